@@ -1,0 +1,1 @@
+"""Statistics and verdicts. Pure functions of arrays; no torch."""

@@ -1,0 +1,31 @@
+"""Intervals of one trial's scores over its test items. They say nothing of other seeds: a verdict needs several."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.stats import norm, t
+
+
+def wilson(right: int, items: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a share."""
+    if items == 0:
+        return 0.0, 1.0
+    z = float(norm.ppf(0.5 + level / 2))
+    share = right / items
+    centre = (share + z * z / (2 * items)) / (1 + z * z / items)
+    half = z / (1 + z * z / items) * math.sqrt(share * (1 - share) / items + z * z / (4 * items * items))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def perplexity_interval(nats: np.ndarray, tokens: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+    """Interval of exp(total nats / total tokens) over documents, by the ratio estimator."""
+    counted = tokens > 0
+    nats, tokens = nats[counted].astype(float), tokens[counted].astype(float)
+    if len(nats) < 2:
+        return 0.0, math.inf
+    mean = nats.sum() / tokens.sum()
+    spread = (nats - mean * tokens) / tokens.mean()
+    half = float(t.ppf(0.5 + level / 2, len(nats) - 1)) * spread.std(ddof=1) / math.sqrt(len(nats))
+    return float(np.exp(mean - half)), float(np.exp(mean + half))

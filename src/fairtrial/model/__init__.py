@@ -1,0 +1,1 @@
+"""The transformer: the seam for parts, attention, blocks, networks and their loss."""

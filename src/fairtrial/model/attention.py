@@ -1,0 +1,127 @@
+"""Multi-head attention: the one place that knows what may be seen, and that calls the parts' verbs in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from fairtrial.model.layout import Layout
+from fairtrial.model.part import Part, Site, concatenate
+from fairtrial.model.tap import Tap
+from fairtrial.recipe import Shape
+
+
+@dataclass(frozen=True)
+class View:
+    """What attention may see in one pass, the same for all layers."""
+
+    layout: Layout
+    causal: bool
+    queries: Tensor  # positions [query]
+    keys: Tensor  # positions [key]
+    visible: Tensor | None  # true where a key may be seen, broadcast over [batch head query key]; None: by `triangle` alone
+    triangle: bool  # hidden is just the future of a square: the fast kernel's own mask will do
+
+    @classmethod
+    def of(cls, layout: Layout, causal: bool, past: int) -> View:
+        queries = torch.arange(past, past + layout.time)
+        keys = torch.arange(past + layout.time)
+        triangle = causal and past == 0 and layout.lengths is None
+        visible = None
+        if causal and not triangle and layout.time > 1:
+            visible = (keys <= queries[:, None])[None, None]
+        if layout.lengths is not None:
+            real = layout.real()[:, None, None, :]
+            visible = real if visible is None else visible & real
+        return cls(layout, causal, queries, keys, visible, triangle)
+
+    def seen(self) -> Tensor | None:
+        """`visible` with the triangle written out."""
+        if self.triangle:
+            return (self.keys <= self.queries[:, None])[None, None]
+        return self.visible
+
+
+class Cache:
+    """Keys and values of the tokens so far, so that generating one token costs one token's work."""
+
+    def __init__(self, layers: int) -> None:
+        self.kept: list[tuple[Tensor, Tensor] | None] = [None] * layers
+        self.length = 0
+
+    def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        kept = self.kept[layer]
+        if kept is not None:
+            k, v = torch.cat((kept[0], k), dim=2), torch.cat((kept[1], v), dim=2)
+        self.kept[layer] = (k, v)
+        return k, v
+
+
+class Attention(nn.Module):
+    def __init__(self, shape: Shape, layer: int) -> None:
+        super().__init__()
+        self.layer, self.heads = layer, shape.heads
+        self.qkv = nn.Linear(shape.width, 3 * shape.width, bias=shape.qkv_bias)
+        self.out = nn.Linear(shape.width, shape.width)
+        self.maps = Tap()  # attention weights [batch head query key]
+
+    def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None) -> Tensor:
+        """[token width] -> [token width]"""
+        layout = view.layout
+        qkv = layout.spread(self.qkv(x)).view(layout.batch, layout.time, 3, self.heads, -1)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # batch head time each
+        here = Site(self.layer, view.causal, view.queries, view.queries)
+        for part in parts:
+            q, k = part.turn(q, k, here)
+        if cache is not None:
+            k, v = cache.extend(self.layer, k, v)
+        site = Site(self.layer, view.causal, view.queries, view.keys)
+        if self.maps.watcher is None and not any(part.owns("score") for part in parts):
+            heads = self.attend_fast(q, k, v, view, site, parts)
+        else:
+            heads = self.attend(q, k, v, view, site, parts)
+        merged = next((part.merge(heads, site) for part in parts if part.owns("merge")), None)
+        return self.out(layout.pack(concatenate(heads) if merged is None else merged))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
+        """Attention as its equation says. [batch head query each]"""
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # batch head query key
+        for part in parts:
+            bias = part.bias(site)
+            scores = part.score(scores if bias is None else scores + bias, q, k, site)
+        visible = narrow(view.seen(), site, parts)
+        if visible is None:
+            weights = scores.softmax(-1)
+        else:
+            # the lowest number instead of minus infinity: a row with nothing to see stays finite, and is then emptied
+            weights = scores.masked_fill(~visible, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(~visible, 0.0)
+        return self.maps(weights) @ v
+
+    def attend_fast(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
+        """The same by torch's fused kernel, where no part reads the scores."""
+        biases = [bias for bias in (part.bias(site) for part in parts) if bias is not None]
+        visible = narrow(view.visible, site, parts)
+        if not biases and visible is None:
+            return scaled_dot_product_attention(q, k, v, is_causal=view.triangle)
+        if view.triangle:
+            visible = narrow(view.seen(), site, parts)
+        if not biases:
+            return scaled_dot_product_attention(q, k, v, attn_mask=visible)
+        mask = torch.stack(biases).sum(0)[None] if len(biases) > 1 else biases[0][None]
+        if visible is not None:
+            mask = mask.masked_fill(~visible, -math.inf)
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype))
+
+
+def narrow(visible: Tensor | None, site: Site, parts: Sequence[Part]) -> Tensor | None:
+    """What is left to see when every part has forbidden what it forbids."""
+    for part in parts:
+        allowed = part.allow(site)
+        if allowed is not None:
+            visible = allowed if visible is None else visible & allowed
+    return visible

@@ -1,0 +1,50 @@
+"""One block: attention and a feed-forward layer, each behind a norm and beside a residual (pre-norm)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fairtrial.model.attention import Attention, Cache, View
+from fairtrial.model.dropout import Dropout
+from fairtrial.model.part import Part
+from fairtrial.recipe import Shape
+
+ACTIVATIONS = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "gelu_tanh": partial(functional.gelu, approximate="tanh"),
+    "silu": functional.silu,
+}
+
+
+def make_norm(shape: Shape) -> nn.Module:
+    kind = nn.LayerNorm if shape.norm == "layer" else nn.RMSNorm
+    return kind(shape.width, eps=shape.norm_epsilon)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.up = nn.Linear(shape.width, shape.hidden)
+        self.down = nn.Linear(shape.hidden, shape.width)
+        self.activation = ACTIVATIONS[shape.activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(self.activation(self.up(x)))
+
+
+class Block(nn.Module):
+    def __init__(self, shape: Shape, layer: int) -> None:
+        super().__init__()
+        self.attention_norm, self.attention = make_norm(shape), Attention(shape, layer)
+        self.forward_norm, self.feed_forward = make_norm(shape), FeedForward(shape)
+        self.attention_dropout, self.forward_dropout = Dropout(shape.dropout), Dropout(shape.dropout)
+
+    def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None) -> Tensor:
+        """[token width] -> [token width]"""
+        x = x + self.attention_dropout(self.attention(self.attention_norm(x), view, parts, cache))
+        return x + self.forward_dropout(self.feed_forward(self.forward_norm(x)))

@@ -1,0 +1,117 @@
+"""The seam: a part changes attention through a few verbs that are identities by default.
+
+`attention.py` calls the verbs in order; a part overrides those that carry its idea and leaves the rest alone.
+Causality and padding are not a part's business: no verb can show a token that attention has hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fairtrial.errors import BadInput
+from fairtrial.names import Names
+from fairtrial.recipe import PartChoice, Shape
+from fairtrial.streams import seed_for
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where attention happens: which layer, which way, at which positions. Queries and keys are told apart, so that
+    cached decoding (one query, many keys) runs the same code as training."""
+
+    layer: int
+    causal: bool
+    queries: Tensor  # positions of the queries [query]
+    keys: Tensor  # positions of the keys [key]
+
+    @cached_property
+    def offset(self) -> Tensor:
+        """query - key: how far back a key lies; below zero it lies ahead. [query key]"""
+        return self.queries[:, None] - self.keys[None, :]
+
+    @cached_property
+    def distance(self) -> Tensor:
+        """|query - key| [query key]"""
+        return self.offset.abs()
+
+
+class Part(nn.Module):
+    """One architecture idea. Options are keyword arguments of `__init__`."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Token vectors [... width] at positions [...] -> token vectors."""
+        return x
+
+    def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+        """Queries and keys [batch head time each], both at `site.queries` -> the same, turned."""
+        return q, k
+
+    def bias(self, site: Site) -> Tensor | None:
+        """What is added to every score whatever the content [head query key]."""
+        return None
+
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
+        """Scores [batch head query key], already scaled -> scores."""
+        return scores
+
+    def allow(self, site: Site) -> Tensor | None:
+        """What may be seen [query key], true or false. It may forbid, never permit."""
+        return None
+
+    def merge(self, heads: Tensor, site: Site) -> Tensor:
+        """Head outputs [batch head time each] -> [batch time width]. At most one part may own it."""
+        return concatenate(heads)
+
+    def pool(self, x: Tensor, real: Tensor) -> Tensor:
+        """Token vectors [batch time width], which are real [batch time] -> sentence vectors [batch width]. One owner."""
+        return (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
+
+    @classmethod
+    def owns(cls, verb: str) -> bool:
+        return getattr(cls, verb) is not getattr(Part, verb)
+
+
+parts: Names[type[Part]] = Names("part")
+SINGLE_OWNER = ("merge", "pool")
+
+
+def concatenate(heads: Tensor) -> Tensor:
+    """[batch head time each] -> [batch time head*each]"""
+    return heads.transpose(1, 2).flatten(2)
+
+
+def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int) -> nn.ModuleDict:
+    """The parts that a recipe names, in its order."""
+    built = nn.ModuleDict()
+    owners: dict[str, str] = {}
+    for choice in choices:
+        if choice.name in built:
+            raise BadInput(f"the part {choice.name!r} is named twice", "name each part once")
+        kind = parts.find(choice.name)
+        built[choice.name] = _build(kind, choice.name, shape, choice.options, seed)
+        for verb in SINGLE_OWNER:
+            if kind.owns(verb):
+                if verb in owners:
+                    raise BadInput(f"{owners[verb]!r} and {choice.name!r} both own {verb!r}", "keep one of them")
+                owners[verb] = choice.name
+    return built
+
+
+def _build(kind: type[Part], name: str, shape: Shape, options: dict[str, Any], seed: int) -> Part:
+    # a stranger's torch.randn in a constructor draws from dice of its own, and the world's dice stay untouched
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_for(seed, "init", "parts", name))
+        try:
+            return kind(shape, **options)
+        except TypeError as error:
+            raise BadInput(f"part {name!r}: {error}", f"see the options of {kind.__qualname__}") from error

@@ -1,0 +1,46 @@
+"""A registry: things that are found by name. Built-ins and strangers come through the same door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Generic, TypeVar
+
+from fairtrial.errors import BadInput
+
+Thing = TypeVar("Thing")
+
+
+def near(name: str, known: list[str]) -> str:
+    """`; did you mean 'rope'?` where a known name is close, else the list of all."""
+    close = get_close_matches(name, known, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; there is: {', '.join(known)}" if known else ""
+
+
+class Names(Generic[Thing]):
+    """`add` under a name, `find` by it, `list` them all. A name is given once."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._things: dict[str, Thing] = {}
+
+    def add(self, name: str) -> Callable[[Thing], Thing]:
+        """A decorator: `@parts.add("rope")`."""
+
+        def keep(thing: Thing) -> Thing:
+            if name in self._things:
+                raise BadInput(f"two {self.kind}s are called {name!r}", "rename one of them")
+            self._things[name] = thing
+            return thing
+
+        return keep
+
+    def find(self, name: str) -> Thing:
+        if name not in self._things:
+            raise BadInput(f"no {self.kind} is called {name!r}{near(name, self.list())}")
+        return self._things[name]
+
+    def list(self) -> list[str]:
+        return sorted(self._things)

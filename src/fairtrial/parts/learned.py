@@ -1,0 +1,18 @@
+"""Learned: a vector for each position, learnt and added to the token's (BERT, GPT-2)."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from fairtrial.model.part import Part, parts
+from fairtrial.recipe import Shape
+
+
+@parts.add("learned")
+class Learned(Part):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.table = nn.Embedding(shape.length, shape.width)
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x + self.table(positions)

@@ -1,0 +1,141 @@
+"""Dealing out a corpus: what the data brings is used as it is, the rest is carved from the training documents.
+
+Copies of one text, and documents of one group, never straddle two splits: a test on them would test memory.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairtrial import recipe
+from fairtrial.errors import BadInput
+from fairtrial.streams import dice
+from fairtrial.text.corpus import Corpus, Document, Splits
+
+Documents = tuple[Document, ...]
+
+
+def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
+    """Test sets that are carved depend on `data.split_seed` only, so that all trials share their items."""
+    train, tests, validation = corpus.train, corpus.tests, corpus.validation
+    stretches = corpus.ordered and not any(document.group for document in train)
+    if not tests:
+        share = _checked("data.test", data.test)
+        if share == 0:
+            what = "the data brings no test set, and data.test = 0 takes none from the training documents"
+            raise BadInput(what, "set data.test to a share such as 0.2", path=data.source)
+        if stretches:
+            train, test = _carve_end(train, share, data.source)
+        else:
+            train, test = carve(train, share, dice(data.split_seed, "split", "test"), "data.test", data.source)
+        tests = {"test": test}
+    if not validation and _checked("data.validation", data.validation) > 0:
+        chance = dice(seed, "split", "validation")
+        if stretches:
+            train, validation = _carve_stretch(train, data.validation, chance, data.source)
+        else:
+            train, validation = carve(train, data.validation, chance, "data.validation", data.source)
+    return Splits(train=train, validation=validation, tests=tests, labels=corpus.labels, running=corpus.running)
+
+
+def normalised(text: str) -> str:
+    """What makes two texts copies of one another: NFKC, lower case, letters and digits only."""
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).lower())
+
+
+def carve(
+    documents: Documents, share: float, chance: np.random.Generator, what: str, source: str
+) -> tuple[Documents, Documents]:
+    """The rest and the share, stratified by label, whole clusters only."""
+    sizes = Counter(document.label for document in documents)
+    # a class of one document stays in training, any larger one is represented
+    wanted = {label: max(1, round(share * size)) if size > 1 else 0 for label, size in sizes.items()}
+    taken: Counter[str] = Counter()
+    chosen: set[int] = set()
+    clusters = cluster(documents)
+    for at in chance.permutation(len(clusters)):
+        if all(taken[label] >= count for label, count in wanted.items()):
+            break
+        counts = Counter(documents[member].label for member in clusters[at])
+        empties = any(taken[label] + count >= sizes[label] for label, count in counts.items())
+        # a cluster that overshoots is taken where that still comes nearer to the share
+        nearer = sum(
+            abs(wanted[label] - taken[label]) - abs(wanted[label] - taken[label] - count)
+            for label, count in counts.items()
+        )
+        if nearer > 0 and not empties:
+            taken.update(counts)
+            chosen.update(clusters[at])
+    if not chosen:
+        raise BadInput(
+            f"no {share:.0%} can be taken from {len(documents)} training documents in {len(clusters)} groups of copies "
+            f"and neighbours without emptying a class",
+            f"bring more documents, a split of your own, or another {what}",
+            path=source,
+        )
+    rest = tuple(document for at, document in enumerate(documents) if at not in chosen)
+    return rest, tuple(documents[at] for at in sorted(chosen))
+
+
+def cluster(documents: Sequence[Document]) -> list[list[int]]:
+    """Documents that share a group or a normalised text, directly or through others."""
+    parent = list(range(len(documents)))
+
+    def root(at: int) -> int:
+        while parent[at] != at:
+            parent[at] = parent[parent[at]]
+            at = parent[at]
+        return at
+
+    first: dict[tuple[str, str], int] = {}
+    for at, document in enumerate(documents):
+        # a text without letters and digits is compared as it is: '?' is no copy of '!'
+        keys = [("text", normalised(document.text) or document.text)]
+        keys += [("group", document.group)] if document.group else []
+        for key in keys:
+            one, other = root(first.setdefault(key, at)), root(at)
+            parent[max(one, other)] = min(one, other)
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    for at in range(len(documents)):
+        members[root(at)].append(at)
+    return list(members.values())
+
+
+def _carve_end(documents: Documents, share: float, source: str) -> tuple[Documents, Documents]:
+    """The end of a text, and what comes before it but for a gap of one document."""
+    start = len(documents) - max(1, round(share * len(documents)))
+    if start < 2:
+        raise _too_few(documents, share, "data.test", source)
+    return documents[: start - 1], documents[start:]
+
+
+def _carve_stretch(
+    documents: Documents, share: float, chance: np.random.Generator, source: str
+) -> tuple[Documents, Documents]:
+    """One stretch of a text, and the rest but for a gap of one document on each side."""
+    length = max(1, round(share * len(documents)))
+    if len(documents) < length + 3:
+        raise _too_few(documents, share, "data.validation", source)
+    start = int(chance.integers(0, len(documents) - length + 1))
+    rest = documents[: max(0, start - 1)] + documents[start + length + 1 :]
+    return rest, documents[start : start + length]
+
+
+def _too_few(documents: Documents, share: float, what: str, source: str) -> BadInput:
+    return BadInput(
+        f"{len(documents)} paragraphs or lines are too few to take {share:.0%} of them and leave a gap",
+        f"bring more text, separate paragraphs by blank lines, or choose a smaller {what}",
+        path=source,
+    )
+
+
+def _checked(name: str, value: float) -> float:
+    recipe.share(name, value)
+    if value == 1:
+        raise BadInput(f"{name} = 1 leaves nothing to train on")
+    return value

@@ -1,0 +1,145 @@
+"""A bench: documents turned into numbers, a fresh network, and how its splits are scored. One for each task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
+from fairtrial.errors import BadInput
+from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.recipe import Recipe
+from fairtrial.text.batches import Batches, LabelledSentences, Sentences, Windows
+from fairtrial.text.corpus import Document, Splits
+from fairtrial.text.tokenizer import Tokenizer
+from fairtrial.train.score import Score
+from fairtrial.train.score_classify import score_classify
+from fairtrial.train.score_lm import TokenSet, score_lm, score_windows
+
+MOST_SENTENCES = 4096  # scored for a curve's point; evenly spread where the split is larger
+MOST_WINDOWS = 1024
+
+
+@dataclass
+class ClassifyBench:
+    network: Classifier
+    batches: Batches
+    choose_on: str | None
+    curves: tuple[str, ...]
+    sets: dict[str, tuple[list[np.ndarray], np.ndarray]]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def quick_score(self, split: str) -> Score:
+        rows, labels = self.sets[split]
+        if len(rows) > MOST_SENTENCES:
+            places = np.linspace(0, len(rows) - 1, MOST_SENTENCES).round().astype(int)
+            rows, labels = [rows[place] for place in places], labels[places]
+        return score_classify(self.network, rows, labels, pad=0)
+
+    def score(self, split: str) -> Score:
+        return score_classify(self.network, *self.sets[split], pad=0)
+
+
+@dataclass
+class LanguageBench:
+    network: LanguageModel
+    batches: Batches
+    choose_on: str | None
+    curves: tuple[str, ...]
+    sets: dict[str, TokenSet]
+    length: int
+    full_context: float
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def quick_score(self, split: str) -> Score:
+        return score_windows(self.network, self.sets[split], length=self.length, pad=0, most=MOST_WINDOWS)
+
+    def score(self, split: str) -> Score:
+        return score_lm(
+            self.network, self.sets[split], length=self.length, full_context=self.full_context, pad=0
+        )
+
+
+def build_bench(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer) -> ClassifyBench | LanguageBench:
+    names = {"train": splits.train, "validation": splits.validation, **splits.tests}
+    documents = {name: split for name, split in names.items() if split}
+    choose_on = "validation" if splits.validation else None
+    watched = tuple(splits.tests) if recipe.scoring.watch_test else ()
+    curves = tuple(name for name in ("train", "validation", *watched) if name in documents)
+    facts = {"documents": {name: len(split) for name, split in documents.items()}, "vocabulary": tokenizer.size}
+    build = _classify if recipe.task == "classify" else _language
+    bench: ClassifyBench | LanguageBench = build(recipe, seed, splits, documents, tokenizer, choose_on, curves)
+    bench.facts = facts | bench.facts
+    return bench
+
+
+def _classify(
+    recipe: Recipe,
+    seed: int,
+    splits: Splits,
+    documents: dict[str, tuple[Document, ...]],
+    tokenizer: Tokenizer,
+    choose_on: str | None,
+    curves: tuple[str, ...],
+) -> ClassifyBench:
+    length = recipe.shape.length
+    number = {label: place for place, label in enumerate(splits.labels)}
+    sets, cut = {}, {}
+    for name, split in documents.items():
+        rows = encode(split, tokenizer)
+        cut[name] = sum(len(row) > length for row in rows)
+        sets[name] = ([row[:length] for row in rows], np.array([number[each.label] for each in split], dtype=np.int64))
+    batches = LabelledSentences(*sets["train"], batch=recipe.training.batch, seed=seed, pad=tokenizer.pad)
+    network = Classifier(recipe.shape, recipe.parts, tokenizer.size, len(splits.labels), seed=seed)
+    return ClassifyBench(network, batches, choose_on, curves, sets, {"cut_to_length": cut})
+
+
+def _language(
+    recipe: Recipe,
+    seed: int,
+    splits: Splits,
+    documents: dict[str, tuple[Document, ...]],
+    tokenizer: Tokenizer,
+    choose_on: str | None,
+    curves: tuple[str, ...],
+) -> LanguageBench:
+    sets = {name: token_set(split, tokenizer, splits.running) for name, split in documents.items()}
+    for name, tokens in sets.items():
+        if tokens.targets < 1:
+            raise BadInput(f"the {name} text has too few tokens to predict any", "give a longer text")
+    length, batch = recipe.shape.length, recipe.training.batch
+    batches: Batches
+    if splits.running:
+        batches = Windows(sets["train"].sequences[0], length=length, how=recipe.data.windows, batch=batch, seed=seed)
+    else:
+        rows = [piece for row in sets["train"].sequences for piece in pieces(row, length)]
+        batches = Sentences(rows, batch=batch, seed=seed, pad=tokenizer.pad)
+    network = LanguageModel(recipe.shape, recipe.parts, tokenizer.size, seed=seed)
+    facts = {"tokens": {name: sum(map(len, tokens.sequences)) for name, tokens in sets.items()}}
+    return LanguageBench(network, batches, choose_on, curves, sets, length, recipe.scoring.full_context, facts)
+
+
+def encode(documents: Sequence[Document], tokenizer: Tokenizer) -> list[np.ndarray]:
+    """Token ids of each document; one without any token is a single unknown."""
+    nothing = [tokenizer.unknown if tokenizer.unknown is not None else tokenizer.pad]
+    return [np.array(ids or nothing, dtype=np.int64) for ids in tokenizer.encode([each.text for each in documents])]
+
+
+def token_set(documents: Sequence[Document], tokenizer: Tokenizer, running: bool) -> TokenSet:
+    """Running text becomes one sequence; documents that stand alone get their start and stop marks."""
+    rows = encode(documents, tokenizer)
+    sizes = np.array([len(each.text.encode()) for each in documents], dtype=np.int64)
+    if running:
+        owners = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+        return TokenSet((np.concatenate(rows),), (owners,), len(rows), sizes, tokenizer.unknown)
+    marked = tuple(np.concatenate(([tokenizer.start], row, [tokenizer.stop])) for row in rows)
+    alone = tuple(np.full(len(row), place) for place, row in enumerate(marked))
+    return TokenSet(marked, alone, len(rows), sizes, tokenizer.unknown)
+
+
+def pieces(row: np.ndarray, length: int) -> list[np.ndarray]:
+    """A long document in pieces of `length` inputs and their targets; nothing is lost."""
+    return [row[begin : begin + length + 1] for begin in range(0, max(1, len(row) - 1), length)]

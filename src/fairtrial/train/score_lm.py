@@ -1,0 +1,154 @@
+"""Scores of a language model: exact perplexity over a whole set, every token once, at full context by sliding windows;
+and, named as such, the course's way (mean over windows side by side)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from fairtrial.judge.interval import perplexity_interval
+from fairtrial.model.network import LanguageModel
+from fairtrial.text.batches import padded
+from fairtrial.train.score import Score, scoring
+
+TOKENS = 4096  # tokens scored at once
+
+
+@dataclass(frozen=True)
+class TokenSet:
+    """A set of documents as tokens. Running text is one sequence of all; else each document is a sequence of its own."""
+
+    sequences: tuple[np.ndarray, ...]
+    owners: tuple[np.ndarray, ...]  # the document that each token of a sequence belongs to
+    documents: int
+    bytes: np.ndarray  # of each document's text [document]
+    unknown: int | None
+
+    @property
+    def targets(self) -> int:
+        """Tokens that can be predicted: all but the first of a sequence, which has nothing before it."""
+        return sum(max(0, len(sequence) - 1) for sequence in self.sequences)
+
+
+@dataclass(frozen=True)
+class Window:
+    sequence: int
+    begin: int  # first input
+    end: int  # one past the last input; targets are one further on
+    counted: int  # the first input whose target this window scores
+
+
+def sliding(sequences: Sequence[np.ndarray], length: int, stride: int) -> Iterator[Window]:
+    """Windows that score every target exactly once. After the first of a sequence each window moves by `stride` and
+    scores its last `stride` targets, which see at least `length - stride` tokens more than their own input."""
+    for number, sequence in enumerate(sequences):
+        inputs = len(sequence) - 1
+        done = 0
+        while done < inputs:
+            end = min(done + (stride if done else length), inputs)
+            yield Window(number, max(0, end - length), end, done)
+            done = end
+
+
+def score_lm(network: LanguageModel, tokens: TokenSet, *, length: int, full_context: float, pad: int) -> Score:
+    """The exact score, and the course's way beside it."""
+    stride = max(1, int(length * (1 - full_context)))
+    nats, counts, unknown_nats, unknown_counts = _by_document(network, tokens, length, stride, pad)
+    total, count = float(nats.sum()), int(counts.sum())
+    side_by_side = score_windows(network, tokens, length=length, pad=pad)
+    known = count - int(unknown_counts.sum())
+    figures = {
+        "documents": tokens.documents,
+        "tokens": count,
+        "perplexity": math.exp(min(700.0, total / count)),
+        "interval": list(perplexity_interval(nats, counts)),
+        "bits_per_byte": total / math.log(2) / int(tokens.bytes.sum()),
+        "unknown_share": int(unknown_counts.sum()) / count,
+        "unknown_nats": float(unknown_nats.sum() / unknown_counts.sum()) if unknown_counts.any() else 0.0,
+        "perplexity_without_unknown": math.exp(min(700.0, float(total - unknown_nats.sum()) / max(1, known))),
+        "window_perplexity": side_by_side.figures["window_perplexity"],
+    }
+    outcomes = {
+        "nats": nats,
+        "tokens": counts,
+        "bytes": tokens.bytes.astype(np.int64),
+        "unknown": unknown_counts,
+    }
+    return Score(figures, (-total / count,), outcomes)
+
+
+def score_windows(
+    network: LanguageModel, tokens: TokenSet, *, length: int, pad: int, most: int | None = None
+) -> Score:
+    """The course's way: windows of `length` tokens side by side, the exponential of the mean of their mean losses.
+    Each token sees only its own window. With `most`, that many windows evenly spread over the set."""
+    windows = list(sliding(tokens.sequences, length, length))
+    if most is not None and len(windows) > most:
+        windows = [windows[place] for place in np.linspace(0, len(windows) - 1, most).round().astype(int)]
+    apart = [Window(window.sequence, window.counted, window.end, window.counted) for window in windows]
+    full = [window for window in apart if window.end - window.begin == length]
+    means = []
+    for window, nats in _score(network, tokens, full or apart, pad):
+        means.append(float(nats.mean()) if len(nats) else 0.0)
+        del window
+    loss = float(np.mean(means))
+    return Score({"window_perplexity": math.exp(min(700.0, loss)), "window_nats": loss}, (-loss,))
+
+
+def _by_document(
+    network: LanguageModel, tokens: TokenSet, length: int, stride: int, pad: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Summed nats, counted tokens, and both for unknown targets, of each document."""
+    nats, unknown_nats = np.zeros(tokens.documents), np.zeros(tokens.documents)
+    counts, unknown_counts = np.zeros(tokens.documents, np.int64), np.zeros(tokens.documents, np.int64)
+    for window, values in _score(network, tokens, sliding(tokens.sequences, length, stride), pad):
+        targets = slice(window.counted + 1, window.end + 1)
+        owners, answers = tokens.owners[window.sequence][targets], tokens.sequences[window.sequence][targets]
+        np.add.at(nats, owners, values)
+        np.add.at(counts, owners, 1)
+        if tokens.unknown is not None:
+            lost = answers == tokens.unknown
+            np.add.at(unknown_nats, owners[lost], values[lost])
+            np.add.at(unknown_counts, owners[lost], 1)
+    return nats, counts, unknown_nats, unknown_counts
+
+
+def _score(
+    network: LanguageModel, tokens: TokenSet, windows: Iterator[Window] | Sequence[Window], pad: int
+) -> Iterator[tuple[Window, np.ndarray]]:
+    """Each window with the nats of the targets that it scores."""
+    waiting: list[Window] = []
+    size = 0
+    for window in windows:
+        waiting.append(window)
+        size += window.end - window.begin
+        if size >= TOKENS:
+            yield from _score_batch(network, tokens, waiting, pad)
+            waiting, size = [], 0
+    if waiting:
+        yield from _score_batch(network, tokens, waiting, pad)
+
+
+def _score_batch(
+    network: LanguageModel, tokens: TokenSet, windows: list[Window], pad: int
+) -> Iterator[tuple[Window, np.ndarray]]:
+    whole, lengths = padded([tokens.sequences[each.sequence][each.begin : each.end + 1] for each in windows], pad)
+    first = np.array([each.counted - each.begin for each in windows])
+    places = np.arange(whole.shape[1] - 1)
+    counted = (places >= first[:, None]) & (places < lengths[:, None] - 1)
+    with scoring(network):
+        nats = network.nats(
+            torch.from_numpy(whole[:, :-1].copy()),
+            torch.from_numpy(lengths - 1),
+            torch.from_numpy(whole[:, 1:].copy()),
+            torch.from_numpy(counted),
+        ).numpy()
+    begin = 0
+    for window in windows:
+        size = window.end - window.counted
+        yield window, nats[begin : begin + size]
+        begin += size

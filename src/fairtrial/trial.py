@@ -1,0 +1,249 @@
+"""Recipe + seed -> record. The whole flow: the file to read first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from fairtrial import environment
+from fairtrial.disk import ensure_room, sha256_of, write_whole
+from fairtrial.errors import BadInput, Interrupted
+from fairtrial.model.network import count_parameters
+from fairtrial.recipe import Recipe
+from fairtrial.recipe_file import fingerprint
+from fairtrial.record import Record, ensure_free
+from fairtrial.text.corpus import Corpus
+from fairtrial.text.reading import read
+from fairtrial.text.splitting import split
+from fairtrial.text.tokenizer import Tokenizer, fit
+from fairtrial.train.bench import ClassifyBench, LanguageBench, build_bench
+from fairtrial.train.checkpoint import Checkpoints, weights_of
+from fairtrial.train.loop import Event, Loop
+
+Listener = Callable[[Event], None]
+
+
+def run_trial(
+    recipe: Recipe,
+    seed: int,
+    folder: Path,
+    *,
+    threads: int = 1,
+    listen: Listener = lambda event: None,
+    stop: Callable[[], bool] = lambda: False,
+    save_seconds: float = 10.0,
+) -> Record:
+    """Train and score one recipe at one seed. Nothing is written before data, tokenizer and network stand."""
+    ensure_free(folder)
+    with use_threads(threads):
+        corpus = read(recipe.data, recipe.task)
+        splits = split(corpus, recipe.data, seed)
+        tokenizer = fit_tokenizer(recipe, corpus, [document.text for document in splits.train])
+        bench = build_bench(recipe, seed, splits, tokenizer)
+        trial = {
+            "format": 1,
+            "seed": seed,
+            "recipe": fingerprint(recipe),
+            "data": corpus.files,
+            "code": environment.code_fingerprint(),
+            "environment": environment.describe(threads),
+            "labels": list(splits.labels),
+            "test_sets": list(splits.tests),
+            "tokenizer": tokenizer.facts,
+            "cite": corpus.cite,
+            "notes": [*corpus.notes, *notes_on(recipe, tokenizer)],
+            **bench.facts,
+        }
+        with Record.create(folder, located(recipe), trial, tokenizer.to_json()) as record:
+            return _finish(record, bench, seed, listen, stop, save_seconds)
+
+
+def resume_trial(
+    folder: Path,
+    *,
+    listen: Listener = lambda event: None,
+    stop: Callable[[], bool] = lambda: False,
+    save_seconds: float = 10.0,
+    anyway: bool = False,
+) -> Record:
+    """Go on where a killed trial was saved last, to the same bits as if it had never stopped."""
+    record = Record.open(folder)
+    if record.complete:
+        return record
+    with record.hold():
+        recipe, trial = record.recipe, record.trial
+        threads = int(trial["environment"]["threads"])
+        if not anyway:
+            refuse_other_bits(trial, threads)
+        with use_threads(threads):
+            corpus = read(recipe.data, recipe.task)
+            if corpus.files != trial["data"]:
+                raise BadInput(f"the data have changed since {folder} was begun", "start a new record with `fairtrial train`")
+            splits = split(corpus, recipe.data, trial["seed"])
+            bench = build_bench(recipe, trial["seed"], splits, Tokenizer.load(folder / "tokenizer.json"))
+            return _finish(record, bench, trial["seed"], listen, stop, save_seconds)
+
+
+def _finish(
+    record: Record,
+    bench: ClassifyBench | LanguageBench,
+    seed: int,
+    listen: Listener,
+    stop: Callable[[], bool],
+    save_seconds: float,
+) -> Record:
+    """Train from the last checkpoint, if any, to the end; then score the test sets once and write the result."""
+    recipe = record.recipe
+    loop = Loop(bench, recipe.training, recipe.scoring, seed)
+    checkpoints = Checkpoints(record.folder / "checkpoints")
+    ensure_room(record.folder, 3 * checkpoints.size_needed(loop))
+    saved = checkpoints.load(loop, lambda text: listen(Event("notice", loop.progress.step, {"text": text})))
+    record.cut_events(saved or 0)
+    listen(Event("start", loop.progress.step, start_facts(record, bench, loop)))
+    record.add_time(loop.progress.step, what="resume" if saved is not None else "start")
+    last_save = time.monotonic()
+    for event in loop.run():
+        listen(event)
+        if event.kind != "ready":
+            record.add_event({"event": event.kind, "step": event.step, **event.facts})
+            continue
+        stopping = stop()
+        if stopping or time.monotonic() - last_save >= save_seconds:
+            checkpoints.save(loop, record.events_size())
+            record.add_time(event.step, what="save")
+            last_save = time.monotonic()
+        if stopping:
+            hint = f"go on with: fairtrial resume {record.folder}"
+            raise Interrupted(f"stopped after step {event.step} of {loop.steps}; all is saved", hint)
+    checkpoints.save(loop, record.events_size())
+    record.add_time(loop.progress.step, what="trained")
+    kept = loop.keep_best()
+    write_whole(record.folder / "model.safetensors", lambda path: save_file(weights_of(bench.network), path))
+    listen(Event("testing", loop.progress.step))
+    write_result(record, bench, loop, kept)
+    for path in (record.folder / "checkpoints").iterdir():
+        path.unlink()
+    (record.folder / "checkpoints").rmdir()
+    record.add_time(loop.progress.step, what="end")
+    listen(Event("end", loop.progress.step, record.result))
+    return record
+
+
+def write_result(record: Record, bench: ClassifyBench | LanguageBench, loop: Loop, kept: int) -> None:
+    """Score the kept weights, the test sets among them this once, and write what came of it."""
+    trial = record.trial
+    scores = {name: bench.score(name) for name in bench.sets if name != "train"}
+    outcomes: dict[str, np.ndarray] = {
+        f"{name}/{what}": values for name, score in scores.items() for what, values in score.outcomes.items()
+    }
+    record.write_outcomes(outcomes)
+    looks = [event for event in record.events() if event["event"] == "score"]
+    result = {
+        "format": 1,
+        "task": record.recipe.task,
+        "seed": trial["seed"],
+        "parameters": count_parameters(bench.network),
+        "steps": loop.progress.step,
+        "steps_per_epoch": loop.steps_per_epoch,
+        "kept_step": kept,
+        "kept": record.recipe.training.keep,
+        "stopped": loop.progress.stopped,
+        "test_watched": record.recipe.scoring.watch_test,
+        "test_reads": {
+            name: 1 + sum(look["split"] == name for look in looks) for name in trial["test_sets"]
+        },
+        "train": bench.quick_score("train").figures,
+        "validation": scores["validation"].figures if "validation" in scores else None,
+        "tests": {name: scores[name].figures for name in trial["test_sets"]},
+        "picked_on_test": picked_on_test(looks, trial["test_sets"]),
+        "model_sha256": sha256_of(record.folder / "model.safetensors"),
+    }
+    record.write_json("result.json", result)
+
+
+def picked_on_test(looks: list[dict[str, Any]], tests: list[str]) -> dict[str, dict[str, Any]]:
+    """What a report would quote that picks its best moment on the test set. Optimistic: shown, never used."""
+    best: dict[str, dict[str, Any]] = {}
+    for look in looks:
+        name = look["split"]
+        if name in tests:
+            key, sign = ("accuracy", 1) if "accuracy" in look else ("window_perplexity", -1)
+            if name not in best or sign * look[key] > sign * best[name][key]:
+                best[name] = {key: look[key], "step": look["step"]}
+    return best
+
+
+def fit_tokenizer(recipe: Recipe, corpus: Corpus, train_texts: list[str]) -> Tokenizer:
+    if recipe.tokens.fit == "course":
+        if not corpus.course_lines:
+            hint = "use --set tokens.fit=train, or give the course's folder"
+            raise BadInput("tokens.fit = 'course' needs the course's folder (train_CLS.tsv and train_LM.txt)", hint)
+        return fit(recipe.tokens, corpus.course_lines, marks=recipe.task == "lm" and not corpus.running)
+    if recipe.tokens.fit != "train":
+        raise BadInput(f"tokens.fit = {recipe.tokens.fit!r} is not known; there is: train, course")
+    return fit(recipe.tokens, train_texts, marks=recipe.task == "lm" and not corpus.running)
+
+
+def notes_on(recipe: Recipe, tokenizer: Tokenizer) -> list[str]:
+    """What a reader of the record must know."""
+    notes = []
+    if tokenizer.unknown is not None and not tokenizer.unknown_trained:
+        notes.append("the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)")
+    if recipe.tokens.fit == "course":
+        notes.append("the tokenizer was fitted on both whole training files, labels included, not on the training split")
+    if recipe.scoring.watch_test:
+        notes.append("test watched: the test sets were scored during training")
+    if not recipe.data.validation:
+        notes.append("no validation set: nothing could be chosen honestly")
+    return notes
+
+
+def start_facts(record: Record, bench: ClassifyBench | LanguageBench, loop: Loop) -> dict[str, Any]:
+    return {
+        "folder": str(record.folder),
+        "task": record.recipe.task,
+        "parameters": count_parameters(bench.network),
+        "steps": loop.steps,
+        "steps_per_epoch": loop.steps_per_epoch,
+        "choose_on": bench.choose_on,
+        "seed": record.trial["seed"],
+        "notes": record.trial["notes"],
+        **bench.facts,
+    }
+
+
+def refuse_other_bits(trial: dict[str, Any], threads: int) -> None:
+    now = environment.describe(threads)
+    for name in environment.DECISIVE:
+        if now[name] != trial["environment"][name]:
+            what = f"this record was begun with {name} {trial['environment'][name]}, here it is {now[name]}"
+            raise BadInput(f"{what}: the bits would differ", "resume with --anyway to accept that")
+    if trial["code"] != environment.code_fingerprint():
+        raise BadInput("fairtrial's own code has changed since this record was begun", "resume with --anyway to accept that")
+
+
+def located(recipe: Recipe) -> Recipe:
+    """The recipe with its data's whole path, so that the record can be resumed from anywhere."""
+    path = Path(recipe.data.source)
+    if recipe.data.format == "sotu" or not path.exists():
+        return recipe
+    return replace(recipe, data=replace(recipe.data, source=str(path.resolve())))
+
+
+@contextmanager
+def use_threads(threads: int) -> Iterator[None]:
+    """One thread by default: at this size more threads are slower, and their number decides the bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
