@@ -88,7 +88,7 @@ def resume_trial(
             if corpus.files != trial["data"]:
                 raise BadInput(f"the data have changed since {folder} was begun", "start a new record with `fairtrial train`")
             splits = split(corpus, recipe.data, trial["seed"])
-            bench = build_bench(recipe, trial["seed"], splits, Tokenizer.load(folder / "tokenizer.json"))
+            bench = build_bench(recipe, trial["seed"], splits, Tokenizer.load(folder / "tokenizer.json", trial["tokenizer"]))
             return _finish(record, bench, trial["seed"], listen, stop, save_seconds)
 
 

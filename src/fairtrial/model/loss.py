@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 CHUNK = 64  # rows of the buffer; 32 to 256 measured alike, 512 is slower
 
@@ -47,6 +48,7 @@ class VocabularyLoss(torch.autograd.Function):
         return objective.to(hidden.dtype), nats
 
     @staticmethod
+    @once_differentiable  # second derivatives are refused: the gradients below are plain numbers
     def backward(ctx: Any, *received: Tensor) -> tuple[Tensor | None, ...]:
         gradients = ctx.saved_tensors
         if received[0] != 1:  # the usual case, loss.backward(), needs no further pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import cast
 
 import torch
@@ -37,7 +38,7 @@ class Body(nn.Module):
         batch, time = ids.shape
         past = cache.length if cache is not None else 0
         layout = Layout.full(batch, time, past) if lengths is None else Layout.ragged(lengths, time)
-        if cache is not None and layout.lengths is not None:
+        if cache is not None and lengths is not None:
             raise BadInput("cached decoding takes rows of equal length")
         parts = self.listed_parts()
         x = self.tokens(layout.pack(ids))
@@ -58,14 +59,16 @@ class Body(nn.Module):
 class Classifier(nn.Module):
     """An encoder, the mean over real tokens, and a classifier with one hidden layer."""
 
+    @torch.random.fork_rng(devices=[])  # torch's layers draw when built; `start` draws again, from dice of its own
     def __init__(
         self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, classes: int, *, seed: int = 0
     ) -> None:
         super().__init__()
-        self.body = Body(shape, choices, vocabulary, causal=False, seed=seed)
-        self.hidden = nn.Linear(shape.width, shape.classifier_hidden)
+        with untouched_dice():
+            self.body = Body(shape, choices, vocabulary, causal=False, seed=seed)
+            self.hidden = nn.Linear(shape.width, shape.classifier_hidden)
+            self.out = nn.Linear(shape.classifier_hidden, classes)
         self.activation = ACTIVATIONS[shape.activation]
-        self.out = nn.Linear(shape.classifier_hidden, classes)
         start(self, shape.start, seed)
 
     def forward(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -90,10 +93,12 @@ class Classifier(nn.Module):
 class LanguageModel(nn.Module):
     """A decoder: each token sees itself and those before it, and predicts the next."""
 
+    @torch.random.fork_rng(devices=[])  # torch's layers draw when built; `start` draws again, from dice of its own
     def __init__(self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, *, seed: int = 0) -> None:
         super().__init__()
-        self.body = Body(shape, choices, vocabulary, causal=True, seed=seed)
-        self.out = nn.Linear(shape.width, vocabulary)
+        with untouched_dice():
+            self.body = Body(shape, choices, vocabulary, causal=True, seed=seed)
+            self.out = nn.Linear(shape.width, vocabulary)
         start(self, shape.start, seed)
         if shape.tied:
             self.out.weight = self.body.tokens.weight
@@ -119,6 +124,11 @@ class LanguageModel(nn.Module):
             chosen = layout.pack(counted).nonzero()[:, 0]
             x, answers = x.index_select(0, chosen), answers.index_select(0, chosen)
         return vocabulary_nats(x, self.out.weight, self.out.bias, answers)
+
+
+def untouched_dice() -> AbstractContextManager[None]:
+    """torch's layers draw their first weights from the world's generator; ours are drawn again, by name (`start`)."""
+    return torch.random.fork_rng(devices=[])
 
 
 def count_parameters(network: nn.Module) -> int:

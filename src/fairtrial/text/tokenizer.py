@@ -141,7 +141,7 @@ def fit(tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool
         **found,
         "unknown_trained": found["unknown_tokens"] > 0,
         "fitted_on": _fingerprint(texts),
-        "fitted_text": f"{len(texts):,} texts of {sum(map(len, texts)):,} characters, {FITS[tokens.fit]}",
+        "fitted_text": f"{len(texts):,} texts of {sum(map(len, texts)):,} characters; asked for: {FITS[tokens.fit]}",
     }
     return Tokenizer(inner, facts)
 

@@ -1,0 +1,34 @@
+# Two commands: `make demo` and `make test`. Both set up a virtual environment first; PYTHON may name another Python >= 3.11.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-slow benchmark check clean
+
+demo: $(VENV)/.ready  ## train on the embedded corpus and write a page to open
+	$(BIN)/fairtrial demo --out demo
+
+test: $(VENV)/.ready-dev  ## all checks and tests but the slow proofs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/.ready-dev  ## the slow proofs too
+	$(BIN)/python -m pytest
+
+benchmark: $(VENV)/.ready-dev  ## speed against transformers and x-transformers, side by side
+	$(BIN)/python benchmarks/step.py
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "fairtrial needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo build src/*.egg-info

@@ -1,0 +1,5 @@
+"""`python -m fairtrial`"""
+
+from fairtrial.cli.main import run
+
+run()

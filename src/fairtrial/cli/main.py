@@ -1,0 +1,53 @@
+"""`fairtrial`: the commands, and how a user's mistake is told."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from fairtrial import __version__
+from fairtrial.cli import demo, show, train
+from fairtrial.errors import FairtrialError
+
+app = typer.Typer(
+    help="A fair trial for every transformer idea: train it, score it honestly, keep the record.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        print(f"fairtrial {__version__}")
+        raise typer.Exit()
+
+
+app.command("train")(train.train)
+app.command("resume")(train.resume)
+app.command("show")(show.show)
+app.command("recipe")(show.recipe)
+app.command("demo")(demo.demo)
+
+
+def run() -> None:
+    """The entry point. A user's mistake is one sentence and a hint, never a traceback."""
+    try:
+        app(prog_name="fairtrial")
+    except FairtrialError as error:
+        print(f"fairtrial: {error.what}", file=sys.stderr)
+        if error.hint:
+            print(f"  {error.hint}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("fairtrial: stopped", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)

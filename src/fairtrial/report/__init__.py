@@ -1,0 +1,1 @@
+"""Pages, charts and sentences made from plain numbers. No model, no torch."""

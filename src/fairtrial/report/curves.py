@@ -1,0 +1,47 @@
+"""Curves out of a record's events: plain numbers for tables and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Curve:
+    name: str  # the split
+    unit: str  # accuracy, or perplexity in windows
+    points: tuple[tuple[int, float], ...]  # (step, value)
+
+
+def curves_of(events: Iterable[dict[str, Any]]) -> list[Curve]:
+    """One curve for each split that was scored during training, in the order of first sight."""
+    found: dict[str, dict[int, float]] = {}
+    unit = ""
+    for event in events:
+        if event["event"] == "score":
+            unit = "accuracy" if "accuracy" in event else "perplexity, the course's way"
+            value = event["accuracy"] if "accuracy" in event else event["window_perplexity"]
+            found.setdefault(event["split"], {})[event["step"]] = value
+    return [Curve(name, unit, tuple(sorted(points.items()))) for name, points in found.items()]
+
+
+def loss_curve(events: Iterable[dict[str, Any]], most: int = 200) -> Curve:
+    """The training loss, averaged over neighbouring steps to at most `most` points."""
+    steps = [(event["step"], event["loss"]) for event in events if event["event"] == "step"]
+    size = max(1, -(-len(steps) // most))
+    points = []
+    for begin in range(0, len(steps), size):
+        part = steps[begin : begin + size]
+        points.append((part[-1][0], sum(loss for _, loss in part) / len(part)))
+    return Curve("training loss", "nats", tuple(points))
+
+
+def trained_seconds(clock: list[dict[str, Any]]) -> float:
+    """Seconds at work, leaving out the time between a stop and its resumption."""
+    total, last = 0.0, None
+    for line in clock:
+        if last is not None and line["what"] not in ("start", "resume"):
+            total += line["time"] - last
+        last = line["time"]
+    return total

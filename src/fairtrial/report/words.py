@@ -1,0 +1,85 @@
+"""Results in words: the lines that commands print and pages repeat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairtrial.recipe import Recipe
+
+
+def spoken_time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def spoken_parts(recipe: Recipe) -> str:
+    def one(name: str, options: dict[str, Any]) -> str:
+        return name + (f" ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else "")
+
+    return " + ".join(one(part.name, part.options) for part in recipe.parts) or "none"
+
+
+def start_lines(recipe: Recipe, facts: dict[str, Any], step: int) -> list[str]:
+    """What is about to be trained."""
+    kind = "encoder and classifier" if recipe.task == "classify" else "decoder language model"
+    documents = ", ".join(f"{count:,} {name}" for name, count in facts["documents"].items())
+    shape = recipe.shape
+    lines = [
+        f"data: {recipe.data.source} ({documents}); vocabulary {facts['vocabulary']:,}",
+        f"network: {kind}, {facts['parameters']:,} parameters"
+        f" ({shape.layers} layers, {shape.heads} heads, width {shape.width}, length {shape.length};"
+        f" parts: {spoken_parts(recipe)})",
+        f"training: {facts['steps']:,} steps, {facts['steps_per_epoch']:,} in an epoch; seed {facts['seed']};"
+        f" weights chosen on {facts['choose_on'] or 'nothing: the last are kept'}",
+    ]
+    lines += [f"note: {note}" for note in facts["notes"]]
+    if step:
+        lines.append(f"going on after step {step}")
+    return lines
+
+
+def describe_score(split: str, score: dict[str, Any]) -> str:
+    if "accuracy" in score:
+        return f"{split} {score['accuracy']:.1%}"
+    return f"{split} {score['window_perplexity']:.1f}"
+
+
+def describe_result(result: dict[str, Any]) -> list[str]:
+    """The result of one trial, as sentences and a small table."""
+    kept = f"weights of step {result['kept_step']:,} of {result['steps']:,}"
+    how = "the best on validation" if result["kept"] == "best" and result["validation"] else "the last"
+    lines = [f"result ({kept}, {how}; seed {result['seed']}):"]
+    named = {**({"validation": result["validation"]} if result["validation"] else {}), **result["tests"]}
+    width = max(len(name) for name in named)
+    for name, score in named.items():
+        lines.append(f"  {name:<{width}}  {_figures(score)}")
+    first = next(iter(named.values()))
+    over = "items" if "accuracy" in first else "documents"
+    lines.append(f"  intervals: 95% over test {over}, this one seed; other seeds differ, so compare over several")
+    reads = sorted(set(result["test_reads"].values()))
+    if result["test_watched"]:
+        lines.append(f"  test watched: each test set was scored {' or '.join(map(str, reads))} times")
+        for name, best in result["picked_on_test"].items():
+            lines.append(f"  picked on test, {name} would read {_picked(best)} (step {best['step']}): too good to be true")
+    else:
+        lines.append("  each test set was scored once")
+    return lines
+
+
+def _figures(score: dict[str, Any]) -> str:
+    low, high = score["interval"]
+    if "accuracy" in score:
+        return (
+            f"accuracy {score['accuracy']:.1%} [{low:.1%}, {high:.1%}]  macro-F1 {score['macro_f1']:.1%}"
+            f"  ({score['items']:,} items)"
+        )
+    return (
+        f"perplexity {score['perplexity']:.1f} [{low:.1f}, {high:.1f}]  {score['bits_per_byte']:.3f} bits per byte"
+        f"  unknown {score['unknown_share']:.1%}  (the course's way: {score['window_perplexity']:.1f};"
+        f" {score['tokens']:,} tokens)"
+    )
+
+
+def _picked(best: dict[str, Any]) -> str:
+    return f"{best['accuracy']:.1%}" if "accuracy" in best else f"{best['window_perplexity']:.1f}"

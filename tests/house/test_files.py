@@ -1,0 +1,62 @@
+"""The house stays readable: small files, telling names, nothing unsafe, nothing from a network."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+TEXTS = [
+    path
+    for pattern in ("src/**/*", "docs/**/*", "tests/**/*", "benchmarks/**/*", "examples/**/*", "*.md", "Makefile", "pyproject.toml")
+    for path in ROOT.glob(pattern)
+    if path.is_file() and path.suffix in (".py", ".md", ".toml", ".html", ".css", "")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_files_stay_small(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 300
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_names_say_something(path: Path) -> None:
+    assert path.stem not in {"utils", "helpers", "common", "misc", "base", "manager"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_nothing_is_unpickled_or_evaluated(path: Path) -> None:
+    unsafe = re.compile(r"torch\.load\(|\bpickle\b|yaml\.load\(|(?<![\w.])eval\(|(?<![\w.])exec\(")
+    assert not unsafe.search(path.read_text())
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_every_file_says_what_it_is_for(path: Path) -> None:
+    assert path.read_text().startswith('"""')
+
+
+def test_no_page_asks_the_network() -> None:
+    for path in (ROOT / "src").rglob("*.html"):
+        assert not re.search(r"(src|href)\s*=\s*[\"']?https?:", path.read_text())
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_no_path_of_one_machine_stands_in_the_repo(path: Path) -> None:
+    assert not re.search(r"(^|[^a-zA-Z.])/(work|root|home)/", path.read_text(encoding="utf-8"))
+
+
+def test_the_map_names_every_room_and_file() -> None:
+    text = (ROOT / "docs" / "map.md").read_text()
+    package = ROOT / "src" / "fairtrial"
+    for path in package.rglob("*.py"):
+        if path.name not in ("__init__.py", "__main__.py"):
+            assert f"`{path.relative_to(package).as_posix()}`" in text, f"docs/map.md does not name {path.name}"
+
+
+def test_the_map_names_nothing_that_is_not_there() -> None:
+    package = ROOT / "src" / "fairtrial"
+    for name in re.findall(r"`([a-z_/]+\.py)`", (ROOT / "docs" / "map.md").read_text()):
+        assert (package / name).is_file() or (ROOT / name).is_file(), f"docs/map.md names {name}"

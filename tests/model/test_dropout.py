@@ -1,0 +1,91 @@
+"""Dropout: what is dropped is a pure function of seed, place and step."""
+
+from __future__ import annotations
+
+import torch
+from networks import decoder, encoder, some_tokens
+from torch import Tensor, nn
+
+from fairtrial.model.dropout import Dropout, roll_dice
+
+
+def dropped(network: nn.Module, seed: int, step: int) -> dict[str, Tensor]:
+    """Which numbers each dropout of the network drops, by its name."""
+    roll_dice(network, seed, step)
+    ones = torch.ones(200)
+    return {name: module(ones) == 0 for name, module in network.named_modules() if isinstance(module, Dropout)}
+
+
+def same(one: dict[str, Tensor], two: dict[str, Tensor]) -> list[bool]:
+    return [torch.equal(one[name], two[name]) for name in one.keys() & two.keys()]
+
+
+def test_the_same_seed_name_and_step_drop_the_same() -> None:
+    network = encoder("learned", dropout=0.3)
+    one = dropped(network, 1, 10)
+    assert len(one) == 5  # behind the embedding, and two in each block
+    assert all(same(one, dropped(network, 1, 10)))
+    assert all(same(one, dropped(decoder("none", dropout=0.3, seed=9), 1, 10)))  # whatever the network around
+    assert all(same(one, dropped(encoder("learned", dropout=0.3, layers=3), 1, 10)))
+
+
+def test_another_step_seed_or_name_drops_others() -> None:
+    network = encoder("learned", dropout=0.3)
+    one = dropped(network, 1, 10)
+    assert not any(same(one, dropped(network, 1, 11)))
+    assert not any(same(one, dropped(network, 2, 10)))
+    masks = list(one.values())
+    assert not any(torch.equal(masks[a], masks[b]) for a in range(5) for b in range(a))
+
+
+def test_two_batches_of_one_step_are_dropped_differently() -> None:
+    network = Dropout(0.5)
+    roll_dice(network, 0, 0)
+    assert not torch.equal(network(torch.ones(100)), network(torch.ones(100)))
+
+
+def test_a_whole_network_repeats_a_step_exactly() -> None:
+    network, ids = decoder("learned", dropout=0.3), some_tokens(3, 8)
+    answers = []
+    for step in (4, 4, 5):
+        roll_dice(network, 1, step)
+        answers.append(network(ids))
+    assert torch.equal(answers[0], answers[1])
+    assert (answers[0] - answers[2]).abs().max() > 1e-3
+
+
+def test_evaluation_draws_no_dice_and_drops_nothing() -> None:
+    network, ids = decoder("learned", dropout=0.3), some_tokens(3, 8)
+    dropouts = [module for module in network.modules() if isinstance(module, Dropout)]
+    roll_dice(network, 1, 1)
+    before = [module.generator.get_state() for module in dropouts]
+    network.eval()
+    assert torch.equal(network(ids), decoder("learned", dropout=0.0)(ids))
+    after = [module.generator.get_state() for module in dropouts]
+    assert all(torch.equal(one, two) for one, two in zip(before, after, strict=True))
+    network.train()
+    network(ids)
+    trained = [module.generator.get_state() for module in dropouts]
+    assert not any(torch.equal(one, two) for one, two in zip(before, trained, strict=True))
+
+
+def test_the_share_is_dropped_and_the_rest_scaled_so_that_the_mean_stays() -> None:
+    module, x = Dropout(0.25), torch.ones(100_000)
+    y = module(x)
+    assert set(y.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()}
+    assert abs(float((y == 0).float().mean()) - 0.25) < 0.01
+    assert abs(float(y.mean()) - 1) < 0.02
+
+
+def test_gradients_pass_only_where_numbers_passed() -> None:
+    module, x = Dropout(0.5), torch.ones(64, requires_grad=True)
+    y = module(x)
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach())
+    assert 0 < int((x.grad == 0).sum()) < 64
+
+
+def test_dropping_all_gives_zeros_and_dropping_none_the_same() -> None:
+    x = torch.randn(50, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(Dropout(1.0)(x), torch.zeros(50))
+    assert Dropout(0.0)(x) is x

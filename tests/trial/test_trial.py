@@ -1,0 +1,159 @@
+"""Same recipe, same seed: same bits. Watching, scoring more often or resuming changes nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from fairtrial.errors import BadInput, Diverged, Interrupted
+from fairtrial.recipe import Recipe
+from fairtrial.recipe_file import built_in_recipe, with_settings
+from fairtrial.record import Record
+from fairtrial.trial import resume_trial, run_trial
+
+
+def recipe_for(task: str, folder: Path, tiny: list[str], *more: str) -> Recipe:
+    changes = [f"data.source={folder}", "training.duration=20 steps", "training.select_every=5 steps", *tiny, *more]
+    return with_settings(built_in_recipe("default", task), changes)
+
+
+def files_of(record: Record) -> dict[str, bytes]:
+    names = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors", "tokenizer.json", "recipe.toml")
+    return {name: (record.folder / name).read_bytes() for name in names}
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_a_new_process_gives_the_same_bits(task: str, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    recipe = recipe_for(task, course_folder, tiny)
+    here = run_trial(recipe, 3, tmp_path / "here")
+    words = [f"--set={setting}" for setting in (*tiny, "training.duration=20 steps", "training.select_every=5 steps")]
+    command = [sys.executable, "-m", "fairtrial", "train", task, "--data", str(course_folder), "--seed", "3", *words]
+    subprocess.run([*command, "--out", str(tmp_path / "there")], check=True, capture_output=True)
+    assert files_of(here) == files_of(Record.open(tmp_path / "there"))
+
+
+def test_another_seed_gives_other_bits(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    recipe = recipe_for("classify", course_folder, tiny)
+    one, two = (run_trial(recipe, seed, tmp_path / str(seed)) for seed in (1, 2))
+    assert files_of(one)["model.safetensors"] != files_of(two)["model.safetensors"]
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_scoring_more_often_changes_nothing(task: str, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    rare = run_trial(recipe_for(task, course_folder, tiny, "scoring.curve_every=20 steps"), 0, tmp_path / "rare")
+    often = run_trial(
+        recipe_for(task, course_folder, tiny, "scoring.curve_every=1 steps", "scoring.watch_test=true"), 0, tmp_path / "often"
+    )
+    assert len(often.events()) > len(rare.events())
+    assert files_of(rare)["model.safetensors"] == files_of(often)["model.safetensors"]
+    assert files_of(rare)["outcomes.safetensors"] == files_of(often)["outcomes.safetensors"]
+
+
+def test_the_worlds_dice_and_threads_stay_as_they_were(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    state, threads = torch.random.get_rng_state(), torch.get_num_threads()
+    run_trial(recipe_for("lm", course_folder, tiny), 0, tmp_path / "a")
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad", "sgd"])
+def test_a_stopped_trial_resumes_to_the_same_bits(optimizer: str, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    more = (f"training.optimizer={optimizer}", "training.momentum=0.9", "shape.tied=true", "training.accumulate=2")
+    recipe = recipe_for("lm", course_folder, tiny, *more)
+    whole = run_trial(recipe, 5, tmp_path / "whole")
+    asked = iter([False] * 8 + [True])
+    with pytest.raises(Interrupted):
+        run_trial(recipe, 5, tmp_path / "broken", stop=lambda: next(asked))
+    broken = Record.open(tmp_path / "broken")
+    assert not broken.complete
+    assert files_of(whole) == files_of(resume_trial(broken.folder))
+
+
+def test_best_weights_are_those_of_the_best_validation_score(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    recipe = recipe_for("classify", course_folder, tiny, "training.duration=60 steps")
+    record = run_trial(recipe, 0, tmp_path / "a")
+    scores = [event for event in record.events() if event["event"] == "score" and event["split"] == "validation"]
+    chosen = [event for event in scores if event["step"] in range(5, 61, 5)]
+    best = max(chosen, key=lambda event: (event["accuracy"], -event["nats"]))
+    assert record.result["kept_step"] == best["step"]
+    assert record.result["validation"]["nats"] == pytest.approx(best["nats"], rel=1e-6)
+
+
+def test_early_stopping_stops_early(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    more = ("training.duration=200 steps", "training.patience=2", "training.learning_rate=0.05")
+    record = run_trial(recipe_for("lm", course_folder, tiny, *more), 0, tmp_path / "a")
+    result = record.result
+    assert result["steps"] < 200
+    assert result["kept_step"] == result["steps"] - 10
+    assert "no better validation score" in result["stopped"]
+
+
+def test_the_test_sets_are_scored_once_unless_watched(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    honest = run_trial(recipe_for("lm", course_folder, tiny), 0, tmp_path / "honest").result
+    assert set(honest["test_reads"].values()) == {1}
+    assert not honest["test_watched"]
+    assert not honest["picked_on_test"]
+    watched = run_trial(recipe_for("lm", course_folder, tiny, "scoring.watch_test=true"), 0, tmp_path / "watched").result
+    assert min(watched["test_reads"].values()) > 1
+    assert watched["test_watched"]
+    assert set(watched["picked_on_test"]) == {"obama", "wbush", "hbush"}
+
+
+def test_a_loss_that_is_not_finite_stops_with_its_step(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    recipe = recipe_for("lm", course_folder, tiny, "training.learning_rate=1e30", "training.optimizer=sgd")
+    with pytest.raises(Diverged, match=r"loss is (nan|inf) at step \d+ \(learning rate 1e\+30, gradient"):
+        run_trial(recipe, 0, tmp_path / "a")
+
+
+def test_accumulated_batches_equal_one_large_batch(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    same = ("training.optimizer=sgd", "training.learning_rate=0.1", "shape.dropout=0.0", "training.keep=last")
+    large = recipe_for("lm", course_folder, tiny, *same, "training.batch=8", "training.duration=3 steps")
+    small = recipe_for("lm", course_folder, tiny, *same, "training.batch=4", "training.accumulate=2", "training.duration=3 steps")
+    one, two = (run_trial(each, 0, tmp_path / name).result for each, name in ((large, "large"), (small, "small")))
+    for name in one["tests"]:
+        assert one["tests"][name]["perplexity"] == pytest.approx(two["tests"][name]["perplexity"], rel=1e-5)
+
+
+def test_a_refused_trial_leaves_nothing_behind(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    (course_folder / "train_CLS.tsv").write_text("0\tgood text\nno label here\n")
+    with pytest.raises(BadInput, match=r"train_CLS.tsv:2"):
+        run_trial(recipe_for("classify", course_folder, tiny), 0, tmp_path / "runs" / "a")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_changed_data_are_not_resumed_on(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    recipe = recipe_for("lm", course_folder, tiny)
+    with pytest.raises(Interrupted):
+        run_trial(recipe, 0, tmp_path / "a", stop=lambda: True)
+    with (course_folder / "train_LM.txt").open("a") as file:
+        file.write("One more line.\n")
+    with pytest.raises(BadInput, match="data have changed"):
+        resume_trial(tmp_path / "a")
+
+
+def test_another_thread_count_or_torch_is_not_resumed_on_silently(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    with pytest.raises(Interrupted):
+        run_trial(recipe_for("lm", course_folder, tiny), 0, tmp_path / "a", stop=lambda: True)
+    record = Record.open(tmp_path / "a")
+    trial = record.trial
+    trial["environment"]["torch"] = "2.5.0"
+    record.write_json("trial.json", trial)
+    with pytest.raises(BadInput, match=r"begun with torch 2\.5\.0"):
+        resume_trial(record.folder)
+    assert resume_trial(record.folder, anyway=True).complete
+
+
+def test_a_watched_course_recipe_says_what_it_did(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    recipe = with_settings(built_in_recipe("course", "classify"), [f"data.source={course_folder}", *tiny])
+    recipe = replace(recipe, training=replace(recipe.training, duration=recipe.training.duration.__class__(1, "epochs")))
+    notes = " ".join(run_trial(recipe, 0, tmp_path / "a").trial["notes"])
+    assert "unknown token never occurs in training" in notes
+    assert "test watched" in notes
+    assert "labels included" in notes
+    honest = run_trial(recipe_for("classify", course_folder, tiny), 0, tmp_path / "b")
+    assert not honest.trial["notes"]
