@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import random
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+
+if TYPE_CHECKING:
+    from fairtrial.recipe import Recipe
 
 
 @pytest.fixture
@@ -33,8 +41,11 @@ def sentence(speaker: str, dice: random.Random) -> str:
 @pytest.fixture
 def course_folder(tmp_path: Path) -> Path:
     """A small folder in the course's form, with text of our own."""
+    return write_course(tmp_path / "speechesdataset")
+
+
+def write_course(folder: Path) -> Path:
     dice = random.Random(1)
-    folder = tmp_path / "speechesdataset"
     folder.mkdir()
     for name, rows in (("train", 90), ("test", 30)):
         lines = [f"{speaker}\t{sentence(speaker, dice)}" for speaker in dice.choices("012", k=rows)]
@@ -55,3 +66,99 @@ TINY = (
 def tiny() -> list[str]:
     """Settings that make any recipe small enough for a test."""
     return list(TINY)
+
+
+@pytest.fixture
+def tiny_recipe(course_folder: Path) -> Callable[..., Recipe]:
+    """A recipe that trains in a fraction of a second: `tiny_recipe("lm", "training.keep=last")`."""
+    return lambda task, *more: make_tiny(task, course_folder, *more)
+
+
+def make_tiny(task: str, folder: Path, *more: str) -> Recipe:
+    from fairtrial.recipe_file import built_in_recipe, with_settings
+
+    lasts = ("training.duration=8 steps", "training.select_every=3 steps", "scoring.curve_every=4 steps")
+    return with_settings(built_in_recipe("default", task), [f"data.source={folder}", *TINY, *lasts, *more])
+
+
+@pytest.fixture(scope="session")
+def finished_records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Records to look at, not to change: `classify`, `lm`, and one that is `unfinished`."""
+    from fairtrial.errors import Interrupted
+    from fairtrial.trial import run_trial
+
+    room = tmp_path_factory.mktemp("records")
+    source = write_course(room / "speechesdataset")
+    folders = {name: room / name for name in ("classify", "lm", "unfinished")}
+    run_trial(make_tiny("classify", source), 0, folders["classify"])
+    run_trial(make_tiny("lm", source, "scoring.watch_test=true"), 1, folders["lm"])
+    with pytest.raises(Interrupted):
+        run_trial(make_tiny("classify", source), 2, folders["unfinished"], stop=lambda: True)
+    return folders
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def fairtrial(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+    """A command line, run in this process through the entry point."""
+    from fairtrial.cli.main import run
+
+    def call(*words: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["fairtrial", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            run()
+            raise SystemExit(0)
+        return Said(int(ended.value.code or 0), *capsys.readouterr())
+
+    return call
+
+
+class BrokenDisk:
+    """Counts writes, fsyncs and replaces of fairtrial's own, and fails the one that is chosen."""
+
+    def __init__(self) -> None:
+        self.fail_at, self.error, self.done = 0, errno.ENOSPC, list[str]()
+
+    def fail(self, at: int, error: int = errno.ENOSPC) -> None:
+        self.fail_at, self.error, self.done = at, error, []
+
+    def step(self, what: str) -> None:
+        self.done.append(what)
+        if len(self.done) == self.fail_at:
+            raise OSError(self.error, os.strerror(self.error))
+
+    def __getattr__(self, name: str) -> Any:  # stands in for the os module
+        if name not in ("write", "fsync", "replace"):
+            return getattr(os, name)
+
+        def call(*values: Any) -> Any:
+            self.step(name)
+            return getattr(os, name)(*values)
+
+        return call
+
+
+@pytest.fixture
+def broken_disk(monkeypatch: pytest.MonkeyPatch) -> BrokenDisk:
+    from fairtrial import disk, record
+
+    broken, really_open = BrokenDisk(), Path.open
+
+    class File(io.FileIO):
+        def write(self, content: Any) -> int:
+            broken.step("write")
+            return super().write(content)
+
+    def open_file(path: Path, mode: str = "r", *more: Any, **other: Any) -> Any:
+        return File(path, mode) if mode == "wb" else really_open(path, mode, *more, **other)
+
+    monkeypatch.setattr(disk, "os", broken)
+    monkeypatch.setattr(record, "os", broken)
+    monkeypatch.setattr(Path, "open", open_file)
+    return broken

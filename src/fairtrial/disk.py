@@ -6,48 +6,59 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fairtrial.errors import Busy, DiskTrouble
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a neighbour of `path`, force it to the disk, then put it in place in one move."""
+def write_bytes(path: Path, content: bytes) -> None:
+    """Fill a neighbour of `path`, force it to the disk, then put it in place in one move."""
     beside = path.with_name(path.name + ".tmp")
     with disk_errors(path):
         try:
-            write(beside)
-            with beside.open("rb+") as file:
+            with beside.open("wb") as file:
+                file.write(content)
+                file.flush()
                 os.fsync(file.fileno())
             os.replace(beside, path)
             sync_folder(path.parent)
-        except OSError:
-            beside.unlink(missing_ok=True)
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
             raise
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    write_whole(path, lambda beside: _fill(beside, content))
 
 
 def write_text(path: Path, content: str) -> None:
     write_bytes(path, content.encode())
 
 
-def _fill(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-
-
 def append_line(path: Path, line: str) -> None:
     """One write of one line: a reader sees all of it or, after a crash, a torn last line that it drops."""
+    content = (line + "\n").encode()
     with disk_errors(path):
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(handle, (line + "\n").encode())
+            size = _drop_torn_line(handle)
+            if os.write(handle, content) < len(content):  # a disk that fills up takes a part without an error
+                os.ftruncate(handle, size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(handle)
+
+
+def _drop_torn_line(handle: int) -> int:
+    """Cut what a crash left after the last line end, so that the next line does not grow from it; the size then."""
+    size = os.fstat(handle).st_size
+    os.lseek(handle, max(0, size - 1), os.SEEK_SET)
+    if size == 0 or os.read(handle, 1) == b"\n":
+        return size
+    os.lseek(handle, 0, os.SEEK_SET)
+    with os.fdopen(os.dup(handle), "rb") as file:
+        whole = file.read().rfind(b"\n") + 1
+    os.ftruncate(handle, whole)
+    return whole
 
 
 def sync_folder(folder: Path) -> None:
@@ -94,7 +105,9 @@ def locked(path: Path) -> Iterator[None]:
     try:
         try:
             _take(handle)
-        except (BlockingIOError, PermissionError) as error:
+            if not os.path.samestat(os.fstat(handle), os.stat(path)):  # its last holder threw it away meanwhile
+                raise BlockingIOError
+        except (BlockingIOError, PermissionError, FileNotFoundError) as error:
             hint = "wait for it, or write another record with --out"
             raise Busy(f"{path.parent}: another process is writing this record", hint) from error
         yield

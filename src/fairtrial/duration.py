@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 
 from fairtrial.errors import BadInput
 
@@ -29,4 +30,4 @@ class Duration:
         return int(self.count) if self.unit == "steps" else math.ceil(self.count * steps_per_epoch)
 
     def __str__(self) -> str:
-        return f"{self.count:g} {self.unit}"
+        return f"{Decimal(repr(float(self.count))).normalize():f} {self.unit}"  # all digits, never as 1e+06

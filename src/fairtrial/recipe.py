@@ -1,4 +1,4 @@
-"""Recipes: what to train, on what, how. Frozen values; each field says itself once, and help, TOML and docs are made from it."""
+"""Recipes: what to train, on what, how. Each field says itself once; help, TOML and docs are made from it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Tokens:
     min_count: Annotated[int, "words seen less often in training become unknown, so that unknown is trained"] = 2
     size: Annotated[int, "the most entries a vocabulary may have"] = 20_000
     lowercase: Annotated[bool, "fold upper case to lower case"] = False
-    fit: Annotated[str, "'train': the training split only; 'course': both whole training files, as the reports do"] = "train"
+    fit: Annotated[str, "'train': the training split only; 'course': both whole training files, as the reports do"] = (
+        "train"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +115,9 @@ class Scoring:
     """What is measured, and when."""
 
     curve_every: Annotated[Duration, "how often train and validation are scored for the curves"] = Duration(1, "epochs")
-    watch_test: Annotated[bool, "score the test sets for the curves too, as the reports did; the record says so"] = False
+    watch_test: Annotated[bool, "score the test sets for the curves too, as the reports did; the record says so"] = (
+        False
+    )
     full_context: Annotated[float, "least share of the full context that each scored token of running text sees"] = 0.97
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import tomllib
 import types
 from collections.abc import Sequence
@@ -37,9 +38,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInput("there is no such recipe file", path=path) from error
     except IsADirectoryError as error:
         raise BadInput("this is a folder; a recipe is a TOML file", path=path) from error
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
     except UnicodeDecodeError as error:
         raise BadInput(f"not UTF-8 (byte {error.start})", "save the recipe as UTF-8", path=path) from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # ValueError: not TOML, or a number of 5,000 digits
         raise BadInput(f"not valid TOML: {error}", path=path) from error
 
 
@@ -87,7 +90,7 @@ def _parse(text: str, kind: Any) -> Any:
     """A value typed on the command line. Text needs no quotes."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = text
     if kind is str and not isinstance(value, str):
         return text
@@ -122,7 +125,9 @@ def _value(kind: Any, value: Any, name: str, path: Path | None) -> Any:
         if isinstance(value, str):
             return PartChoice(name=value)
         if isinstance(value, dict) and isinstance(value.get("name"), str):
-            return PartChoice(name=value["name"], options={k: v for k, v in value.items() if k != "name"})
+            return PartChoice(
+                name=value["name"], options={k: _plain(v, name, path) for k, v in value.items() if k != "name"}
+            )
         example = 'parts = ["rope", {name = "window", size = 8}]'
         raise BadInput(f"{name}: a part is a name or a table with a name", example, path=path)
     if _is_room(kind):
@@ -133,9 +138,15 @@ def _value(kind: Any, value: Any, name: str, path: Path | None) -> Any:
             key: _value(_find_field(kind, key, prefix + key, path), inner, prefix + key, path)
             for key, inner in value.items()
         }
-        return kind(**found)  # type: ignore[operator]
+        try:
+            return kind(**found)  # type: ignore[operator]
+        except BadInput as error:
+            raise BadInput(error.what, error.hint, path=path) from error
     if kind is Duration:
-        return Duration.read(value)
+        try:
+            return Duration.read(value)
+        except BadInput as error:
+            raise BadInput(f"{name}: {error.what}", error.hint, path=path) from error
     if get_origin(kind) is tuple:
         if not isinstance(value, list):
             raise BadInput(f"{name} = {value!r} must be a list", path=path)
@@ -144,6 +155,17 @@ def _value(kind: Any, value: Any, name: str, path: Path | None) -> Any:
         value = float(value)
     if isinstance(kind, type) and not isinstance(kind, types.GenericAlias) and type(value) is not kind:
         raise BadInput(f"{name} = {value!r} must be {_SPOKEN.get(kind, kind.__name__)}", path=path)
+    return value
+
+
+def _plain(value: Any, name: str, path: Path | None) -> Any:
+    """A part's option: numbers, text, true or false, lists and tables of them; no dates, which TOML has too."""
+    if isinstance(value, list):
+        return [_plain(each, name, path) for each in value]
+    if isinstance(value, dict):
+        return {key: _plain(each, name, path) for key, each in value.items()}
+    if not isinstance(value, int | float | str):
+        raise BadInput(f"{name}: {value} is a {type(value).__name__}; no part takes that", path=path)
     return value
 
 
@@ -187,14 +209,20 @@ def toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise BadInput(f"{value!r} holds bytes that are not UTF-8", "rename the file or the field")
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, float):
         return ("inf" if value > 0 else "-inf") if math.isinf(value) else repr(value)
     if isinstance(value, list):
         return "[" + ", ".join(toml(each) for each in value) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {toml(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(key)} = {toml(inner)}" for key, inner in value.items()) + "}"
     return repr(value)
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml(key)
 
 
 def fingerprint(recipe: Recipe) -> str:

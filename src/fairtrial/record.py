@@ -1,32 +1,41 @@
 """One trial on disk. Readable without torch.
 
-    recipe.toml            the resolved recipe
-    trial.json             seed, fingerprints of data and code, environment, tokenizer facts, notes
-    events.jsonl           what happened, step by step; the same for the same recipe and seed
-    clock.jsonl            when it happened; differs from run to run
-    result.json            scores, written last: a record that has it is complete
-    outcomes.safetensors   what became of every test item
-    tokenizer.json, model.safetensors
-    checkpoints/           only while training
+recipe.toml            the resolved recipe
+trial.json             seed, fingerprints of data and code, environment, tokenizer facts, notes
+events.jsonl           what happened, step by step; the same for the same recipe and seed
+clock.jsonl            when it happened; differs from run to run
+result.json            scores, written last: a record that has it is complete
+outcomes.safetensors   what became of every test item
+tokenizer.json, model.safetensors
+checkpoints/           only while training
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairtrial.disk import append_line, disk_errors, locked, write_text, write_whole
+from fairtrial.disk import append_line, disk_errors, locked, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
 from fairtrial.recipe_file import load_recipe, write_recipe
+
+# what every reader relies on
+TRIAL_NEEDS = frozenset(
+    "seed recipe data code environment labels test_sets tokenizer cite notes documents vocabulary".split()
+)
+RESULT_NEEDS = frozenset(
+    "seed parameters steps kept_step kept validation tests test_reads test_watched picked_on_test".split()
+)
 
 
 @dataclass(frozen=True)
@@ -36,32 +45,43 @@ class Record:
     @classmethod
     def open(cls, folder: Path) -> Record:
         """A record that exists, complete or not."""
-        if not (folder / "trial.json").is_file():
-            found = "is not a record (it has no trial.json)" if folder.is_dir() else "is not there"
-            raise BadInput(f"{folder} {found}", "a record is a folder that `fairtrial train` wrote")
+        hint = "a record is a folder that `fairtrial train` wrote"
+        try:
+            if not (folder / "trial.json").is_file():
+                found = "is not a record (it has no trial.json)" if folder.is_dir() else "is not there"
+                raise BadInput(f"{folder} {found}", hint)
+            for path in folder.rglob("*"):  # a link could lead a reader, or a resumed trial's pen, out of the record
+                if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                    raise BadInput(f"{path} is a link or a device; a record holds plain files only", hint)
+        except OSError as error:
+            raise BadInput(f"{folder} cannot be read ({error.strerror})", hint) from error
         return cls(folder)
 
     @classmethod
     @contextmanager
     def create(cls, folder: Path, recipe: Recipe, trial: dict[str, Any], tokenizer_json: str) -> Iterator[Record]:
         """A new record, held for writing. It is prepared next door, so that a refused trial leaves nothing behind."""
+        ensure_free(folder)
         with disk_errors(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
-        ensure_free(folder)
-        beside = folder.with_name(f".{folder.name}.new")
-        with locked(beside.with_name(beside.name + ".lock")):
-            shutil.rmtree(beside, ignore_errors=True)
-            with disk_errors(beside):
-                beside.mkdir()
-            record = cls(beside)
-            write_text(beside / "recipe.toml", write_recipe(recipe))
-            write_text(beside / "tokenizer.json", tokenizer_json)
-            record.write_json("trial.json", trial)
-            with disk_errors(folder):
-                beside.rename(folder)
-        beside.with_name(beside.name + ".lock").unlink(missing_ok=True)
-        record = cls(folder)
-        with record.hold():
+        with ExitStack() as held:
+            with _preparing(folder):
+                refuse_taken(folder)  # another process may have been faster
+                beside = folder.with_name(f".{folder.name}.new")
+                shutil.rmtree(beside, ignore_errors=True)
+                try:
+                    with disk_errors(beside):
+                        beside.mkdir()
+                    write_text(beside / "recipe.toml", write_recipe(recipe))
+                    write_text(beside / "tokenizer.json", tokenizer_json)
+                    cls(beside).write_json("trial.json", trial)
+                    with disk_errors(folder):
+                        beside.rename(folder)
+                except BaseException:
+                    shutil.rmtree(beside, ignore_errors=True)
+                    raise
+                record = cls(folder)
+                held.enter_context(record.hold())
             yield record
 
     @contextmanager
@@ -76,7 +96,7 @@ class Record:
 
     @property
     def trial(self) -> dict[str, Any]:
-        return self.read_json("trial.json")
+        return self.read_json("trial.json", needs=TRIAL_NEEDS)
 
     @property
     def complete(self) -> bool:
@@ -86,18 +106,22 @@ class Record:
     def result(self) -> dict[str, Any]:
         if not self.complete:
             raise BadInput(f"{self.folder} is not finished", f"go on with: fairtrial resume {self.folder}")
-        return self.read_json("result.json")
+        return self.read_json("result.json", needs=RESULT_NEEDS)
 
-    def read_json(self, name: str) -> dict[str, Any]:
+    def read_json(self, name: str, *, needs: frozenset[str] = frozenset()) -> dict[str, Any]:
         path = self.folder / name
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise BadInput(f"{path} is missing") from error
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except OSError as error:
+            raise BadInput(f"{path} cannot be read ({error.strerror})") from error
+        except (ValueError, RecursionError) as error:  # ValueError: not JSON, not UTF-8, or a number of 5,000 digits
             raise BadInput(f"{path} is damaged: {error}") from error
         if not isinstance(value, dict):
             raise BadInput(f"{path} is damaged: not a JSON object")
+        if lost := sorted(needs - value.keys()):
+            raise BadInput(f"{path} is damaged: it has no {lost[0]!r}")
         return value
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
@@ -119,17 +143,25 @@ class Record:
         path = self.folder / "events.jsonl"
         return path.stat().st_size if path.exists() else 0
 
+    def sync_events(self) -> int:
+        """Force the events to the disk, as a checkpoint must not be ahead of them after a power cut; their size."""
+        path = self.folder / "events.jsonl"
+        with disk_errors(path), path.open("ab") as file:
+            os.fsync(file.fileno())
+        return self.events_size()
+
     def cut_events(self, size: int) -> None:
         """Forget what happened after a checkpoint: it will happen again."""
         path = self.folder / "events.jsonl"
-        if path.exists():
+        if size < self.events_size():
             with disk_errors(path), path.open("rb+") as file:
                 file.truncate(size)
 
     def write_outcomes(self, outcomes: dict[str, np.ndarray]) -> None:
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
-        write_whole(self.folder / "outcomes.safetensors", lambda path: save_file(outcomes, path))
+        # in our own hands rather than by safetensors' save_file, whose errors do not tell a full disk from a bad one
+        write_bytes(self.folder / "outcomes.safetensors", save(outcomes))
 
     def outcomes(self) -> dict[str, np.ndarray]:
         """Arrays by `test set/what`, one entry for each item."""
@@ -140,6 +172,18 @@ class Record:
 
 def ensure_free(folder: Path) -> None:
     """Refuse a folder that holds something, before any work is done."""
+    if folder.name in ("", ".."):
+        raise BadInput(
+            f"{folder} cannot become a record", "give the record a folder of its own, such as --out runs/mine"
+        )
+    with disk_errors(folder):
+        if _lock_beside(folder).is_file():
+            with _preparing(folder):  # refused as busy where another process is about to write it
+                pass
+        refuse_taken(folder)
+
+
+def refuse_taken(folder: Path) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if (folder / "run.lock").is_file():
@@ -148,12 +192,26 @@ def ensure_free(folder: Path) -> None:
     raise BadInput(f"{folder} exists already{_state(folder)}", "choose another folder with --out")
 
 
+def _lock_beside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.new.lock")
+
+
+@contextmanager
+def _preparing(folder: Path) -> Iterator[None]:
+    """Hold the place where a record is prepared. The lock's file goes with its holder."""
+    with locked(_lock_beside(folder)):
+        try:
+            yield
+        finally:
+            _lock_beside(folder).unlink(missing_ok=True)
+
+
 def _state(folder: Path) -> str:
     if (folder / "result.json").is_file():
         return f", a finished record (see: fairtrial show {folder})"
     if (folder / "trial.json").is_file():
         return f", an unfinished record (go on with: fairtrial resume {folder})"
-    return " and is not empty"
+    return " and is not empty" if folder.is_dir() else " and is a file"
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:
@@ -161,10 +219,14 @@ def _read_lines(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     rows = []
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    for number, line in enumerate(lines[:-1], 1):  # what follows the last line end is torn or empty
+    for number, line in enumerate(
+        path.read_bytes().split(b"\n")[:-1], 1
+    ):  # what follows the last line end is torn or empty
         try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
+            row = json.loads(line.decode("utf-8"))
+        except (ValueError, RecursionError) as error:
             raise BadInput(f"damaged line: {error}", path=path, line=number) from error
+        if not isinstance(row, dict):
+            raise BadInput("damaged line: not a JSON object", path=path, line=number)
+        rows.append(row)
     return rows

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from fairtrial import environment
-from fairtrial.disk import ensure_room, sha256_of, write_whole
+from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.model.network import count_parameters
 from fairtrial.recipe import Recipe
@@ -86,9 +86,13 @@ def resume_trial(
         with use_threads(threads):
             corpus = read(recipe.data, recipe.task)
             if corpus.files != trial["data"]:
-                raise BadInput(f"the data have changed since {folder} was begun", "start a new record with `fairtrial train`")
+                raise BadInput(
+                    f"the data have changed since {folder} was begun", "start a new record with `fairtrial train`"
+                )
             splits = split(corpus, recipe.data, trial["seed"])
-            bench = build_bench(recipe, trial["seed"], splits, Tokenizer.load(folder / "tokenizer.json", trial["tokenizer"]))
+            bench = build_bench(
+                recipe, trial["seed"], splits, Tokenizer.load(folder / "tokenizer.json", trial["tokenizer"])
+            )
             return _finish(record, bench, trial["seed"], listen, stop, save_seconds)
 
 
@@ -105,7 +109,11 @@ def _finish(
     loop = Loop(bench, recipe.training, recipe.scoring, seed)
     checkpoints = Checkpoints(record.folder / "checkpoints")
     ensure_room(record.folder, 3 * checkpoints.size_needed(loop))
-    saved = checkpoints.load(loop, lambda text: listen(Event("notice", loop.progress.step, {"text": text})))
+
+    def notice(text: str) -> None:
+        listen(Event("notice", loop.progress.step, {"text": text}))
+
+    saved = checkpoints.load(loop, record.events_size(), notice)
     record.cut_events(saved or 0)
     listen(Event("start", loop.progress.step, start_facts(record, bench, loop)))
     record.add_time(loop.progress.step, what="resume" if saved is not None else "start")
@@ -117,16 +125,16 @@ def _finish(
             continue
         stopping = stop()
         if stopping or time.monotonic() - last_save >= save_seconds:
-            checkpoints.save(loop, record.events_size())
+            checkpoints.save(loop, record.sync_events())
             record.add_time(event.step, what="save")
             last_save = time.monotonic()
         if stopping:
             hint = f"go on with: fairtrial resume {record.folder}"
             raise Interrupted(f"stopped after step {event.step} of {loop.steps}; all is saved", hint)
-    checkpoints.save(loop, record.events_size())
+    checkpoints.save(loop, record.sync_events())
     record.add_time(loop.progress.step, what="trained")
     kept = loop.keep_best()
-    write_whole(record.folder / "model.safetensors", lambda path: save_file(weights_of(bench.network), path))
+    write_bytes(record.folder / "model.safetensors", save(weights_of(bench.network)))
     listen(Event("testing", loop.progress.step))
     write_result(record, bench, loop, kept)
     for path in (record.folder / "checkpoints").iterdir():
@@ -157,9 +165,7 @@ def write_result(record: Record, bench: ClassifyBench | LanguageBench, loop: Loo
         "kept": record.recipe.training.keep,
         "stopped": loop.progress.stopped,
         "test_watched": record.recipe.scoring.watch_test,
-        "test_reads": {
-            name: 1 + sum(look["split"] == name for look in looks) for name in trial["test_sets"]
-        },
+        "test_reads": {name: 1 + sum(look["split"] == name for look in looks) for name in trial["test_sets"]},
         "train": bench.quick_score("train").figures,
         "validation": scores["validation"].figures if "validation" in scores else None,
         "tests": {name: scores[name].figures for name in trial["test_sets"]},
@@ -196,9 +202,13 @@ def notes_on(recipe: Recipe, tokenizer: Tokenizer) -> list[str]:
     """What a reader of the record must know."""
     notes = []
     if tokenizer.unknown is not None and not tokenizer.unknown_trained:
-        notes.append("the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)")
+        notes.append(
+            "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
+        )
     if recipe.tokens.fit == "course":
-        notes.append("the tokenizer was fitted on both whole training files, labels included, not on the training split")
+        notes.append(
+            "the tokenizer was fitted on both whole training files, labels included, not on the training split"
+        )
     if recipe.scoring.watch_test:
         notes.append("test watched: the test sets were scored during training")
     if not recipe.data.validation:
@@ -227,7 +237,9 @@ def refuse_other_bits(trial: dict[str, Any], threads: int) -> None:
             what = f"this record was begun with {name} {trial['environment'][name]}, here it is {now[name]}"
             raise BadInput(f"{what}: the bits would differ", "resume with --anyway to accept that")
     if trial["code"] != environment.code_fingerprint():
-        raise BadInput("fairtrial's own code has changed since this record was begun", "resume with --anyway to accept that")
+        raise BadInput(
+            "fairtrial's own code has changed since this record was begun", "resume with --anyway to accept that"
+        )
 
 
 def located(recipe: Recipe) -> Recipe:

@@ -29,7 +29,9 @@ NO_TORCH = ("text", "judge", "report", "cli")
 
 
 def modules() -> list[tuple[str, Path]]:
-    return [(path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", "."), path) for path in PACKAGE.rglob("*.py")]
+    return [
+        (path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", "."), path) for path in PACKAGE.rglob("*.py")
+    ]
 
 
 def imported(path: Path) -> set[str]:
@@ -40,7 +42,9 @@ def imported(path: Path) -> set[str]:
             found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
-            found |= {f"{node.module}.{name.name}" for name in node.names if node.module in ("fairtrial", "fairtrial.parts")}
+            found |= {
+                f"{node.module}.{name.name}" for name in node.names if node.module in ("fairtrial", "fairtrial.parts")
+            }
     return found
 
 

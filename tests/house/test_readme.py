@@ -61,7 +61,9 @@ def test_the_readmes_commands_work_one_after_another(course_folder: Path) -> Non
         assert done.stdout
 
 
-@pytest.mark.parametrize("path", sorted([*(ROOT / "examples").glob("*.toml"), *BUILT_IN.glob("*.toml")]), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", sorted([*(ROOT / "examples").glob("*.toml"), *BUILT_IN.glob("*.toml")]), ids=lambda p: p.name
+)
 def test_recipes_load_and_survive_a_round_trip(path: Path) -> None:
     recipe = load_recipe(path)
     assert recipe_from(tomllib.loads(write_recipe(recipe))) == recipe

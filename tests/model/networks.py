@@ -95,4 +95,11 @@ class Coin(Part):
         return x + self.thrown.sum()
 
 
-STRANGERS = {"slope": Slope, "blind": Blind, "past": PastOnly, "first": FirstToken, "backwards": Backwards, "coin": Coin}
+STRANGERS = {
+    "slope": Slope,
+    "blind": Blind,
+    "past": PastOnly,
+    "first": FirstToken,
+    "backwards": Backwards,
+    "coin": Coin,
+}

@@ -6,12 +6,12 @@ import torch
 from networks import decoder, encoder, some_tokens
 from torch import Tensor, nn
 
-from fairtrial.model.dropout import Dropout, roll_dice
+from fairtrial.model.dropout import Dropout, dropouts_of, roll_dice
 
 
 def dropped(network: nn.Module, seed: int, step: int) -> dict[str, Tensor]:
     """Which numbers each dropout of the network drops, by its name."""
-    roll_dice(network, seed, step)
+    roll_dice(dropouts_of(network), seed, step)
     ones = torch.ones(200)
     return {name: module(ones) == 0 for name, module in network.named_modules() if isinstance(module, Dropout)}
 
@@ -40,7 +40,7 @@ def test_another_step_seed_or_name_drops_others() -> None:
 
 def test_two_batches_of_one_step_are_dropped_differently() -> None:
     network = Dropout(0.5)
-    roll_dice(network, 0, 0)
+    roll_dice(dropouts_of(network), 0, 0)
     assert not torch.equal(network(torch.ones(100)), network(torch.ones(100)))
 
 
@@ -48,7 +48,7 @@ def test_a_whole_network_repeats_a_step_exactly() -> None:
     network, ids = decoder("learned", dropout=0.3), some_tokens(3, 8)
     answers = []
     for step in (4, 4, 5):
-        roll_dice(network, 1, step)
+        roll_dice(dropouts_of(network), 1, step)
         answers.append(network(ids))
     assert torch.equal(answers[0], answers[1])
     assert (answers[0] - answers[2]).abs().max() > 1e-3
@@ -57,7 +57,7 @@ def test_a_whole_network_repeats_a_step_exactly() -> None:
 def test_evaluation_draws_no_dice_and_drops_nothing() -> None:
     network, ids = decoder("learned", dropout=0.3), some_tokens(3, 8)
     dropouts = [module for module in network.modules() if isinstance(module, Dropout)]
-    roll_dice(network, 1, 1)
+    roll_dice(dropouts_of(network), 1, 1)
     before = [module.generator.get_state() for module in dropouts]
     network.eval()
     assert torch.equal(network(ids), decoder("learned", dropout=0.0)(ids))

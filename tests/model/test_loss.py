@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fairtrial.model.loss import CHUNK, VocabularyLoss, vocabulary_nats
+from fairtrial.model.loss import CHUNK, Scratch, VocabularyLoss, vocabulary_nats
 
 WIDTH, ENTRIES = 7, 19
 EXACT = {"atol": 1e-10, "rtol": 1e-10}
@@ -22,6 +22,11 @@ def some(tokens: int, dtype: torch.dtype = torch.float64) -> Inputs:
     return hidden, weight, bias, torch.randint(ENTRIES, (tokens,), generator=dice)
 
 
+def ours(inputs: Inputs, smoothing: float, scale: float, scratch: Scratch | None = None) -> tuple[Tensor, Tensor]:
+    """(objective, nats)"""
+    return VocabularyLoss.apply(*inputs, smoothing, scale, scratch or Scratch())
+
+
 def by_torch(inputs: Inputs, smoothing: float, scale: float) -> Tensor:
     hidden, weight, bias, targets = inputs
     return cross_entropy(hidden @ weight.t() + bias, targets, label_smoothing=smoothing, reduction="sum") * scale
@@ -34,18 +39,18 @@ def test_value_and_gradients_equal_torchs(tokens: int, smoothing: float, scale: 
     inputs = some(tokens)
     expected = by_torch(inputs, smoothing, scale)
     expected_gradients = torch.autograd.grad(expected * upstream, inputs[:3])
-    objective, nats = VocabularyLoss.apply(*inputs, smoothing, scale)
+    objective, nats = ours(inputs, smoothing, scale)
     torch.testing.assert_close(objective, expected, **EXACT)
     torch.testing.assert_close(nats, by_torch(inputs, 0.0, 1.0).detach(), **EXACT)  # plain and unscaled, always
-    ours = torch.autograd.grad(objective * upstream, inputs[:3])
-    for gradient, wanted in zip(ours, expected_gradients, strict=True):
+    found = torch.autograd.grad(objective * upstream, inputs[:3])
+    for gradient, wanted in zip(found, expected_gradients, strict=True):
         assert wanted.abs().max() > 1e-6
         torch.testing.assert_close(gradient, wanted, **EXACT)
 
 
 def test_smoothing_changes_the_objective_and_not_the_nats() -> None:
     inputs = some(10)
-    plain, smooth = (VocabularyLoss.apply(*inputs, smoothing, 1.0) for smoothing in (0.0, 0.1))
+    plain, smooth = (ours(inputs, smoothing, 1.0) for smoothing in (0.0, 0.1))
     assert abs(float((plain[0] - smooth[0]).detach())) > 1e-3
     assert torch.equal(plain[1], smooth[1])
     assert not plain[1].requires_grad
@@ -56,7 +61,7 @@ def test_smoothing_changes_the_objective_and_not_the_nats() -> None:
 def test_gradients_equal_finite_differences(smoothing: float, tokens: int) -> None:
     *weights, targets = some(tokens)
     assert torch.autograd.gradcheck(
-        lambda hidden, weight, bias: VocabularyLoss.apply(hidden, weight, bias, targets, smoothing, 0.3)[0],
+        lambda hidden, weight, bias: ours((hidden, weight, bias, targets), smoothing, 0.3)[0],
         weights,
         fast_mode=tokens > CHUNK,
     )
@@ -68,7 +73,7 @@ def test_extreme_logits_stay_finite(dtype: torch.dtype, smoothing: float) -> Non
     hidden, weight, _, targets = some(70, dtype)
     extreme = torch.linspace(-1e4, 1e4, ENTRIES, dtype=dtype).requires_grad_()
     inputs = (hidden, weight, extreme, targets)
-    objective, nats = VocabularyLoss.apply(*inputs, smoothing, 1.0)
+    objective, nats = ours(inputs, smoothing, 1.0)
     assert float(nats) > 1e4  # they are extreme
     torch.testing.assert_close(objective, by_torch(inputs, smoothing, 1.0), atol=1e-2, rtol=1e-5)
     for gradient in torch.autograd.grad(objective, inputs[:3]):
@@ -84,26 +89,26 @@ def test_nats_for_scoring_equal_torchs_token_by_token(tokens: int) -> None:
     expected = cross_entropy(hidden @ weight.t() + bias, targets, reduction="none")
     assert nats.dtype == torch.float64
     torch.testing.assert_close(nats, expected, **EXACT)
-    torch.testing.assert_close(nats.sum(), VocabularyLoss.apply(*inputs, 0.0, 1.0)[1], **EXACT)
+    torch.testing.assert_close(nats.sum(), ours(inputs, 0.0, 1.0)[1], **EXACT)
 
 
 def test_float32_stays_close_to_float64() -> None:
     inputs = some(200, torch.float32)
-    objective, nats = VocabularyLoss.apply(*inputs, 0.1, 1 / 200)
+    objective, nats = ours(inputs, 0.1, 1 / 200)
     doubles = (*(each.double() for each in inputs[:3]), inputs[3])
     assert objective.dtype == torch.float32
     assert nats.dtype == torch.float64
     torch.testing.assert_close(objective.double(), by_torch(doubles, 0.1, 1 / 200), atol=1e-6, rtol=1e-6)
-    ours = torch.autograd.grad(objective, inputs[:3])
+    found = torch.autograd.grad(objective, inputs[:3])
     wanted = torch.autograd.grad(by_torch(doubles, 0.1, 1 / 200), inputs[:3])
-    for gradient, expected in zip(ours, wanted, strict=True):
+    for gradient, expected in zip(found, wanted, strict=True):
         torch.testing.assert_close(gradient, expected, atol=1e-6, rtol=1e-4)
 
 
 def test_gradients_add_up_when_one_loss_is_sent_back_three_times() -> None:
     inputs = some(5)
     once = torch.autograd.grad(by_torch(inputs, 0.0, 1.0), inputs[:3])
-    objective, _ = VocabularyLoss.apply(*inputs, 0.0, 1.0)
+    objective, _ = ours(inputs, 0.0, 1.0)
     for _ in range(3):
         objective.backward(retain_graph=True)
     for tensor, gradient in zip(inputs[:3], once, strict=True):
@@ -113,12 +118,17 @@ def test_gradients_add_up_when_one_loss_is_sent_back_three_times() -> None:
 def test_inputs_are_left_as_they_were() -> None:
     inputs = some(70)
     before = [each.detach().clone() for each in inputs]
-    VocabularyLoss.apply(*inputs, 0.1, 2.0)[0].backward()
+    ours(inputs, 0.1, 2.0)[0].backward()
     assert all(torch.equal(each, kept) for each, kept in zip(inputs, before, strict=True))
 
 
-def test_second_derivatives_are_refused_and_not_wrong() -> None:
-    inputs = some(5)
-    (gradient,) = torch.autograd.grad(VocabularyLoss.apply(*inputs, 0.0, 1.0)[0] ** 2, inputs[0], create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
+def test_memory_kept_from_step_to_step_carries_nothing_over() -> None:
+    scratch = Scratch()
+    for tokens, dtype in ((200, torch.float64), (3, torch.float64), (70, torch.float32), (1, torch.float64)):
+        inputs = some(tokens, dtype)
+        fresh, kept = (ours(inputs, 0.1, 1.0, memory) for memory in (None, scratch))
+        assert torch.equal(fresh[0], kept[0])
+        wanted = torch.autograd.grad(fresh[0], inputs[:3])
+        ours(some(90, dtype), 0.0, 1.0, scratch)  # another loss in between must not disturb gradients still to be sent
+        for gradient, expected in zip(torch.autograd.grad(kept[0], inputs[:3]), wanted, strict=True):
+            assert torch.equal(gradient, expected)

@@ -127,7 +127,9 @@ def test_packed_computation_equals_padded_computation(causal: bool) -> None:
 
 
 @pytest.mark.usefixtures("strangers")
-@pytest.mark.parametrize("names", [("learned",), ("learned", "slope"), ("past",), ("slope", "past"), ("learned", "blind")])
+@pytest.mark.parametrize(
+    "names", [("learned",), ("learned", "slope"), ("past",), ("slope", "past"), ("learned", "blind")]
+)
 @pytest.mark.parametrize("lengths", [None, LENGTHS])
 @pytest.mark.parametrize("make", [encoder, decoder])
 def test_the_fast_path_equals_the_watched_path(
@@ -181,7 +183,9 @@ def test_a_row_with_nothing_to_see_gives_zeros(names: tuple[str, ...], watched: 
 @pytest.mark.parametrize("names", [("learned",), ("past",), ("past", "slope")])
 @pytest.mark.parametrize("lengths", [[0, 9, 3], [0, 0, 0], [0, 9, 9]])
 @pytest.mark.parametrize("make", [encoder, decoder])
-def test_an_empty_sentence_stays_finite_forward_and_backward(names: tuple[str, ...], lengths: list[int], make: type) -> None:
+def test_an_empty_sentence_stays_finite_forward_and_backward(
+    names: tuple[str, ...], lengths: list[int], make: type
+) -> None:
     network, ids = make(*names), some_tokens(3, 9)
     logits = network(ids, torch.tensor(lengths))
     if isinstance(network, LanguageModel):

@@ -122,7 +122,9 @@ def test_loss_and_all_gradients_equal_gpt2s(heads: int, tied: bool) -> None:
     assert set(ours) - set(theirs) == {"out.bias"}
     for name, gradient in theirs.items():
         assert gradient.abs().max() > 1e-4, name
-        torch.testing.assert_close(ours[name], gradient, atol=1e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(
+            ours[name], gradient, atol=1e-5, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}"
+        )
 
 
 def test_two_heads_are_not_four_heads() -> None:

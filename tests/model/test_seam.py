@@ -48,7 +48,9 @@ def test_parts_are_built_in_the_order_of_the_recipe() -> None:
 
 def test_a_part_owns_the_verbs_that_it_overrides() -> None:
     verbs = ("embed", "turn", "bias", "score", "allow", "merge", "pool")
-    owned = {name: {verb for verb in verbs if parts.find(name).owns(verb)} for name in ("none", "learned", "slope", "first")}
+    owned = {
+        name: {verb for verb in verbs if parts.find(name).owns(verb)} for name in ("none", "learned", "slope", "first")
+    }
     assert owned == {"none": set(), "learned": {"embed"}, "slope": {"bias"}, "first": {"pool"}}
 
 

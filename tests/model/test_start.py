@@ -9,13 +9,22 @@ import torch
 from networks import ENTRIES, SMALL, choices, decoder, encoder, some_tokens
 from torch import Tensor, nn
 
-from fairtrial.model.dropout import roll_dice
+from fairtrial.model.dropout import dropouts_of, roll_dice
 from fairtrial.model.network import Classifier, LanguageModel
-from fairtrial.model.part import build_parts
+from fairtrial.model.part import build_parts, parts
 from fairtrial.recipe import Training
 from fairtrial.train.optimizer import make_optimizer
 
-DRAWN = ("tokens.weight", "qkv.weight", "qkv.bias", "up.weight", "down.bias", "hidden.weight", "out.weight", "table.weight")
+DRAWN = (
+    "tokens.weight",
+    "qkv.weight",
+    "qkv.bias",
+    "up.weight",
+    "down.bias",
+    "hidden.weight",
+    "out.weight",
+    "table.weight",
+)
 
 
 def weights(network: nn.Module) -> dict[str, Tensor]:
@@ -113,7 +122,7 @@ def test_training_leaves_the_global_generator_untouched() -> None:
     for network, answers in ((encoder("learned", dropout=0.3), torch.tensor([0, 1, 2])), (decoder(dropout=0.3), ids)):
         optimizer = make_optimizer(network, Training())
         before, first = torch.get_rng_state(), network.body.tokens.weight.clone()
-        roll_dice(network, 0, 0)
+        roll_dice(dropouts_of(network), 0, 0)
         network.loss(ids, None, answers, 0.1, 1.0)[0].backward()
         optimizer.step()
         assert torch.equal(torch.get_rng_state(), before)
@@ -121,9 +130,11 @@ def test_training_leaves_the_global_generator_untouched() -> None:
 
 
 @pytest.mark.usefixtures("strangers")
-def test_what_a_part_draws_in_its_constructor_depends_on_seed_and_name_only() -> None:
+def test_what_a_part_draws_in_its_constructor_depends_on_seed_and_name_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(parts._things, "penny", parts.find("coin"))
+
     def thrown(seed: int, *names: str) -> Tensor:
-        return build_parts(choices(*names), SMALL, seed)["coin"].thrown
+        return build_parts(choices(*names), SMALL, seed)[names[-1]].thrown
 
     torch.manual_seed(0)
     one = thrown(7, "coin")
@@ -133,5 +144,6 @@ def test_what_a_part_draws_in_its_constructor_depends_on_seed_and_name_only() ->
     assert torch.equal(thrown(7, "coin"), one)
     assert torch.equal(thrown(7, "learned", "coin"), one)
     assert not torch.equal(thrown(8, "coin"), one)
+    assert not torch.equal(thrown(7, "coin", "penny"), one)
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(decoder("coin", seed=7).body.parts["coin"].thrown, one.double())  # and `start` lets it be

@@ -12,7 +12,7 @@ from torch.optim import SGD, Adagrad, Adam, AdamW
 from fairtrial.recipe import Training
 from fairtrial.train.optimizer import gradient_norm, learning_rate, make_optimizer
 
-RATE = 0.1
+RATE = 0.125  # a power of two, so that parts of it are exact
 THEIRS = {"adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "sgd": SGD}
 
 

@@ -54,7 +54,11 @@ def nats_of(network: LanguageModel, inputs: np.ndarray, target: int) -> float:
 def brute_force(network: LanguageModel, tokens: TokenSet) -> list[tuple[int, int, float]]:
     """(document, target, nats) of every target, each behind its last LENGTH inputs."""
     return [
-        (int(owners[place]), int(sequence[place]), nats_of(network, sequence[max(0, place - LENGTH) : place], sequence[place]))
+        (
+            int(owners[place]),
+            int(sequence[place]),
+            nats_of(network, sequence[max(0, place - LENGTH) : place], sequence[place]),
+        )
         for sequence, owners in zip(tokens.sequences, tokens.owners, strict=True)
         for place in range(1, len(sequence))
     ]

@@ -23,7 +23,14 @@ def recipe_for(task: str, folder: Path, tiny: list[str], *more: str) -> Recipe:
 
 
 def files_of(record: Record) -> dict[str, bytes]:
-    names = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors", "tokenizer.json", "recipe.toml")
+    names = (
+        "events.jsonl",
+        "result.json",
+        "outcomes.safetensors",
+        "model.safetensors",
+        "tokenizer.json",
+        "recipe.toml",
+    )
     return {name: (record.folder / name).read_bytes() for name in names}
 
 
@@ -47,7 +54,9 @@ def test_another_seed_gives_other_bits(course_folder: Path, tmp_path: Path, tiny
 def test_scoring_more_often_changes_nothing(task: str, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     rare = run_trial(recipe_for(task, course_folder, tiny, "scoring.curve_every=20 steps"), 0, tmp_path / "rare")
     often = run_trial(
-        recipe_for(task, course_folder, tiny, "scoring.curve_every=1 steps", "scoring.watch_test=true"), 0, tmp_path / "often"
+        recipe_for(task, course_folder, tiny, "scoring.curve_every=1 steps", "scoring.watch_test=true"),
+        0,
+        tmp_path / "often",
     )
     assert len(often.events()) > len(rare.events())
     assert files_of(rare)["model.safetensors"] == files_of(often)["model.safetensors"]
@@ -62,7 +71,9 @@ def test_the_worlds_dice_and_threads_stay_as_they_were(course_folder: Path, tmp_
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "adagrad", "sgd"])
-def test_a_stopped_trial_resumes_to_the_same_bits(optimizer: str, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+def test_a_stopped_trial_resumes_to_the_same_bits(
+    optimizer: str, course_folder: Path, tmp_path: Path, tiny: list[str]
+) -> None:
     more = (f"training.optimizer={optimizer}", "training.momentum=0.9", "shape.tied=true", "training.accumulate=2")
     recipe = recipe_for("lm", course_folder, tiny, *more)
     whole = run_trial(recipe, 5, tmp_path / "whole")
@@ -74,7 +85,9 @@ def test_a_stopped_trial_resumes_to_the_same_bits(optimizer: str, course_folder:
     assert files_of(whole) == files_of(resume_trial(broken.folder))
 
 
-def test_best_weights_are_those_of_the_best_validation_score(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+def test_best_weights_are_those_of_the_best_validation_score(
+    course_folder: Path, tmp_path: Path, tiny: list[str]
+) -> None:
     recipe = recipe_for("classify", course_folder, tiny, "training.duration=60 steps")
     record = run_trial(recipe, 0, tmp_path / "a")
     scores = [event for event in record.events() if event["event"] == "score" and event["split"] == "validation"]
@@ -98,7 +111,9 @@ def test_the_test_sets_are_scored_once_unless_watched(course_folder: Path, tmp_p
     assert set(honest["test_reads"].values()) == {1}
     assert not honest["test_watched"]
     assert not honest["picked_on_test"]
-    watched = run_trial(recipe_for("lm", course_folder, tiny, "scoring.watch_test=true"), 0, tmp_path / "watched").result
+    watched = run_trial(
+        recipe_for("lm", course_folder, tiny, "scoring.watch_test=true"), 0, tmp_path / "watched"
+    ).result
     assert min(watched["test_reads"].values()) > 1
     assert watched["test_watched"]
     assert set(watched["picked_on_test"]) == {"obama", "wbush", "hbush"}
@@ -113,7 +128,9 @@ def test_a_loss_that_is_not_finite_stops_with_its_step(course_folder: Path, tmp_
 def test_accumulated_batches_equal_one_large_batch(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     same = ("training.optimizer=sgd", "training.learning_rate=0.1", "shape.dropout=0.0", "training.keep=last")
     large = recipe_for("lm", course_folder, tiny, *same, "training.batch=8", "training.duration=3 steps")
-    small = recipe_for("lm", course_folder, tiny, *same, "training.batch=4", "training.accumulate=2", "training.duration=3 steps")
+    small = recipe_for(
+        "lm", course_folder, tiny, *same, "training.batch=4", "training.accumulate=2", "training.duration=3 steps"
+    )
     one, two = (run_trial(each, 0, tmp_path / name).result for each, name in ((large, "large"), (small, "small")))
     for name in one["tests"]:
         assert one["tests"][name]["perplexity"] == pytest.approx(two["tests"][name]["perplexity"], rel=1e-5)
@@ -136,7 +153,9 @@ def test_changed_data_are_not_resumed_on(course_folder: Path, tmp_path: Path, ti
         resume_trial(tmp_path / "a")
 
 
-def test_another_thread_count_or_torch_is_not_resumed_on_silently(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+def test_another_thread_count_or_torch_is_not_resumed_on_silently(
+    course_folder: Path, tmp_path: Path, tiny: list[str]
+) -> None:
     with pytest.raises(Interrupted):
         run_trial(recipe_for("lm", course_folder, tiny), 0, tmp_path / "a", stop=lambda: True)
     record = Record.open(tmp_path / "a")
@@ -150,7 +169,9 @@ def test_another_thread_count_or_torch_is_not_resumed_on_silently(course_folder:
 
 def test_a_watched_course_recipe_says_what_it_did(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     recipe = with_settings(built_in_recipe("course", "classify"), [f"data.source={course_folder}", *tiny])
-    recipe = replace(recipe, training=replace(recipe.training, duration=recipe.training.duration.__class__(1, "epochs")))
+    recipe = replace(
+        recipe, training=replace(recipe.training, duration=recipe.training.duration.__class__(1, "epochs"))
+    )
     notes = " ".join(run_trial(recipe, 0, tmp_path / "a").trial["notes"])
     assert "unknown token never occurs in training" in notes
     assert "test watched" in notes

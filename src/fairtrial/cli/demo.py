@@ -33,6 +33,8 @@ def demo(
         if not json:
             print()
     page = out / "report.html"
-    write_text(page, records_page([Record.open(record.folder) for record in records], "A classifier and a language model"))
+    write_text(
+        page, records_page([Record.open(record.folder) for record in records], "A classifier and a language model")
+    )
     if not json:
         print(f"open this page: {page.resolve()}")

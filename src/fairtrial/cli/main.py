@@ -38,6 +38,11 @@ app.command("demo")(demo.demo)
 
 def run() -> None:
     """The entry point. A user's mistake is one sentence and a hint, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal that lacks a letter shows a question mark, not a traceback
     try:
         app(prog_name="fairtrial")
     except FairtrialError as error:
@@ -48,6 +53,11 @@ def run() -> None:
     except KeyboardInterrupt:
         print("fairtrial: stopped", file=sys.stderr)
         sys.exit(130)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            raise
+        print("fairtrial: not enough memory\n  try a smaller shape or batch", file=sys.stderr)
+        sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)

@@ -1,4 +1,4 @@
-"""What a user sees while a trial runs: a bar with the time left on a terminal, plain lines elsewhere, JSON for machines."""
+"""What a user sees while a trial runs: a bar with the time left, plain lines where no terminal is, or JSON."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Bar(Lines):
         self.progress.stop()
 
     def say(self, text: str) -> None:
-        self.progress.console.print(text, markup=False, highlight=False)
+        self.progress.console.print(text, markup=False, highlight=False, emoji=False)
         self.spoken = time.monotonic()
 
     def show(self, event: Any) -> None:

@@ -24,7 +24,7 @@ def show(
 
         result = opened.result if opened.complete else None
         whole = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
-        print(writer.dumps(whole, ensure_ascii=False))
+        print(writer.dumps(whole))
     else:
         from fairtrial.report.record_text import record_lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -50,7 +51,7 @@ def train(
     save_seconds: SaveSeconds = 10.0,
     json: Json = False,
 ) -> None:
-    """Train one transformer on your text, choose its weights on validation, score the test sets once, keep the record."""
+    """Train a transformer on your text, choose its weights on validation, score the test sets once, keep the record."""
     from fairtrial.duration import Duration
     from fairtrial.errors import BadInput
 
@@ -87,8 +88,15 @@ def resume(
 
     opened = Record.open(record)
     if opened.complete:
-        print(f"{record} is finished already; see: fairtrial show {record}")
+        if json:
+            import json as writer
+
+            print(writer.dumps({"event": "end", "step": opened.result["steps"], **opened.result}))
+        else:
+            print(f"{record} is finished already; see: fairtrial show {record}")
         return
+    with opened.hold():  # before torch is imported: a record that is being written is refused at once
+        pass
     from fairtrial.trial import resume_trial
 
     with listening(record, opened.recipe, json, mirror) as listen, stopping() as stop:
@@ -106,7 +114,7 @@ def choose_recipe(what: str, name: str, data: str | None, settings: list[str]) -
         recipe = load_recipe(Path(name)) if name.endswith(".toml") else built_in_recipe(name, what)
         if recipe.task != what:
             raise BadInput(f"{name} is a recipe for {recipe.task!r}, not {what!r}")
-    elif what.endswith(".toml") or Path(what).is_file():
+    elif what.endswith(".toml") or os.path.isfile(what):  # unlike Path's, os.path's bears a name of any length
         recipe = load_recipe(Path(what))
     else:
         raise BadInput(f"{what!r} is neither a task nor a recipe file{near(what, list(TASKS))}")

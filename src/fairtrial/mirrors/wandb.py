@@ -1,4 +1,4 @@
-"""Weights & Biases: offline unless WANDB_MODE says otherwise; its files stand under `<record>.wandb`, next to the record."""
+"""Weights & Biases: offline unless WANDB_MODE says otherwise; its files stand in `<record>.wandb`, next to the record."""
 
 from __future__ import annotations
 
@@ -15,20 +15,27 @@ from fairtrial.recipe_file import to_table
 
 class WandbMirror:
     def __init__(self, folder: Path, recipe: Recipe) -> None:
-        beside = folder.with_name(folder.name + ".wandb")
+        self.folder, self.recipe = folder, recipe
+        self.run: Any = None  # opened by the first event, so that a refused trial leaves nothing behind
+
+    def open(self) -> Any:
+        beside = self.folder.with_name(self.folder.name + ".wandb")
         beside.mkdir(parents=True, exist_ok=True)
-        self.run = wandb.init(
+        return wandb.init(
             project=os.environ.get("WANDB_PROJECT", "fairtrial"),
-            name=folder.name,
+            name=self.folder.name,
             dir=str(beside),
-            config=to_table(recipe),
+            config=to_table(self.recipe),
             mode=os.environ.get("WANDB_MODE", "offline"),  # type: ignore[arg-type]
             settings=wandb.Settings(silent=True, console="off"),
         )
 
     def show(self, event: Any) -> None:
+        if self.run is None:
+            self.run = self.open()
         if values := numbers(event):
             self.run.log(values, step=event.step)
 
     def close(self) -> None:
-        self.run.finish()
+        if self.run is not None:
+            self.run.finish()

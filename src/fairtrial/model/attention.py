@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -24,11 +25,14 @@ class View:
     causal: bool
     queries: Tensor  # positions [query]
     keys: Tensor  # positions [key]
-    visible: Tensor | None  # true where a key may be seen, broadcast over [batch head query key]; None: by `triangle` alone
+    visible: (
+        Tensor | None
+    )  # true where a key may be seen, broadcast over [batch head query key]; None: by `triangle` alone
     triangle: bool  # hidden is just the future of a square: the fast kernel's own mask will do
+    dtype: torch.dtype
 
     @classmethod
-    def of(cls, layout: Layout, causal: bool, past: int) -> View:
+    def of(cls, layout: Layout, causal: bool, past: int, dtype: torch.dtype) -> View:
         queries = torch.arange(past, past + layout.time)
         keys = torch.arange(past + layout.time)
         triangle = causal and past == 0 and layout.lengths is None
@@ -38,7 +42,14 @@ class View:
         if layout.lengths is not None:
             real = layout.real()[:, None, None, :]
             visible = real if visible is None else visible & real
-        return cls(layout, causal, queries, keys, visible, triangle)
+        return cls(layout, causal, queries, keys, visible, triangle, dtype)
+
+    @cached_property
+    def added(self) -> Tensor | None:
+        """`visible` as what is added to scores, made once for all layers: the fast kernel would make it in each."""
+        if self.visible is None:
+            return None
+        return torch.zeros(self.visible.shape, dtype=self.dtype).masked_fill_(~self.visible, -math.inf)
 
     def seen(self) -> Tensor | None:
         """`visible` with the triangle written out."""
@@ -73,8 +84,8 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None) -> Tensor:
         """[token width] -> [token width]"""
         layout = view.layout
-        qkv = layout.spread(self.qkv(x)).view(layout.batch, layout.time, 3, self.heads, -1)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # batch head time each
+        # split before the heads are parted: its gradient is one copy instead of two
+        q, k, v = (self.part_heads(each) for each in layout.spread(self.qkv(x)).chunk(3, -1))  # batch head time each
         here = Site(self.layer, view.causal, view.queries, view.queries)
         for part in parts:
             q, k = part.turn(q, k, here)
@@ -87,6 +98,10 @@ class Attention(nn.Module):
             heads = self.attend(q, k, v, view, site, parts)
         merged = next((part.merge(heads, site) for part in parts if part.owns("merge")), None)
         return self.out(layout.pack(concatenate(heads) if merged is None else merged))
+
+    def part_heads(self, x: Tensor) -> Tensor:
+        """[batch time width] -> [batch head time each]"""
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
         """Attention as its equation says. [batch head query each]"""
@@ -105,14 +120,12 @@ class Attention(nn.Module):
     def attend_fast(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
         """The same by torch's fused kernel, where no part reads the scores."""
         biases = [bias for bias in (part.bias(site) for part in parts) if bias is not None]
-        visible = narrow(view.visible, site, parts)
-        if not biases and visible is None:
-            return scaled_dot_product_attention(q, k, v, is_causal=view.triangle)
-        if view.triangle:
-            visible = narrow(view.seen(), site, parts)
+        if not biases and not any(part.owns("allow") for part in parts):
+            return scaled_dot_product_attention(q, k, v, attn_mask=view.added, is_causal=view.triangle)
+        visible = narrow(view.seen(), site, parts)
         if not biases:
             return scaled_dot_product_attention(q, k, v, attn_mask=visible)
-        mask = torch.stack(biases).sum(0)[None] if len(biases) > 1 else biases[0][None]
+        mask = sum(biases[1:], biases[0])[None]  # batch head query key
         if visible is not None:
             mask = mask.masked_fill(~visible, -math.inf)
         return scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype))

@@ -25,8 +25,13 @@ class Dropout(nn.Module):
         return x * kept.div_(1 - self.share) if self.share < 1 else x * kept
 
 
-def roll_dice(network: nn.Module, seed: int, step: int) -> None:
+def dropouts_of(network: nn.Module) -> dict[str, Dropout]:
+    """The places that drop something, by name."""
+    found = {name: module for name, module in network.named_modules() if isinstance(module, Dropout)}
+    return {name: module for name, module in found.items() if module.share}
+
+
+def roll_dice(dropouts: dict[str, Dropout], seed: int, step: int) -> None:
     """Set the dice of every dropout for one optimizer step."""
-    for name, module in network.named_modules():
-        if isinstance(module, Dropout) and module.share:
-            module.generator.manual_seed(seed_for(seed, "dropout", name, step))
+    for name, dropout in dropouts.items():
+        dropout.generator.manual_seed(seed_for(seed, "dropout", name, step))

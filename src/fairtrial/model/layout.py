@@ -44,7 +44,7 @@ class Layout:
     def spread(self, x: Tensor) -> Tensor:
         """[token width] -> [batch time width], zeros at padding"""
         if self.index is not None:
-            x = x.new_zeros(self.batch * self.time, x.shape[-1]).index_copy(0, self.index, x)
+            x = x.new_zeros(self.batch * self.time, x.shape[-1]).index_copy_(0, self.index, x)
         return x.view(self.batch, self.time, -1)
 
     def pack(self, x: Tensor) -> Tensor:
@@ -56,5 +56,5 @@ class Layout:
         """Mean of each row's real tokens: [token width] -> [batch width]"""
         if self.rows is None or self.lengths is None:
             return x.view(self.batch, self.time, -1).mean(1)
-        sums = x.new_zeros(self.batch, x.shape[-1]).index_add(0, self.rows, x)
+        sums = x.new_zeros(self.batch, x.shape[-1]).index_add_(0, self.rows, x)
         return sums / self.lengths.clamp(min=1)[:, None]

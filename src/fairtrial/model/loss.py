@@ -1,8 +1,8 @@
-"""Loss over a vocabulary: the output layer, the loss and all their gradients, chunk by chunk in one small buffer.
+"""Loss over a vocabulary: the output layer, the loss and all their gradients, chunk by chunk in two small buffers.
 
 At the course's size the output layer is most of a decoder's step. Written the usual way it fills and re-reads four
-arrays of tokens x vocabulary; here one buffer of CHUNK rows stays in the processor's cache, and its logits turn into
-probabilities and then into gradients in place.
+arrays of tokens x vocabulary; here CHUNK rows of logits turn into probabilities and then into gradients while they are
+still in the processor's cache, and the same memory serves every step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,21 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-CHUNK = 64  # rows of the buffer; 32 to 256 measured alike, 512 is slower
+CHUNK = 64  # rows of a buffer; 32 to 256 measured alike, 512 is slower
+TINY = 1e-30  # a probability below this is computed from its logit, as it may have underflowed
+
+
+class Scratch:
+    """Memory for logits and probabilities, kept from step to step: fresh memory costs as much as arithmetic on it."""
+
+    def __init__(self) -> None:
+        self.kept: Tensor | None = None
+
+    def take(self, rows: int, entries: int, like: Tensor) -> tuple[Tensor, Tensor]:
+        kept = self.kept
+        if kept is None or kept.shape != (2, rows, entries) or kept.dtype != like.dtype:
+            kept = self.kept = like.new_empty(2, rows, entries)
+        return kept[0], kept[1]
 
 
 class VocabularyLoss(torch.autograd.Function):
@@ -21,50 +35,58 @@ class VocabularyLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, scale: float
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        scale: float,
+        scratch: Scratch,
     ) -> tuple[Tensor, Tensor]:
         entries = weight.shape[0]
-        buffer = hidden.new_empty(min(CHUNK, len(hidden)), entries)
+        logits_buffer, shares_buffer = scratch.take(CHUNK, entries, hidden)
         to_hidden, to_weight, to_bias = torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias)
-        ones = hidden.new_ones(len(buffer))
+        ones = hidden.new_ones(CHUNK)
         nats = hidden.new_zeros((), dtype=torch.float64)
         shortfall = hidden.new_zeros((), dtype=torch.float64)
         for begin in range(0, len(hidden), CHUNK):
             rows, answers = hidden[begin : begin + CHUNK], targets[begin : begin + CHUNK, None]
-            logits = torch.addmm(bias, rows, weight.t(), out=buffer[: len(rows)])
-            total = softmax_in_place(logits, answers, nats)
+            # not addmm: it writes the bias into every row first, an extra pass
+            logits = torch.mm(rows, weight.t(), out=logits_buffer[: len(rows)]).add_(bias)
+            shares = torch.softmax(logits, 1, out=shares_buffer[: len(rows)])
+            chunk_nats = answer_nats(logits, shares, answers)
+            nats += chunk_nats.sum(dtype=torch.float64)
             if smoothing:
                 # the mean logit needs no pass over the buffer: it is the hidden state times the mean weight
                 mean = rows @ weight.mean(0) + bias.mean()
+                total = chunk_nats + logits.gather(1, answers)[:, 0]  # log of the sum of exponentials
                 shortfall += (total - mean).sum(dtype=torch.float64)
-                logits.sub_(smoothing / entries)
-            logits.scatter_add_(1, answers, logits.new_full(answers.shape, smoothing - 1.0))
-            torch.mm(logits, weight, out=to_hidden[begin : begin + CHUNK])
-            to_weight.addmm_(logits.t(), rows)
-            to_bias.addmv_(logits.t(), ones[: len(rows)])
+                shares.sub_(smoothing / entries)
+            shares.scatter_add_(1, answers, shares.new_full(answers.shape, smoothing - 1.0))  # now the gradient
+            torch.mm(shares, weight, out=to_hidden[begin : begin + CHUNK])
+            to_weight.addmm_(shares.t(), rows)
+            to_bias.addmv_(shares.t(), ones[: len(rows)])
         ctx.save_for_backward(to_hidden.mul_(scale), to_weight.mul_(scale), to_bias.mul_(scale))
         objective = ((1 - smoothing) * nats + smoothing * shortfall) * scale
         ctx.mark_non_differentiable(nats)
         return objective.to(hidden.dtype), nats
 
     @staticmethod
-    @once_differentiable  # second derivatives are refused: the gradients below are plain numbers
+    @once_differentiable  # second derivatives are refused rather than wrong
     def backward(ctx: Any, *received: Tensor) -> tuple[Tensor | None, ...]:
         gradients = ctx.saved_tensors
         if received[0] != 1:  # the usual case, loss.backward(), needs no further pass
             gradients = tuple(gradient * received[0] for gradient in gradients)
-        return *gradients, None, None, None
+        return *gradients, None, None, None, None
 
 
-def softmax_in_place(logits: Tensor, answers: Tensor, nats: Tensor) -> Tensor:
-    """Turn logits into probabilities, add the answers' negative log-likelihood to `nats`, give the log of each sum."""
-    chosen = logits.gather(1, answers)[:, 0]
-    top = logits.amax(1, keepdim=True)
-    sums = logits.sub_(top).exp_().sum(1, keepdim=True)
-    logits.div_(sums)
-    total = (top + sums.log())[:, 0]
-    nats += (total - chosen).sum(dtype=torch.float64)
-    return total
+def answer_nats(logits: Tensor, shares: Tensor, answers: Tensor) -> Tensor:
+    """-log of the answers' probabilities [token], exact also where a probability has underflowed."""
+    chosen = shares.gather(1, answers)[:, 0]
+    if chosen.min() > TINY:
+        return -chosen.log()
+    return logits.logsumexp(1) - logits.gather(1, answers)[:, 0]
 
 
 @torch.no_grad()
@@ -72,7 +94,7 @@ def vocabulary_nats(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tenso
     """The negative log-likelihood of each target, for scoring. [token] -> [token], float64"""
     nats = torch.empty(len(hidden), dtype=torch.float64)
     for begin in range(0, len(hidden), CHUNK):
-        logits = torch.addmm(bias, hidden[begin : begin + CHUNK], weight.t())
+        logits = torch.mm(hidden[begin : begin + CHUNK], weight.t()).add_(bias)
         chosen = logits.gather(1, targets[begin : begin + CHUNK, None])[:, 0]
         nats[begin : begin + CHUNK] = logits.logsumexp(1) - chosen
     return nats

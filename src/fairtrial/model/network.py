@@ -15,7 +15,7 @@ from fairtrial.model.attention import Cache, View
 from fairtrial.model.block import ACTIVATIONS, Block, make_norm
 from fairtrial.model.dropout import Dropout
 from fairtrial.model.layout import Layout
-from fairtrial.model.loss import VocabularyLoss, vocabulary_nats
+from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats
 from fairtrial.model.part import Part, build_parts
 from fairtrial.model.start import start
 from fairtrial.recipe import PartChoice, Shape
@@ -24,7 +24,9 @@ from fairtrial.recipe import PartChoice, Shape
 class Body(nn.Module):
     """Tokens in, one vector for each real token out."""
 
-    def __init__(self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, *, causal: bool, seed: int) -> None:
+    def __init__(
+        self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, *, causal: bool, seed: int
+    ) -> None:
         super().__init__()
         self.shape, self.causal = shape, causal
         self.tokens = nn.Embedding(vocabulary, shape.width)
@@ -45,7 +47,7 @@ class Body(nn.Module):
         for part in parts:
             x = part.embed(x, layout.positions)
         x = self.dropout(x)
-        view = View.of(layout, self.causal, past)
+        view = View.of(layout, self.causal, past, x.dtype)
         for block in self.blocks:
             x = block(x, view, parts, cache)
         if cache is not None:
@@ -59,7 +61,6 @@ class Body(nn.Module):
 class Classifier(nn.Module):
     """An encoder, the mean over real tokens, and a classifier with one hidden layer."""
 
-    @torch.random.fork_rng(devices=[])  # torch's layers draw when built; `start` draws again, from dice of its own
     def __init__(
         self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, classes: int, *, seed: int = 0
     ) -> None:
@@ -93,12 +94,12 @@ class Classifier(nn.Module):
 class LanguageModel(nn.Module):
     """A decoder: each token sees itself and those before it, and predicts the next."""
 
-    @torch.random.fork_rng(devices=[])  # torch's layers draw when built; `start` draws again, from dice of its own
     def __init__(self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, *, seed: int = 0) -> None:
         super().__init__()
         with untouched_dice():
             self.body = Body(shape, choices, vocabulary, causal=True, seed=seed)
             self.out = nn.Linear(shape.width, vocabulary)
+        self.scratch = Scratch()
         start(self, shape.start, seed)
         if shape.tied:
             self.out.weight = self.body.tokens.weight
@@ -113,11 +114,12 @@ class LanguageModel(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Next tokens [batch time] -> (objective x scale, summed nats) over real tokens"""
         x, layout = self.body(ids, lengths)
-        return VocabularyLoss.apply(x, self.out.weight, self.out.bias, layout.pack(answers), smoothing, scale)
+        answers = layout.pack(answers)
+        return VocabularyLoss.apply(x, self.out.weight, self.out.bias, answers, smoothing, scale, self.scratch)
 
     @torch.no_grad()
     def nats(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, counted: Tensor | None = None) -> Tensor:
-        """Negative log-likelihood of each real target, in reading order [token]; only where `counted` [batch time] if given."""
+        """Nats of each real target, in reading order [token]; only where `counted` [batch time], if given."""
         x, layout = self.body(ids, lengths)
         answers = layout.pack(answers)
         if counted is not None:

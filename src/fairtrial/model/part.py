@@ -6,6 +6,7 @@ Causality and padding are not a part's business: no verb can show a token that a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,7 +74,7 @@ class Part(nn.Module):
         return concatenate(heads)
 
     def pool(self, x: Tensor, real: Tensor) -> Tensor:
-        """Token vectors [batch time width], which are real [batch time] -> sentence vectors [batch width]. One owner."""
+        """Token vectors [batch time width], which are real [batch time] -> sentences [batch width]. One owner."""
         return (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
 
     @classmethod
@@ -97,6 +98,8 @@ def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int) -> nn.Mo
     for choice in choices:
         if choice.name in built:
             raise BadInput(f"the part {choice.name!r} is named twice", "name each part once")
+        if not re.fullmatch(r"[a-z][a-z0-9_-]*", choice.name) or hasattr(built, choice.name):
+            raise BadInput(f"a part cannot be called {choice.name!r}", "take another name of small letters")
         kind = parts.find(choice.name)
         built[choice.name] = _build(kind, choice.name, shape, choice.options, seed)
         for verb in SINGLE_OWNER:

@@ -1,4 +1,4 @@
-"""First weights: each parameter is drawn from dice of its own name, so variants at one seed share what they have in common."""
+"""First weights: each parameter has dice of its own name, so variants at one seed share what they have in common."""
 
 from __future__ import annotations
 

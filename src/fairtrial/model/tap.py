@@ -27,7 +27,7 @@ def watch(network: nn.Module) -> Iterator[dict[str, Tensor]]:
     seen: dict[str, Tensor] = {}
     taps = {name: module for name, module in network.named_modules() if isinstance(module, Tap)}
     for name, tap in taps.items():
-        tap.watcher = lambda x, name=name: seen.__setitem__(name, x.detach())  # type: ignore[misc]
+        tap.watcher = lambda x, name=name: seen.__setitem__(name, x.detach())
     try:
         yield seen
     finally:

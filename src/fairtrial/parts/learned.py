@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, parts
 from fairtrial.recipe import Shape
 
@@ -15,4 +16,8 @@ class Learned(Part):
         self.table = nn.Embedding(shape.length, shape.width)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        if len(positions) and positions.max() >= self.shape.length:
+            raise BadInput(
+                f"learned positions end at {self.shape.length}, position {int(positions.max())} was asked for"
+            )
         return x + self.table(positions)

@@ -1,10 +1,12 @@
-"""A line chart as SVG text. Ours rather than matplotlib's, because its colours follow the page's light or dark mode and it
-weighs 3 kB instead of 40."""
+"""A line chart as SVG text. Ours rather than matplotlib's, because its colours follow the page's light or dark mode and
+it weighs 3 kB instead of 40."""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 
 from fairtrial.report.curves import Curve
@@ -15,7 +17,7 @@ LEFT, RIGHT, TOP, BOTTOM = 62, 120, 16, 42
 
 def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bool = False, log: bool = False) -> str:
     """Curves over training steps, each named at its end."""
-    curves = [curve for curve in curves if curve.points]
+    curves = [curve for curve in map(drawable, curves) if curve.points]
     if not curves:
         return ""
     steps = [step for curve in curves for step, _ in curve.points]
@@ -39,7 +41,7 @@ def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bo
         text = f"{mark:.0%}" if percent else f"{mark:,.3g}" if mark < 1000 else f"{mark:,.0f}"
         shapes.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         shapes.append(f'<text class="mark" text-anchor="end" x="{LEFT - 6}" y="{y + 4:.1f}">{text}</text>')
-    for mark in (0, last // 4, last // 2, 3 * last // 4, last):
+    for mark in sorted({0, last // 4, last // 2, 3 * last // 4, last}):
         x = across(mark)
         shapes.append(f'<text class="mark" text-anchor="middle" x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}">{mark:,}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2
@@ -55,24 +57,34 @@ def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bo
         for step, value in curve.points if len(curve.points) <= 40 else ():
             told = f"{value:.1%}" if percent else f"{value:.4g}"
             label = f"<title>{escape(curve.name)}, step {step:,}: {told}</title>"
-            shapes.append(f'<circle class="{colour}" cx="{across(step):.1f}" cy="{up(value):.1f}" r="3">{label}</circle>')
-    spoken = f"{title}: " + "; ".join(
-        f"{c.name} from {c.points[0][1]:.3g} to {c.points[-1][1]:.3g}" for c in curves
-    )
+            shapes.append(
+                f'<circle class="{colour}" cx="{across(step):.1f}" cy="{up(value):.1f}" r="3">{label}</circle>'
+            )
+    spoken = f"{title}: " + "; ".join(f"{c.name} from {c.points[0][1]:.3g} to {c.points[-1][1]:.3g}" for c in curves)
     return (
         f'<figure><svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" aria-label="{escape(spoken)}">'
         f"{''.join(shapes)}</svg><figcaption>{escape(title)} ({escape(y_label)})</figcaption></figure>"
     )
 
 
+def drawable(curve: Curve) -> Curve:
+    """Only what has a place on paper: a perplexity may be infinite. All our units are above zero or shares."""
+    points = tuple((step, value) for step, value in curve.points if math.isfinite(value) and value >= 0)
+    return replace(curve, points=points)
+
+
 def y_marks(low: float, high: float, percent: bool, log: bool) -> list[float]:
-    """Four or five round numbers between low and high."""
+    """A few round numbers between low and high, which are logarithms where `log` is set."""
     if percent:
         return [0, 0.25, 0.5, 0.75, 1]
     if log:
-        rounds = [base * 10.0**power for power in range(-3, 9) for base in (1, 2, 5)]
+        rounds = [base * 10.0**power for power in range(-3, 305) for base in (1, 2, 5)]
         inside = [mark for mark in rounds if low <= math.log(mark) <= high]
-        return inside[:: max(1, -(-len(inside) // 6))]
+        if len(inside) > 1:
+            return inside[:: max(1, -(-len(inside) // 6))]
+        low, high = math.exp(low), math.exp(high)  # no two of 1, 2, 5, 10 ... lie so close together
+    if not sys.float_info.min * 100 < high - low < math.inf or high - low < 1e-9 * max(abs(low), abs(high)):
+        return [low]  # too close for numbers between them
     step = 10.0 ** math.floor(math.log10(high - low))
     while (high - low) / step < 4:
         step /= 2

@@ -42,6 +42,6 @@ def trained_seconds(clock: list[dict[str, Any]]) -> float:
     total, last = 0.0, None
     for line in clock:
         if last is not None and line["what"] not in ("start", "resume"):
-            total += line["time"] - last
+            total += max(0.0, line["time"] - last)  # a clock may be set back
         last = line["time"]
     return total

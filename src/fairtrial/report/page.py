@@ -17,7 +17,9 @@ from fairtrial.report.words import spoken_parts, spoken_time
 
 def records_page(records: Sequence[Record], title: str) -> str:
     here = Path(__file__).parent
-    environment = Environment(loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment = Environment(
+        loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
     environment.filters["percent"] = lambda value: f"{value:.1%}"
     template = environment.get_template("page.html")
     style = (here / "page.css").read_text(encoding="utf-8")

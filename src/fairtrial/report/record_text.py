@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 from fairtrial.record import Record
@@ -46,7 +48,12 @@ def record_lines(record: Record) -> list[str]:
         f"environment: Python {environment['python']}, torch {environment['torch']}, {environment['threads']} thread(s),"
         f" {environment['system']} {environment['machine']}",
     ]
-    return lines
+    return [plain(line) for line in lines]
+
+
+def plain(line: str) -> str:
+    """Without control characters: a stranger's record must not command the terminal."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "\ufffd", line)
 
 
 def curve_table(curves: list[Curve]) -> list[str]:
@@ -62,7 +69,9 @@ def curve_table(curves: list[Curve]) -> list[str]:
     lines.append("          " + "".join(f"{spark(c):>{w}}" for c, w in zip(curves, widths, strict=True)))
     for step in shown:
         cells = (value.get(step) for value in values)
-        row = "".join(f"{'' if cell is None else unit_text(cell, unit):>{w}}" for cell, w in zip(cells, widths, strict=True))
+        row = "".join(
+            f"{'' if cell is None else unit_text(cell, unit):>{w}}" for cell, w in zip(cells, widths, strict=True)
+        )
         lines.append(f"  {step:<8}{row}")
     return lines
 
@@ -73,7 +82,9 @@ def unit_text(value: float, unit: str) -> str:
 
 def spark(curve: Curve) -> str:
     """At most ten blocks that rise and fall with the curve."""
-    values = [value for _, value in curve.points]
+    values = [value for _, value in curve.points if math.isfinite(value)]
+    if not values:
+        return ""
     chosen = [values[round(place * (len(values) - 1) / 9)] for place in range(10)] if len(values) > 10 else values
     low, high = min(chosen), max(chosen)
     return "".join(SPARKS[int((value - low) / (high - low or 1) * 7)] for value in chosen)

@@ -61,7 +61,9 @@ def describe_result(result: dict[str, Any]) -> list[str]:
     if result["test_watched"]:
         lines.append(f"  test watched: each test set was scored {' or '.join(map(str, reads))} times")
         for name, best in result["picked_on_test"].items():
-            lines.append(f"  picked on test, {name} would read {_picked(best)} (step {best['step']}): too good to be true")
+            lines.append(
+                f"  picked on test, {name} would read {_picked(best)} (step {best['step']}): too good to be true"
+            )
     else:
         lines.append("  each test set was scored once")
     return lines

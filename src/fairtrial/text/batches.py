@@ -1,4 +1,4 @@
-"""Batches of numbers. Batch b of epoch e is a pure function of seed, e and b, so a resumed run needs no loader state."""
+"""Batches of numbers. Batch b of epoch e is a pure function of seed, e and b, so resuming needs no loader state."""
 
 from __future__ import annotations
 
@@ -101,8 +101,10 @@ class Windows:
         self.stream, self.how, self.seed = stream, how, seed
         self.length = min(length, len(stream) - 1)
         starts = len(stream) - self.length  # places where a whole window with its last target can begin
-        self.slack = min(self.length, starts)  # first windows of a disjoint epoch begin at 0 ... slack - 1
-        count = starts if how == "every" else (starts - self.slack) // self.length + 1
+        count = starts if how == "every" else max(1, starts // self.length)
+        self.slack = (
+            starts - (count - 1) * self.length
+        )  # the first window of a disjoint epoch begins at 0 ... slack - 1
         self.order = Order(count, batch, seed)
 
     def batches_per_epoch(self) -> int:

@@ -21,9 +21,13 @@ class Corpus:
 
     train: tuple[Document, ...]
     validation: tuple[Document, ...] = ()  # where the data brings one
-    tests: dict[str, tuple[Document, ...]] = field(default_factory=dict)  # named test sets; empty: to be carved from train
+    tests: dict[str, tuple[Document, ...]] = field(
+        default_factory=dict
+    )  # named test sets; empty: to be carved from train
     labels: tuple[str, ...] = ()  # class names, sorted; a label's number is its place here
-    running: bool = False  # documents follow one another in one running text (else each stands alone, with start and stop marks)
+    running: bool = (
+        False  # documents follow one another in one running text (else each stands alone, with start and stop marks)
+    )
     ordered: bool = False  # neighbours belong together: carve contiguous stretches, never single documents
     files: dict[str, str] = field(default_factory=dict)  # sha256 of every file read, by its name relative to the source
     course_lines: tuple[str, ...] = ()  # the course's folder: raw lines of both training files, labels included

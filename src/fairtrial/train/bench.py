@@ -58,9 +58,7 @@ class LanguageBench:
         return score_windows(self.network, self.sets[split], length=self.length, pad=0, most=MOST_WINDOWS)
 
     def score(self, split: str) -> Score:
-        return score_lm(
-            self.network, self.sets[split], length=self.length, full_context=self.full_context, pad=0
-        )
+        return score_lm(self.network, self.sets[split], length=self.length, full_context=self.full_context, pad=0)
 
 
 def build_bench(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer) -> ClassifyBench | LanguageBench:
@@ -135,7 +133,8 @@ def token_set(documents: Sequence[Document], tokenizer: Tokenizer, running: bool
     if running:
         owners = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
         return TokenSet((np.concatenate(rows),), (owners,), len(rows), sizes, tokenizer.unknown)
-    marked = tuple(np.concatenate(([tokenizer.start], row, [tokenizer.stop])) for row in rows)
+    start, stop = np.array([tokenizer.start], dtype=np.int64), np.array([tokenizer.stop], dtype=np.int64)
+    marked = tuple(np.concatenate((start, row, stop)) for row in rows)
     alone = tuple(np.full(len(row), place) for place, row in enumerate(marked))
     return TokenSet(marked, alone, len(rows), sizes, tokenizer.unknown)
 

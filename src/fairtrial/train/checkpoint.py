@@ -1,11 +1,12 @@
 """Checkpoints: all that a trial needs to go on, checked by sha256, the last two kept.
 
-safetensors refuses a file cut short but not a flipped bit, so every file's checksum stands in a manifest. The loader takes
-the newest that verifies; one that does not is named, and the one before it is used.
+safetensors refuses a file cut short but not a flipped bit, so every file's checksum stands in a manifest. The loader
+takes the newest that verifies; one that does not is named, and the one before it is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from fairtrial.disk import append_line, disk_errors, sha256_of, write_whole
+from fairtrial.disk import append_line, disk_errors, write_bytes
+from fairtrial.errors import BadInput
 from fairtrial.train.loop import Loop
 
 KEPT = 2
@@ -38,12 +41,7 @@ class Checkpoints:
         tensors |= {f"best/{name}": tensor for name, tensor in progress.best_weights.items()}
         with disk_errors(self.folder):
             self.folder.mkdir(exist_ok=True)
-        path = self.folder / f"step-{progress.step:08d}.safetensors"
-        write_whole(path, lambda beside: save_file(tensors, beside))
-        line = {
-            "file": path.name,
-            "bytes": path.stat().st_size,
-            "sha256": sha256_of(path),
+        facts = {
             "events_size": events_size,
             "step": progress.step,
             "best_step": progress.best_step,
@@ -51,27 +49,40 @@ class Checkpoints:
             "stale": progress.stale,
             "stopped": progress.stopped,
         }
-        append_line(self.manifest, json.dumps(line))
-        for old in sorted(self.folder.glob("step-*.safetensors"))[:-KEPT]:
-            old.unlink()
+        content = save(tensors, {"progress": json.dumps(facts)})
+        path = self.folder / f"step-{progress.step:08d}.safetensors"
+        write_bytes(path, content)
+        digest = hashlib.sha256(content).hexdigest()
+        append_line(self.manifest, json.dumps({"file": path.name, "bytes": len(content), "sha256": digest}))
+        # the last that were written, not those of the highest steps: after damage, training starts from further back
+        kept = list(dict.fromkeys(str(line["file"]) for line in reversed(self.lines())))[:KEPT]
+        with disk_errors(self.folder):
+            for old in self.folder.glob("step-*"):
+                if old.name not in kept:
+                    old.unlink()
 
-    def load(self, loop: Loop, notice: Callable[[str], None]) -> int | None:
-        """Put the newest sound checkpoint into the loop; the size of the event log at that moment, or None if there is none."""
+    def load(self, loop: Loop, events_size: int, notice: Callable[[str], None]) -> int | None:
+        """Put the newest sound checkpoint into the loop; gives the event log's size at that moment, or None."""
+        seen = set()
         for line in reversed(self.lines()):
-            path = self.folder / str(line["file"])
-            if not path.is_file():
+            path = self.folder / Path(str(line["file"])).name
+            if path in seen or not path.is_file():
                 continue
-            if path.stat().st_size != line["bytes"] or sha256_of(path) != line["sha256"]:
+            seen.add(path)
+            content = path.read_bytes()
+            if hashlib.sha256(content).hexdigest() != line["sha256"]:
                 notice(f"{path} is damaged (its checksum differs); the checkpoint before it is used")
                 continue
-            tensors = load_file(path)
-            put_weights(loop.network, under("weights/", tensors))
-            put_optimizer(loop.optimizer, under("optimizer/", tensors))
-            progress = loop.progress
-            progress.step, progress.best_step, progress.stale = line["step"], line["best_step"], line["stale"]
-            progress.best_merit = None if line["best_merit"] is None else tuple(line["best_merit"])
-            progress.stopped, progress.best_weights = line["stopped"], under("best/", tensors)
-            return int(line["events_size"])
+            facts = facts_in(path)
+            if facts["events_size"] > events_size:
+                notice(f"{path} is ahead of the event log, which has lost its end; the checkpoint before it is used")
+                continue
+            fill(loop, load(content), facts, path)
+            return int(facts["events_size"])
+        if not seen and any(self.folder.glob("step-*.safetensors")):
+            notice(
+                f"{self.manifest} is missing or damaged, so no checkpoint can be checked; training starts from the beginning"
+            )
         return None
 
     def lines(self) -> list[dict[str, Any]]:
@@ -82,9 +93,9 @@ class Checkpoints:
         for text in self.manifest.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 line = json.loads(text)
-                if isinstance(line, dict) and {"file", "bytes", "sha256", "step", "events_size"} <= line.keys():
+                if isinstance(line, dict) and {"file", "sha256"} <= line.keys():
                     found.append(line)
-            except json.JSONDecodeError:
+            except (ValueError, RecursionError):
                 continue
         return found
 
@@ -93,11 +104,32 @@ class Checkpoints:
         return 4 * sum(tensor.numel() * tensor.element_size() for tensor in weights_of(loop.network).values())
 
 
+def facts_in(path: Path) -> dict[str, Any]:
+    """Where training stood; kept inside the file, so that the checksum covers it."""
+    try:
+        with safe_open(path, "pt") as file:
+            return json.loads(file.metadata()["progress"])
+    except (SafetensorError, TypeError, KeyError, ValueError) as error:
+        raise BadInput("this is no checkpoint of fairtrial", "start a new record", path=path) from error
+
+
+def fill(loop: Loop, tensors: dict[str, Tensor], facts: dict[str, Any], path: Path) -> None:
+    progress = loop.progress
+    try:
+        put_weights(loop.network, under("weights/", tensors))
+        put_optimizer(loop.optimizer, under("optimizer/", tensors))
+        progress.step, progress.best_step, progress.stale = facts["step"], facts["best_step"], facts["stale"]
+        progress.best_merit = None if facts["best_merit"] is None else tuple(facts["best_merit"])
+        progress.stopped, progress.best_weights = facts["stopped"], under("best/", tensors)
+    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise BadInput(f"the checkpoint does not fit the network ({error})", "start a new record", path=path) from error
+
+
 def weights_of(network: nn.Module) -> dict[str, Tensor]:
     """Every parameter and buffer once, also where two names share one tensor."""
     return {
         **{name: tensor.detach() for name, tensor in network.named_parameters()},
-        **{name: tensor for name, tensor in network.named_buffers()},
+        **dict(network.named_buffers()),
     }
 
 

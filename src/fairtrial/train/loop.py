@@ -13,11 +13,13 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from fairtrial.errors import Diverged
-from fairtrial.model.dropout import roll_dice
+from fairtrial.model.dropout import dropouts_of, roll_dice
 from fairtrial.recipe import Scoring, Training
 from fairtrial.text.batches import Batch, Batches
 from fairtrial.train.optimizer import gradient_norm, learning_rate, make_optimizer
 from fairtrial.train.score import Score
+
+REMEDY = "try a lower learning rate, warm-up steps, or training.clip=1"
 
 
 class Network(Protocol):
@@ -61,8 +63,9 @@ class Event:
 class Loop:
     def __init__(self, bench: Bench, training: Training, scoring: Scoring, seed: int) -> None:
         self.bench, self.training, self.seed = bench, training, seed
-        self.network: nn.Module = bench.network
+        self.network: Any = bench.network
         self.optimizer: Optimizer = make_optimizer(self.network, training)
+        self.dropouts = dropouts_of(self.network)
         self.progress = Progress()
         per_epoch = max(1, bench.batches.batches_per_epoch() // training.accumulate)
         self.steps_per_epoch = per_epoch
@@ -95,7 +98,7 @@ class Loop:
         rate = learning_rate(training, step, self.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        roll_dice(self.network, self.seed, step)
+        roll_dice(self.dropouts, self.seed, step)
         first = step * training.accumulate
         batches = [self.bench.batches.batch(first + place) for place in range(training.accumulate)]
         count = sum(batch.count for batch in batches)
@@ -108,7 +111,7 @@ class Loop:
         if not math.isfinite(nats):
             raise Diverged(
                 f"the loss is {nats} at step {step + 1} (learning rate {rate:g}, gradient {gradient_norm(self.network):g})",
-                "try a lower learning rate, warm-up steps, or training.clip=1",
+                REMEDY,
             )
         if math.isfinite(training.clip):
             clip_grad_norm_(self.network.parameters(), training.clip)
@@ -119,12 +122,14 @@ class Loop:
         """Score the split that weights are chosen on, and keep the best."""
         progress, split = self.progress, self.bench.choose_on
         assert split is not None
-        score = scores[split] = self.bench.quick_score(split)
+        score = scores[split] = self.score(split)
         yield Event("score", progress.step, {"split": split, **score.figures})
         if progress.best_merit is None or score.merit > progress.best_merit:
             progress.best_step, progress.best_merit, progress.stale = progress.step, score.merit, 0
             if self.training.keep == "best":
-                progress.best_weights = {name: weight.detach().clone() for name, weight in self.network.named_parameters()}
+                progress.best_weights = {
+                    name: weight.detach().clone() for name, weight in self.network.named_parameters()
+                }
             yield Event("best", progress.step, {"split": split})
         else:
             progress.stale += 1
@@ -136,8 +141,20 @@ class Loop:
         """Score every split of the curves that was not scored at this step already."""
         for split in self.bench.curves:
             if split not in scores:
-                scores[split] = self.bench.quick_score(split)
+                scores[split] = self.score(split)
                 yield Event("score", self.progress.step, {"split": split, **scores[split].figures})
+
+    def score(self, split: str) -> Score:
+        score = self.bench.quick_score(split)
+        if not all(
+            math.isfinite(merit) for merit in score.merit
+        ):  # the last step's loss was finite, its weights are not
+            rate = learning_rate(self.training, max(0, self.progress.step - 1), self.steps)
+            raise Diverged(
+                f"the {split} score is not a finite number after step {self.progress.step} (learning rate {rate:g})",
+                REMEDY,
+            )
+        return score
 
     def keep_best(self) -> int:
         """Put the chosen weights into the network; the step they are from."""

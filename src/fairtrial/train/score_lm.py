@@ -20,7 +20,7 @@ TOKENS = 4096  # tokens scored at once
 
 @dataclass(frozen=True)
 class TokenSet:
-    """A set of documents as tokens. Running text is one sequence of all; else each document is a sequence of its own."""
+    """A set of documents as tokens. Running text is one sequence; else each document is a sequence of its own."""
 
     sequences: tuple[np.ndarray, ...]
     owners: tuple[np.ndarray, ...]  # the document that each token of a sequence belongs to
@@ -81,9 +81,7 @@ def score_lm(network: LanguageModel, tokens: TokenSet, *, length: int, full_cont
     return Score(figures, (-total / count,), outcomes)
 
 
-def score_windows(
-    network: LanguageModel, tokens: TokenSet, *, length: int, pad: int, most: int | None = None
-) -> Score:
+def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, pad: int, most: int | None = None) -> Score:
     """The course's way: windows of `length` tokens side by side, the exponential of the mean of their mean losses.
     Each token sees only its own window. With `most`, that many windows evenly spread over the set."""
     windows = list(sliding(tokens.sequences, length, length))

@@ -1,0 +1,173 @@
+"""The contenders of the speed benchmark: same task, shape, data and optimizer, each as its own users would write it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, relu
+
+from fairtrial.recipe import Recipe
+from fairtrial.recipe_file import built_in_recipe
+from fairtrial.text.batches import Batches
+from fairtrial.text.reading import read
+from fairtrial.text.splitting import split
+from fairtrial.train.bench import build_bench
+from fairtrial.train.loop import Loop, as_tensors
+from fairtrial.trial import fit_tokenizer
+
+NAMES = ("fairtrial", "transformers", "x-transformers")
+CLASSES = 3
+
+
+@dataclass(frozen=True)
+class Contender:
+    name: str
+    step: Callable[[int], None]  # one training step on batch number ...
+    parameters: int
+
+
+def course_recipe(task: str) -> Recipe:
+    """The course's recipe on the course's data where they are at hand, else on the embedded corpus."""
+    recipe = built_in_recipe("course", task)
+    place = os.environ.get("FAIRTRIAL_DATA")
+    if place:
+        return replace(recipe, data=replace(recipe.data, source=str(Path(place) / "speeches")))
+    return replace(recipe, tokens=replace(recipe.tokens, fit="train"))
+
+
+def make_ours(recipe: Recipe, seed: int = 0) -> tuple[Contender, Batches, int]:
+    """Our whole training step as the loop runs it: batch, dice, loss, gradients, optimizer; and its batches."""
+    corpus = read(recipe.data, recipe.task)
+    splits = split(corpus, recipe.data, seed)
+    tokenizer = fit_tokenizer(recipe, corpus, [document.text for document in splits.train])
+    bench = build_bench(recipe, seed, splits, tokenizer)
+    loop = Loop(bench, recipe.training, recipe.scoring, seed)
+    loop.network.train()
+    size = sum(each.numel() for each in loop.network.parameters())
+    return Contender("fairtrial", lambda number: void(loop.train_step(number)), size), bench.batches, tokenizer.size
+
+
+def void(_: object) -> None:
+    return None
+
+
+def make_theirs(name: str, recipe: Recipe, batches: Batches, vocabulary: int) -> Contender:
+    build = {
+        ("transformers", "classify"): bert,
+        ("transformers", "lm"): gpt2,
+        ("x-transformers", "classify"): x_encoder,
+        ("x-transformers", "lm"): x_decoder,
+    }[name, recipe.task]
+    model, loss = build(recipe, vocabulary)
+    model.train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=recipe.training.learning_rate)
+
+    def step(number: int) -> None:
+        ids, lengths, answers = as_tensors(batches.batch(number))
+        optimizer.zero_grad()
+        loss(ids, lengths, answers).backward()
+        optimizer.step()
+
+    return Contender(name, step, sum(each.numel() for each in model.parameters()))
+
+
+Loss = Callable[[Tensor, Tensor | None, Tensor], Tensor]
+
+
+def real_tokens(ids: Tensor, lengths: Tensor | None) -> Tensor:
+    return (
+        torch.arange(ids.shape[1]) < lengths[:, None] if lengths is not None else torch.ones_like(ids, dtype=torch.bool)
+    )
+
+
+def bert(recipe: Recipe, vocabulary: int) -> tuple[nn.Module, Loss]:
+    from transformers import BertConfig, BertForSequenceClassification
+
+    shape = recipe.shape
+    model = BertForSequenceClassification(
+        BertConfig(
+            vocab_size=vocabulary,
+            hidden_size=shape.width,
+            num_hidden_layers=shape.layers,
+            num_attention_heads=shape.heads,
+            intermediate_size=shape.hidden,
+            max_position_embeddings=shape.length,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            hidden_act="relu",
+            num_labels=CLASSES,
+        )
+    )
+    return model, lambda ids, lengths, answers: cross_entropy(
+        model(input_ids=ids, attention_mask=real_tokens(ids, lengths)).logits, answers
+    )
+
+
+def gpt2(recipe: Recipe, vocabulary: int) -> tuple[nn.Module, Loss]:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    shape = recipe.shape
+    model = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=vocabulary,
+            n_positions=shape.length,
+            n_embd=shape.width,
+            n_layer=shape.layers,
+            n_head=shape.heads,
+            n_inner=shape.hidden,
+            activation_function="relu",
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            tie_word_embeddings=False,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
+    )
+    return model, lambda ids, lengths, answers: cross_entropy(
+        model(input_ids=ids, use_cache=False).logits.flatten(0, 1), answers.flatten()
+    )
+
+
+def x_encoder(recipe: Recipe, vocabulary: int) -> tuple[nn.Module, Loss]:
+    from x_transformers import Encoder, TransformerWrapper
+
+    shape = recipe.shape
+    layers = Encoder(
+        dim=shape.width,
+        depth=shape.layers,
+        heads=shape.heads,
+        attn_dim_head=shape.each,
+        ff_mult=shape.hidden / shape.width,
+        attn_flash=True,
+    )
+    body = TransformerWrapper(num_tokens=vocabulary, max_seq_len=shape.length, attn_layers=layers)
+    head = nn.ModuleList((nn.Linear(shape.width, shape.classifier_hidden), nn.Linear(shape.classifier_hidden, CLASSES)))
+
+    def loss(ids: Tensor, lengths: Tensor | None, answers: Tensor) -> Tensor:
+        real = real_tokens(ids, lengths)
+        x = body(ids, mask=real, return_embeddings=True) * real[..., None]
+        return cross_entropy(head[1](relu(head[0](x.sum(1) / real.sum(1, keepdim=True)))), answers)
+
+    return nn.ModuleList((body, head)), loss
+
+
+def x_decoder(recipe: Recipe, vocabulary: int) -> tuple[nn.Module, Loss]:
+    from x_transformers import Decoder, TransformerWrapper
+
+    shape = recipe.shape
+    layers = Decoder(
+        dim=shape.width,
+        depth=shape.layers,
+        heads=shape.heads,
+        attn_dim_head=shape.each,
+        ff_mult=shape.hidden / shape.width,
+        attn_flash=True,
+    )
+    model = TransformerWrapper(num_tokens=vocabulary, max_seq_len=shape.length, attn_layers=layers)
+    return model, lambda ids, lengths, answers: cross_entropy(model(ids).flatten(0, 1), answers.flatten())

@@ -1,0 +1,161 @@
+"""What the commands print when all goes well, for people and for machines."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import runpy
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial import __version__
+from fairtrial.cli import demo
+from fairtrial.recipe_file import built_in_recipe, recipe_from, with_settings
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def train(fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str]) -> Call:
+    def call(task: str, *words: object) -> Any:
+        small = [f"--set={each}" for each in (*tiny, "scoring.curve_every=4 steps")]
+        return fairtrial("train", task, "--data", course_folder, "--steps", 10, "--out", tmp_path / "a", *small, *words)
+
+    return call
+
+
+def test_without_arguments_the_help_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["fairtrial"])
+    with pytest.raises(SystemExit):
+        runpy.run_module("fairtrial", run_name="__main__")
+    said = "".join(capsys.readouterr())
+    for command in ("train", "resume", "show", "recipe", "demo"):
+        assert re.search(rf"^\s+{command}\b", said, flags=re.M)
+
+
+def test_the_version_is_told(fairtrial: Call) -> None:
+    assert fairtrial("--version") == (0, f"fairtrial {__version__}\n", "")
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_plain_lines_tell_the_size_before_the_first_step_then_scores_the_time_left_and_the_result(task: str, train: Call) -> None:
+    said = train(task)
+    assert said.code == 0
+    lines = said.out.splitlines()
+    first_step = next(at for at, line in enumerate(lines) if line.startswith("step "))
+    size = next(at for at, line in enumerate(lines) if re.search(r"[\d,]{4,} parameters", line))
+    assert size < first_step
+    middle = [line for line in lines if re.match(r"step +4/10", line)]
+    assert len(middle) == 1
+    assert re.search(r"validation [\d.]+.*\d:\d\d left$", middle[0])
+    assert any(line.startswith("result (weights of step ") for line in lines)
+    assert "record: " in lines[-1]
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_json_lines_all_parse_and_the_last_is_the_result(task: str, train: Call, fairtrial: Call, tmp_path: Path) -> None:
+    said = train(task, "--json")
+    assert (said.code, said.err) == (0, "")
+    events = [json.loads(line) for line in said.out.splitlines()]
+    assert events[0]["event"] == "start"
+    assert events[0]["parameters"] > 1000
+    assert [event["step"] for event in events if event["event"] == "step"] == list(range(1, 11))
+    result = json.loads((tmp_path / "a" / "result.json").read_text())
+    assert events[-1] == {"event": "end", "step": 10, **result}
+    again = fairtrial("resume", tmp_path / "a", "--json")  # of a finished record: the same last line
+    assert [json.loads(line) for line in again.out.splitlines()] == [events[-1]]
+
+
+def test_the_default_folder_names_task_recipe_data_and_seed(
+    fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = [f"--set={each}" for each in tiny]
+    assert fairtrial("train", "lm", "--data", course_folder.name, "--epochs", 0.1, "--seed", 7, *small).code == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert re.fullmatch(r"lm-default-speechesdataset-[0-9a-f]{6}-seed7", folder.name)
+    assert "seed 7" in fairtrial("show", folder).out
+
+
+def test_a_watched_test_set_is_told(train: Call) -> None:
+    said = train("classify", "--watch-test", "--threads", 2)
+    assert "test watched: each test set was scored" in said.out
+    assert "too good to be true" in said.out
+
+
+def test_a_stopped_record_is_shown_and_resumed(
+    fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(finished_records["unfinished"], tmp_path / "a")
+    assert f"not finished; go on with: fairtrial resume {tmp_path / 'a'}" in fairtrial("show", tmp_path / "a").out
+    said = fairtrial("resume", tmp_path / "a")
+    assert said.code == 0
+    assert "result (weights of step" in said.out
+    assert "is finished already; see: fairtrial show" in fairtrial("resume", tmp_path / "a").out
+
+
+def test_a_damaged_checkpoint_is_told_when_resuming(fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path) -> None:
+    shutil.copytree(finished_records["unfinished"], tmp_path / "a")
+    (path,) = (tmp_path / "a" / "checkpoints").glob("step-*")
+    path.write_bytes(path.read_bytes()[:-1])
+    said = fairtrial("resume", tmp_path / "a")
+    assert f"notice: {path} is damaged" in said.out
+    assert said.code == 0
+
+
+@pytest.mark.parametrize("name", ["classify", "lm", "unfinished"])
+def test_show_gives_everything_as_json(name: str, fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path) -> None:
+    said = fairtrial("show", finished_records[name], "--json", "--html", tmp_path / "page.html")
+    whole = json.loads(said.out)
+    assert whole["recipe"]["task"] == ("lm" if name == "lm" else "classify")
+    assert (whole["result"] is None) == (name == "unfinished")
+    assert whole["events"][0]["event"] == "score"
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+def test_show_works_where_the_terminal_lacks_the_letters(finished_records: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairtrial.cli.main import run
+
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "argv", ["fairtrial", "show", str(finished_records["classify"])])
+    with pytest.raises(SystemExit) as ended:
+        run()
+        raise SystemExit(0)
+    out.flush()
+    assert not ended.value.code
+    assert b"?" in out.buffer.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+@pytest.mark.parametrize("name", ["default", "course"])
+def test_a_printed_recipe_is_the_built_in_one(task: str, name: str, fairtrial: Call) -> None:
+    said = fairtrial("recipe", task, name)
+    assert recipe_from(tomllib.loads(said.out)) == built_in_recipe(name, task)
+
+
+def test_the_demo_trains_both_tasks_goes_on_where_it_was_and_writes_a_page(
+    fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = [f"data.source={course_folder}", "training.duration=3 steps", *tiny]
+    choose = demo.choose_recipe
+    monkeypatch.setattr(demo, "choose_recipe", lambda *words: with_settings(choose(*words), small))
+    said = fairtrial("demo", "--out", tmp_path / "demo", "--seed", 2)
+    assert said.code == 0
+    page = tmp_path / "demo" / "report.html"
+    assert said.out.splitlines()[-1] == f"open this page: {page}"
+    text = page.read_text()
+    assert "Encoder and classifier" in text
+    assert "Decoder language model" in text
+    before = page.read_bytes()
+    (tmp_path / "demo" / "lm-seed2" / "result.json").unlink()  # as if it had been killed before its end
+    (tmp_path / "demo" / "lm-seed2" / "clock.jsonl").unlink()
+    assert fairtrial("demo", "--out", tmp_path / "demo", "--seed", 2).code == 0
+    assert len(page.read_bytes()) == len(before)

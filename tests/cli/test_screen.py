@@ -1,0 +1,129 @@
+"""The screen: a bar on a terminal, lines elsewhere, a sign of life in between."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+import pytest
+import rich
+from rich.console import Console
+
+from fairtrial.cli import screen
+from fairtrial.cli.screen import Bar, Lines, open_screen
+from fairtrial.recipe import Recipe
+from fairtrial.train.loop import Event
+
+START = {
+    "folder": "runs/[red]:bomb:", "task": "classify", "parameters": 12_345, "steps": 4, "steps_per_epoch": 2, "seed": 3,
+    "choose_on": "validation", "notes": ["be [bold]careful[/bold]"], "documents": {"train": 1200}, "vocabulary": 50,
+}  # fmt: skip
+RESULT = {
+    "kept_step": 2, "steps": 4, "kept": "best", "seed": 3, "test_watched": False, "test_reads": {"test": 1}, "validation": None,
+    "picked_on_test": {},
+    "tests": {"test": {"accuracy": 0.5, "interval": [0.3, 0.7], "macro_f1": 0.4, "items": 30}},
+}  # fmt: skip
+EVENTS = [
+    Event("start", 0, START),
+    Event("notice", 0, {"text": "a checkpoint is damaged"}),
+    Event("score", 0, {"split": "validation", "accuracy": 0.25}),
+    Event("ready", 0),
+    *(Event("step", step, {"loss": 1 / step, "learning_rate": 0.1}) for step in (1, 2)),
+    Event("score", 2, {"split": "validation", "accuracy": 0.75}),
+    Event("ready", 2),
+    Event("stop", 2, {"why": "no better validation score in 2 choices"}),
+    Event("testing", 2),
+    Event("end", 2, RESULT),
+]
+SAID = (
+    "12,345 parameters", "note: be [bold]careful[/bold]", "notice: a checkpoint is damaged", "validation 25.0%",
+    "step 2/4  epoch  1.00  validation 75.0%", "left", "stopped early: no better validation score", "scoring the kept weights",
+    "accuracy 50.0% [30.0%, 70.0%]", "record: runs/[red]:bomb:",
+)  # fmt: skip
+
+
+def show_all(shown: Any) -> None:
+    for event in EVENTS:
+        shown(event)
+
+
+def test_lines_say_it_all(capsys: pytest.CaptureFixture[str]) -> None:
+    show_all(Lines(Recipe()).show)
+    said = capsys.readouterr().out
+    for text in SAID:
+        assert text in said
+    assert "loss" not in said  # nothing was silent long enough
+
+
+def test_a_long_silence_is_broken_by_a_sign_of_life(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = [100.0]
+    monkeypatch.setattr(screen.time, "monotonic", lambda: now[0])
+    lines = Lines(Recipe())
+    lines.show(EVENTS[0])
+    for step in (1, 2, 3):
+        now[0] += 6.0
+        lines.show(Event("step", step, {"loss": 0.5, "learning_rate": 0.1}))
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("step")]
+    assert said == ["step 2/4  epoch  1.00  loss 0.500  0:12 left"]
+
+
+def test_the_time_left_counts_only_the_steps_since_a_resumption(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(screen.time, "monotonic", lambda: now[0])
+    lines = Lines(Recipe())
+    lines.show(Event("start", 90, {**START, "steps": 190}))
+    now[0] = 10.0
+    assert lines.left(90) == ""
+    assert lines.left(100) == "1:30 left"  # ten steps in ten seconds, ninety to go
+    assert lines.left(190) == ""
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    out = io.StringIO()
+    monkeypatch.setattr(rich, "_console", Console(file=out, force_terminal=True, width=160, legacy_windows=False))
+    return out
+
+
+def test_the_bar_shows_the_same_on_a_terminal(terminal: io.StringIO) -> None:
+    with Bar(Recipe()) as bar:
+        show_all(bar.show)
+    said = terminal.getvalue()
+    assert "\x1b[" in said  # it is drawn
+    for text in SAID:
+        assert text in said
+    assert "training" in said
+    assert "4" in said
+
+
+def test_the_bar_shows_loss_and_progress(terminal: io.StringIO) -> None:
+    with Bar(Recipe()) as bar:
+        for event in EVENTS[:6]:
+            bar.show(event)
+        bar.progress.refresh()
+        task = bar.progress.tasks[0]
+        assert (task.completed, task.total, task.fields["loss"]) == (2, 4, "loss 0.500")
+    assert "loss 0.500" in terminal.getvalue()
+    assert "2/4" in terminal.getvalue()
+
+
+def test_the_bar_leaves_the_terminal_in_order_after_an_error(terminal: io.StringIO) -> None:
+    def fail() -> None:
+        with Bar(Recipe()) as bar:
+            bar.show(EVENTS[0])
+            raise ValueError
+
+    with pytest.raises(ValueError, match=""):
+        fail()
+    hidden, shown = "\x1b[?25l", "\x1b[?25h"
+    assert terminal.getvalue().rfind(shown) > terminal.getvalue().rfind(hidden) >= 0
+
+
+@pytest.mark.parametrize(("tty", "as_json", "kind"), [(True, False, "Bar"), (False, False, "Lines"), (True, True, "show_json")])
+def test_the_screen_fits_where_it_is_shown(
+    tty: bool, as_json: bool, kind: str, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: tty)
+    with open_screen(Recipe(), as_json) as shown:
+        assert shown.__qualname__.split(".")[0] == kind

@@ -1,0 +1,63 @@
+"""A length of training is read, written and counted in whole steps."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairtrial.duration import Duration
+from fairtrial.errors import BadInput
+
+
+@pytest.mark.parametrize(
+    ("text", "duration"),
+    [
+        ("15 epochs", Duration(15, "epochs")),
+        ("1 epoch", Duration(1, "epochs")),
+        ("500 steps", Duration(500, "steps")),
+        ("1step", Duration(1, "steps")),
+        ("  2.5   epochs ", Duration(2.5, "epochs")),
+        ("0 epochs", Duration(0, "epochs")),
+        ("3.0 steps", Duration(3, "steps")),
+    ],
+)
+def test_lengths_are_read(text: str, duration: Duration) -> None:
+    assert Duration.read(text) == duration
+
+
+@pytest.mark.parametrize("text", ["", "5", "epochs", "-1 epochs", "1e3 steps", "inf epochs", "5 minutes", "5 epochs more", 7])
+def test_what_is_no_length_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(BadInput, match="is not a length of training") as refused:
+        Duration.read(text)
+    assert "15 epochs" in refused.value.hint
+
+
+def test_there_are_no_parts_of_a_step() -> None:
+    with pytest.raises(BadInput, match="no parts of a step"):
+        Duration.read("2.5 steps")
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**15) | st.floats(0, 1e15), st.sampled_from(["epochs", "steps"]))
+def test_what_is_written_reads_the_same(count: float, unit: str) -> None:
+    duration = Duration(int(count) if unit == "steps" else count, unit)
+    assert Duration.read(str(duration)) == duration
+
+
+@pytest.mark.parametrize(("count", "text"), [(1_000_000, "1000000 steps"), (1_234_567, "1234567 steps"), (20, "20 steps")])
+def test_all_digits_are_written(count: int, text: str) -> None:
+    assert str(Duration(count, "steps")) == text
+
+
+@pytest.mark.parametrize(
+    ("duration", "steps"),
+    [
+        (Duration(3, "epochs"), 30),
+        (Duration(0.25, "epochs"), 3),
+        (Duration(7, "steps"), 7),
+        (Duration(0, "epochs"), 0),
+    ],
+)
+def test_epochs_are_counted_in_steps_and_rounded_up(duration: Duration, steps: int) -> None:
+    assert duration.steps(steps_per_epoch=10) == steps

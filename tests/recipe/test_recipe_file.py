@@ -1,0 +1,196 @@
+"""Recipes as TOML: what is written reads the same, what is wrong is named with its file and what was meant."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairtrial.duration import Duration
+from fairtrial.errors import BadInput
+from fairtrial.recipe import Data, PartChoice, Recipe, Scoring, Shape, Tokens, Training
+from fairtrial.recipe_file import fingerprint, load_recipe, recipe_from, with_settings, write_recipe
+
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+shares = st.floats(0, 1)
+positive = st.floats(1e-300, math.inf)
+durations = st.builds(Duration, st.integers(1, 10**9).map(float), st.sampled_from(["epochs", "steps"]))
+values = st.recursive(
+    st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=5,
+)
+options = st.dictionaries(words.filter(lambda key: key != "name"), values, max_size=3)
+recipes = st.builds(
+    Recipe,
+    task=st.sampled_from(["classify", "lm"]),
+    name=words,
+    data=st.builds(Data, source=words, presidents=st.lists(words, max_size=3).map(tuple), validation=shares),
+    tokens=st.builds(Tokens, kind=words, min_count=st.integers(), lowercase=st.booleans()),
+    shape=st.builds(Shape, layers=st.integers(1, 10**6), heads=st.just(4), width=st.integers(1, 99).map(lambda n: 4 * n)),
+    parts=st.lists(st.builds(PartChoice, name=words, options=options), max_size=3).map(tuple),
+    training=st.builds(Training, duration=durations, learning_rate=positive, clip=positive, patience=positive),
+    scoring=st.builds(Scoring, curve_every=durations, watch_test=st.booleans(), full_context=shares),
+)
+
+
+@given(recipes)
+@settings(max_examples=150, deadline=None)
+def test_any_recipe_survives_being_written_and_read(recipe: Recipe) -> None:
+    back = recipe_from(tomllib.loads(write_recipe(recipe)))
+    assert back == recipe
+    assert fingerprint(back) == fingerprint(recipe)
+
+
+def test_every_written_line_says_what_it_is() -> None:
+    for line in write_recipe(Recipe()).splitlines():
+        assert not line or line.partition("  # ")[2], f"{line!r} has no help"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tsak = 'lm'", "a recipe has no field 'tsak'; did you mean 'task'?"),
+        ("[shape]\nhaeds = 2", "a recipe has no field 'shape.haeds'; did you mean 'heads'?"),
+        ("[shpe]\nheads = 2", "a recipe has no field 'shpe'; did you mean 'shape'?"),
+        ("shape = 3", "shape must be a table"),
+        ("[shape]\nheads = 'two'", "shape.heads = 'two' must be a whole number"),
+        ("[shape]\nheads = 2.0", "shape.heads = 2.0 must be a whole number"),
+        ("[shape]\nheads = true", "shape.heads = True must be a whole number"),
+        ("[shape]\ndropout = 'no'", "shape.dropout = 'no' must be a number"),
+        ("[shape]\ndropout = 2", "shape.dropout = 2.0 is not a share between 0 and 1"),
+        ("[shape]\nheads = 3", "shape.width = 64 does not divide by shape.heads = 3"),
+        ("[shape]\nlayers = 0", "shape.layers is 0; it must be at least 1"),
+        ("[shape]\nnorm = 'layr'", "shape.norm = 'layr' is not known; did you mean 'layer'?"),
+        ("[tokens]\nlowercase = 1", "tokens.lowercase = 1 must be true or false"),
+        ("[data]\nsource = 5", "data.source = 5 must be text"),
+        ("[data]\npresidents = 'obama'", "data.presidents = 'obama' must be a list"),
+        ("[training]\nduration = 5", "training.duration: 5 is not a length of training"),
+        ("[training]\nlearning_rate = 0", "training.learning_rate is 0.0; it must be above 0"),
+        ("[training]\nlearning_rate = nan", "training.learning_rate is nan; it must be above 0"),
+        ("[training]\nmomentum = -1", "training.momentum is -1.0; it must not be below 0"),
+        ("parts = [5]", "parts: a part is a name or a table with a name"),
+        ("parts = [{size = 8}]", "parts: a part is a name or a table with a name"),
+        ("parts = [{name = 'a', when = [2020-01-01]}]", "parts: 2020-01-01 is a date; no part takes that"),
+        ("task = ", "not valid TOML"),
+        ("a = " + "[" * 100_000, "not valid TOML"),
+        ("a = " + "9" * 5000, "not valid TOML"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named_with_the_file(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(BadInput) as refused:
+        load_recipe(path)
+    assert refused.value.what.startswith(f"{path}: {said}")
+
+
+def test_a_whole_number_is_taken_where_a_number_is_wanted() -> None:
+    rate = recipe_from({"training": {"learning_rate": 1}}).training.learning_rate
+    assert rate == 1.0
+    assert type(rate) is float
+
+
+@pytest.mark.parametrize(
+    ("setting", "path", "value"),
+    [
+        ("shape.heads=4", "shape.heads", 4),
+        ("training.learning_rate=3e-4", "training.learning_rate", 3e-4),
+        ("training.learning_rate=1", "training.learning_rate", 1.0),
+        ("training.clip=inf", "training.clip", math.inf),
+        ("tokens.lowercase=true", "tokens.lowercase", True),
+        ("name=my first try", "name", "my first try"),
+        ("name='quoted'", "name", "quoted"),
+        ("name=", "name", ""),
+        ("name=a=b", "name", "a=b"),
+        ("data.source=2024", "data.source", "2024"),
+        ("data.source=true", "data.source", "true"),
+        ("data.source=a # b", "data.source", "a # b"),
+        (" shape.heads = 4 ", "shape.heads", 4),
+        ("data.presidents=obama", "data.presidents", ("obama",)),
+        ("data.presidents=obama, trump", "data.presidents", ("obama", "trump")),
+        ('data.presidents=["obama"]', "data.presidents", ("obama",)),
+        ("training.duration=5 epochs", "training.duration", Duration(5, "epochs")),
+        ("training.duration='7 steps'", "training.duration", Duration(7, "steps")),
+        ("parts=rope,alibi", "parts", (PartChoice(name="rope"), PartChoice(name="alibi"))),
+        ("parts=[]", "parts", ()),
+        ('parts=[{name="window", size=8}]', "parts", (PartChoice(name="window", options={"size": 8}),)),
+    ],
+)
+def test_a_setting_becomes_the_type_that_its_field_wants(setting: str, path: str, value: Any) -> None:
+    found: Any = with_settings(Recipe(), [setting])
+    for name in path.split("."):
+        found = getattr(found, name)
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_later_settings_win_and_others_stay() -> None:
+    recipe = with_settings(Recipe(), ["shape.heads=4", "shape.heads=8", "training.batch=5"])
+    assert (recipe.shape.heads, recipe.training.batch, recipe.shape.layers) == (8, 5, Recipe().shape.layers)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("shape.haeds=4", "'shape.haeds'; did you mean 'heads'"),
+        ("shap.heads=4", "'shap.heads'; did you mean 'shape'"),
+        ("shape.heads", "has no '='"),
+        ("shape=4", "'shape' is a table"),
+        ("name.first=x", "'name' has no fields"),
+        ("shape.heads=two", "'two' must be a whole number"),
+        ("training.duration=5", "training.duration: 5 is not a length"),
+        ("data.presidents=[1]", "must be text"),
+    ],
+)
+def test_a_wrong_setting_is_refused(setting: str, said: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        with_settings(Recipe(), [setting])
+    assert said in refused.value.what
+
+
+OTHER: dict[str, Any] = {
+    "task": "lm", "format": "text", "windows": "every", "kind": "bpe", "fit": "course", "activation": "gelu", "norm": "rms",
+    "start": "small", "optimizer": "sgd", "schedule": "linear", "keep": "last", "presidents": ("trump",),
+    "parts": (PartChoice(name="rope"),), "width": 128, "heads": 4, "dropout": 0.3, "clip": 1.0, "patience": 3.0,
+}  # fmt: skip
+
+
+def changed(name: str, value: Any) -> Any:
+    """Another value of the same kind."""
+    if name in OTHER:
+        return OTHER[name]
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, Duration):
+        return Duration(value.count + 1, value.unit)
+    return value / 2 + 0.25 if isinstance(value, float) else value * 2 + 2 if isinstance(value, int) else value + "x"
+
+
+def variants() -> dict[str, Recipe]:
+    """The default recipe with one field changed, for every field there is."""
+    found, plain = {}, Recipe()
+    for room in fields(Recipe):
+        inner = getattr(plain, room.name)
+        if not is_dataclass(inner):
+            found[room.name] = replace(plain, **{room.name: changed(room.name, inner)})
+            continue
+        for each in fields(inner):  # type: ignore[arg-type]
+            other = replace(inner, **{each.name: changed(each.name, getattr(inner, each.name))})
+            found[f"{room.name}.{each.name}"] = replace(plain, **{room.name: other})
+    return found
+
+
+def test_every_field_changes_the_fingerprint_but_the_name_and_the_datas_place() -> None:
+    recipes = variants()
+    assert len(recipes) > 40
+    assert all(recipe != Recipe() for recipe in recipes.values())
+    same = {name for name, recipe in recipes.items() if fingerprint(recipe) == fingerprint(Recipe())}
+    assert same == {"name", "data.source"}
+    assert len({fingerprint(recipe) for recipe in recipes.values()}) == len(recipes) - 1

@@ -1,0 +1,255 @@
+"""One trial on disk: made in one move, written by one process, read without trust."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairtrial.errors import BadInput, Busy, DiskTrouble, FairtrialError
+from fairtrial.recipe import Recipe
+from fairtrial.record import Record, ensure_free
+from fairtrial.report.record_text import record_lines
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    with Record.create(tmp_path / "runs" / "a", Recipe(), {"seed": 3}, "{}") as made:
+        return made
+
+
+def test_a_new_record_holds_its_recipe_trial_and_tokenizer_and_nothing_stands_beside_it(record: Record) -> None:
+    assert {path.name for path in record.folder.iterdir()} == {"recipe.toml", "trial.json", "tokenizer.json", "run.lock"}
+    assert [path.name for path in record.folder.parent.iterdir()] == ["a"]
+    assert record.recipe == Recipe()
+    assert not record.complete
+
+
+def test_an_exception_while_preparing_leaves_nothing(tmp_path: Path) -> None:
+    making = Record.create(tmp_path / "a", Recipe(), {"seed": object()}, "{}")
+    with pytest.raises(TypeError), making:
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_a_full_disk_while_preparing_leaves_nothing(error: int, tmp_path: Path, broken_disk: Any) -> None:
+    for at in range(1, 13):  # four steps for each of three files
+        broken_disk.fail(at, error)
+        with pytest.raises(DiskTrouble), Record.create(tmp_path / "a", Recipe(), {"seed": 0}, "{}"):
+            pass
+        assert not list(tmp_path.iterdir()), f"left behind by step {at}"
+    broken_disk.fail(0)
+    with Record.create(tmp_path / "a", Recipe(), {"seed": 0}, "{}"):
+        assert len(broken_disk.done) == 12
+
+
+def test_what_a_killed_preparation_left_is_swept_away(tmp_path: Path) -> None:
+    (tmp_path / ".a.new").mkdir()
+    (tmp_path / ".a.new" / "recipe.toml").write_text("half a rec")
+    (tmp_path / ".a.new.lock").touch()
+    with Record.create(tmp_path / "a", Recipe(), {"seed": 0}, "{}") as record:
+        assert record.recipe == Recipe()
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_taken_folder_is_refused_with_what_it_is(record: Record, tmp_path: Path) -> None:
+    folder = record.folder
+    with pytest.raises(BadInput, match=rf"unfinished record \(go on with: fairtrial resume {folder}\)"):
+        ensure_free(folder)
+    record.write_json("result.json", {})
+    with pytest.raises(BadInput, match=rf"a finished record \(see: fairtrial show {folder}\)") as refused:
+        ensure_free(folder)
+    assert "--out" in refused.value.hint
+    with pytest.raises(BadInput, match="exists already and is not empty"):
+        ensure_free(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match="exists already and is a file"):
+        ensure_free(tmp_path / "file")
+    (tmp_path / "empty").mkdir()
+    ensure_free(tmp_path / "empty")
+    with pytest.raises(BadInput, match="cannot become a record"):
+        ensure_free(Path())
+    with pytest.raises(DiskTrouble, match="name too long"):
+        ensure_free(tmp_path / ("x" * 300))
+
+
+def test_of_many_who_begin_at_once_one_wins_and_the_others_are_refused(tmp_path: Path) -> None:
+    for round_number in range(10):
+        folder = tmp_path / str(round_number) / "a"
+        gate, outcomes = threading.Barrier(6), list[str]()
+
+        def begin(folder: Path = folder, gate: threading.Barrier = gate, outcomes: list[str] = outcomes) -> None:
+            gate.wait()
+            try:
+                with Record.create(folder, Recipe(), {"seed": 0}, "{}"):
+                    outcomes.append("won")
+                    while len(outcomes) < 6:
+                        time.sleep(0.001)
+            except FairtrialError as error:
+                outcomes.append(type(error).__name__)
+
+        threads = [threading.Thread(target=begin) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        assert sorted(outcomes) == ["Busy"] * 5 + ["won"]
+        assert [path.name for path in folder.parent.iterdir()] == ["a"]
+
+
+def test_a_second_trainer_is_refused_at_once_and_a_dead_one_holds_nothing(
+    course_folder: Path, tmp_path: Path, tiny: list[str], fairtrial: Callable[..., Any]
+) -> None:
+    out = tmp_path / "run"
+    words = ["train", "lm", "--data", str(course_folder), *(f"--set={each}" for each in tiny), "--steps", "100000"]
+    words += ["--out", str(out)]
+    first = subprocess.Popen([sys.executable, "-m", "fairtrial", *words], stdout=subprocess.DEVNULL)
+    try:
+        while not (out / "events.jsonl").exists():
+            assert first.poll() is None
+            time.sleep(0.01)
+        for again in (words, ["resume", str(out)]):
+            begun = time.monotonic()
+            said = fairtrial(*again)
+            assert time.monotonic() - begun < 1
+            assert said.code == 3
+            assert f"{out}: another process is writing this record" in said.err
+        for _ in range(50):  # a reader beside the writer never sees half a line
+            assert all("event" in event for event in Record.open(out).events())
+        assert "not finished" in fairtrial("show", out).out
+    finally:
+        first.kill()
+        first.wait()
+    with Record.open(out).hold():
+        pass
+    assert "an unfinished record" in fairtrial(*words).err
+
+
+def test_a_torn_last_line_is_dropped(record: Record) -> None:
+    for step in range(3):
+        record.add_event({"event": "step", "step": step, "loss": 0.5})
+    path = record.folder / "events.jsonl"
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        assert len(record.events()) == whole[:length].count(b"\n")
+
+
+@pytest.mark.parametrize("damage", [b'{"event": "st', b"\xff\xfe", b"5", b"[" * 100_000, b""])
+def test_a_damaged_line_in_the_middle_is_named(damage: bytes, record: Record) -> None:
+    path = record.folder / "events.jsonl"
+    path.write_bytes(b'{"event": "start"}\n' + damage + b'\n{"event": "step"}\n')
+    with pytest.raises(BadInput, match=r"events\.jsonl:2: damaged line"):
+        record.events()
+
+
+def test_events_are_cut_back_and_never_lengthened(record: Record) -> None:
+    record.cut_events(0)  # there are none yet
+    record.add_event({"event": "step", "step": 1})
+    size = record.sync_events()
+    record.add_event({"event": "step", "step": 2})
+    record.cut_events(size)
+    record.cut_events(size + 100)
+    assert record.events() == [{"event": "step", "step": 1}]
+    assert record.events_size() == size
+
+
+def test_outcomes_come_back_as_they_were(record: Record) -> None:
+    outcomes = {"test/nats": np.array([0.1, np.inf, 3.0]), "test/guess": np.arange(4), "no items/guess": np.zeros(0, np.int64)}
+    record.write_outcomes(outcomes)
+    back = record.outcomes()
+    assert back.keys() == outcomes.keys()
+    for name, values in outcomes.items():
+        assert back[name].dtype == values.dtype
+        np.testing.assert_array_equal(back[name], values)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"seed": 1}', b"\xff", b"[" * 100_000, b'{"a": ' + b"9" * 5000 + b"}"])
+def test_a_damaged_trial_file_is_said_and_not_a_traceback(content: bytes, record: Record, fairtrial: Callable[..., Any]) -> None:
+    (record.folder / "trial.json").write_bytes(content)
+    said = fairtrial("show", record.folder)
+    assert said.code == 2
+    assert "trial.json is damaged" in said.err
+
+
+HOSTILE = "<script>alert(1)</script>\x1b]0;owned\x07"
+
+
+def poison(value: Any) -> Any:
+    """Hostile text in every place of a record that may hold a stranger's words."""
+    if isinstance(value, dict):
+        return {key: poison(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [poison(inner) for inner in value]
+    return HOSTILE + value if isinstance(value, str) else value
+
+
+@pytest.fixture
+def trapped(finished_records: dict[str, Path], tmp_path: Path) -> Path:
+    folder = tmp_path / "trapped"
+    shutil.copytree(finished_records["classify"], folder)
+    trial, result = (json.loads((folder / name).read_text()) for name in ("trial.json", "result.json"))
+    trial = {**poison(trial), "notes": [HOSTILE], "documents": {HOSTILE: 5}}
+    result["tests"] = {HOSTILE: result["tests"]["test"]}
+    (folder / "trial.json").write_text(json.dumps(trial))
+    (folder / "result.json").write_text(json.dumps(result))
+    events = (folder / "events.jsonl").read_text()
+    (folder / "events.jsonl").write_text(events.replace('"validation"', json.dumps(HOSTILE)))
+    recipe = (folder / "recipe.toml").read_text()
+    (folder / "recipe.toml").write_text(recipe.replace('"default"', json.dumps(HOSTILE)))
+    for name in ("conftest.py", "sitecustomize.py", "json.py", "fade.py", "page.html"):
+        (folder / name).write_text(f"open({str(tmp_path / 'canary')!r}, 'w')\n{{{{ 1 / 0 }}}}")
+    return folder
+
+
+def test_a_trapped_record_runs_nothing_and_its_text_is_escaped(
+    trapped: Path, tmp_path: Path, fairtrial: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trapped)
+    said = fairtrial("show", trapped, "--html", tmp_path / "page.html")
+    assert said.code == 0, said.err
+    page = (tmp_path / "page.html").read_text()
+    assert not (tmp_path / "canary").exists()
+    assert page.count("&lt;script&gt;") > 10  # it did arrive
+    assert "<script" not in page
+    assert not any(character in line for line in record_lines(Record.open(trapped)) for character in "\x1b\x07\n")
+    assert json.loads(fairtrial("show", trapped, "--json").out)["trial"]["notes"] == [HOSTILE]
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "trial.json", "checkpoints", "run.lock", "extra"])
+def test_a_record_that_links_out_of_itself_is_neither_read_nor_written(
+    name: str, finished_records: dict[str, Path], tmp_path: Path, fairtrial: Callable[..., Any]
+) -> None:
+    folder, outside = tmp_path / "trapped", tmp_path / "outside"
+    shutil.copytree(finished_records["unfinished"], folder)
+    shutil.move(folder / name, outside) if (folder / name).exists() else outside.write_text("precious")
+    before = outside.read_bytes() if outside.is_file() else None
+    (folder / name).symlink_to(outside)
+    for command in ("show", "resume"):
+        said = fairtrial(command, folder)
+        assert said.code == 2
+        assert f"{folder / name} is a link" in said.err
+    assert before is None or outside.read_bytes() == before
+
+
+def test_a_pipe_in_a_record_does_not_hang_its_reader(record: Record) -> None:
+    os.mkfifo(record.folder / "events.jsonl")
+    with pytest.raises(BadInput, match="plain files only"):
+        Record.open(record.folder)
+
+
+def test_holding_a_record_twice_is_refused(record: Record) -> None:
+    with record.hold(), pytest.raises(Busy), record.hold():
+        pass
