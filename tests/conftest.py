@@ -58,7 +58,8 @@ def write_course(folder: Path) -> Path:
 
 
 TINY = (
-    "shape.layers=1", "shape.width=16", "shape.hidden=16", "shape.length=12", "shape.classifier_hidden=8", "training.batch=8",
+    "shape.layers=1", "shape.width=16", "shape.hidden=16", "shape.length=12", "shape.classifier_hidden=8",
+    "training.batch=8",
 )  # fmt: skip
 
 
@@ -113,7 +114,6 @@ def fairtrial(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             run()
-            raise SystemExit(0)
         return Said(int(ended.value.code or 0), *capsys.readouterr())
 
     return call

@@ -139,7 +139,7 @@ def _value(kind: Any, value: Any, name: str, path: Path | None) -> Any:
             for key, inner in value.items()
         }
         try:
-            return kind(**found)  # type: ignore[operator]
+            return kind(**found)
         except BadInput as error:
             raise BadInput(error.what, error.hint, path=path) from error
     if kind is Duration:

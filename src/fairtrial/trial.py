@@ -22,6 +22,7 @@ from fairtrial.recipe_file import fingerprint
 from fairtrial.record import Record, ensure_free
 from fairtrial.text.corpus import Corpus
 from fairtrial.text.reading import read
+from fairtrial.text.shaping import fitting_tokens, shape_documents
 from fairtrial.text.splitting import split
 from fairtrial.text.tokenizer import Tokenizer, fit
 from fairtrial.train.bench import ClassifyBench, LanguageBench, build_bench
@@ -45,6 +46,8 @@ def run_trial(
     ensure_free(folder)
     with use_threads(threads):
         corpus = read(recipe.data, recipe.task)
+        recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
+        corpus = shape_documents(corpus, recipe.tokens)
         splits = split(corpus, recipe.data, seed)
         tokenizer = fit_tokenizer(recipe, corpus, [document.text for document in splits.train])
         bench = build_bench(recipe, seed, splits, tokenizer)
@@ -89,7 +92,7 @@ def resume_trial(
                 raise BadInput(
                     f"the data have changed since {folder} was begun", "start a new record with `fairtrial train`"
                 )
-            splits = split(corpus, recipe.data, trial["seed"])
+            splits = split(shape_documents(corpus, recipe.tokens), recipe.data, trial["seed"])
             bench = build_bench(
                 recipe, trial["seed"], splits, Tokenizer.load(folder / "tokenizer.json", trial["tokenizer"])
             )

@@ -31,7 +31,9 @@ def train(fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str])
     return call
 
 
-def test_without_arguments_the_help_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_arguments_the_help_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "argv", ["fairtrial"])
     with pytest.raises(SystemExit):
         runpy.run_module("fairtrial", run_name="__main__")
@@ -45,7 +47,9 @@ def test_the_version_is_told(fairtrial: Call) -> None:
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
-def test_plain_lines_tell_the_size_before_the_first_step_then_scores_the_time_left_and_the_result(task: str, train: Call) -> None:
+def test_plain_lines_tell_the_size_before_the_first_step_then_scores_the_time_left_and_the_result(
+    task: str, train: Call
+) -> None:
     said = train(task)
     assert said.code == 0
     lines = said.out.splitlines()
@@ -60,7 +64,9 @@ def test_plain_lines_tell_the_size_before_the_first_step_then_scores_the_time_le
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
-def test_json_lines_all_parse_and_the_last_is_the_result(task: str, train: Call, fairtrial: Call, tmp_path: Path) -> None:
+def test_json_lines_all_parse_and_the_last_is_the_result(
+    task: str, train: Call, fairtrial: Call, tmp_path: Path
+) -> None:
     said = train(task, "--json")
     assert (said.code, said.err) == (0, "")
     events = [json.loads(line) for line in said.out.splitlines()]
@@ -101,7 +107,9 @@ def test_a_stopped_record_is_shown_and_resumed(
     assert "is finished already; see: fairtrial show" in fairtrial("resume", tmp_path / "a").out
 
 
-def test_a_damaged_checkpoint_is_told_when_resuming(fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_told_when_resuming(
+    fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path
+) -> None:
     shutil.copytree(finished_records["unfinished"], tmp_path / "a")
     (path,) = (tmp_path / "a" / "checkpoints").glob("step-*")
     path.write_bytes(path.read_bytes()[:-1])
@@ -111,7 +119,9 @@ def test_a_damaged_checkpoint_is_told_when_resuming(fairtrial: Call, finished_re
 
 
 @pytest.mark.parametrize("name", ["classify", "lm", "unfinished"])
-def test_show_gives_everything_as_json(name: str, fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path) -> None:
+def test_show_gives_everything_as_json(
+    name: str, fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path
+) -> None:
     said = fairtrial("show", finished_records[name], "--json", "--html", tmp_path / "page.html")
     whole = json.loads(said.out)
     assert whole["recipe"]["task"] == ("lm" if name == "lm" else "classify")
@@ -120,7 +130,9 @@ def test_show_gives_everything_as_json(name: str, fairtrial: Call, finished_reco
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
 
-def test_show_works_where_the_terminal_lacks_the_letters(finished_records: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_works_where_the_terminal_lacks_the_letters(
+    finished_records: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from fairtrial.cli.main import run
 
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
@@ -128,7 +140,6 @@ def test_show_works_where_the_terminal_lacks_the_letters(finished_records: dict[
     monkeypatch.setattr(sys, "argv", ["fairtrial", "show", str(finished_records["classify"])])
     with pytest.raises(SystemExit) as ended:
         run()
-        raise SystemExit(0)
     out.flush()
     assert not ended.value.code
     assert b"?" in out.buffer.getvalue()  # type: ignore[attr-defined]

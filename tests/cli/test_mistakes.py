@@ -106,7 +106,8 @@ def test_a_refused_trial_leaves_no_mirror_behind(mirror: str, refused: Call) -> 
 
 
 @pytest.mark.parametrize(
-    "words", ["train", "train lm --seed -1", "train lm --steps 0", "train lm --steps many", "train lm --nonsense", "sohw x"]
+    "words",
+    ["train", "train lm --seed -1", "train lm --steps 0", "train lm --steps many", "train lm --nonsense", "sohw x"],
 )
 def test_a_wrong_option_is_told_with_the_usage(words: str, fairtrial: Call) -> None:
     said = fairtrial(*words.split())
@@ -116,7 +117,10 @@ def test_a_wrong_option_is_told_with_the_usage(words: str, fairtrial: Call) -> N
 
 
 def test_a_record_that_exists_is_not_overwritten(refused: Call, finished_records: dict[str, Path]) -> None:
-    for name, told in (("lm", "a finished record (see: fairtrial show"), ("unfinished", "an unfinished record (go on with")):
+    for name, told in (
+        ("lm", "a finished record (see: fairtrial show"),
+        ("unfinished", "an unfinished record (go on with"),
+    ):
         folder = finished_records[name]
         before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
         assert told in refused("train", "lm", "--out", folder)
@@ -128,15 +132,21 @@ def test_a_trial_that_diverges_exits_with_4_and_says_where(
 ) -> None:
     wild = ["--set=training.learning_rate=1e30", "--set=training.optimizer=sgd", *(f"--set={each}" for each in tiny)]
     for steps in (1, 20):  # after a single step no further loss would tell
-        said = fairtrial("train", "lm", "--data", course_folder, *wild, "--steps", steps, "--out", tmp_path / str(steps))
+        said = fairtrial(
+            "train", "lm", "--data", course_folder, *wild, "--steps", steps, "--out", tmp_path / str(steps)
+        )
         assert said.code == 4
-        assert "after step 1 (learning rate 1e+30)" in said.err or "at step 2 (learning rate 1e+30, gradient" in said.err
+        assert (
+            "after step 1 (learning rate 1e+30)" in said.err or "at step 2 (learning rate 1e+30, gradient" in said.err
+        )
         assert "lower learning rate" in said.err
         assert "Traceback" not in said.err
         assert not (tmp_path / str(steps) / "result.json").exists()
 
 
-def test_a_full_disk_exits_with_5(fairtrial: Call, broken_disk: Any, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+def test_a_full_disk_exits_with_5(
+    fairtrial: Call, broken_disk: Any, course_folder: Path, tmp_path: Path, tiny: list[str]
+) -> None:
     broken_disk.fail(1)
     small = [f"--set={each}" for each in tiny]
     said = fairtrial("train", "lm", "--data", course_folder, *small, "--steps", 2, "--out", tmp_path / "a")
@@ -146,12 +156,16 @@ def test_a_full_disk_exits_with_5(fairtrial: Call, broken_disk: Any, course_fold
 
 
 def test_too_large_a_network_is_told(fairtrial: Call, course_folder: Path, tmp_path: Path) -> None:
-    said = fairtrial("train", "lm", "--data", course_folder, "--set", "shape.width=2000000000000", "--out", tmp_path / "a")
+    said = fairtrial(
+        "train", "lm", "--data", course_folder, "--set", "shape.width=2000000000000", "--out", tmp_path / "a"
+    )
     assert (said.code, said.err.splitlines()[0]) == (2, "fairtrial: not enough memory")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="file names are not bytes there")
-def test_a_file_name_that_is_not_utf8_is_told(fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+def test_a_file_name_that_is_not_utf8_is_told(
+    fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str]
+) -> None:
     odd = tmp_path / os.fsdecode(b"odd\xff.txt")
     odd.write_bytes((course_folder / "train_LM.txt").read_bytes())
     small = [f"--set={each}" for each in (*tiny, "data.format=lines")]

@@ -20,8 +20,8 @@ START = {
     "choose_on": "validation", "notes": ["be [bold]careful[/bold]"], "documents": {"train": 1200}, "vocabulary": 50,
 }  # fmt: skip
 RESULT = {
-    "kept_step": 2, "steps": 4, "kept": "best", "seed": 3, "test_watched": False, "test_reads": {"test": 1}, "validation": None,
-    "picked_on_test": {},
+    "kept_step": 2, "steps": 4, "kept": "best", "seed": 3, "test_watched": False, "test_reads": {"test": 1},
+    "validation": None, "picked_on_test": {},
     "tests": {"test": {"accuracy": 0.5, "interval": [0.3, 0.7], "macro_f1": 0.4, "items": 30}},
 }  # fmt: skip
 EVENTS = [
@@ -38,8 +38,8 @@ EVENTS = [
 ]
 SAID = (
     "12,345 parameters", "note: be [bold]careful[/bold]", "notice: a checkpoint is damaged", "validation 25.0%",
-    "step 2/4  epoch  1.00  validation 75.0%", "left", "stopped early: no better validation score", "scoring the kept weights",
-    "accuracy 50.0% [30.0%, 70.0%]", "record: runs/[red]:bomb:",
+    "step 2/4  epoch  1.00  validation 75.0%", "left", "stopped early: no better validation score",
+    "scoring the kept weights", "accuracy 50.0% [30.0%, 70.0%]", "record: runs/[red]:bomb:",
 )  # fmt: skip
 
 
@@ -56,7 +56,9 @@ def test_lines_say_it_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert "loss" not in said  # nothing was silent long enough
 
 
-def test_a_long_silence_is_broken_by_a_sign_of_life(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_silence_is_broken_by_a_sign_of_life(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     now = [100.0]
     monkeypatch.setattr(screen.time, "monotonic", lambda: now[0])
     lines = Lines(Recipe())
@@ -112,15 +114,17 @@ def test_the_bar_leaves_the_terminal_in_order_after_an_error(terminal: io.String
     def fail() -> None:
         with Bar(Recipe()) as bar:
             bar.show(EVENTS[0])
-            raise ValueError
+            raise ValueError("broken")
 
-    with pytest.raises(ValueError, match=""):
+    with pytest.raises(ValueError, match="broken"):
         fail()
     hidden, shown = "\x1b[?25l", "\x1b[?25h"
     assert terminal.getvalue().rfind(shown) > terminal.getvalue().rfind(hidden) >= 0
 
 
-@pytest.mark.parametrize(("tty", "as_json", "kind"), [(True, False, "Bar"), (False, False, "Lines"), (True, True, "show_json")])
+@pytest.mark.parametrize(
+    ("tty", "as_json", "kind"), [(True, False, "Bar"), (False, False, "Lines"), (True, True, "show_json")]
+)
 def test_the_screen_fits_where_it_is_shown(
     tty: bool, as_json: bool, kind: str, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,9 @@ def test_lengths_are_read(text: str, duration: Duration) -> None:
     assert Duration.read(text) == duration
 
 
-@pytest.mark.parametrize("text", ["", "5", "epochs", "-1 epochs", "1e3 steps", "inf epochs", "5 minutes", "5 epochs more", 7])
+@pytest.mark.parametrize(
+    "text", ["", "5", "epochs", "-1 epochs", "1e3 steps", "inf epochs", "5 minutes", "5 epochs more", 7]
+)
 def test_what_is_no_length_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(BadInput, match="is not a length of training") as refused:
         Duration.read(text)
@@ -45,7 +47,9 @@ def test_what_is_written_reads_the_same(count: float, unit: str) -> None:
     assert Duration.read(str(duration)) == duration
 
 
-@pytest.mark.parametrize(("count", "text"), [(1_000_000, "1000000 steps"), (1_234_567, "1234567 steps"), (20, "20 steps")])
+@pytest.mark.parametrize(
+    ("count", "text"), [(1_000_000, "1000000 steps"), (1_234_567, "1234567 steps"), (20, "20 steps")]
+)
 def test_all_digits_are_written(count: int, text: str) -> None:
     assert str(Duration(count, "steps")) == text
 

@@ -64,7 +64,9 @@ def test_dice_stay_what_they_were() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(["split", "order", "init"])), unique=True, max_size=60))
+@given(
+    st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(["split", "order", "init"])), unique=True, max_size=60)
+)
 def test_no_two_uses_share_their_dice(uses: list[tuple[int, str]]) -> None:
     seeds = {seed_for(seed, use) for seed, use in uses}
     assert len(seeds) == len(uses)

@@ -33,7 +33,9 @@ recipes = st.builds(
     name=words,
     data=st.builds(Data, source=words, presidents=st.lists(words, max_size=3).map(tuple), validation=shares),
     tokens=st.builds(Tokens, kind=words, min_count=st.integers(), lowercase=st.booleans()),
-    shape=st.builds(Shape, layers=st.integers(1, 10**6), heads=st.just(4), width=st.integers(1, 99).map(lambda n: 4 * n)),
+    shape=st.builds(
+        Shape, layers=st.integers(1, 10**6), heads=st.just(4), width=st.integers(1, 99).map(lambda n: 4 * n)
+    ),
     parts=st.lists(st.builds(PartChoice, name=words, options=options), max_size=3).map(tuple),
     training=st.builds(Training, duration=durations, learning_rate=positive, clip=positive, patience=positive),
     scoring=st.builds(Scoring, curve_every=durations, watch_test=st.booleans(), full_context=shares),
@@ -156,8 +158,8 @@ def test_a_wrong_setting_is_refused(setting: str, said: str) -> None:
 
 
 OTHER: dict[str, Any] = {
-    "task": "lm", "format": "text", "windows": "every", "kind": "bpe", "fit": "course", "activation": "gelu", "norm": "rms",
-    "start": "small", "optimizer": "sgd", "schedule": "linear", "keep": "last", "presidents": ("trump",),
+    "task": "lm", "format": "text", "windows": "every", "kind": "bpe", "fit": "course", "activation": "gelu",
+    "norm": "rms", "start": "small", "optimizer": "sgd", "schedule": "linear", "keep": "last", "presidents": ("trump",),
     "parts": (PartChoice(name="rope"),), "width": 128, "heads": 4, "dropout": 0.3, "clip": 1.0, "patience": 3.0,
 }  # fmt: skip
 

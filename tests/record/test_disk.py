@@ -69,7 +69,9 @@ def test_a_line_is_one_write(tmp_path: Path, broken_disk: Any) -> None:
     assert (tmp_path / "log").read_text(encoding="utf-8") == "one\nzwölf\n"
 
 
-def test_a_line_that_the_disk_takes_only_a_part_of_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_the_disk_takes_only_a_part_of_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "log"
     append_line(path, "one")
     really = os.write
@@ -108,7 +110,9 @@ def test_a_lock_has_one_holder_and_is_free_again_after_it(tmp_path: Path) -> Non
         pass
 
 
-def test_a_lock_whose_file_was_thrown_away_meanwhile_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_whose_file_was_thrown_away_meanwhile_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.lock"
     really = disk._take
 
@@ -126,7 +130,9 @@ def test_a_lock_holds_against_another_process_and_dies_with_it(tmp_path: Path) -
     path = tmp_path / "run.lock"
     code = f"from pathlib import Path\nfrom fairtrial.disk import locked\nwith locked(Path({str(path)!r})):\n    "
     holder = subprocess.Popen(
-        [sys.executable, "-c", code + "print('held', flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", code + "print('held', flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"held\n"

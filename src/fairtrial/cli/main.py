@@ -20,13 +20,19 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def main(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
-) -> None:
-    if version:
+def tell_version(asked: bool) -> None:
+    if asked:
         print(f"fairtrial {__version__}")
         raise typer.Exit()
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=tell_version, is_eager=True)
+    ] = False,
+) -> None:
+    """The callback of `--version` answers before a command is asked for."""
 
 
 app.command("train")(train.train)
@@ -39,10 +45,9 @@ app.command("demo")(demo.demo)
 def run() -> None:
     """The entry point. A user's mistake is one sentence and a hint, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
+        # a terminal that lacks a letter shows a question mark, not a traceback
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(
-                errors="replace"
-            )  # a terminal that lacks a letter shows a question mark, not a traceback
+            stream.reconfigure(errors="replace")
     try:
         app(prog_name="fairtrial")
     except FairtrialError as error:

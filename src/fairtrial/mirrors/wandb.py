@@ -1,4 +1,4 @@
-"""Weights & Biases: offline unless WANDB_MODE says otherwise; its files stand in `<record>.wandb`, next to the record."""
+"""Weights & Biases: offline unless WANDB_MODE says otherwise; its files stand in `<record>.wandb` beside the record."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import wandb
 
+from fairtrial.errors import BadInput
 from fairtrial.mirrors import numbers
 from fairtrial.recipe import Recipe
 from fairtrial.recipe_file import to_table
@@ -21,14 +22,17 @@ class WandbMirror:
     def open(self) -> Any:
         beside = self.folder.with_name(self.folder.name + ".wandb")
         beside.mkdir(parents=True, exist_ok=True)
-        return wandb.init(
-            project=os.environ.get("WANDB_PROJECT", "fairtrial"),
-            name=self.folder.name,
-            dir=str(beside),
-            config=to_table(self.recipe),
-            mode=os.environ.get("WANDB_MODE", "offline"),  # type: ignore[arg-type]
-            settings=wandb.Settings(silent=True, console="off"),
-        )
+        try:
+            return wandb.init(
+                project=os.environ.get("WANDB_PROJECT", "fairtrial"),
+                name=self.folder.name,
+                dir=str(beside),
+                config=to_table(self.recipe),
+                mode=os.environ.get("WANDB_MODE", "offline"),  # type: ignore[arg-type]
+                settings=wandb.Settings(silent=True, console="off"),
+            )
+        except (wandb.Error, ValueError) as error:
+            raise BadInput(f"wandb: {error}", "without WANDB_MODE it works offline") from error
 
     def show(self, event: Any) -> None:
         if self.run is None:

@@ -11,13 +11,13 @@ from html import escape
 
 from fairtrial.report.curves import Curve
 
-WIDTH, HEIGHT = 640, 300
-LEFT, RIGHT, TOP, BOTTOM = 62, 120, 16, 42
+WIDTH, HEIGHT = 480, 270
+LEFT, RIGHT, TOP, BOTTOM = 54, 92, 16, 42
 
 
 def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bool = False, log: bool = False) -> str:
     """Curves over training steps, each named at its end."""
-    curves = [curve for curve in map(drawable, curves) if curve.points]
+    curves = [curve for curve in (drawable(curve, log) for curve in curves) if curve.points]
     if not curves:
         return ""
     steps = [step for curve in curves for step, _ in curve.points]
@@ -25,7 +25,7 @@ def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bo
     low, high = (0.0, 1.0) if percent else (min(values), max(values))
     if log:
         low, high = math.log(low), math.log(high)
-    high = high if high > low else low + 1
+    high = high if high > low else low + max(1.0, abs(low) / 2)
     last = max(steps) or 1
 
     def across(step: float) -> float:
@@ -33,7 +33,7 @@ def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bo
 
     def up(value: float) -> float:
         value = math.log(value) if log else value
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value - low) / (high - low)
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ((value - low) / (high - low))
 
     shapes = []
     for mark in y_marks(low, high, percent, log):
@@ -67,10 +67,10 @@ def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bo
     )
 
 
-def drawable(curve: Curve) -> Curve:
-    """Only what has a place on paper: a perplexity may be infinite. All our units are above zero or shares."""
-    points = tuple((step, value) for step, value in curve.points if math.isfinite(value) and value >= 0)
-    return replace(curve, points=points)
+def drawable(curve: Curve, log: bool) -> Curve:
+    """Only what has a place on paper: a perplexity may be infinite."""
+    fits = [(step, value) for step, value in curve.points if math.isfinite(value) and (value > 0 or not log)]
+    return replace(curve, points=tuple(fits))
 
 
 def y_marks(low: float, high: float, percent: bool, log: bool) -> list[float]:

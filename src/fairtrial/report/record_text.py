@@ -45,8 +45,8 @@ def record_lines(record: Record) -> list[str]:
         "",
         f"fingerprints: recipe {trial['recipe']}, code {trial['code']}, data"
         f" {' '.join(f'{name}:{digest[:8]}' for name, digest in sorted(trial['data'].items())[:6])}",
-        f"environment: Python {environment['python']}, torch {environment['torch']}, {environment['threads']} thread(s),"
-        f" {environment['system']} {environment['machine']}",
+        f"environment: Python {environment['python']}, torch {environment['torch']},"
+        f" {environment['threads']} thread(s), {environment['system']} {environment['machine']}",
     ]
     return [plain(line) for line in lines]
 

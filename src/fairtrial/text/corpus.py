@@ -28,6 +28,8 @@ class Corpus:
     running: bool = (
         False  # documents follow one another in one running text (else each stands alone, with start and stop marks)
     )
+    paragraphs: bool = False  # a document may hold several sentences
+    spaced: bool = False  # the words are split by spaces already, punctuation too
     ordered: bool = False  # neighbours belong together: carve contiguous stretches, never single documents
     files: dict[str, str] = field(default_factory=dict)  # sha256 of every file read, by its name relative to the source
     course_lines: tuple[str, ...] = ()  # the course's folder: raw lines of both training files, labels included

@@ -17,7 +17,7 @@ from fairtrial.names import near
 from fairtrial.streams import dice
 from fairtrial.text.corpus import Corpus, Document
 from fairtrial.text.lines import TextFile, hashes, read_lines
-from fairtrial.text.sentences import count_words, sentences
+from fairtrial.text.sentences import count_words, sentences, without_stage_directions
 from fairtrial.text.splitting import normalised
 
 CITE = (
@@ -153,7 +153,7 @@ def _documents(file: TextFile, speech: Speech, task: str) -> list[Document]:
     found = [
         (line, sentence)
         for line, paragraph in file.numbered()
-        for sentence in sentences(re.sub(r"\*+", "", paragraph))
+        for sentence in sentences(without_stage_directions(re.sub(r"\*+", "", paragraph)))
         if count_words(sentence) >= LEAST_WORDS
     ]
     return [

@@ -20,6 +20,7 @@ def read_text(path: Path, task: str) -> Corpus:
         validation=paragraphs(files["validation"]) if "validation" in files else (),
         tests={"test": paragraphs(files["test"])} if "test" in files else {},
         running=True,
+        paragraphs=True,
         ordered=True,
         files=hashes(path, list(files.values())),
     )
@@ -40,6 +41,7 @@ def read_sentences(path: Path, task: str) -> Corpus:
         train=one_per_line(files["train"]),
         validation=one_per_line(files["validation"]) if "validation" in files else (),
         tests={"test": one_per_line(files["test"])} if "test" in files else {},
+        spaced=files["train"].path.suffix == ".tokens",
         files=hashes(path, list(files.values())),
         notes=notes,
     )

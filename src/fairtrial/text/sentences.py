@@ -26,8 +26,7 @@ WORD = re.compile(r"[^\W_]")
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of one paragraph, without stage directions."""
-    text = without_stage_directions(text)
+    """The sentences of one paragraph."""
     found, start = [], 0
     for end in END.finditer(text):
         if _ends(text[start : end.end("sign")], end["sign"], end["next"]):

@@ -80,9 +80,7 @@ class Checkpoints:
             fill(loop, load(content), facts, path)
             return int(facts["events_size"])
         if not seen and any(self.folder.glob("step-*.safetensors")):
-            notice(
-                f"{self.manifest} is missing or damaged, so no checkpoint can be checked; training starts from the beginning"
-            )
+            notice(f"{self.manifest} is missing or damaged: no checkpoint can be checked, training starts anew")
         return None
 
     def lines(self) -> list[dict[str, Any]]:
@@ -118,6 +116,7 @@ def fill(loop: Loop, tensors: dict[str, Tensor], facts: dict[str, Any], path: Pa
     try:
         put_weights(loop.network, under("weights/", tensors))
         put_optimizer(loop.optimizer, under("optimizer/", tensors))
+        progress.begun = True
         progress.step, progress.best_step, progress.stale = facts["step"], facts["best_step"], facts["stale"]
         progress.best_merit = None if facts["best_merit"] is None else tuple(facts["best_merit"])
         progress.stopped, progress.best_weights = facts["stopped"], under("best/", tensors)

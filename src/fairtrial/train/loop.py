@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
@@ -44,6 +44,7 @@ class Progress:
     """Where training stands: all that is needed, beside weights and optimizer, to go on."""
 
     step: int = 0
+    begun: bool = False  # the scores before the first step are told
     best_step: int | None = None
     best_merit: tuple[float, ...] | None = None
     best_weights: dict[str, Tensor] = field(default_factory=dict)
@@ -77,8 +78,9 @@ class Loop:
         """Events until training ends. At `ready` all that belongs to the step is done: the moment to save or stop."""
         progress = self.progress
         self.network.train()
-        if progress.step == 0:
+        if not progress.begun:
             yield from self.draw_curves({})
+            progress.begun = True
             yield Event("ready", 0)
         while progress.step < self.steps and not progress.stopped:
             loss, rate = self.train_step(progress.step)
@@ -109,10 +111,9 @@ class Loop:
             objective.backward()
             nats += float(batch_nats)
         if not math.isfinite(nats):
-            raise Diverged(
-                f"the loss is {nats} at step {step + 1} (learning rate {rate:g}, gradient {gradient_norm(self.network):g})",
-                REMEDY,
-            )
+            norm = gradient_norm(self.network)
+            what = f"the loss is {nats} at step {step + 1} (learning rate {rate:g}, gradient {norm:g})"
+            raise Diverged(what, REMEDY)
         if math.isfinite(training.clip):
             clip_grad_norm_(self.network.parameters(), training.clip)
         self.optimizer.step()

@@ -1,0 +1,39 @@
+"""Documents made fit for a tokenizer: words want sentences, letters want to see where a document ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from fairtrial.recipe import Tokens
+from fairtrial.text.corpus import Corpus, Document
+from fairtrial.text.sentences import sentences
+
+Documents = tuple[Document, ...]
+
+
+def fitting_tokens(corpus: Corpus, tokens: Tokens) -> Tokens:
+    """Text whose words are split by spaces already is split there, and nowhere else."""
+    return replace(tokens, kind="whitespace") if corpus.spaced and tokens.kind == "word" else tokens
+
+
+def shape_documents(corpus: Corpus, tokens: Tokens) -> Corpus:
+    """The word splitter parts a period from its word at the end of a document only, so paragraphs become sentences.
+    Letters and byte pairs of a running text keep a line end between documents, or the last word would grow into the next."""
+    if tokens.kind == "word" and corpus.paragraphs:
+        return _each(corpus, into_sentences)
+    if tokens.kind in ("character", "bpe") and corpus.running:
+        return _each(corpus, lambda document: (replace(document, text=document.text + "\n"),))
+    return corpus
+
+
+def into_sentences(document: Document) -> Documents:
+    return tuple(replace(document, text=text) for text in sentences(" ".join(document.text.split())))
+
+
+def _each(corpus: Corpus, change: Callable[[Document], Documents]) -> Corpus:
+    def all_of(documents: Documents) -> Documents:
+        return tuple(new for document in documents for new in change(document))
+
+    tests = {name: all_of(documents) for name, documents in corpus.tests.items()}
+    return replace(corpus, train=all_of(corpus.train), validation=all_of(corpus.validation), tests=tests)

@@ -1,0 +1,141 @@
+"""Results in words and tables: every number stands where it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairtrial.recipe import PartChoice, Recipe
+from fairtrial.record import Record
+from fairtrial.report.curves import Curve, curves_of, loss_curve, trained_seconds
+from fairtrial.report.record_text import curve_table, plain, record_lines, spark
+from fairtrial.report.words import describe_result, spoken_parts, spoken_time
+
+CLASSIFY = {
+    "kept_step": 1200, "steps": 3456, "kept": "best", "seed": 7, "test_watched": False, "test_reads": {"test": 1},
+    "picked_on_test": {},
+    "validation": {"accuracy": 0.9, "interval": [0.85, 0.95], "macro_f1": 0.89, "items": 210},
+    "tests": {"test": {"accuracy": 0.8614, "interval": [0.8338, 0.8857], "macro_f1": 0.8495, "items": 1750}},
+}  # fmt: skip
+LM = {
+    "perplexity": 123.45, "interval": [100.04, 150.06], "bits_per_byte": 1.5, "unknown_share": 0.123,
+    "window_perplexity": 180.0, "tokens": 9876,
+}  # fmt: skip
+
+
+def test_a_classifiers_result_is_told_with_its_figures() -> None:
+    assert describe_result(CLASSIFY) == [
+        "result (weights of step 1,200 of 3,456, the best on validation; seed 7):",
+        "  validation  accuracy 90.0% [85.0%, 95.0%]  macro-F1 89.0%  (210 items)",
+        "  test        accuracy 86.1% [83.4%, 88.6%]  macro-F1 85.0%  (1,750 items)",
+        "  intervals: 95% over test items, this one seed; other seeds differ, so compare over several",
+        "  each test set was scored once",
+    ]
+
+
+def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test() -> None:
+    picked = {"obama": {"window_perplexity": 170.04, "step": 300}}
+    result = {
+        **CLASSIFY, "kept": "last", "validation": None, "tests": {"obama": LM}, "test_watched": True,
+        "test_reads": {"obama": 6, "wbush": 6}, "picked_on_test": picked,
+    }  # fmt: skip
+    assert describe_result(result) == [
+        "result (weights of step 1,200 of 3,456, the last; seed 7):",
+        "  obama  perplexity 123.5 [100.0, 150.1]  1.500 bits per byte  unknown 12.3%"
+        "  (the course's way: 180.0; 9,876 tokens)",
+        "  intervals: 95% over test documents, this one seed; other seeds differ, so compare over several",
+        "  test watched: each test set was scored 6 times",
+        "  picked on test, obama would read 170.0 (step 300): too good to be true",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (61, "1:01"), (3599, "59:59"), (3723, "1:02:03")]
+)
+def test_time_is_spoken_as_on_a_clock(seconds: float, text: str) -> None:
+    assert spoken_time(seconds) == text
+
+
+def test_parts_are_spoken_with_their_options() -> None:
+    window = PartChoice(name="window", options={"size": 8})
+    assert spoken_parts(Recipe(parts=(PartChoice(name="rope"), window))) == "rope + window (size 8)"
+    assert spoken_parts(Recipe(parts=())) == "none"
+
+
+def test_time_at_work_leaves_out_breaks_and_a_clock_set_back() -> None:
+    moments = [(100, "start"), (110, "save"), (500, "resume"), (505, "save"), (400, "trained"), (407, "end")]
+    assert trained_seconds([{"time": time, "what": what} for time, what in moments]) == 22
+    assert trained_seconds([]) == 0
+
+
+def test_curves_are_gathered_by_split_in_the_order_of_first_sight() -> None:
+    events = [
+        {"event": "score", "split": "train", "step": 0, "accuracy": 0.3},
+        {"event": "score", "split": "validation", "step": 5, "accuracy": 0.4},
+        {"event": "step", "step": 5, "loss": 1.0},
+        {"event": "score", "split": "train", "step": 5, "accuracy": 0.5},
+    ]
+    train = Curve("train", "accuracy", ((0, 0.3), (5, 0.5)))
+    assert curves_of(events) == [train, Curve("validation", "accuracy", ((5, 0.4),))]
+
+
+def test_the_loss_curve_averages_neighbours_and_loses_none() -> None:
+    events = [{"event": "step", "step": step, "loss": float(step)} for step in range(1, 8)]
+    assert loss_curve(events, most=3).points == ((3, 2.0), (6, 5.0), (7, 7.0))
+    assert loss_curve([]).points == ()
+
+
+def test_a_spark_line_rises_and_falls_with_its_curve() -> None:
+    def sparks(*values: float) -> str:
+        return spark(Curve("a", "accuracy", tuple(enumerate(values))))
+
+    assert sparks(*range(8)) == "▁▂▃▄▅▆▇█"
+    assert sparks(2, 1) == "█▁"
+    assert sparks(3) == "▁"
+    assert sparks(5, 5, 5) == "▁▁▁"
+    assert len(sparks(*range(500))) == 10
+    assert sparks(*range(500))[::9] == "▁█"
+    assert sparks(1, float("inf"), 2) == "▁█"
+    assert sparks(float("nan")) == ""
+
+
+def test_a_long_curve_is_told_in_21_rows_with_its_ends() -> None:
+    points = tuple((step, step / 1000) for step in range(0, 1001, 10))
+    lines = curve_table([Curve("train", "accuracy", points), Curve("validation", "accuracy", points[::2])])
+    steps = [int(line.split()[0]) for line in lines[3:]]
+    assert len(steps) == 21
+    assert (steps[0], steps[-1]) == (0, 1000)
+    assert lines[-1].split() == ["1000", "100.0%", "100.0%"]
+    assert curve_table([]) == ["no scores yet"]
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    assert plain("a\x1b[2Jb\nc\x9bd grün ▁") == "a�[2Jb�c�d grün ▁"
+
+
+@pytest.mark.parametrize("name", ["classify", "lm"])
+def test_a_records_lines_tell_its_result(name: str, finished_records: dict[str, Path]) -> None:
+    record = Record.open(finished_records[name])
+    text = "\n".join(record_lines(record))
+    for line in describe_result(record.result):
+        assert line in text
+    assert f"size      {record.result['parameters']:,} parameters" in text
+    assert f"recipe {record.trial['recipe']}, code {record.trial['code']}" in text
+    assert ("confusion on test (rows: true, columns: guessed)" in text) == (name == "classify")
+    assert ("perplexity, the course's way" in text) == (name == "lm")
+    assert "not finished" not in text
+
+
+def test_the_confusion_table_counts_every_test_item(finished_records: dict[str, Path]) -> None:
+    lines = record_lines(Record.open(finished_records["classify"]))
+    head = next(at for at, line in enumerate(lines) if "confusion on test" in line)
+    rows = [line.split() for line in lines[head + 2 : head + 5]]
+    assert [row[0] for row in rows] == ["0", "1", "2"]
+    assert sum(int(count) for row in rows for count in row[1:]) == 30
+
+
+def test_an_unfinished_records_lines_tell_how_to_go_on(finished_records: dict[str, Path]) -> None:
+    text = "\n".join(record_lines(Record.open(finished_records["unfinished"])))
+    assert f"not finished; go on with: fairtrial resume {finished_records['unfinished']}" in text
+    assert "result (" not in text
