@@ -44,6 +44,7 @@ def main() -> None:
 
 def race(task: str, rounds: int) -> None:
     import torch
+
     from contenders import NAMES, course_recipe, make_ours, make_theirs
 
     torch.set_num_threads(1)
@@ -77,6 +78,7 @@ def run_alone(task: str, name: str) -> None:
     """In a child: time from the process's start to the first step done, and the memory that 30 steps add."""
     begun = float(os.environ["BENCHMARK_BEGUN"])
     import torch
+
     from contenders import course_recipe, make_ours, make_theirs
 
     torch.set_num_threads(1)

@@ -157,6 +157,13 @@ class Record:
             with disk_errors(path), path.open("rb+") as file:
                 file.truncate(size)
 
+    def drop_checkpoints(self) -> None:
+        """A finished record needs none; also called when one is opened that was killed just before this."""
+        folder = self.folder / "checkpoints"
+        if self.complete and folder.is_dir():
+            with disk_errors(folder):
+                shutil.rmtree(folder)
+
     def write_outcomes(self, outcomes: dict[str, np.ndarray]) -> None:
         from safetensors.numpy import save
 
@@ -219,9 +226,8 @@ def _read_lines(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     rows = []
-    for number, line in enumerate(
-        path.read_bytes().split(b"\n")[:-1], 1
-    ):  # what follows the last line end is torn or empty
+    whole = path.read_bytes().split(b"\n")[:-1]  # what follows the last line end is torn or empty
+    for number, line in enumerate(whole, 1):
         try:
             row = json.loads(line.decode("utf-8"))
         except (ValueError, RecursionError) as error:

@@ -80,6 +80,7 @@ def resume_trial(
     """Go on where a killed trial was saved last, to the same bits as if it had never stopped."""
     record = Record.open(folder)
     if record.complete:
+        record.drop_checkpoints()
         return record
     with record.hold():
         recipe, trial = record.recipe, record.trial
@@ -140,9 +141,7 @@ def _finish(
     write_bytes(record.folder / "model.safetensors", save(weights_of(bench.network)))
     listen(Event("testing", loop.progress.step))
     write_result(record, bench, loop, kept)
-    for path in (record.folder / "checkpoints").iterdir():
-        path.unlink()
-    (record.folder / "checkpoints").rmdir()
+    record.drop_checkpoints()
     record.add_time(loop.progress.step, what="end")
     listen(Event("end", loop.progress.step, record.result))
     return record

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TEXTS = [
     path
-    for pattern in ("src/**/*", "docs/**/*", "tests/**/*", "benchmarks/**/*", "examples/**/*", "*.md", "Makefile", "pyproject.toml")
+    for pattern in (*(f"{room}/**/*" for room in ("src", "docs", "tests", "benchmarks", "examples")), "*.md", "*.toml", "Makefile")
     for path in ROOT.glob(pattern)
     if path.is_file() and path.suffix in (".py", ".md", ".toml", ".html", ".css", "")
 ]  # fmt: skip

@@ -157,17 +157,19 @@ def test_a_wrong_setting_is_refused(setting: str, said: str) -> None:
     assert said in refused.value.what
 
 
-OTHER: dict[str, Any] = {
-    "task": "lm", "format": "text", "windows": "every", "kind": "bpe", "fit": "course", "activation": "gelu",
-    "norm": "rms", "start": "small", "optimizer": "sgd", "schedule": "linear", "keep": "last", "presidents": ("trump",),
-    "parts": (PartChoice(name="rope"),), "width": 128, "heads": 4, "dropout": 0.3, "clip": 1.0, "patience": 3.0,
+CHOICES: dict[str, tuple[Any, Any]] = {
+    "task": ("lm", "classify"), "format": ("text", "auto"), "windows": ("every", "disjoint"), "kind": ("bpe", "word"),
+    "fit": ("course", "train"), "activation": ("gelu", "relu"), "norm": ("rms", "layer"), "start": ("small", "torch"),
+    "optimizer": ("sgd", "adam"), "schedule": ("linear", "constant"), "keep": ("last", "best"),
+    "presidents": (("trump",), ()), "parts": ((PartChoice(name="rope"),), ()), "width": (128, 64), "heads": (4, 2),
+    "dropout": (0.3, 0.2), "clip": (1.0, 2.0), "patience": (3.0, 4.0),
 }  # fmt: skip
 
 
 def changed(name: str, value: Any) -> Any:
-    """Another value of the same kind."""
-    if name in OTHER:
-        return OTHER[name]
+    """Another value of the same kind, whatever the default is."""
+    if name in CHOICES:
+        return next(choice for choice in CHOICES[name] if choice != value)
     if isinstance(value, bool):
         return not value
     if isinstance(value, Duration):

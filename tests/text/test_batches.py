@@ -139,7 +139,9 @@ def test_disjoint_windows_begin_at_a_new_place_in_other_epochs() -> None:
 @settings(deadline=None, max_examples=30)
 def test_every_target_is_trained_on_in_some_epoch(tokens: int, length: int) -> None:
     batches = windows(length, "disjoint", stream=STREAM[:tokens])
-    seen = {int(answer) for number in range(300) for batch in epoch(batches, number) for answer in batch.answers.ravel()}
+    seen = {
+        int(answer) for number in range(300) for batch in epoch(batches, number) for answer in batch.answers.ravel()
+    }
     assert seen == set(STREAM[1:tokens].tolist())
 
 

@@ -88,6 +88,7 @@ def resume(
 
     opened = Record.open(record)
     if opened.complete:
+        opened.drop_checkpoints()
         if json:
             import json as writer
 

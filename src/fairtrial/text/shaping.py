@@ -19,7 +19,8 @@ def fitting_tokens(corpus: Corpus, tokens: Tokens) -> Tokens:
 
 def shape_documents(corpus: Corpus, tokens: Tokens) -> Corpus:
     """The word splitter parts a period from its word at the end of a document only, so paragraphs become sentences.
-    Letters and byte pairs of a running text keep a line end between documents, or the last word would grow into the next."""
+    Letters and byte pairs of a running text keep a line end between documents, lest the last word grow into the next.
+    """
     if tokens.kind == "word" and corpus.paragraphs:
         return _each(corpus, into_sentences)
     if tokens.kind in ("character", "bpe") and corpus.running:
