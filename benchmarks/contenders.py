@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, relu
 
+from fairtrial.memory import keep_freed_memory
 from fairtrial.recipe import Recipe
 from fairtrial.recipe_file import built_in_recipe
 from fairtrial.text.batches import Batches
@@ -38,6 +39,14 @@ def course_recipe(task: str) -> Recipe:
     if place:
         return replace(recipe, data=replace(recipe.data, source=str(Path(place) / "speeches")))
     return replace(recipe, tokens=replace(recipe.tokens, fit="train"))
+
+
+def make(task: str, name: str) -> Contender:
+    recipe = course_recipe(task)
+    if name == "fairtrial":
+        keep_freed_memory()  # as every trial does
+    ours, batches, vocabulary = make_ours(recipe)
+    return ours if name == "fairtrial" else make_theirs(name, recipe, batches, vocabulary)
 
 
 def make_ours(recipe: Recipe, seed: int = 0) -> tuple[Contender, Batches, int]:

@@ -94,9 +94,9 @@ def page(classifiers: list[Record], models: list[Record]) -> str:
     lines += ["", "## Language model", ""]
     count = models[0].result["parameters"]
     lines += [
-        f"{count:,} parameters, 500 steps, batch 16, windows of 32 tokens. Perplexity the course's way (mean over windows",
-        "of 32 tokens side by side); published for learned positions: train 155 to 195, Obama 346 to 405, H. Bush 410 to",
-        "441, W. Bush 430 to 515.",
+        f"{count:,} parameters, 500 steps, batch 16. Perplexity the course's way (mean over windows of 32 tokens side",
+        "by side); published for learned positions: train 155 to 195, Obama 346 to 405, H. Bush 410 to 441, W. Bush",
+        "430 to 515.",
         "",
     ]
     lines += row("seed", "train", "Obama", "H. Bush", "W. Bush", "seconds")
@@ -112,9 +112,9 @@ def page(classifiers: list[Record], models: list[Record]) -> str:
     lines += row("mean", *(f"{statistics.geometric_mean(column):.1f}" for column in zip(*ways, strict=True)), "")
     lines += [
         "",
-        "The same models scored exactly: every token of a test set once, with all the 32 tokens of context that the model",
-        "can use. Unknown targets are 2% of the tokens and cost far more than chance (8.7 nats), because the unknown token",
-        "is untrained.",
+        "The same models scored exactly: every token of a test set once, with all the 32 tokens of context that the",
+        "model can use. Unknown targets are 2% of the tokens and cost far more than chance (8.7 nats), because the",
+        "unknown token is untrained.",
         "",
     ]
     lines += row("seed", "Obama", "H. Bush", "W. Bush", "without unknown targets", "nats of an unknown target")

@@ -1,11 +1,12 @@
 """Speed of a training step, side by side in one run: fairtrial against transformers and x-transformers.
 
-    python benchmarks/step.py            # ratios, then peak memory, time to first step and time of --help
-    python benchmarks/step.py --rounds 200
+    python benchmarks/step.py            # ratios, peak memory, time to first step, time of --help
+    python benchmarks/step.py --rounds 40
 
-One thread each, the course's shape, real batches. The contenders take turns, step by step, so that a busy moment of the
-machine hits all of them; the ratio is of medians. FAIRTRIAL_DATA names the folder that holds the course's speeches/;
-without it the embedded corpus is used.
+One thread each, the course's shape, real batches. Each contender has a process of its own, set up as its users would;
+they take turns, ten steps at a time, so that a busy moment of the machine hits all of them. The ratio is of medians,
+the first two steps of each turn not counted. FAIRTRIAL_DATA names the folder that holds the course's speeches/; without
+it the embedded corpus is used.
 """
 
 from __future__ import annotations
@@ -20,78 +21,95 @@ import time
 import warnings
 from pathlib import Path
 
-warnings.filterwarnings("ignore")
-os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 TASKS = ("classify", "lm")
-WARM_UP = 10
+NAMES = ("fairtrial", "transformers", "x-transformers")
+TURN, UNCOUNTED = 10, 2
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--rounds", type=int, default=120, help="steps of each contender")
-    options.add_argument("--alone", nargs=2, metavar=("TASK", "NAME"), help=argparse.SUPPRESS)
+    options.add_argument("--rounds", type=int, default=20, help="turns of each contender")
+    options.add_argument("--work", nargs=2, metavar=("TASK", "NAME"), help=argparse.SUPPRESS)
     chosen = options.parse_args()
-    if chosen.alone:
-        run_alone(*chosen.alone)
+    if chosen.work:
+        work(*chosen.work)
         return
     for task in TASKS:
         race(task, chosen.rounds)
-    print("alone in a process of its own, 30 steps:")
-    for task in TASKS:
-        compare_alone(task)
     print_help_time()
 
 
 def race(task: str, rounds: int) -> None:
-    import torch
-
-    from contenders import NAMES, course_recipe, make_ours, make_theirs
-
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    recipe = course_recipe(task)
-    ours, batches, vocabulary = make_ours(recipe)
-    contenders = [ours, *(make_theirs(name, recipe, batches, vocabulary) for name in NAMES[1:])]
-    times: dict[str, list[float]] = {each.name: [] for each in contenders}
-    for number in range(rounds + WARM_UP):
-        for each in contenders:
-            begun = time.perf_counter()
-            each.step(number)
-            times[each.name].append(time.perf_counter() - begun)
-    medians = {name: statistics.median(taken[WARM_UP:]) for name, taken in times.items()}
-    print(
-        f"{task}: training step, one thread, batch {recipe.training.batch}, vocabulary {vocabulary:,}, {rounds} rounds"
-    )
-    for each in contenders:
-        taken = sorted(times[each.name][WARM_UP:])
-        low, high = taken[len(taken) // 10], taken[len(taken) * 9 // 10]
-        ratio = medians[each.name] / medians["fairtrial"]
-        said = "" if each is ours else f"  fairtrial is {ratio:.2f}x as fast"
+    workers = {name: Worker(task, name) for name in NAMES}
+    times: dict[str, list[float]] = {name: [] for name in NAMES}
+    for _ in range(rounds):
+        for name, worker in workers.items():
+            times[name] += worker.ask("steps")["times"][UNCOUNTED:]
+    medians = {name: statistics.median(taken) for name, taken in times.items()}
+    print(f"{task}: one training step, one thread, {rounds} turns of {TURN} steps")
+    for name, worker in workers.items():
+        facts = worker.ask("facts")
+        taken = sorted(times[name])
+        low, high = taken[len(taken) // 10] * 1e3, taken[len(taken) * 9 // 10] * 1e3
+        ratio = f"  fairtrial is {medians[name] / medians['fairtrial']:.2f}x as fast" if name != "fairtrial" else ""
         print(
-            f"  {each.name:<15} {medians[each.name] * 1e3:7.2f} ms (80% within {low * 1e3:.1f} to {high * 1e3:.1f})"
-            f"  {each.parameters:>9,} parameters{said}"
+            f"  {name:<15} {medians[name] * 1e3:6.2f} ms (80% within {low:.1f} to {high:.1f}),"
+            f" first step after {worker.first:.1f} s, peak memory {facts['peak']:.0f} MB"
+            f" (training added {facts['added']:.0f} MB), {facts['parameters']:,} parameters{ratio}"
         )
+        worker.close()
     print(flush=True)
 
 
-def run_alone(task: str, name: str) -> None:
-    """In a child: time from the process's start to the first step done, and the memory that 30 steps add."""
-    begun = float(os.environ["BENCHMARK_BEGUN"])
+class Worker:
+    """A contender in a process of its own, which steps when it is asked to."""
+
+    def __init__(self, task: str, name: str) -> None:
+        begun = time.perf_counter()
+        command = [sys.executable, __file__, "--work", task, name]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.ask("ready")
+        self.first = time.perf_counter() - begun
+
+    def ask(self, what: str) -> dict:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(what, file=self.process.stdin, flush=True)
+        return json.loads(self.process.stdout.readline())
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def work(task: str, name: str) -> None:
+    """In a worker: answer each line of the standard input with one line of JSON."""
+    warnings.filterwarnings("ignore")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     import torch
 
-    from contenders import course_recipe, make_ours, make_theirs
+    from contenders import make
 
     torch.set_num_threads(1)
-    recipe = course_recipe(task)
-    contender, batches, vocabulary = make_ours(recipe)
-    if name != "fairtrial":
-        contender = make_theirs(name, recipe, batches, vocabulary)
+    torch.manual_seed(0)
+    contender = make(task, name)
     before = memory("VmRSS")
     contender.step(0)
-    first = time.time() - begun
-    for number in range(1, 30):
-        contender.step(number)
-    print(json.dumps({"first": first, "peak": memory("VmHWM"), "added": memory("VmHWM") - before}))
+    number = 1
+    for line in sys.stdin:
+        answer: dict = {}
+        if line.strip() == "steps":
+            answer["times"] = []
+            for _ in range(TURN):
+                begun = time.perf_counter()
+                contender.step(number)
+                answer["times"].append(time.perf_counter() - begun)
+                number += 1
+        elif line.strip() == "facts":
+            peak = memory("VmHWM")
+            answer = {"peak": peak, "added": peak - before, "parameters": contender.parameters}
+        print(json.dumps(answer), flush=True)
 
 
 def memory(what: str) -> float:
@@ -100,23 +118,6 @@ def memory(what: str) -> float:
         if line.startswith(what + ":"):
             return int(line.split()[1]) / 1024
     return float("nan")
-
-
-def compare_alone(task: str) -> None:
-    from contenders import NAMES
-
-    for name in NAMES:
-        environment = {**os.environ, "BENCHMARK_BEGUN": str(time.time())}
-        command = [sys.executable, __file__, "--alone", task, name]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        if done.returncode:
-            sys.exit(done.stderr)
-        facts = json.loads(done.stdout.splitlines()[-1])
-        print(
-            f"  {task:<9} {name:<15} first step after {facts['first']:5.2f} s, peak memory {facts['peak']:6.0f} MB"
-            f" (training added {facts['added']:5.1f} MB)",
-            flush=True,
-        )
 
 
 def print_help_time() -> None:

@@ -16,6 +16,7 @@ from safetensors.torch import save
 from fairtrial import environment
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.errors import BadInput, Interrupted
+from fairtrial.memory import keep_freed_memory
 from fairtrial.model.network import count_parameters
 from fairtrial.recipe import Recipe
 from fairtrial.recipe_file import fingerprint
@@ -44,7 +45,7 @@ def run_trial(
 ) -> Record:
     """Train and score one recipe at one seed. Nothing is written before data, tokenizer and network stand."""
     ensure_free(folder)
-    with use_threads(threads):
+    with use_machine(threads):
         corpus = read(recipe.data, recipe.task)
         recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
         corpus = shape_documents(corpus, recipe.tokens)
@@ -87,7 +88,7 @@ def resume_trial(
         threads = int(trial["environment"]["threads"])
         if not anyway:
             refuse_other_bits(trial, threads)
-        with use_threads(threads):
+        with use_machine(threads):
             corpus = read(recipe.data, recipe.task)
             if corpus.files != trial["data"]:
                 raise BadInput(
@@ -253,8 +254,9 @@ def located(recipe: Recipe) -> Recipe:
 
 
 @contextmanager
-def use_threads(threads: int) -> Iterator[None]:
+def use_machine(threads: int) -> Iterator[None]:
     """One thread by default: at this size more threads are slower, and their number decides the bits."""
+    keep_freed_memory()
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

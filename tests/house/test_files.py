@@ -9,9 +9,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PATTERNS = ("src/**/*", "docs/**/*", "tests/**/*", "benchmarks/**/*", "examples/**/*", "*.md", "*.toml", "Makefile")
 TEXTS = [
     path
-    for pattern in (*(f"{room}/**/*" for room in ("src", "docs", "tests", "benchmarks", "examples")), "*.md", "*.toml", "Makefile")
+    for pattern in PATTERNS
     for path in ROOT.glob(pattern)
     if path.is_file() and path.suffix in (".py", ".md", ".toml", ".html", ".css", "")
 ]  # fmt: skip

@@ -80,7 +80,7 @@ def test_no_two_weights_of_one_network_share_their_dice() -> None:
 
 def test_weights_start_with_the_spread_they_promise() -> None:
     wide = {"width": 64, "hidden": 256}
-    usual, small = encoder("learned", **wide), encoder("learned", start="small", **wide)
+    usual, small = encoder("learned", start="torch", **wide), encoder("learned", start="small", **wide)
     assert float(weights(usual)["body.tokens.weight"].std()) == pytest.approx(1.0, rel=0.05)
     up = weights(usual)["body.blocks.0.feed_forward.up.weight"]
     assert float(up.abs().max()) == pytest.approx(1 / 8, rel=0.01)  # uniform up to 1 / sqrt(width)

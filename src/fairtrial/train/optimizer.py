@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,9 +14,12 @@ from fairtrial.recipe import Training
 
 def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
     """Weight decay pulls matrices only: on norms and biases it does harm and no good."""
-    matrices = [parameter for parameter in network.parameters() if parameter.ndim >= 2]
-    others = [parameter for parameter in network.parameters() if parameter.ndim < 2]
-    groups = [{"params": matrices, "weight_decay": training.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    everything = list(network.parameters())
+    groups: list[dict[str, Any]] = [{"params": everything, "weight_decay": 0.0}]  # one group is one fused call
+    if training.weight_decay:
+        matrices = [parameter for parameter in everything if parameter.ndim >= 2]
+        others = [parameter for parameter in everything if parameter.ndim < 2]
+        groups = [{"params": matrices, "weight_decay": training.weight_decay}, {"params": others, "weight_decay": 0.0}]
     rate = training.learning_rate
     if training.optimizer == "adam":
         return Adam(groups, lr=rate, fused=True)
