@@ -18,7 +18,7 @@ VALUES = PLAIN | {"recipe_file", "disk", "environment", "record"}
 MAY_KNOW = {
     "text": PLAIN | {"text"},
     "model": PLAIN | {"model"},
-    "parts": {"model.part", "recipe", "errors", "parts"},
+    "parts": {"model.part", "recipe", "errors", "streams", "parts"},
     "judge": {"errors", "judge"},
     "train": PLAIN | {"disk", "text", "model", "parts", "judge", "train"},
     "mirrors": PLAIN | {"recipe_file", "mirrors"},

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -43,7 +43,13 @@ class Site:
 
 
 class Part(nn.Module):
-    """One architecture idea. Options are keyword arguments of `__init__`."""
+    """One architecture idea. Options are keyword arguments of `__init__`.
+
+    A part may claim what the passport then checks: `sees_order` (it tells positions apart) and `relative` (in
+    attention, positions matter by their distances alone)."""
+
+    sees_order: ClassVar[bool] = False
+    relative: ClassVar[bool] = False
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -67,6 +73,11 @@ class Part(nn.Module):
 
     def allow(self, site: Site) -> Tensor | None:
         """What may be seen [query key], true or false. It may forbid, never permit."""
+        return None
+
+    def reach(self, causal: bool) -> tuple[int, int] | None:
+        """How many tokens (back, ahead) a query sees at most, where `allow` forbids all beyond: attention then skips
+        them instead of hiding them. None: any number."""
         return None
 
     def merge(self, heads: Tensor, site: Site) -> Tensor:

@@ -11,6 +11,8 @@ from fairtrial.recipe import Shape
 
 @parts.add("learned")
 class Learned(Part):
+    sees_order = True
+
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         self.table = nn.Embedding(shape.length, shape.width)

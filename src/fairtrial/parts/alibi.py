@@ -1,0 +1,35 @@
+"""Alibi: attention fades linearly with distance, at a slope of each head's own (Press et al. 2021,
+https://arxiv.org/abs/2108.12409). In an encoder it fades to both sides alike."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from fairtrial.model.part import Part, Site, parts
+from fairtrial.recipe import Shape
+
+
+@parts.add("alibi")
+class Alibi(Part):
+    sees_order = True
+    relative = True
+
+    def __init__(self, shape: Shape, *, slope: float | None = None) -> None:
+        """`slope`: one slope for all heads instead of the paper's."""
+        super().__init__(shape)
+        steps = slopes(shape.heads) if slope is None else [float(slope)] * shape.heads
+        self.register_buffer("steps", torch.tensor(steps), persistent=False)
+
+    def bias(self, site: Site) -> Tensor:
+        return -self.get_buffer("steps")[:, None, None] * site.distance  # head query key
+
+
+def slopes(heads: int) -> list[float]:
+    """2^(-8/n), 2^(-16/n), ... for n heads, n a power of two; else those of the next lower power of two, and then every
+    other one of the next higher, as the authors' code does."""
+    lower = 2 ** math.floor(math.log2(heads))
+    first = [2 ** (-8 * (place + 1) / lower) for place in range(lower)]
+    return first + [2 ** (-4 * (2 * place + 1) / lower) for place in range(heads - lower)]

@@ -1,0 +1,24 @@
+"""Block: the text is cut into blocks, and a token sees its own block only (Qiu et al. 2019,
+https://arxiv.org/abs/1911.02972)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from fairtrial.errors import BadInput
+from fairtrial.model.part import Part, Site, parts
+from fairtrial.recipe import Shape
+
+
+@parts.add("block")
+class Blocks(Part):
+    sees_order = True
+
+    def __init__(self, shape: Shape, *, size: int = 8) -> None:
+        super().__init__(shape)
+        if size < 1:
+            raise BadInput(f"block: a size of {size} will not do")
+        self.size = size
+
+    def allow(self, site: Site) -> Tensor:
+        return site.queries[:, None] // self.size == site.keys[None, :] // self.size

@@ -1,0 +1,69 @@
+"""Merge: how the heads' outputs join, as a part each. At most one of them may be in a recipe.
+
+`concat` sets them side by side, as everyone does; `shuffle` in an order drawn once for each layer; `shift` moves each
+head by one place. A linear layer follows, so neither can matter but by chance of the first weights. `reweight` weighs
+each head by the norm of its whole output, which sees the future, the padding and, in the form that a report used, the
+other rows of the batch: it is here to be caught. `reweight-causal` weighs by the norm at each position, which sees
+nothing that it should not."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairtrial.errors import BadInput
+from fairtrial.model.part import Part, Site, concatenate, parts
+from fairtrial.recipe import Shape
+from fairtrial.streams import dice
+
+
+@parts.add("concat")
+class Concat(Part):
+    def merge(self, heads: Tensor, site: Site) -> Tensor:
+        return concatenate(heads)
+
+
+@parts.add("shuffle")
+class Shuffle(Part):
+    def __init__(self, shape: Shape, *, seed: int = 0, every_step: bool = False) -> None:
+        """`every_step`: a new order for every pass in training (evaluation keeps the fixed one)."""
+        super().__init__(shape)
+        self.every_step, self.seed, self.passes = every_step, seed, 0
+        orders = [dice(seed, "part", "shuffle", layer).permutation(shape.heads) for layer in range(shape.layers)]
+        self.register_buffer("orders", torch.tensor([order.tolist() for order in orders]))
+
+    def merge(self, heads: Tensor, site: Site) -> Tensor:
+        order = self.get_buffer("orders")[site.layer]
+        if self.every_step and self.training:
+            self.passes += site.layer == 0
+            drawn = dice(self.seed, "part", "shuffle", "step", self.passes, site.layer).permutation(self.shape.heads)
+            order = torch.from_numpy(drawn)
+        return concatenate(heads[:, order])
+
+
+@parts.add("shift")
+class Shift(Part):
+    def merge(self, heads: Tensor, site: Site) -> Tensor:
+        return concatenate(heads.roll(-1, dims=1))  # head 2, 3, ..., 1
+
+
+@parts.add("reweight")
+class Reweight(Part):
+    def __init__(self, shape: Shape, *, over: str = "batch") -> None:
+        """`over`: 'batch' (one norm for all rows, as a report did it) or 'row' (a norm for each row)."""
+        super().__init__(shape)
+        if over not in ("batch", "row"):
+            raise BadInput(f"reweight: over = {over!r} is not known; there is: batch, row")
+        self.over = over
+
+    def merge(self, heads: Tensor, site: Site) -> Tensor:
+        axes = (0, 2, 3) if self.over == "batch" else (2, 3)
+        norms = heads.pow(2).sum(axes, keepdim=True).sqrt()  # 1 or batch, head, 1, 1
+        return concatenate(heads * norms / norms.sum(1, keepdim=True) * self.shape.heads)
+
+
+@parts.add("reweight-causal")
+class CausalReweight(Part):
+    def merge(self, heads: Tensor, site: Site) -> Tensor:
+        norms = heads.norm(dim=-1, keepdim=True)  # batch head time 1
+        return concatenate(heads * norms / norms.sum(1, keepdim=True).clamp(min=1e-12) * self.shape.heads)
