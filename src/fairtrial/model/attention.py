@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from fairtrial.model.layout import Layout
+from fairtrial.model.near import attend_near, shortest_reach, worth_it
 from fairtrial.model.part import Part, Site, concatenate
 from fairtrial.model.tap import Tap
 from fairtrial.recipe import Shape
@@ -119,6 +120,10 @@ class Attention(nn.Module):
 
     def attend_fast(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
         """The same by torch's fused kernel, where no part reads the scores."""
+        reach = shortest_reach(parts, view.causal)
+        if reach is not None and len(view.queries) == len(view.keys) and worth_it(reach, len(view.queries)):
+            real = None if view.layout.lengths is None else view.layout.real()
+            return attend_near(q, k, v, real, reach, site, parts)
         biases = [bias for bias in (part.bias(site) for part in parts) if bias is not None]
         if not biases and not any(part.owns("allow") for part in parts):
             return scaled_dot_product_attention(q, k, v, attn_mask=view.added, is_causal=view.triangle)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,8 +48,8 @@ class Part(nn.Module):
     A part may claim what the passport then checks: `sees_order` (it tells positions apart) and `relative` (in
     attention, positions matter by their distances alone)."""
 
-    sees_order: ClassVar[bool] = False
-    relative: ClassVar[bool] = False
+    sees_order: bool = False
+    relative: bool = False
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()

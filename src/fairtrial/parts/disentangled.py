@@ -1,5 +1,5 @@
-"""Disentangled: content and distance score apart: content to content, content to position, position to content (DeBERTa,
-He et al. 2020, https://arxiv.org/abs/2006.03654). All layers share the relative embeddings; each projects them."""
+"""Disentangled: content and distance score apart: content to content, content to position, position to content (in
+DeBERTa, He et al. 2020, https://arxiv.org/abs/2006.03654). Layers share the relative embeddings; each projects them."""
 
 from __future__ import annotations
 
