@@ -42,5 +42,8 @@ class Names(Generic[Thing]):
             raise BadInput(f"no {self.kind} is called {name!r}{near(name, self.list())}")
         return self._things[name]
 
+    def drop(self, name: str) -> None:
+        del self._things[name]
+
     def list(self) -> list[str]:
         return sorted(self._things)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from fairtrial.model.network import count_parameters
 from fairtrial.recipe import Recipe
 from fairtrial.recipe_file import fingerprint
 from fairtrial.record import Record, ensure_free
+from fairtrial.strangers import load_installed, met, recorded_in, refuse_changed, refuse_missing
 from fairtrial.text.corpus import Corpus
 from fairtrial.text.reading import read
 from fairtrial.text.shaping import fitting_tokens, shape_documents
@@ -42,9 +43,13 @@ def run_trial(
     listen: Listener = lambda event: None,
     stop: Callable[[], bool] = lambda: False,
     save_seconds: float = 10.0,
+    strangers: Mapping[str, str] = {},
 ) -> Record:
-    """Train and score one recipe at one seed. Nothing is written before data, tokenizer and network stand."""
+    """Train and score one recipe at one seed. Nothing is written before data, tokenizer and network stand.
+
+    `strangers`: files that were loaded for this trial (`load_files`), with their sha256."""
     ensure_free(folder)
+    strangers = {**strangers, **load_installed(choice.name for choice in recipe.parts)}
     with use_machine(threads):
         corpus = read(recipe.data, recipe.task)
         recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
@@ -64,6 +69,7 @@ def run_trial(
             "tokenizer": tokenizer.facts,
             "cite": corpus.cite,
             "notes": [*corpus.notes, *notes_on(recipe, tokenizer)],
+            "strangers": strangers,
             **bench.facts,
         }
         with Record.create(folder, located(recipe), trial, tokenizer.to_json()) as record:
@@ -86,8 +92,11 @@ def resume_trial(
     with record.hold():
         recipe, trial = record.recipe, record.trial
         threads = int(trial["environment"]["threads"])
+        load_installed(choice.name for choice in recipe.parts)
         if not anyway:
             refuse_other_bits(trial, threads)
+            refuse_changed(recorded_in(trial), met(), folder)
+            refuse_missing(recorded_in(trial), met(), folder)
         with use_machine(threads):
             corpus = read(recipe.data, recipe.task)
             if corpus.files != trial["data"]:

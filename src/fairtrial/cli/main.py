@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fairtrial import __version__
-from fairtrial.cli import demo, show, train
+from fairtrial.cli import demo, length, show, train
 from fairtrial.errors import FairtrialError
 
 app = typer.Typer(
@@ -39,6 +39,7 @@ app.command("train")(train.train)
 app.command("resume")(train.resume)
 app.command("show")(show.show)
 app.command("recipe")(show.recipe)
+app.command("length")(length.length)
 app.command("demo")(demo.demo)
 
 

@@ -21,6 +21,10 @@ Mirror = Annotated[
     list[str] | None,
     typer.Option("--log", help="Mirror events to 'tensorboard' or 'wandb' (extras; wandb works offline). Repeatable."),
 ]
+With = Annotated[
+    list[Path] | None,
+    typer.Option("--with", help="A Python file that adds parts of your own. Repeatable.", metavar="FILE.py"),
+]
 SaveSeconds = Annotated[float, typer.Option("--save-seconds", help="Seconds between checkpoints.", min=0.0)]
 
 
@@ -47,6 +51,7 @@ def train(
         bool, typer.Option("--watch-test", help="Score the test sets during training too; the record says so.")
     ] = False,
     threads: Annotated[int, typer.Option(help="Threads; at this size one is fastest.", min=1)] = 1,
+    strangers: With = None,
     mirror: Mirror = None,
     save_seconds: SaveSeconds = 10.0,
     json: Json = False,
@@ -68,10 +73,21 @@ def train(
     from fairtrial.record import ensure_free
 
     ensure_free(folder)  # before torch is imported: a taken folder is refused at once
+    from fairtrial.strangers import load_files
     from fairtrial.trial import run_trial
 
+    files = load_files(strangers or [])
     with listening(folder, chosen, json, mirror) as listen, stopping() as stop:
-        run_trial(chosen, seed, folder, threads=threads, listen=listen, stop=stop, save_seconds=save_seconds)
+        run_trial(
+            chosen,
+            seed,
+            folder,
+            threads=threads,
+            listen=listen,
+            stop=stop,
+            save_seconds=save_seconds,
+            strangers=files,
+        )
 
 
 def resume(
@@ -79,6 +95,7 @@ def resume(
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Also where torch, threads or code differ, so that the bits may.")
     ] = False,
+    strangers: With = None,
     mirror: Mirror = None,
     save_seconds: SaveSeconds = 10.0,
     json: Json = False,
@@ -98,8 +115,13 @@ def resume(
         return
     with opened.hold():  # before torch is imported: a record that is being written is refused at once
         pass
+    from fairtrial.strangers import fingerprint, load_files, recorded_in, refuse_changed
     from fairtrial.trial import resume_trial
 
+    if not anyway:  # before any of it runs
+        given = [(path.name, fingerprint(path)) for path in strangers or []]
+        refuse_changed(recorded_in(opened.trial), given, record)
+    load_files(strangers or [])
     with listening(record, opened.recipe, json, mirror) as listen, stopping() as stop:
         resume_trial(record, listen=listen, stop=stop, save_seconds=save_seconds, anyway=anyway)
 

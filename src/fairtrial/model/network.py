@@ -47,6 +47,8 @@ class Body(nn.Module):
         for part in parts:
             x = part.embed(x, layout.positions)
         x = self.dropout(x)
+        if not self.causal:
+            x, layout = with_prefixes(x, layout, parts)
         view = View.of(layout, self.causal, past, x.dtype)
         for block in self.blocks:
             x = block(x, view, parts, cache)
@@ -56,6 +58,20 @@ class Body(nn.Module):
 
     def listed_parts(self) -> list[Part]:
         return cast(list[Part], list(self.parts.values()))
+
+
+def with_prefixes(x: Tensor, layout: Layout, parts: Sequence[Part]) -> tuple[Tensor, Layout]:
+    """Sentences with the parts' prefix vectors before them; positions in attention count from the first prefix."""
+    found = [prefix for prefix in (part.prefix() for part in parts) if prefix is not None]
+    if not found:
+        return x, layout
+    before = torch.cat(found).to(x.dtype)  # vector width
+    whole = torch.cat((before.expand(layout.batch, -1, -1), layout.spread(x)), dim=1)
+    if layout.lengths is None:
+        layout = Layout.full(layout.batch, layout.time + len(before))
+    else:
+        layout = Layout.ragged(layout.lengths + len(before), layout.time + len(before))
+    return layout.pack(whole), layout
 
 
 class Classifier(nn.Module):

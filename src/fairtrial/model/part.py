@@ -59,6 +59,10 @@ class Part(nn.Module):
         """Token vectors [... width] at positions [...] -> token vectors."""
         return x
 
+    def prefix(self) -> Tensor | None:
+        """Vectors set before every sentence of an encoder, to take part in attention like tokens [vector width]."""
+        return None
+
     def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         """Queries and keys [batch head time each], both at `site.queries` -> the same, turned."""
         return q, k

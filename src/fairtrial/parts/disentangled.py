@@ -21,7 +21,9 @@ class Disentangled(Part):
         super().__init__(shape)
         self.furthest = shape.length if furthest is None else furthest
         self.table = nn.Embedding(2 * self.furthest, shape.width)
-        self.keys = nn.ModuleList(nn.Linear(shape.width, shape.width) for _ in range(shape.layers))
+        # DeBERTa's position keys have a bias too: one number for all keys of a query, which softmax ignores and which no
+        # gradient ever reaches
+        self.keys = nn.ModuleList(nn.Linear(shape.width, shape.width, bias=False) for _ in range(shape.layers))
         self.queries = nn.ModuleList(nn.Linear(shape.width, shape.width) for _ in range(shape.layers))
 
     def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:

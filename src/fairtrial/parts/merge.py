@@ -25,19 +25,26 @@ class Concat(Part):
 
 @parts.add("shuffle")
 class Shuffle(Part):
-    def __init__(self, shape: Shape, *, seed: int = 0, every_step: bool = False) -> None:
-        """`every_step`: a new order for every pass in training (evaluation keeps the fixed one)."""
+    def __init__(self, shape: Shape, *, seed: int | None = None, every_step: bool = False) -> None:
+        """`seed`: draws the orders, by default the trial's own; `every_step`: a new order for every pass in training
+        (evaluation keeps the fixed one)."""
         super().__init__(shape)
-        self.every_step, self.seed, self.passes = every_step, seed, 0
-        orders = [dice(seed, "part", "shuffle", layer).permutation(shape.heads) for layer in range(shape.layers)]
-        self.register_buffer("orders", torch.tensor([order.tolist() for order in orders]))
+        # inside a network torch's dice are this part's own, named and seeded by the trial (`build_parts`)
+        self.seed = int(torch.randint(2**62, ())) if seed is None else seed
+        self.every_step = every_step
+        self.register_buffer("orders", torch.stack([self.draw(layer) for layer in range(shape.layers)]))
+        if every_step:  # a buffer, so that checkpoints hold it and a resumed run draws what comes next
+            self.register_buffer("passes", torch.zeros((), dtype=torch.long))
+
+    def draw(self, *use: str | int) -> Tensor:
+        return torch.from_numpy(dice(self.seed, "part", "shuffle", *use).permutation(self.shape.heads))
 
     def merge(self, heads: Tensor, site: Site) -> Tensor:
         order = self.get_buffer("orders")[site.layer]
         if self.every_step and self.training:
-            self.passes += site.layer == 0
-            drawn = dice(self.seed, "part", "shuffle", "step", self.passes, site.layer).permutation(self.shape.heads)
-            order = torch.from_numpy(drawn)
+            passes = self.get_buffer("passes")
+            passes += site.layer == 0
+            order = self.draw("step", int(passes), site.layer)
         return concatenate(heads[:, order])
 
 
@@ -58,8 +65,8 @@ class Reweight(Part):
 
     def merge(self, heads: Tensor, site: Site) -> Tensor:
         axes = (0, 2, 3) if self.over == "batch" else (2, 3)
-        norms = heads.pow(2).sum(axes, keepdim=True).sqrt()  # 1 or batch, head, 1, 1
-        return concatenate(heads * norms / norms.sum(1, keepdim=True) * self.shape.heads)
+        norms = torch.linalg.vector_norm(heads, dim=axes, keepdim=True)  # 1 or batch, head, 1, 1
+        return concatenate(heads * norms / norms.sum(1, keepdim=True).clamp(min=1e-12) * self.shape.heads)
 
 
 @parts.add("reweight-causal")

@@ -31,6 +31,22 @@ class FirstPool(Part):
         return x[:, 0]
 
 
+@parts.add("pool-cls")
+class ClsPool(Part):
+    """A learnt vector before the sentence, which attention fills; the last layer's is the sentence (Devlin et al. 2018,
+    https://arxiv.org/abs/1810.04805)."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.cls = nn.Embedding(1, shape.width)
+
+    def prefix(self) -> Tensor:
+        return self.cls.weight
+
+    def pool(self, x: Tensor, real: Tensor) -> Tensor:
+        return x[:, 0]
+
+
 @parts.add("pool-attention")
 class AttentionPool(Part):
     """One learnt query looks at all tokens (Lin et al. 2017, https://arxiv.org/abs/1703.03130, with one hop)."""

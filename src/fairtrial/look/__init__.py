@@ -1,0 +1,1 @@
+"""Looking inside: what a part or a trained network does, as numbers, text and figures."""

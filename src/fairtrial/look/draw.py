@@ -1,0 +1,114 @@
+"""Pictures of plain numbers, in the terminal and as PNG or SVG. They know no model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+
+SHADES = "·░▒▓█"
+TERMINAL_WIDTH = 100
+KINDS = ("png", "svg")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Rows of numbers; None is hidden from view."""
+
+    title: str
+    values: list[list[float | None]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Panels that share one scale and one meaning."""
+
+    what: str
+    rows: str  # what goes down
+    columns: str  # what goes across
+    panels: tuple[Panel, ...]
+    yes_or_no: bool = False
+
+    @property
+    def range(self) -> tuple[float, float]:
+        if self.yes_or_no:
+            return 0.0, 1.0
+        numbers = [value for panel in self.panels for row in panel.values for value in row if value is not None]
+        return (min(numbers), max(numbers)) if numbers else (0.0, 0.0)
+
+
+def picture_lines(picture: Picture) -> list[str]:
+    """A picture in letters: the darker, the greater; blank is hidden."""
+    low, high = picture.range
+    across = max(len(row) for panel in picture.panels for row in panel.values)
+    cell = 2 if 2 * across <= TERMINAL_WIDTH // 2 else 1
+    drawn = [panel_lines(panel, low, high, cell) for panel in picture.panels]
+    wide = max(len(line) for lines in drawn for line in lines)
+    beside = max(1, (TERMINAL_WIDTH + 2) // (wide + 2))
+    lines = [picture.what]
+    if picture.rows:
+        lines.append(f"{picture.rows} goes down, {picture.columns} goes across")
+    for first in range(0, len(drawn), beside):
+        row = drawn[first : first + beside]
+        for at in range(max(map(len, row))):
+            words = (each[at] if at < len(each) else "" for each in row)
+            lines.append("  ".join(f"{word:<{wide}}" for word in words).rstrip())
+    return [*lines, legend(picture)]
+
+
+def panel_lines(panel: Panel, low: float, high: float, cell: int) -> list[str]:
+    title = [panel.title] if panel.title else []
+    return title + ["".join(shade(value, low, high) * cell for value in row) for row in panel.values]
+
+
+def shade(value: float | None, low: float, high: float) -> str:
+    if value is None:
+        return " "
+    share = (value - low) / (high - low) if high > low else 1.0
+    return SHADES[min(len(SHADES) - 1, int(share * len(SHADES)))]
+
+
+def legend(picture: Picture) -> str:
+    if picture.yes_or_no:
+        return f"{SHADES[-1]} seen   {SHADES[0]} forbidden" + ("   blank: the future" if has_hidden(picture) else "")
+    low, high = picture.range
+    ends = f"{SHADES[-1]} {high:.3g}" if low == high else f"{SHADES[0]} {low:.3g}   {SHADES[-1]} {high:.3g}"
+    return ends + ("   blank: the future" if has_hidden(picture) else "")
+
+
+def has_hidden(picture: Picture) -> bool:
+    return any(value is None for panel in picture.panels for row in panel.values for value in row)
+
+
+def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
+    """All pictures below one another, as PNG or SVG: the same bytes for the same numbers."""
+    import matplotlib
+    import numpy as np
+    from matplotlib.figure import Figure
+
+    columns = max(len(picture.panels) for picture in pictures)
+    columns = min(columns, 4)
+    heights = [-(-len(picture.panels) // columns) for picture in pictures]
+    with matplotlib.rc_context({"svg.hashsalt": "fairtrial", "svg.fonttype": "none", "font.size": 8}):
+        figure = Figure(figsize=(max(4.0, 2.2 * columns), 0.4 + 2.5 * sum(heights)), layout="constrained", dpi=120)
+        figure.suptitle(title)
+        parts = figure.subfigures(len(pictures), 1, height_ratios=heights, squeeze=False)[:, 0]
+        for picture, part, height in zip(pictures, parts, heights, strict=True):
+            part.suptitle(picture.what, fontsize=8)
+            axes = part.subplots(height, columns, squeeze=False).flat
+            low, high = picture.range
+            for axis, panel in zip(axes, picture.panels, strict=False):
+                numbers = np.array([[np.nan if value is None else value for value in row] for row in panel.values])
+                colours = matplotlib.colormaps["Blues" if picture.yes_or_no else "viridis"].with_extremes(bad="0.93")
+                shown = axis.imshow(numbers, cmap=colours, vmin=low, vmax=high, interpolation="none", aspect="auto")
+                axis.set(title=panel.title, xlabel=picture.columns, ylabel=picture.rows)
+                if not picture.rows:
+                    axis.set_yticks([])
+            for axis in axes[len(picture.panels) :]:
+                axis.set_axis_off()
+            if not picture.yes_or_no:
+                part.colorbar(shown, ax=list(axes))
+        file = BytesIO()
+        nameless = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+        figure.savefig(file, format=kind, metadata=nameless)
+    return file.getvalue()

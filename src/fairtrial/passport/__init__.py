@@ -1,0 +1,1 @@
+"""The passport: an audit that every variant passes before anyone believes its number."""

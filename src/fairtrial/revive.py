@@ -1,0 +1,44 @@
+"""A record's network and tokenizer, as they were kept. Weights are checked by their sha256 and never unpickled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from safetensors.torch import load
+
+from fairtrial.disk import sha256_of
+from fairtrial.errors import BadInput
+from fairtrial.recipe import Recipe
+from fairtrial.record import Record
+from fairtrial.text.corpus import Splits
+from fairtrial.text.reading import read
+from fairtrial.text.shaping import shape_documents
+from fairtrial.text.splitting import split
+from fairtrial.text.tokenizer import Tokenizer
+from fairtrial.train.bench import ClassifyBench, LanguageBench, build_bench
+from fairtrial.train.checkpoint import put_weights
+
+
+@dataclass(frozen=True)
+class Revived:
+    recipe: Recipe
+    bench: ClassifyBench | LanguageBench  # its network holds the kept weights; its sets the data
+    tokenizer: Tokenizer
+    splits: Splits
+
+
+def revive(record: Record) -> Revived:
+    """The trained network on its bench, with the data that it was trained and tested on."""
+    recipe, trial, result = record.recipe, record.trial, record.result
+    corpus = read(recipe.data, recipe.task)
+    if corpus.files != trial["data"]:
+        raise BadInput(f"the data have changed since {record.folder} was trained", "restore them, or train anew")
+    splits = split(shape_documents(corpus, recipe.tokens), recipe.data, trial["seed"])
+    tokenizer = Tokenizer.load(record.folder / "tokenizer.json", trial["tokenizer"])
+    bench = build_bench(recipe, trial["seed"], splits, tokenizer)
+    path = record.folder / "model.safetensors"
+    if not path.is_file() or sha256_of(path) != result["model_sha256"]:
+        raise BadInput("the weights are missing or damaged (their checksum differs)", path=path)
+    put_weights(bench.network, load(path.read_bytes()))
+    bench.network.eval()
+    return Revived(recipe, bench, tokenizer, splits)

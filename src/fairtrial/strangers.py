@@ -1,0 +1,213 @@
+"""Strangers: parts from outside, out of a user's file or an installed package, through the same door as ours."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.abc import SourceLoader
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import fairtrial.parts  # noqa: F401  (ours first, so that a stranger cannot take their names)
+from fairtrial.disk import sha256_of
+from fairtrial.errors import BadInput
+from fairtrial.model.part import Part, parts
+
+GROUP = "fairtrial.parts"
+
+
+@dataclass(frozen=True)
+class Stranger:
+    file: str  # a file's name, or a package with its version and module
+    sha256: str
+    parts: tuple[str, ...]
+
+
+_met: dict[str, Stranger] = {}  # what this process has run, by sha256
+
+
+class ReadOnce(SourceLoader):
+    """Runs the very bytes whose sha256 is recorded, and leaves no compiled copy that could be older than they are."""
+
+    def __init__(self, path: Path, content: bytes) -> None:
+        self.path, self.content = path, content
+
+    def get_filename(self, fullname: str) -> str:
+        return str(self.path)
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self.content
+
+
+def load_file(path: Path) -> list[str]:
+    """Run a user's file, once, and tell the names of the parts that it registers."""
+    content = _read(path)
+    digest = hashlib.sha256(content).hexdigest()
+    if digest not in _met:
+        _met[digest] = Stranger(path.name, digest, _register(path, lambda: _run(path, content, digest)))
+    return list(_met[digest].parts)
+
+
+def load_files(paths: Iterable[Path]) -> dict[str, str]:
+    """The same for several; the names and sha256 of the files, for the record."""
+    found: dict[str, str] = {}
+    for path in paths:
+        digest = fingerprint(path)
+        if found.get(path.name, digest) != digest:
+            raise BadInput("two files of this name were given", "rename one of them", path=path)
+        load_file(path)
+        found[path.name] = digest
+    return found
+
+
+def load_installed(names: Iterable[str]) -> dict[str, str]:
+    """Import what installed packages offer under these names, where no part of ours or of a file is called so; the
+    packages and sha256 behind those names."""
+    wanted, offers = list(names), offered()
+    for name in wanted:
+        if name in offers and name not in parts.list():
+            _load_entry(name, offers[name])
+    behind = [stranger for stranger in _met.values() if not stranger.file.endswith(".py")]
+    return {stranger.file: stranger.sha256 for stranger in behind if set(stranger.parts) & set(wanted)}
+
+
+def load_all_installed() -> dict[str, str]:
+    """Import everything that installed packages offer; what is wrong with those that are broken, by name."""
+    broken = {}
+    for name, entries in offered().items():
+        try:
+            if name not in parts.list():
+                _load_entry(name, entries)
+            elif not any(name in stranger.parts for stranger in _met.values()):
+                broken[name] = f"{_label(entries[0])}: there is a part called {name!r} already"
+        except BadInput as error:
+            broken[name] = error.what
+    return broken
+
+
+def offered() -> dict[str, list[EntryPoint]]:
+    """Entry points of installed packages, by the part's name. Nothing is imported."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=GROUP):
+        found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def met() -> list[tuple[str, str]]:
+    """Files and packages that this process has run, with their sha256."""
+    return [(stranger.file, stranger.sha256) for stranger in _met.values()]
+
+
+def fingerprint(path: Path) -> str:
+    return hashlib.sha256(_read(path)).hexdigest()
+
+
+def recorded_in(trial: Mapping[str, Any]) -> dict[str, str]:
+    """The strangers of a trial.json, which may itself be a stranger's."""
+    found = trial.get("strangers", {})
+    if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
+        raise BadInput("trial.json: 'strangers' must be a table of files and their sha256")
+    return found
+
+
+def refuse_changed(recorded: Mapping[str, str], given: Sequence[tuple[str, str]], folder: Path) -> None:
+    """A record goes on with the strangers that it was begun with, to the letter."""
+    for file, digest in recorded.items():
+        if digest not in {there for _, there in given} and file in dict(given):
+            hint = "give the file as it was (its sha256 is in trial.json), or start a new record with `fairtrial train`"
+            raise BadInput(f"{_printable(file)} has changed since {folder} was begun", hint)
+
+
+def refuse_missing(recorded: Mapping[str, str], given: Sequence[tuple[str, str]], folder: Path) -> None:
+    for file, digest in recorded.items():
+        if digest not in {there for _, there in given}:
+            name = _printable(file)
+            hint = f"go on with: fairtrial resume {folder} --with {name}" if name.endswith(".py") else f"install {name}"
+            raise BadInput(f"{folder} needs parts from {name}", hint)
+
+
+def _read(path: Path) -> bytes:
+    if path.suffix != ".py":
+        raise BadInput("a part comes in a Python file (.py)", path=path)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
+
+
+def _run(path: Path, content: bytes, digest: str) -> None:
+    stem = re.sub(r"\W", "_", path.stem)
+    name = f"fairtrial_stranger_{stem}_{digest[:12]}"
+    spec = spec_from_file_location(name, path, loader=ReadOnce(path, content))
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses and pickling by name look for it
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+
+
+def _register(path: Path | str, run: Callable[[], object]) -> tuple[str, ...]:
+    """The names that `run` adds to the registry. If anything is wrong, none is added."""
+    before = set(parts.list())
+    try:
+        run()
+        added = tuple(name for name in parts.list() if name not in before)
+        for name in added:
+            kind = parts.find(name)
+            if not (isinstance(kind, type) and issubclass(kind, Part)):
+                raise BadInput(f"{name!r} is no part", "derive its class from fairtrial.model.part.Part", path=path)
+        if not added:
+            raise BadInput("registers no part", 'write @parts.add("name") above its class', path=path)
+        return added
+    except BaseException as error:
+        for name in set(parts.list()) - before:
+            parts.drop(name)
+        if isinstance(error, BadInput) and error.what.startswith(f"{path}: "):
+            raise
+        if isinstance(error, (Exception, SystemExit)):
+            raise _explained(path, error) from error
+        raise
+
+
+def _explained(path: Path | str, error: BaseException) -> BadInput:
+    """An error in a stranger's file, with the line of that file where it came up."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    line = lines[-1] if lines else None
+    if isinstance(error, BadInput):
+        return BadInput(error.what, error.hint, path=path, line=line)
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return BadInput(f"{type(error).__name__}: {error.msg}", path=path, line=error.lineno)
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    hint = "a part is one file; install what it imports" if isinstance(error, ImportError) else ""
+    return BadInput(said, hint, path=path, line=line)
+
+
+def _load_entry(name: str, entries: list[EntryPoint]) -> None:
+    label = _label(entries[0])
+    if len({entry.value for entry in entries}) > 1:
+        packages = " and ".join(sorted(_label(entry) for entry in entries))
+        raise BadInput(f"{packages} both offer a part called {name!r}", "uninstall one of them")
+    added = _register(label, lambda: entries[0].load())
+    spec = find_spec(entries[0].module)
+    digest = sha256_of(Path(spec.origin)) if spec is not None and spec.origin else ""
+    _met[digest] = Stranger(label, digest, added)
+    if name not in added:
+        raise BadInput(f"registers no part called {name!r}, which it promises", path=label)
+
+
+def _label(entry: EntryPoint) -> str:
+    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "a package"
+    return f"{package} ({entry.module})"
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

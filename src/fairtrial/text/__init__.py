@@ -1,0 +1,1 @@
+"""Text: reading, splitting, tokenizers, batches. No model, no torch."""

@@ -1,0 +1,80 @@
+"""Near attention gives the numbers of hidden attention, without computing what is hidden."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import fairtrial.parts  # noqa: F401
+from fairtrial.model import attention
+from fairtrial.model.near import shortest_reach, worth_it
+from fairtrial.model.network import Body, Classifier, LanguageModel
+from fairtrial.model.part import build_parts
+from fairtrial.model.tap import watch
+from fairtrial.recipe import PartChoice, Shape
+
+SHAPE = Shape(layers=2, width=16, heads=2, length=600, hidden=20, dropout=0.0)
+
+
+def choice(name: str, **options: object) -> PartChoice:
+    return PartChoice(name=name, options=options)
+
+
+RECIPES = {
+    "window 8": [choice("window", size=8)],
+    "window 1": [choice("window", size=1)],
+    "rope and window 33": [choice("rope"), choice("window", size=33)],
+    "alibi and window 20": [choice("alibi"), choice("window", size=20)],
+    "window 64 and t5": [choice("window", size=64), choice("t5")],
+    "learned and window 9": [choice("learned"), choice("window", size=9)],
+}
+
+
+def gradients(network: nn.Module, ids: torch.Tensor, lengths: torch.Tensor | None) -> list[torch.Tensor]:
+    network.zero_grad()
+    network(ids, lengths).pow(2).sum().backward()
+    return [each.grad.clone() for each in network.parameters() if each.grad is not None]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("time", [256, 300, 513])
+@pytest.mark.parametrize("padded", [False, True])
+def test_near_attention_equals_hidden_attention(name: str, time: int, padded: bool) -> None:
+    ids = torch.randint(0, 50, (3, time), generator=torch.Generator().manual_seed(time))
+    lengths = torch.tensor([5, time, time // 2 + 1]) if padded else None
+    for network in (Classifier(SHAPE, RECIPES[name], 50, 3), LanguageModel(SHAPE, RECIPES[name], 50)):
+        network.double()
+        near = network(ids, lengths)
+        with watch(network):  # a watched network computes the whole map
+            hidden = network(ids, lengths)
+            expected = gradients(network, ids, lengths)
+        assert torch.allclose(near, hidden, rtol=0, atol=1e-10)
+        for ours, theirs in zip(gradients(network, ids, lengths), expected, strict=True):
+            assert torch.allclose(ours, theirs, rtol=1e-8, atol=1e-8)
+
+
+def test_near_attention_is_really_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    real = attention.attend_near
+    monkeypatch.setattr(attention, "attend_near", lambda *words: taken.append(1) or real(*words))
+    ids = torch.zeros(1, 256, dtype=torch.long)
+    Body(SHAPE, [choice("window", size=8)], 50, causal=True, seed=0)(ids)
+    assert len(taken) == SHAPE.layers
+    Body(SHAPE, [choice("window", size=8)], 50, causal=True, seed=0)(ids[:, :32])  # too short to be worth it
+    Body(SHAPE, [choice("none")], 50, causal=True, seed=0)(ids)
+    assert len(taken) == SHAPE.layers
+
+
+def test_parts_that_know_absolute_positions_or_scores_are_never_cut_into_blocks() -> None:
+    def reach(*choices: PartChoice) -> tuple[int, int] | None:
+        return shortest_reach(list(build_parts(choices, SHAPE, 0).values()), True)
+
+    assert reach(choice("window", size=8)) == (7, 0)
+    assert reach(choice("window", size=8), choice("alibi")) == (7, 0)
+    assert reach(choice("window", size=8), choice("block")) is None
+    assert reach(choice("window", size=8, global_tokens=1)) is None
+    assert reach(choice("window", size=8), choice("disentangled")) is None
+    assert reach(choice("rope")) is None
+    assert worth_it((7, 0), 256)
+    assert not worth_it((7, 0), 255)
