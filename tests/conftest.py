@@ -7,7 +7,7 @@ import io
 import os
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -96,6 +96,23 @@ def finished_records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
     with pytest.raises(Interrupted):
         run_trial(make_tiny("classify", source), 2, folders["unfinished"], stop=lambda: True)
     return folders
+
+
+@pytest.fixture
+def strangers_leave() -> Iterator[Callable[[], None]]:
+    """Parts that a test brings in are gone afterwards; call it to be rid of them earlier, as in a new process."""
+    from fairtrial import strangers
+    from fairtrial.model.part import parts
+
+    before = set(parts.list())
+
+    def leave() -> None:
+        for name in set(parts.list()) - before:
+            parts.drop(name)
+        strangers._met.clear()
+
+    yield leave
+    leave()
 
 
 class Said(NamedTuple):

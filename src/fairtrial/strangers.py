@@ -73,6 +73,8 @@ def load_installed(names: Iterable[str]) -> dict[str, str]:
     for name in wanted:
         if name in offers and name not in parts.list():
             _load_entry(name, offers[name])
+        elif name in offers and not _known(name) and parts.find(name).__module__ == offers[name][0].module:
+            _note_entry(offers[name][0], [name])  # someone imported the package by hand
     behind = [stranger for stranger in _met.values() if not stranger.file.endswith(".py")]
     return {stranger.file: stranger.sha256 for stranger in behind if set(stranger.parts) & set(wanted)}
 
@@ -84,7 +86,7 @@ def load_all_installed() -> dict[str, str]:
         try:
             if name not in parts.list():
                 _load_entry(name, entries)
-            elif not any(name in stranger.parts for stranger in _met.values()):
+            elif not _known(name):
                 broken[name] = f"{_label(entries[0])}: there is a part called {name!r} already"
         except BadInput as error:
             broken[name] = error.what
@@ -145,7 +147,8 @@ def _run(path: Path, content: bytes, digest: str) -> None:
     stem = re.sub(r"\W", "_", path.stem)
     name = f"fairtrial_stranger_{stem}_{digest[:12]}"
     spec = spec_from_file_location(name, path, loader=ReadOnce(path, content))
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[name] = module  # where dataclasses and pickling by name look for it
     try:
@@ -192,21 +195,33 @@ def _explained(path: Path | str, error: BaseException) -> BadInput:
 
 
 def _load_entry(name: str, entries: list[EntryPoint]) -> None:
-    label = _label(entries[0])
     if len({entry.value for entry in entries}) > 1:
         packages = " and ".join(sorted(_label(entry) for entry in entries))
         raise BadInput(f"{packages} both offer a part called {name!r}", "uninstall one of them")
-    added = _register(label, lambda: entries[0].load())
-    spec = find_spec(entries[0].module)
+    entry = entries[0]
+
+    def run() -> None:
+        entry.load()
+        if name not in parts.list():
+            sys.modules.pop(entry.module, None)  # so that the next one who asks hears the same
+            raise BadInput(f"registers no part called {name!r}, which it promises")
+
+    _note_entry(entry, _register(_label(entry), run))
+
+
+def _note_entry(entry: EntryPoint, names: Iterable[str]) -> None:
+    spec = find_spec(entry.module)
     digest = sha256_of(Path(spec.origin)) if spec is not None and spec.origin else ""
-    _met[digest] = Stranger(label, digest, added)
-    if name not in added:
-        raise BadInput(f"registers no part called {name!r}, which it promises", path=label)
+    _met[digest] = Stranger(_label(entry), digest, tuple(names))
 
 
 def _label(entry: EntryPoint) -> str:
     package = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "a package"
     return f"{package} ({entry.module})"
+
+
+def _known(name: str) -> bool:
+    return any(name in stranger.parts for stranger in _met.values())
 
 
 def _printable(text: str) -> str:

@@ -23,9 +23,12 @@ MAY_KNOW = {
     "train": PLAIN | {"disk", "text", "model", "parts", "judge", "train"},
     "mirrors": PLAIN | {"recipe_file", "mirrors"},
     "report": VALUES | {"report", "judge"},
+    "look": PLAIN | {"disk", "text", "model", "parts", "train", "judge", "passport", "look"},
+    "passport": VALUES | {"text", "model", "parts", "train", "strangers", "passport"},
+    "strangers": PLAIN | {"disk", "model", "parts"},
     "record": VALUES,
 }
-NO_TORCH = ("text", "judge", "report", "cli")
+NO_TORCH = ("text", "judge", "report", "cli", "look.draw")
 
 
 def modules() -> list[tuple[str, Path]]:
@@ -72,14 +75,15 @@ def test_the_import_rule_can_fail(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: value if isinstance(value, str) else "")
 def test_rooms_that_know_no_model_import_no_torch(name: str, path: Path) -> None:
-    if name.split(".")[0] in NO_TORCH or name in VALUES:
+    if name.split(".")[0] in NO_TORCH or name in NO_TORCH or name in VALUES:
         assert not {other for other in imported(path) if other.split(".")[0] == "torch"}
 
 
 @pytest.mark.parametrize(
     "module",
     ["fairtrial.cli.main", "fairtrial.record", "fairtrial.report.page", "fairtrial.report.record_text",
-     "fairtrial.judge.interval", "fairtrial.text.reading", "fairtrial.text.tokenizer", "fairtrial.recipe_file"],
+     "fairtrial.judge.interval", "fairtrial.text.reading", "fairtrial.text.tokenizer", "fairtrial.recipe_file",
+     "fairtrial.look.draw"],
 )  # fmt: skip
 def test_reading_and_showing_load_no_torch(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"

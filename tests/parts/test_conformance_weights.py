@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 import tomllib
+
+import pytest
 import torch
 from safetensors.torch import load, save
 from subjects import (

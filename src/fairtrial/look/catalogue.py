@@ -39,7 +39,7 @@ def describe(name: str) -> Entry:
         name=name,
         line=first_sentence(own or whole) or "says nothing of itself",
         options={option.name: written(option.default) for option in options_of(kind)},
-        options_help=" ".join((inspect.getdoc(kind.__init__) or "").split()) if "__init__" in vars(kind) else "",
+        options_help=" ".join((kind.__init__.__doc__ or "").split()) if "__init__" in vars(kind) else "",
         verbs=tuple(verb for verb in VERBS if kind.owns(verb)),
         claims=tuple(words for claim, words in CLAIMS.items() if getattr(kind, claim)),
         definition=definition,
@@ -52,12 +52,15 @@ def first_sentence(text: str) -> str:
     """`Rope: queries and keys are turned (Su et al. 2021, https://...). More.` -> `queries and keys are turned`"""
     text = re.sub(r"\s*\([^()]*(https?://|et al\.)[^()]*\)", "", " ".join(text.split()))
     text = re.sub(r"^[A-Z][\w-]*: (?=\S)", "", text)
-    return re.split(r"(?<=\.)\s|\.$|: ", text, maxsplit=1)[0].removesuffix(".")
+    text = re.split(r"(?<=\.)\s|: ", text, maxsplit=1)[0].removesuffix(".")
+    return text[:1].lower() + text[1:] if re.match(r"[A-Z][a-z ]", text) else text
 
 
 def options_of(kind: type[Part]) -> list[inspect.Parameter]:
     named = list(inspect.signature(kind.__init__).parameters.values())[2:]  # after self and shape
-    return [option for option in named if option.kind is not option.VAR_KEYWORD and option.kind is not option.VAR_POSITIONAL]
+    return [
+        option for option in named if option.kind is not option.VAR_KEYWORD and option.kind is not option.VAR_POSITIONAL
+    ]
 
 
 def written(default: object) -> str:

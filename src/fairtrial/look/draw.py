@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from typing import Any
 
 SHADES = "·░▒▓█"
 TERMINAL_WIDTH = 100
-KINDS = ("png", "svg")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Picture:
         if self.yes_or_no:
             return 0.0, 1.0
         numbers = [value for panel in self.panels for row in panel.values for value in row if value is not None]
-        return (min(numbers), max(numbers)) if numbers else (0.0, 0.0)
+        return (min(numbers) + 0.0, max(numbers) + 0.0) if numbers else (0.0, 0.0)  # + 0.0: -0 is shown as 0
 
 
 def picture_lines(picture: Picture) -> list[str]:
@@ -85,11 +85,13 @@ def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
     import matplotlib
     import numpy as np
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
-    columns = max(len(picture.panels) for picture in pictures)
-    columns = min(columns, 4)
+    columns = min(4, max(len(picture.panels) for picture in pictures))
     heights = [-(-len(picture.panels) // columns) for picture in pictures]
-    with matplotlib.rc_context({"svg.hashsalt": "fairtrial", "svg.fonttype": "none", "font.size": 8}):
+    # one font by name: every word of an SVG would carry the whole list
+    settings: Any = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"], "font.size": 8}
+    with matplotlib.rc_context({"svg.hashsalt": "fairtrial", **settings}):
         figure = Figure(figsize=(max(4.0, 2.2 * columns), 0.4 + 2.5 * sum(heights)), layout="constrained", dpi=120)
         figure.suptitle(title)
         parts = figure.subfigures(len(pictures), 1, height_ratios=heights, squeeze=False)[:, 0]
@@ -97,12 +99,14 @@ def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
             part.suptitle(picture.what, fontsize=8)
             axes = part.subplots(height, columns, squeeze=False).flat
             low, high = picture.range
-            for axis, panel in zip(axes, picture.panels, strict=False):
+            for place, (axis, panel) in enumerate(zip(axes, picture.panels, strict=False)):
                 numbers = np.array([[np.nan if value is None else value for value in row] for row in panel.values])
                 colours = matplotlib.colormaps["Blues" if picture.yes_or_no else "viridis"].with_extremes(bad="0.93")
                 shown = axis.imshow(numbers, cmap=colours, vmin=low, vmax=high, interpolation="none", aspect="auto")
-                axis.set(title=panel.title, xlabel=picture.columns, ylabel=picture.rows)
-                if not picture.rows:
+                axis.set(title=panel.title, xlabel=picture.columns, ylabel="" if place % columns else picture.rows)
+                axis.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+                axis.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+                if place % columns or not picture.rows:  # the first panel of a row tells it for all
                     axis.set_yticks([])
             for axis in axes[len(picture.panels) :]:
                 axis.set_axis_off()

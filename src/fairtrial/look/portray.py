@@ -59,7 +59,7 @@ def portray_turn(part: Part, site: Site) -> Picture:
             partner = int(came.abs().sum(0).index_fill(0, torch.tensor(place), -1.0).argmax())
             if partner > place:  # each pair once
                 rows.append(torch.atan2(came[:, partner], stayed).remainder(2 * math.pi))
-        panels.append(panel(f"head {head + 1}", torch.stack(rows)))
+        panels.append(panel(f"head {head}", torch.stack(rows)))
     return Picture("the angle by which queries and keys are turned", "pair", "position", same(panels, "all heads"))
 
 
@@ -67,7 +67,7 @@ def portray_bias(part: Part, site: Site) -> Picture:
     bias = part.bias(site)
     assert bias is not None
     bias = bias.expand(part.shape.heads, -1, -1)
-    panels = [panel(f"head {head + 1}", bias[head], future(site)) for head in range(part.shape.heads)]
+    panels = [panel(f"head {head}", bias[head], future(site)) for head in range(part.shape.heads)]
     return Picture("what is added to every score", "query", "key", same(panels, "all heads"))
 
 
@@ -88,7 +88,7 @@ def portray_merge(part: Part, site: Site) -> Picture:
             torch.autograd.grad(joined[:, :, place].sum(), heads, retain_graph=True)[0].abs().mean((0, 2, 3))
             for place in range(part.shape.heads)
         ]
-        panels.append(panel(f"layer {layer + 1}", torch.stack(slopes)))
+        panels.append(panel(f"layer {layer}", torch.stack(slopes)))
     return Picture("how much each head counts at each place", "place", "head", same(panels, "all layers"))
 
 
@@ -107,9 +107,11 @@ def attention_map(network: Classifier | LanguageModel, site: Site, changed: str)
     with torch.no_grad(), watch(network) as seen:
         network(ids)
     maps = next(each for name, each in seen.items() if name.endswith("blocks.0.attention.maps"))[0]
+    maps = maps / maps.amax(-1, keepdim=True).clamp(min=1e-12)  # else early rows, with few keys, outshine all others
     hidden = future(site) if maps.shape[-1] == len(site.queries) else None
-    panels = tuple(panel(f"head {head + 1}", weights, hidden) for head, weights in enumerate(maps))
-    return Picture(f"{changed}; attention of an untrained layer", "query", "key", panels)
+    panels = tuple(panel(f"head {head}", weights, hidden) for head, weights in enumerate(maps))
+    what = f"{changed}; attention of an untrained layer, each row relative to its greatest"
+    return Picture(what, "query", "key", panels)
 
 
 DRAWN: dict[str, Callable[[Part, Site], Picture]] = {

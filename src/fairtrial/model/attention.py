@@ -63,15 +63,25 @@ class Cache:
     """Keys and values of the tokens so far, so that generating one token costs one token's work."""
 
     def __init__(self, layers: int) -> None:
-        self.kept: list[tuple[Tensor, Tensor] | None] = [None] * layers
+        self.kept: list[tuple[Tensor, Tensor] | None] = [None] * layers  # with room to grow
         self.length = 0
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """All keys and values so far, the new ones [batch head time each] at their end."""
+        end = self.length + k.shape[2]
         kept = self.kept[layer]
-        if kept is not None:
-            k, v = torch.cat((kept[0], k), dim=2), torch.cat((kept[1], v), dim=2)
-        self.kept[layer] = (k, v)
-        return k, v
+        if kept is None or kept[0].shape[2] < end:
+            old = (k, v) if kept is None else kept
+            kept = self.kept[layer] = (self._roomier(old[0], end), self._roomier(old[1], end))
+        kept[0][:, :, self.length : end] = k.detach()
+        kept[1][:, :, self.length : end] = v.detach()
+        return kept[0][:, :, :end], kept[1][:, :, :end]
+
+    def _roomier(self, old: Tensor, end: int) -> Tensor:
+        """Twice the room that is needed, so that growing costs little over many tokens."""
+        room = old.new_empty(old.shape[0], old.shape[1], 2 * end, old.shape[3])
+        room[:, :, : self.length] = old[:, :, : self.length].detach()
+        return room
 
 
 class Attention(nn.Module):

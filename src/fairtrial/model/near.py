@@ -32,7 +32,7 @@ def worth_it(reach: tuple[int, int], time: int) -> bool:
 def attend_near(
     q: Tensor, k: Tensor, v: Tensor, real: Tensor | None, reach: tuple[int, int], site: Site, parts: Sequence[Part]
 ) -> Tensor:
-    """[batch head time each] -> the same, each query seeing what it can reach. `real`: which keys are real [batch time]"""
+    """[batch head time each] -> the same, each query seeing what it can reach. `real`: real keys [batch time]"""
     back, ahead = reach
     batch, time = q.shape[0], q.shape[2]
     size = max(LEAST_BLOCK, back + ahead + 1)

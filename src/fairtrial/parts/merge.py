@@ -19,12 +19,16 @@ from fairtrial.streams import dice
 
 @parts.add("concat")
 class Concat(Part):
+    """Heads side by side, as everyone does."""
+
     def merge(self, heads: Tensor, site: Site) -> Tensor:
         return concatenate(heads)
 
 
 @parts.add("shuffle")
 class Shuffle(Part):
+    """Heads side by side in an order that is drawn once for each layer."""
+
     def __init__(self, shape: Shape, *, seed: int | None = None, every_step: bool = False) -> None:
         """`seed`: draws the orders, by default the trial's own; `every_step`: a new order for every pass in training
         (evaluation keeps the fixed one)."""
@@ -50,12 +54,16 @@ class Shuffle(Part):
 
 @parts.add("shift")
 class Shift(Part):
+    """Heads side by side, each moved by one place."""
+
     def merge(self, heads: Tensor, site: Site) -> Tensor:
         return concatenate(heads.roll(-1, dims=1))  # head 2, 3, ..., 1
 
 
 @parts.add("reweight")
 class Reweight(Part):
+    """Each head weighed by the norm of its whole output, which sees the future: it is here to be caught."""
+
     def __init__(self, shape: Shape, *, over: str = "batch") -> None:
         """`over`: 'batch' (one norm for all rows, as a report did it) or 'row' (a norm for each row)."""
         super().__init__(shape)
@@ -71,6 +79,8 @@ class Reweight(Part):
 
 @parts.add("reweight-causal")
 class CausalReweight(Part):
+    """Each head weighed, position by position, by the norm of its output there."""
+
     def merge(self, heads: Tensor, site: Site) -> Tensor:
         norms = heads.norm(dim=-1, keepdim=True)  # batch head time 1
         return concatenate(heads * norms / norms.sum(1, keepdim=True).clamp(min=1e-12) * self.shape.heads)

@@ -14,12 +14,16 @@ from fairtrial.recipe import Shape
 
 @parts.add("pool-mean")
 class MeanPool(Part):
+    """A sentence is the mean of its real tokens, as without any pool."""
+
     def pool(self, x: Tensor, real: Tensor) -> Tensor:
         return (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
 
 
 @parts.add("pool-max")
 class MaxPool(Part):
+    """A sentence is the greatest of its real tokens, number by number."""
+
     def pool(self, x: Tensor, real: Tensor) -> Tensor:
         top = x.masked_fill(~real[..., None], -math.inf).amax(1)
         return top.masked_fill(~real.any(1, keepdim=True), 0.0)  # an empty sentence
@@ -27,6 +31,8 @@ class MaxPool(Part):
 
 @parts.add("pool-first")
 class FirstPool(Part):
+    """A sentence is its first token, when all layers have filled it."""
+
     def pool(self, x: Tensor, real: Tensor) -> Tensor:
         return x[:, 0]
 

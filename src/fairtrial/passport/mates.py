@@ -40,7 +40,8 @@ def batch_mates(subject: Subject) -> Measured:
         for begin in range(0, len(rows) - size, 4):
             worst = max(worst, largest_change(alone[begin : begin + size], subject.answers(rows[begin : begin + size])))
     full = [place for place, row in enumerate(rows) if len(row) == subject.longest]  # a batch without any padding
-    worst = max(worst, largest_change([alone[place] for place in full], subject.answers([rows[place] for place in full])))
+    together = subject.answers([rows[place] for place in full])
+    worst = max(worst, largest_change([alone[place] for place in full], together))
     return at_most(
         worst,
         subject.tolerance,

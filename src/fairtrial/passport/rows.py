@@ -19,7 +19,7 @@ def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[int, Tensor
     """Each layer's (number, maps [batch head query key], open [batch query key], real queries [batch query]).
 
     `open` is worked out here, from lengths, causality and the parts' own `allow`, not taken from attention."""
-    network = subject.fresh if fresh else subject.network
+    network: Any = subject.fresh if fresh else subject.network
     ids, lengths = as_batch(subject.rows)
     views: list[Any] = []
     hooks = [

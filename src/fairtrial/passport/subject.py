@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
@@ -17,6 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
+from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import Cache
 from fairtrial.model.network import Classifier, LanguageModel
@@ -125,7 +125,7 @@ def shake(network: Classifier | LanguageModel, seed: int) -> None:
     for name, weight in network.named_parameters():
         dice = torch.Generator().manual_seed(seed_for(seed, "passport", "shake", name))
         size = 1 / math.sqrt(weight.shape[-1]) if weight.dim() > 1 else 0.1
-        weight += (size * torch.randn(weight.shape, generator=dice)).to(weight.dtype)
+        weight.add_((size * torch.randn(weight.shape, generator=dice)).to(weight.dtype))
 
 
 def settle(network: Classifier | LanguageModel, row: Tensor) -> Classifier | LanguageModel:
@@ -134,8 +134,8 @@ def settle(network: Classifier | LanguageModel, row: Tensor) -> Classifier | Lan
     try:
         with torch.no_grad():
             network(row[None])
-    except RuntimeError as error:
-        if "dtype" in str(error).lower() or "float" in str(error).lower():
+    except Exception as error:  # any other trouble will be found, and told, by the checks
+        if isinstance(error, RuntimeError) and "float" in str(error).lower():
             network.float()
     return network
 
@@ -168,6 +168,8 @@ def subject_of_record(record: Record) -> Subject:
         plan_of_recipe(recipe), vocabulary=tokenizer.size, classes=max(1, len(trial["labels"])), seed=result["seed"]
     )
     path = record.folder / "model.safetensors"
+    if not path.is_file() or sha256_of(path) != result.get("model_sha256"):
+        raise BadInput("the weights are missing or damaged (their checksum differs)", path=path)
     try:
         stream = [token for ids in tokenizer.encode(SENTENCES) for token in ids]
         return subject_of(plan, stream, load_file(path))

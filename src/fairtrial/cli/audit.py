@@ -1,0 +1,96 @@
+"""`fairtrial audit`: the passport of a part, a recipe or a trained record."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairtrial.cli.train import With
+
+if TYPE_CHECKING:
+    from fairtrial.passport.finding import Finding
+    from fairtrial.record import Record
+
+
+def audit(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="A part ('rope'), a recipe file (TOML), or the folder of a record.",
+            metavar="PART|RECIPE.toml|RECORD",
+        ),
+    ],
+    strangers: With = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON object, for machines.")] = False,
+) -> None:
+    """Does it cheat? Check that a variant sees no future, no padding, no batch mates, and keeps its own claims."""
+    from fairtrial.strangers import load_files, load_installed
+
+    load_files(strangers or [])
+    record = None
+    if os.path.isdir(what):
+        from fairtrial.record import Record
+
+        record = Record.open(Path(what))
+        findings = audit_record(record)
+    else:
+        from fairtrial.passport.run import audit_plans
+        from fairtrial.passport.subject import plan_of_recipe, plans_of_part
+
+        if what.endswith(".toml") or os.path.isfile(what):
+            from fairtrial.recipe_file import load_recipe
+
+            recipe = load_recipe(Path(what))
+            load_installed(choice.name for choice in recipe.parts)
+            findings = audit_plans([plan_of_recipe(recipe)])
+        else:
+            load_installed([what])
+            findings = audit_plans(plans_of_part(what))
+    passport = as_passport(what, findings)
+    if json:
+        from json import dumps
+
+        print(dumps(passport))
+    else:
+        from fairtrial.passport.text import table_lines
+
+        print(f"passport of {what}\n")
+        for line in table_lines(findings):
+            print(line)
+        if record is not None:
+            print(f"kept in {record.folder / 'passport.json'}")
+    if not passport["passed"]:
+        sys.exit(1)
+
+
+def audit_record(record: Record) -> list[Finding]:
+    """Audit a record's network and keep the passport in it."""
+    from fairtrial.strangers import load_installed, met, recorded_in, refuse_changed, refuse_missing
+
+    with record.hold():  # refused as busy where it is being written, before any work is done
+        record.result  # noqa: B018  (refuses a record that is not finished)
+        load_installed(choice.name for choice in record.recipe.parts)
+        recorded = recorded_in(record.trial)
+        refuse_changed(recorded, met(), record.folder)
+        refuse_missing(recorded, met(), record.folder)
+        from fairtrial.passport.run import audit_record
+
+        findings = audit_record(record)
+        record.write_json("passport.json", as_passport(record.folder.name, findings))
+        return findings
+
+
+def as_passport(what: str, findings: list[Finding]) -> dict[str, object]:
+    from fairtrial.environment import code_fingerprint
+
+    return {
+        "format": 1,
+        "what": what,
+        "code": code_fingerprint(),
+        "passed": not any(finding.blocks for finding in findings),
+        "findings": [finding.to_dict() for finding in findings],
+    }

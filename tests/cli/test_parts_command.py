@@ -1,0 +1,137 @@
+"""`fairtrial parts`: the list, one part, its drawing, and the page about all."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.look.catalogue import catalogue, describe, first_sentence
+from fairtrial.model.part import parts
+from fairtrial.passport.finding import Finding
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "parts.md").read_text()
+Call = Callable[..., Any]
+
+
+def test_all_parts_are_listed_with_one_line_each(fairtrial: Call) -> None:
+    lines = fairtrial("parts").out.splitlines()
+    assert [line.split()[0] for line in lines] == parts.list()
+    window = next(line for line in lines if line.startswith("window"))
+    assert window.split("  ")[-1] == "[size = 8, global_tokens = 0; sees order]"
+    assert len({line.split(maxsplit=1)[1] for line in lines}) == len(lines)  # each says something of its own
+
+
+def test_one_part_is_shown_with_options_verbs_claims_definition_and_file(fairtrial: Call) -> None:
+    said = fairtrial("parts", "window").out
+    for told in ("size = 8, global_tokens = 0", "allow", "sees order", "A window of 8 shows", "arxiv.org", "window.py"):
+        assert told in said
+    assert "by distance alone" not in said
+    assert "Initialize internal Module state" not in fairtrial("parts", "rope").out  # torch's words, not the part's
+
+
+def test_parts_are_told_to_machines(fairtrial: Call) -> None:
+    told = {entry["name"]: entry for entry in json.loads(fairtrial("parts", "--json").out)}
+    assert list(told) == parts.list()
+    assert told["rope"]["papers"] == ["https://arxiv.org/abs/2104.09864"]
+    assert told["shuffle"]["options"] == {"seed": "not set", "every_step": "false"}
+    assert [entry["name"] for entry in json.loads(fairtrial("parts", "rope", "--json").out)] == ["rope"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("parts rpoe", "no part is called 'rpoe'; did you mean 'rope'?"),
+        ("parts --draw", "nothing to draw"),
+        ("parts rope --out rope.gif", "rope.gif: a drawing is a .png or .svg file"),
+        ("parts --page parts.html", "parts.html: the page is a .md file"),
+        ("parts --with none.py", "none.py: cannot be read"),
+    ],
+)
+def test_mistakes_are_told(words: str, told: str, fairtrial: Call, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = fairtrial(*words.split())
+    assert (said.code, said.out) == (2, "")
+    assert told in said.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_drawing_is_shown_and_written(fairtrial: Call, tmp_path: Path) -> None:
+    said = fairtrial("parts", "alibi", "--draw", "--heads", 2, "--length", 6, "--out", tmp_path / "alibi.svg")
+    assert said.code == 0, said.err
+    assert "head 1" in said.out
+    assert "head 2" not in said.out
+    assert "blank: the future" in said.out
+    first = (tmp_path / "alibi.svg").read_bytes()
+    assert first.startswith(b"<?xml")
+    both = fairtrial("parts", "alibi", "--encoder", "--heads", 2, "--length", 6, "--out", tmp_path / "alibi.svg")
+    assert "the future" not in both.out
+    assert (tmp_path / "alibi.svg").read_bytes() != first
+    fairtrial("parts", "alibi", "--out", tmp_path / "alibi.png")
+    assert (tmp_path / "alibi.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_drawing_in_the_terminal_loads_no_matplotlib() -> None:
+    code = (
+        "import sys\nsys.argv = ['fairtrial', 'parts', 'rope', '--draw']\nfrom fairtrial.cli.main import run\n"
+        "try:\n    run()\nexcept SystemExit:\n    pass\nsys.exit('matplotlib' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0
+    assert "angle" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("Rope: queries turn (Su et al. 2021,\nhttps://a.b/c). More.", "queries turn"),
+        ("One query looks.", "one query looks"),
+        ("T5: a bias (in buckets) of its own", "a bias (in buckets) of its own"),
+        ("ALiBi again. And more.", "ALiBi again"),
+        ("", ""),
+    ],
+)
+def test_the_first_sentence_is_found(text: str, sentence: str) -> None:
+    assert first_sentence(text) == sentence
+
+
+@pytest.mark.parametrize("name", parts.list())
+def test_the_page_knows_every_part_as_it_is_today(name: str) -> None:
+    """If this fails, write it again: fairtrial parts --page docs/parts.md"""
+    entry = describe(name)
+    assert f"\n### {name}\n" in PAGE
+    assert f"\n| `{name}` | encoder, decoder | " in PAGE  # its passport
+    assert entry.definition in PAGE
+    assert entry.options_help in PAGE
+    assert all(f"- {option} = {default}\n" in PAGE for option, default in entry.options.items())
+    drawing = re.search(rf"!\[.*?\]\((parts/{name}\.svg)\)", PAGE)
+    assert drawing
+    assert 1_000 < (ROOT / "docs" / drawing[1]).stat().st_size < 30_000
+
+
+def test_the_page_knows_no_part_that_is_gone() -> None:
+    assert re.findall(r"^### (.*)$", PAGE, flags=re.M) == [entry.name for entry in catalogue()]
+
+
+def test_the_page_is_written_by_the_command(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairtrial.look.parts_page.image", lambda pictures, title, kind: title.encode())
+    wrong = Finding("M3", "no future", "lm", "red", 1.0, "0", "FAIL", "It reads what comes next.")
+    monkeypatch.setattr(
+        "fairtrial.look.parts_page.audit_part",
+        lambda name: [wrong if name == "reweight" else replace(wrong, verdict="PASS")],
+    )
+    assert fairtrial("parts", "--page", tmp_path / "parts.md").code == 0
+    assert {path.stem: path.read_text() for path in (tmp_path / "parts").iterdir()} == {n: n for n in parts.list()}
+    page = (tmp_path / "parts.md").read_text()
+    assert "| `rope` | decoder | PASS |" in page
+    assert "| `reweight` | decoder | FAIL | M3 |" in page
+    assert page.count("- M3 no future (decoder): It reads what comes next.") == 1

@@ -1,0 +1,92 @@
+"""Parts compose: any two that do not exclude each other build, learn, and keep the future hidden."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+import torch
+from subjects import BUILT_IN, CHEATS, EXACT, build, changed, far, in_pieces, loss_of, run, some_tokens
+
+from fairtrial.errors import BadInput
+from fairtrial.model.part import SINGLE_OWNER, parts
+from fairtrial.recipe import PartChoice
+
+PAIRS = list(combinations(BUILT_IN, 2))
+
+
+def contested(one: str, another: str) -> list[str]:
+    """The verbs that both own and only one may."""
+    return [verb for verb in SINGLE_OWNER if parts.find(one).owns(verb) and parts.find(another).owns(verb)]
+
+
+FRIENDS = [pair for pair in PAIRS if not contested(*pair)]
+RIVALS = [pair for pair in PAIRS if contested(*pair)]
+
+
+def chosen(pair: tuple[str, str]) -> list[PartChoice]:
+    return [PartChoice(name=name) for name in pair]
+
+
+@pytest.mark.parametrize("pair", FRIENDS, ids="+".join)
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_friends_build_and_learn(pair: tuple[str, str], kind: str) -> None:
+    network, ids = build(kind, *chosen(pair), heads=4, dropout=0.1), some_tokens(3, 13)
+    loss = loss_of(network, ids, torch.tensor([13, 6, 1]))
+    loss.backward()
+    assert torch.isfinite(loss)
+    for name, weight in network.named_parameters():
+        assert weight.grad is None or torch.isfinite(weight.grad).all(), name
+    assert network.get_parameter("body.tokens.weight").grad.abs().max() > 1e-8
+
+
+@pytest.mark.parametrize("pair", FRIENDS, ids="+".join)
+def test_friends_see_no_future(pair: tuple[str, str]) -> None:
+    network, ids = build("decoder", *chosen(pair), heads=4), some_tokens(2, 13)
+    before = run(network, ids)
+    after = run(network, changed(ids, 5))
+    cheats = bool(CHEATS & set(pair))
+    assert (far(after[:, :5], before[:, :5]) > EXACT) == cheats
+    assert far(after[:, 5:], before[:, 5:]) > 1e-6
+    assert (far(in_pieces(network, ids, [4, 1, 1, 7]), before) > EXACT) == cheats
+
+
+@pytest.mark.parametrize("pair", FRIENDS, ids="+".join)
+def test_friends_heed_no_padding(pair: tuple[str, str]) -> None:
+    network, ids = build("encoder", *chosen(pair), heads=4), some_tokens(2, 13)
+    padded, alone = run(network, ids, torch.tensor([9, 9])), run(network, ids[:, :9])
+    assert (far(padded, alone) > EXACT) == bool(CHEATS & set(pair))
+    assert far(run(network, changed(ids[:, :9], 0, 1)), alone) > 1e-6
+
+
+@pytest.mark.parametrize("pair", RIVALS, ids="+".join)
+def test_rivals_are_refused_by_name(pair: tuple[str, str]) -> None:
+    for one, another in (pair, pair[::-1]):
+        with pytest.raises(BadInput) as refused:
+            build("encoder", *chosen((one, another)))
+        assert refused.value.what == f"{one!r} and {another!r} both own {contested(one, another)[0]!r}"
+        assert refused.value.hint
+
+
+def test_merges_are_rivals_and_pools_are_and_positions_are_friends() -> None:
+    assert ("concat", "shuffle") in RIVALS
+    assert ("pool-first", "pool-max") in RIVALS
+    assert {("alibi", "rope"), ("rope", "window"), ("alibi", "pool-max"), ("pool-mean", "shift")} <= set(FRIENDS)
+
+
+def test_the_same_part_twice_is_refused() -> None:
+    with pytest.raises(BadInput, match="'rope' is named twice"):
+        build("encoder", *chosen(("rope", "rope")))
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+@pytest.mark.parametrize("pair", [("alibi", "rope"), ("rope", "window"), ("block", "t5"), ("learned", "shuffle")])
+def test_each_of_two_friends_has_its_say(pair: tuple[str, str], kind: str) -> None:
+    ids = some_tokens(3, 29)
+    both, one, another = (run(build(kind, *parts_, heads=4), ids) for parts_ in combinations_of(pair))
+    assert far(both, one) > 1e-6
+    assert far(both, another) > 1e-6
+
+
+def combinations_of(pair: tuple[str, str]) -> list[list[PartChoice]]:
+    return [chosen(pair), chosen(pair)[:1], chosen(pair)[1:]]

@@ -1,0 +1,280 @@
+"""Parts from outside: a user's file or an installed package, told apart from ours by nothing but their origin."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial.errors import BadInput, Interrupted
+from fairtrial.model.part import Part, parts
+from fairtrial.strangers import load_all_installed, load_file, load_files, load_installed, recorded_in
+from fairtrial.trial import resume_trial, run_trial
+
+ROOT = Path(__file__).parents[2]
+TUTORIAL = (ROOT / "docs" / "add-a-part.md").read_text()
+FADE = re.findall(r"```python\n(.*?)```", TUTORIAL, flags=re.S)[0]
+Call = Callable[..., Any]
+Leave = Callable[[], None]
+
+pytestmark = pytest.mark.usefixtures("strangers_leave")
+
+
+@pytest.fixture
+def fade(tmp_path: Path) -> Path:
+    path = tmp_path / "fade.py"
+    path.write_text(FADE)
+    return path
+
+
+def part_file(path: Path, name: str, body: str = "pass") -> Path:
+    path.write_text(
+        f"from fairtrial.model.part import Part, parts\n@parts.add('{name}')\nclass Mine(Part):\n    {body}\n"
+    )
+    return path
+
+
+def test_a_file_brings_its_parts_and_is_run_once(fade: Path) -> None:
+    fade.write_text(FADE + "\nimport sys\nsys.fade_runs = getattr(sys, 'fade_runs', 0) + 1\n")
+    assert [load_file(fade), load_file(fade)] == [["fade"], ["fade"]]
+    assert issubclass(parts.find("fade"), Part)
+    assert sys.__dict__.pop("fade_runs") == 1
+
+
+def test_the_fingerprint_is_that_of_the_bytes_that_ran_even_after_an_edit_of_equal_size(
+    tmp_path: Path, strangers_leave: Leave
+) -> None:
+    path = part_file(tmp_path / "mine.py", "mine", "mark = 1")
+    first, stamp = load_files([path]), path.stat()
+    assert parts.find("mine").mark == 1  # type: ignore[attr-defined]
+    strangers_leave()
+    path.write_text(path.read_text().replace("mark = 1", "mark = 2"))
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))  # where a compiled copy would be taken for the file
+    second = load_files([path])
+    assert parts.find("mine").mark == 2  # type: ignore[attr-defined]
+    assert first != second == {"mine.py": hashlib.sha256(path.read_bytes()).hexdigest()}
+    assert not (tmp_path / "__pycache__").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("x = 1\ndef f(:\n", 2, "SyntaxError: "),
+        ("x = 1\n\nimport no_such_package\n", 3, "ModuleNotFoundError: No module named 'no_such_package'"),
+        ("def f():\n    raise ValueError('heads must be odd')\nf()\n", 2, "ValueError: heads must be odd"),
+        ("import sys\nsys.exit()\n", 2, "SystemExit"),
+        ("x = 1\n", None, "registers no part"),
+        ("from fairtrial.model.part import Part, parts\n@parts.add('rope')\nclass A(Part): pass\n", 2, "called 'rope'"),
+        ("from fairtrial.model.part import parts\n@parts.add('mine')\nclass A: pass\n", None, "'mine' is no part"),
+        ("x = '\x00'\n", None, "null bytes"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told_with_its_line_and_leaves_no_part_behind(
+    text: str, line: int | None, told: str, tmp_path: Path
+) -> None:
+    path, before = tmp_path / "bad.py", parts.list()
+    path.write_text(text)
+    with pytest.raises(BadInput) as refused:
+        load_file(path)
+    assert refused.value.what.startswith(f"{path}:{line}: " if line else str(path))
+    assert told in refused.value.what
+    assert parts.list() == before
+
+
+def test_a_file_that_fails_half_way_can_be_mended_and_loaded(tmp_path: Path) -> None:
+    path = part_file(tmp_path / "mine.py", "mine")
+    whole = path.read_text()
+    path.write_text(whole + "1 / 0\n")
+    with pytest.raises(BadInput, match=r"mine\.py:5: ZeroDivisionError"):
+        load_file(path)
+    path.write_text(whole)
+    assert load_file(path) == ["mine"]
+
+
+@pytest.mark.parametrize(("name", "told"), [("none.py", "No such file"), ("part.txt", r"a Python file \(.py\)")])
+def test_what_is_no_python_file_is_refused(name: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=told):
+        load_file(tmp_path / name)
+
+
+def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    files = [part_file(tmp_path / "mine.py", "one"), part_file(tmp_path / "other" / "mine.py", "two")]
+    with pytest.raises(BadInput, match="two files of this name"):
+        load_files(files)
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """A package as pip would leave it: a module, and metadata that name its entry points."""
+    monkeypatch.syspath_prepend(tmp_path / "site")
+
+    def call(package: str, text: str, **offers: str) -> Path:
+        info = tmp_path / "site" / f"{package}-1.2.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
+        lines = "".join(f"{name} = {value}\n" for name, value in offers.items())
+        (info / "entry_points.txt").write_text(f"[fairtrial.parts]\n{lines}")
+        module = tmp_path / "site" / f"{package}.py"
+        module.write_text(text)
+        monkeypatch.delitem(sys.modules, package, raising=False)
+        return module
+
+    return call
+
+
+def test_an_installed_part_is_imported_only_when_it_is_asked_for(install: Call) -> None:
+    module = install("fade_package", FADE, fade="fade_package")
+    assert load_installed(["rope"]) == {}
+    assert "fade_package" not in sys.modules
+    expected = {"fade_package 1.2 (fade_package)": hashlib.sha256(module.read_bytes()).hexdigest()}
+    assert load_installed(["rope", "fade"]) == expected
+    assert "fade" in parts.list()
+    assert load_installed(["fade"]) == expected  # again, now that it is there
+
+
+def test_an_installed_part_that_was_imported_by_hand_is_known_too(install: Call) -> None:
+    install("fade_package", FADE, fade="fade_package")
+    import_module("fade_package")
+    assert list(load_installed(["fade"])) == ["fade_package 1.2 (fade_package)"]
+
+
+def test_a_broken_package_is_named_when_its_part_is_used_and_not_before(install: Call) -> None:
+    install("broken_package", "raise OSError('no licence')", wreck="broken_package")
+    install("fade_package", FADE, fade="fade_package")
+    assert load_installed(["fade"])
+    broken = load_all_installed()
+    assert list(broken) == ["wreck"]
+    assert "broken_package 1.2" in broken["wreck"]
+    with pytest.raises(BadInput, match=r"broken_package 1.2 \(broken_package\).*no licence"):
+        load_installed(["wreck"])
+
+
+def test_a_package_cannot_take_our_names_nor_break_a_promise(install: Call) -> None:
+    install("thief", FADE.replace('"fade"', '"rope"'), rope="thief")
+    install("liar", FADE, wade="liar")
+    ours = parts.find("rope")
+    assert load_installed(["rope"]) == {}
+    assert parts.find("rope") is ours
+    assert "called 'rope' already" in load_all_installed()["rope"]
+    with pytest.raises(BadInput, match="no part called 'wade'"):
+        load_installed(["wade"])
+
+
+def test_two_packages_that_offer_one_name_are_both_named(install: Call) -> None:
+    install("first", FADE, fade="first")
+    install("second", FADE, fade="second")
+    with pytest.raises(BadInput, match=r"first 1.2 .* and second 1.2 .* both offer"):
+        load_installed(["fade"])
+
+
+def test_a_record_keeps_the_installed_package_that_it_used_and_goes_on_with_it_only(
+    install: Call, tiny_recipe: Call, tmp_path: Path, strangers_leave: Leave, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = install("fade_package", FADE, fade="fade_package")
+    with pytest.raises(Interrupted):
+        run_trial(tiny_recipe("classify", "parts=fade"), 0, tmp_path / "run", stop=lambda: True)
+    kept = recorded_in(json.loads((tmp_path / "run" / "trial.json").read_text()))
+    assert list(kept) == ["fade_package 1.2 (fade_package)"]
+    strangers_leave()
+    monkeypatch.delitem(sys.modules, "fade_package")
+    honest = module.read_text()
+    module.write_text(honest + "# edited by hand\n")
+    with pytest.raises(BadInput, match=r"fade_package 1.2 .* has changed"):
+        resume_trial(tmp_path / "run")
+    strangers_leave()
+    monkeypatch.delitem(sys.modules, "fade_package")
+    module.write_text(honest)
+    assert resume_trial(tmp_path / "run").complete
+
+
+@pytest.fixture
+def begun(fairtrial: Call, fade: Path, course_folder: Path, tiny: list[str], tmp_path: Path, strangers_leave: Leave,
+          monkeypatch: pytest.MonkeyPatch) -> Path:  # fmt: skip
+    """A record that was begun with a stranger's file, and stopped; the process that began it is gone."""
+    from contextlib import contextmanager
+
+    from fairtrial.cli import train
+
+    @contextmanager
+    def at_once() -> Any:
+        yield lambda: True
+
+    small = [f"--set={each}" for each in tiny]
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "stopping", at_once)
+        said = fairtrial("train", "classify", "--with", fade, "--set", "parts=fade", "--data", course_folder,
+                         "--steps", 6, "--out", tmp_path / "run", *small)  # fmt: skip
+    assert said.code == 130, said.err
+    strangers_leave()
+    return tmp_path / "run"
+
+
+def test_the_tutorials_part_is_trained_resumed_listed_and_drawn(begun: Path, fade: Path, fairtrial: Call) -> None:
+    kept = json.loads((begun / "trial.json").read_text())["strangers"]
+    assert kept == {"fade.py": hashlib.sha256(fade.read_bytes()).hexdigest()}
+    said = fairtrial("resume", begun, "--with", fade)
+    assert said.code == 0, said.err
+    assert json.loads((begun / "result.json").read_text())["steps"] == 6
+    listed = fairtrial("parts", "--with", fade).out.splitlines()
+    line = "attention wears off with distance, at a pace that each head learns"
+    assert any(re.fullmatch(rf"fade +{line}  \[start = 0.1; sees order, by distance alone\]", each) for each in listed)
+    assert "untrained layer" in fairtrial("parts", "fade", "--with", fade, "--draw").out
+
+
+def test_the_tutorial_is_short_and_its_commands_are_the_tested_ones() -> None:
+    assert 10 <= len(FADE.strip().splitlines()) <= 20
+    commands = re.findall(r"^fairtrial (\w+) .*--with fade.py", TUTORIAL, flags=re.M)
+    assert commands == ["parts", "train", "resume"]
+
+
+def test_a_stranger_resumes_to_the_same_bits(
+    begun: Path, fade: Path, fairtrial: Call, course_folder: Path, tiny: list[str], tmp_path: Path
+) -> None:
+    assert fairtrial("resume", begun, "--with", fade).code == 0
+    small = [f"--set={each}" for each in tiny]
+    said = fairtrial("train", "classify", "--with", fade, "--set", "parts=fade", "--data", course_folder,
+                     "--steps", 6, "--out", tmp_path / "whole", *small)  # fmt: skip
+    assert said.code == 0, said.err
+    for name in ("events.jsonl", "result.json", "model.safetensors"):
+        assert (tmp_path / "whole" / name).read_bytes() == (begun / name).read_bytes()
+
+
+def test_resuming_without_the_file_names_it(begun: Path, fairtrial: Call) -> None:
+    said = fairtrial("resume", begun)
+    assert said.code == 2
+    assert f"{begun} needs parts from fade.py" in said.err
+    assert f"fairtrial resume {begun} --with fade.py" in said.err
+
+
+def test_resuming_with_an_edited_file_is_refused_before_it_runs(begun: Path, fade: Path, fairtrial: Call) -> None:
+    canary = fade.with_name("canary")
+    fade.write_text(f"{FADE}\nopen({str(canary)!r}, 'w').close()\n")
+    said = fairtrial("resume", begun, "--with", fade)
+    assert said.code == 2
+    assert f"fade.py has changed since {begun} was begun" in said.err
+    assert not canary.exists()
+    assert fairtrial("resume", begun, "--with", fade, "--anyway").code == 0
+    assert canary.exists()
+
+
+def test_the_same_file_under_another_name_will_do(begun: Path, fade: Path, fairtrial: Call) -> None:
+    assert fairtrial("resume", begun, "--with", fade.rename(fade.with_name("moved.py"))).code == 0
+
+
+def test_strangers_of_a_poisoned_record_are_refused_without_a_traceback(begun: Path, fairtrial: Call) -> None:
+    trial = json.loads((begun / "trial.json").read_text())
+    for poison, told in ((["fade.py"], "must be a table"), ({"\x1b]0;a\x07": "b"}, "needs parts from ?]0;a?")):
+        (begun / "trial.json").write_text(json.dumps(trial | {"strangers": poison}))
+        said = fairtrial("resume", begun)
+        assert said.code == 2
+        assert told in said.err
+        assert "Traceback" not in said.err
