@@ -10,9 +10,10 @@ from torch import Tensor
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
 
-from fairtrial.model.part import Site
+from fairtrial.errors import BadInput
+from fairtrial.model.part import Site, build_parts
 from fairtrial.parts.alibi import Alibi, slopes
-from fairtrial.recipe import Shape
+from fairtrial.recipe import PartChoice, Shape
 
 HEADS = range(1, 17)
 TIME = 30
@@ -88,3 +89,14 @@ def test_a_fixed_slope_is_every_heads() -> None:
     bias = bias_of(3, True, slope=1)
     for head in range(3):
         assert torch.equal(bias[head], -(torch.arange(TIME)[:, None] - torch.arange(TIME)).abs().float())
+
+
+@pytest.mark.parametrize("slope", [float("inf"), float("nan")])
+def test_a_slope_that_is_no_number_is_refused(slope: float) -> None:
+    with pytest.raises(BadInput, match="will not do"):
+        Alibi(Shape(), slope=slope)
+
+
+def test_a_slope_in_words_is_refused() -> None:
+    with pytest.raises(BadInput, match="'alibi'"):
+        build_parts([PartChoice(name="alibi", options={"slope": "steep"})], Shape(), 0)

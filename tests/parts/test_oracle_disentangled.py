@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import DebertaV2Config
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
 
+from fairtrial.errors import BadInput
 from fairtrial.model.attention import Attention, View
 from fairtrial.model.layout import Layout
 from fairtrial.model.part import Site
@@ -116,3 +117,9 @@ def test_scores_equal_a_loop_over_the_papers_equation(furthest: int) -> None:
                 asked, offered = q[0, head, query - 6], k[0, head, key]
                 total = asked @ offered + asked @ key_rows[place, head] + offered @ query_rows[place, head]
                 assert float(scores[0, head, query - 6, key]) == pytest.approx(float(total) / math.sqrt(36), abs=1e-12)
+
+
+@pytest.mark.parametrize("furthest", [0, -3])
+def test_no_distance_at_all_is_refused(furthest: int) -> None:
+    with pytest.raises(BadInput, match="will not do"):
+        Disentangled(SHAPE, furthest=furthest)

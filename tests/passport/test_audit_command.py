@@ -33,7 +33,7 @@ def recipe_file(tmp_path: Path, tiny: list[str]) -> Callable[..., Path]:
     return write
 
 
-def test_a_part_is_audited_in_encoder_and_decoder_in_time(fairtrial: Call) -> None:
+def test_a_part_is_audited_in_encoder_and_decoder(fairtrial: Call) -> None:
     said = fairtrial("audit", "alibi", "--json")
     assert said.code == 0
     passport = json.loads(said.out)
@@ -70,9 +70,7 @@ def test_a_trained_record_keeps_its_passport(
     assert str(folder / "passport.json") in said.out
 
 
-def test_an_unfinished_record_is_refused_and_stays_as_it_was(
-    fairtrial: Call, finished_records: dict[str, Path]
-) -> None:
+def test_an_unfinished_record_is_refused(fairtrial: Call, finished_records: dict[str, Path]) -> None:
     said = fairtrial("audit", finished_records["unfinished"])
     assert said.code == 2
     assert "not finished" in said.err

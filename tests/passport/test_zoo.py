@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import cheats
+import cheats_claiming
+import cheats_seeing
 import pytest
 from audits import HONEST, UNTRAINED, failed, small_plan, small_subject
 from cheats import ZOO, Cheat
@@ -49,38 +50,38 @@ def test_the_reports_reweighting_is_caught(over: str) -> None:
 
 
 def test_a_rotary_that_turns_by_content_is_named_for_what_it_lacks(known: Know) -> None:
-    said = failed(audit(small_subject("classify", known(cheats.ContentRotary)), only=["M8", "M9"]))
+    said = failed(audit(small_subject("classify", known(cheats_claiming.ContentRotary)), only=["M8", "M9"]))
     assert "claims to see word order" in said["M8"]
     assert "every distance" in said["M9"]
 
 
 def test_a_detached_future_passes_the_gradient_and_fails_the_changed_words(known: Know) -> None:
     """Which is why there are both checks."""
-    said = failed(audit(small_subject("lm", known(cheats.DetachedFuture)), only=["M3", "M4"]))
+    said = failed(audit(small_subject("lm", known(cheats_seeing.DetachedFuture)), only=["M3", "M4"]))
     assert said.keys() == {"M3"}
 
 
 def test_a_gate_that_starts_shut_hides_from_a_network_that_is_not_shaken(known: Know) -> None:
     from dataclasses import replace
 
-    subject = small_subject("lm", known(cheats.ShutGate))
+    subject = small_subject("lm", known(cheats_seeing.ShutGate))
     still = replace(subject, network=subject.fresh)
     assert failed(audit(still, only=["M3", "M4"])) == {}
     assert failed(audit(subject, only=["M3", "M4"])).keys() == {"M3", "M4"}
 
 
 def test_a_score_cannot_undo_a_mask(known: Know) -> None:
-    assert failed(audit(small_subject("lm", known(cheats.Unmasked)), only=UNTRAINED)) == {}
+    assert failed(audit(small_subject("lm", known(cheats_claiming.Unmasked)), only=UNTRAINED)) == {}
 
 
 def test_a_part_that_raises_fails_with_the_first_line_of_its_message(known: Know) -> None:
-    said = failed(audit(small_subject("lm", known(cheats.Breaks)), only=["M1", "M3", "R3"]))
+    said = failed(audit(small_subject("lm", known(cheats_claiming.Breaks)), only=["M1", "M3", "R3"]))
     assert said.keys() == {"M1", "M3", "R3"}
     assert set(said.values()) == {"It raises ValueError: no such luck"}
 
 
 def test_hashes_that_differ_from_process_to_process_are_caught_in_fresh_ones_only(known: Know) -> None:
-    plan = small_plan("classify", known(cheats.HashDice))
+    plan = small_plan("classify", known(cheats_claiming.HashDice))
     subject = subject_of(plan)
     with Twins([plan]) as twins:
         assert failed(audit(subject, twins, only=["R1"])).keys() == {"R1"}
@@ -88,7 +89,7 @@ def test_hashes_that_differ_from_process_to_process_are_caught_in_fresh_ones_onl
 
 
 def test_a_part_that_cannot_be_built_is_a_finding(known: Know) -> None:
-    findings = audit_plans([small_plan("lm", known(cheats.BreaksAtOnce))])
+    findings = audit_plans([small_plan("lm", known(cheats_claiming.BreaksAtOnce))])
     assert failed(findings) == {"B1": "It raises ZeroDivisionError: no shape will do"}
 
 

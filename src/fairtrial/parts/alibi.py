@@ -8,6 +8,7 @@ import math
 import torch
 from torch import Tensor
 
+from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, Site, parts
 from fairtrial.recipe import Shape
 
@@ -20,6 +21,8 @@ class Alibi(Part):
     def __init__(self, shape: Shape, *, slope: float | None = None) -> None:
         """`slope`: one slope for all heads instead of the paper's."""
         super().__init__(shape)
+        if slope is not None and not math.isfinite(slope):
+            raise BadInput(f"alibi: a slope of {slope} will not do", "slope = 1")
         steps = slopes(shape.heads) if slope is None else [float(slope)] * shape.heads
         self.register_buffer("steps", torch.tensor(steps), persistent=False)
 

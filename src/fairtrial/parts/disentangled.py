@@ -7,6 +7,7 @@ import math
 
 from torch import Tensor, nn
 
+from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, Site, parts
 from fairtrial.recipe import Shape
 
@@ -20,8 +21,10 @@ class Disentangled(Part):
         """`furthest`: distances beyond it count as it; by default the model's length."""
         super().__init__(shape)
         self.furthest = shape.length if furthest is None else furthest
+        if self.furthest < 1:
+            raise BadInput(f"disentangled: a furthest distance of {furthest} will not do", "furthest = 32")
         self.table = nn.Embedding(2 * self.furthest, shape.width)
-        # DeBERTa's position keys have a bias too: one number for all keys of a query, which softmax ignores and which no
+        # DeBERTa's position keys have a bias too: one number for all keys of a query, which softmax ignores and no
         # gradient ever reaches
         self.keys = nn.ModuleList(nn.Linear(shape.width, shape.width, bias=False) for _ in range(shape.layers))
         self.queries = nn.ModuleList(nn.Linear(shape.width, shape.width) for _ in range(shape.layers))

@@ -3,6 +3,7 @@ https://arxiv.org/abs/2104.09864). Half-split convention, as in GPT-NeoX and LLa
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -25,6 +26,8 @@ class Rope(Part):
             raise BadInput(
                 f"rope turns pairs, and a head of width {shape.each} is odd", "take an even width for each head"
             )
+        if not 0 < base < math.inf:
+            raise BadInput(f"rope: a base of {base} will not do", "base = 10000")
         self.base = base
 
     def angles(self, positions: Tensor) -> Tensor:

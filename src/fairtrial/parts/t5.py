@@ -20,7 +20,7 @@ class T5Bias(Part):
 
     def __init__(self, shape: Shape, *, buckets: int = 32, furthest: int = 128) -> None:
         super().__init__(shape)
-        if buckets < 4 or buckets % 4 or furthest <= buckets:
+        if buckets < 4 or buckets % 4 or not furthest > buckets:
             raise BadInput(
                 f"t5: {buckets} buckets up to distance {furthest} will not do", "buckets = 32, furthest = 128"
             )
