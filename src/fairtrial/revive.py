@@ -10,6 +10,7 @@ from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
+from fairtrial.strangers import load_installed, met, recorded_in, refuse_changed, refuse_missing
 from fairtrial.text.corpus import Splits
 from fairtrial.text.reading import read
 from fairtrial.text.shaping import shape_documents
@@ -30,6 +31,9 @@ class Revived:
 def revive(record: Record) -> Revived:
     """The trained network on its bench, with the data that it was trained and tested on."""
     recipe, trial, result = record.recipe, record.trial, record.result
+    load_installed(choice.name for choice in recipe.parts)
+    refuse_changed(recorded_in(trial), met(), record.folder)
+    refuse_missing(recorded_in(trial), met(), record.folder)
     corpus = read(recipe.data, recipe.task)
     if corpus.files != trial["data"]:
         raise BadInput(f"the data have changed since {record.folder} was trained", "restore them, or train anew")

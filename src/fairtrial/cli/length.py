@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from fairtrial.cli.train import With
+
 
 def length(
     record: Annotated[Path, typer.Argument(help="The record of a trained language model.")],
     times: Annotated[str, typer.Option(help="Multiples of the trained length.", metavar="LIST")] = "1,2,4,8",
-    strangers: Annotated[
-        list[Path] | None, typer.Option("--with", help="A file with parts of your own. Repeatable.", metavar="FILE.py")
-    ] = None,
+    strangers: With = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON line for each score.")] = False,
 ) -> None:
     """Score a language model at 1x, 2x, 4x and 8x its training length; parts that cannot go there say so."""
@@ -29,10 +29,9 @@ def length(
         raise BadInput(f"--times {times!r} is not a list of whole numbers", "write it as --times 1,2,4,8") from error
     if min(factors) < 1:
         raise BadInput(f"--times {times!r}: a multiple must be at least 1")
-    for path in strangers or []:
-        from fairtrial.strangers import load_file
+    from fairtrial.strangers import load_files
 
-        load_file(path)
+    load_files(strangers or [])
     from dataclasses import asdict
     from json import dumps
     from typing import cast

@@ -118,8 +118,9 @@ class Attention(nn.Module):
         """Attention as its equation says. [batch head query each]"""
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # batch head query key
         for part in parts:
-            bias = part.bias(site)
-            scores = part.score(scores if bias is None else scores + bias, q, k, site)
+            scores = part.score(scores, q, k, site)
+        for bias in (part.bias(site) for part in parts):  # after all scores, so that the order of parts does not matter
+            scores = scores if bias is None else scores + bias
         visible = narrow(view.seen(), site, parts)
         if visible is None:
             weights = scores.softmax(-1)

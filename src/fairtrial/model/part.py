@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor, nn
@@ -129,7 +130,26 @@ def _build(kind: type[Part], name: str, shape: Shape, options: dict[str, Any], s
     # a stranger's torch.randn in a constructor draws from dice of its own, and the world's dice stay untouched
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(seed, "init", "parts", name))
+        check_options(kind, name, options)
         try:
             return kind(shape, **options)
         except TypeError as error:
             raise BadInput(f"part {name!r}: {error}", f"see the options of {kind.__qualname__}") from error
+
+
+def check_options(kind: type[Part], name: str, options: dict[str, Any]) -> None:
+    """Options have the types that the part's constructor says; one without a type takes anything."""
+    try:
+        hints = get_type_hints(kind.__init__)
+    except (NameError, TypeError):  # a stranger's annotation that cannot be read
+        return
+    for option, value in options.items():
+        wanted = hints.get(option, Any)
+        allowed = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+        plain = [each for each in allowed if each in (bool, int, float, str)]
+        if not plain or Any in allowed:
+            continue
+        if type(value) in allowed or (type(value) is int and float in plain):
+            continue
+        said = " or ".join(each.__name__ for each in plain)
+        raise BadInput(f"part {name!r}: {option} = {value!r} must be {said}")
