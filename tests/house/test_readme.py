@@ -32,7 +32,7 @@ def fairtrial(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_readme_shows_commands() -> None:
     shown = {line.split()[1] for line in commands()}
-    assert {"train", "show", "resume"} <= shown
+    assert {"train", "show", "resume", "parts", "audit", "length"} <= shown
 
 
 def test_the_readmes_commands_work_one_after_another(course_folder: Path) -> None:

@@ -26,7 +26,8 @@ def test_a_wrong_type_is_refused_by_name(name: str, option: str, value: object) 
 
 @pytest.mark.parametrize(
     ("name", "option", "value"),
-    [("window", "size", 3), ("rope", "base", 500), ("rope", "base", 500.0), ("alibi", "slope", 1), ("alibi", "slope", None)],
+    [("window", "size", 3), ("rope", "base", 500), ("rope", "base", 500.0), ("alibi", "slope", 1),
+     ("alibi", "slope", None)],
 )  # fmt: skip
 def test_a_right_type_is_taken(name: str, option: str, value: object) -> None:
     build_parts([PartChoice(name=name, options={option: value})], SHAPE, 0)

@@ -19,6 +19,7 @@ class Blocks(Part):
         if size < 1:
             raise BadInput(f"block: a size of {size} will not do")
         self.size = size
+        self.sees_order = size > 1  # a token that sees itself alone knows of no order
 
     def allow(self, site: Site) -> Tensor:
         return site.queries[:, None] // self.size == site.keys[None, :] // self.size

@@ -21,6 +21,7 @@ class Window(Part):
             raise BadInput(f"window: a size of {size} with {global_tokens} global tokens will not do")
         self.size, self.global_tokens = size, global_tokens
         self.relative = global_tokens == 0
+        self.sees_order = size > 1 or global_tokens > 0  # a token that sees itself alone knows of no order
 
     def allow(self, site: Site) -> Tensor:
         near = site.offset.abs() <= self.size // 2 if not site.causal else site.offset < self.size
