@@ -95,7 +95,7 @@ def _parse(text: str, kind: Any) -> Any:
     if kind is str and not isinstance(value, str):
         return text
     if get_origin(kind) is tuple and not isinstance(value, list):
-        return [word.strip() for word in text.split(",")]
+        return [word.strip().strip("\"'") for word in text.strip("[]").split(",")]
     return value
 
 

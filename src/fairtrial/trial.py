@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.memory import keep_freed_memory
 from fairtrial.model.network import count_parameters
+from fairtrial.notes import notes_on
 from fairtrial.recipe import Recipe
 from fairtrial.recipe_file import fingerprint
 from fairtrial.record import Record, ensure_free
@@ -68,7 +70,7 @@ def run_trial(
             "test_sets": list(splits.tests),
             "tokenizer": tokenizer.facts,
             "cite": corpus.cite,
-            "notes": [*corpus.notes, *notes_on(recipe, tokenizer)],
+            "notes": [*corpus.notes, *notes_on(recipe, splits, tokenizer, bench.facts.get("cut_to_length", {}))],
             "strangers": strangers,
             **bench.facts,
         }
@@ -127,6 +129,13 @@ def _finish(
     def notice(text: str) -> None:
         listen(Event("notice", loop.progress.step, {"text": text}))
 
+    def tell(split: str, share: float) -> None:
+        listen(Event("testing", loop.progress.step, {"split": split, "share": share}))
+        if stop():
+            raise Interrupted(
+                f"stopped while scoring {split}; all is saved", f"go on with: fairtrial resume {record.folder}"
+            )
+
     saved = checkpoints.load(loop, record.events_size(), notice)
     record.cut_events(saved or 0)
     listen(Event("start", loop.progress.step, start_facts(record, bench, loop)))
@@ -149,18 +158,19 @@ def _finish(
     record.add_time(loop.progress.step, what="trained")
     kept = loop.keep_best()
     write_bytes(record.folder / "model.safetensors", save(weights_of(bench.network)))
-    listen(Event("testing", loop.progress.step))
-    write_result(record, bench, loop, kept)
+    write_result(record, bench, loop, kept, tell)
     record.drop_checkpoints()
     record.add_time(loop.progress.step, what="end")
     listen(Event("end", loop.progress.step, record.result))
     return record
 
 
-def write_result(record: Record, bench: ClassifyBench | LanguageBench, loop: Loop, kept: int) -> None:
+def write_result(
+    record: Record, bench: ClassifyBench | LanguageBench, loop: Loop, kept: int, tell: Callable[[str, float], None]
+) -> None:
     """Score the kept weights, the test sets among them this once, and write what came of it."""
     trial = record.trial
-    scores = {name: bench.score(name) for name in bench.sets if name != "train"}
+    scores = {name: bench.score(name, partial(tell, name)) for name in bench.sets if name != "train"}
     outcomes: dict[str, np.ndarray] = {
         f"{name}/{what}": values for name, score in scores.items() for what, values in score.outcomes.items()
     }
@@ -208,24 +218,6 @@ def fit_tokenizer(recipe: Recipe, corpus: Corpus, train_texts: list[str]) -> Tok
     if recipe.tokens.fit != "train":
         raise BadInput(f"tokens.fit = {recipe.tokens.fit!r} is not known; there is: train, course")
     return fit(recipe.tokens, train_texts, marks=recipe.task == "lm" and not corpus.running)
-
-
-def notes_on(recipe: Recipe, tokenizer: Tokenizer) -> list[str]:
-    """What a reader of the record must know."""
-    notes = []
-    if tokenizer.unknown is not None and not tokenizer.unknown_trained:
-        notes.append(
-            "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
-        )
-    if recipe.tokens.fit == "course":
-        notes.append(
-            "the tokenizer was fitted on both whole training files, labels included, not on the training split"
-        )
-    if recipe.scoring.watch_test:
-        notes.append("test watched: the test sets were scored during training")
-    if not recipe.data.validation:
-        notes.append("no validation set: nothing could be chosen honestly")
-    return notes
 
 
 def start_facts(record: Record, bench: ClassifyBench | LanguageBench, loop: Loop) -> dict[str, Any]:

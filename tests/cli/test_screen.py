@@ -22,7 +22,7 @@ START = {
 RESULT = {
     "kept_step": 2, "steps": 4, "kept": "best", "seed": 3, "test_watched": False, "test_reads": {"test": 1},
     "validation": None, "picked_on_test": {},
-    "tests": {"test": {"accuracy": 0.5, "interval": [0.3, 0.7], "macro_f1": 0.4, "items": 30}},
+    "tests": {"test": {"accuracy": 0.5, "interval": [0.3, 0.7], "macro_f1": 0.4, "items": 30, "confusion": [[15, 0], [15, 0]]}},
 }  # fmt: skip
 EVENTS = [
     Event("start", 0, START),
@@ -33,13 +33,13 @@ EVENTS = [
     Event("score", 2, {"split": "validation", "accuracy": 0.75}),
     Event("ready", 2),
     Event("stop", 2, {"why": "no better validation score in 2 choices"}),
-    Event("testing", 2),
+    Event("testing", 2, {"split": "test", "share": 0.0}),
     Event("end", 2, RESULT),
 ]
 SAID = (
     "12,345 parameters", "note: be [bold]careful[/bold]", "notice: a checkpoint is damaged", "validation 25.0%",
     "step 2/4  epoch  1.00  validation 75.0%", "left", "stopped early: no better validation score",
-    "scoring the kept weights", "accuracy 50.0% [30.0%, 70.0%]", "record: runs/[red]:bomb:",
+    "scoring test with the kept weights", "accuracy 50.0% [30.0%, 70.0%]", "record: runs/[red]:bomb:",
 )  # fmt: skip
 
 

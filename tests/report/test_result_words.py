@@ -15,8 +15,10 @@ from fairtrial.report.words import describe_result, spoken_parts, spoken_time
 CLASSIFY = {
     "kept_step": 1200, "steps": 3456, "kept": "best", "seed": 7, "test_watched": False, "test_reads": {"test": 1},
     "picked_on_test": {},
-    "validation": {"accuracy": 0.9, "interval": [0.85, 0.95], "macro_f1": 0.89, "items": 210},
-    "tests": {"test": {"accuracy": 0.8614, "interval": [0.8338, 0.8857], "macro_f1": 0.8495, "items": 1750}},
+    "validation": {"accuracy": 0.9, "interval": [0.85, 0.95], "macro_f1": 0.89, "items": 210,
+                   "confusion": [[100, 5], [16, 89]]},
+    "tests": {"test": {"accuracy": 0.8614, "interval": [0.8338, 0.8857], "macro_f1": 0.8495, "items": 1750,
+                       "confusion": [[600, 100, 0], [50, 450, 20], [30, 43, 457]]}},
 }  # fmt: skip
 LM = {
     "perplexity": 123.45, "interval": [100.04, 150.06], "bits_per_byte": 1.5, "unknown_share": 0.123,
@@ -27,8 +29,8 @@ LM = {
 def test_a_classifiers_result_is_told_with_its_figures() -> None:
     assert describe_result(CLASSIFY) == [
         "result (weights of step 1,200 of 3,456, the best on validation; seed 7):",
-        "  validation  accuracy 90.0% [85.0%, 95.0%]  macro-F1 89.0%  (210 items)",
-        "  test        accuracy 86.1% [83.4%, 88.6%]  macro-F1 85.0%  (1,750 items)",
+        "  validation  accuracy 90.0% [85.0%, 95.0%]  macro-F1 89.0%  (210 items; always the largest class: 50.0%)",
+        "  test        accuracy 86.1% [83.4%, 88.6%]  macro-F1 85.0%  (1,750 items; always the largest class: 40.0%)",
         "  intervals: 95% over test items, this one seed; other seeds differ, so compare over several",
         "  each test set was scored once",
     ]
@@ -46,7 +48,7 @@ def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test()
         "  (the course's way: 180.0; 9,876 tokens)",
         "  intervals: 95% over test documents, this one seed; other seeds differ, so compare over several",
         "  test watched: each test set was scored 6 times",
-        "  picked on test, obama would read 170.0 (step 300): too good to be true",
+        "  picked on test, obama would read 170.0 (step 300) instead of 180.0",
     ]
 
 
@@ -80,9 +82,10 @@ def test_curves_are_gathered_by_split_in_the_order_of_first_sight() -> None:
     assert curves_of(events) == [train, Curve("validation", "accuracy", ((5, 0.4),))]
 
 
-def test_the_loss_curve_averages_neighbours_and_loses_none() -> None:
+def test_the_loss_curve_averages_neighbours() -> None:
     events = [{"event": "step", "step": step, "loss": float(step)} for step in range(1, 8)]
-    assert loss_curve(events, most=3).points == ((3, 2.0), (6, 5.0), (7, 7.0))
+    assert loss_curve(events, most=3).points == ((3, 2.0), (6, 5.0))  # a last point of one batch would only be noise
+    assert loss_curve([*events, {"event": "step", "step": 8, "loss": 8.0}], most=3).points[-1] == (8, 7.5)
     assert loss_curve([]).points == ()
 
 

@@ -177,4 +177,8 @@ def test_a_watched_course_recipe_says_what_it_did(course_folder: Path, tmp_path:
     assert "test watched" in notes
     assert "labels included" in notes
     honest = run_trial(recipe_for("classify", course_folder, tiny), 0, tmp_path / "b")
-    assert not honest.trial["notes"]
+    said = " ".join(honest.trial["notes"])
+    assert "never occurs in training" not in said
+    assert "test watched" not in said
+    assert "labels included" not in said
+    assert "no validation" not in said

@@ -37,7 +37,7 @@ def length(
     from typing import cast
 
     from fairtrial.look.length import stretch
-    from fairtrial.report.words import spoken_parts
+    from fairtrial.report.words import bracket, spoken_parts
     from fairtrial.revive import revive
     from fairtrial.train.bench import LanguageBench
     from fairtrial.trial import use_machine
@@ -51,8 +51,7 @@ def length(
         for each in stretch(bench, opened.trial["test_sets"], factors):
             if json:
                 print(dumps(asdict(each)), flush=True)
-            elif each.perplexity is None or each.interval is None:
+            elif each.perplexity is None:
                 print(f"{each.test:<14}{each.length:>8}  cannot go there: {each.why_not}", flush=True)
             else:
-                low, high = each.interval
-                print(f"{each.test:<14}{each.length:>8}  {each.perplexity:.1f} [{low:.1f}, {high:.1f}]", flush=True)
+                print(f"{each.test:<14}{each.length:>8}  {each.perplexity:.1f}{bracket(each.interval)}", flush=True)

@@ -62,7 +62,8 @@ class Lines:
             self.say(f"{self.place(event.step)}  {scores}  {self.left(event.step)}")
             self.scores = {}
         elif event.kind == "testing":
-            self.say("scoring the kept weights")
+            if event.facts["share"] == 0 or time.monotonic() - self.spoken > QUIET_SECONDS:
+                self.say(f"scoring {event.facts['split']} with the kept weights: {event.facts['share']:.0%}")
         elif event.kind == "end":
             for line in describe_result(event.facts):
                 self.say(line)

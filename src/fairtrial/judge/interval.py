@@ -19,12 +19,12 @@ def wilson(right: int, items: int, level: float = 0.95) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def perplexity_interval(nats: np.ndarray, tokens: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+def perplexity_interval(nats: np.ndarray, tokens: np.ndarray, level: float = 0.95) -> tuple[float, float] | None:
     """Interval of exp(total nats / total tokens) over documents, by the ratio estimator."""
     counted = tokens > 0
     nats, tokens = nats[counted].astype(float), tokens[counted].astype(float)
     if len(nats) < 2:
-        return 0.0, math.inf
+        return None  # one document tells nothing of others
     mean = nats.sum() / tokens.sum()
     spread = (nats - mean * tokens) / tokens.mean()
     half = float(stdtrit(len(nats) - 1, 0.5 + level / 2)) * spread.std(ddof=1) / math.sqrt(len(nats))

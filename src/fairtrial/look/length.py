@@ -34,5 +34,4 @@ def stretch(bench: LanguageBench, tests: Sequence[str], times: Sequence[int] = (
             except BadInput as error:
                 yield Stretch(test, factor, length, None, None, error.what)
                 continue
-            low, high = score.figures["interval"]
-            yield Stretch(test, factor, length, score.figures["perplexity"], (low, high))
+            yield Stretch(test, factor, length, score.figures["perplexity"], score.figures["interval"])

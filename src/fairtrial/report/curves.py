@@ -30,11 +30,13 @@ def loss_curve(events: Iterable[dict[str, Any]], most: int = 200) -> Curve:
     """The training loss, averaged over neighbouring steps to at most `most` points."""
     steps = [(event["step"], event["loss"]) for event in events if event["event"] == "step"]
     size = max(1, -(-len(steps) // most))
-    points = []
+    points: list[tuple[int, float]] = []
     for begin in range(0, len(steps), size):
         part = steps[begin : begin + size]
+        if points and len(part) < size / 2:  # too few to average: one noisy batch would look like a leap
+            break
         points.append((part[-1][0], sum(loss for _, loss in part) / len(part)))
-    return Curve("training loss", "nats", tuple(points))
+    return Curve("loss", "nats", tuple(points))
 
 
 def trained_seconds(clock: list[dict[str, Any]]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,8 @@ class ClassifyBench:
             rows, labels = [rows[place] for place in places], labels[places]
         return score_classify(self.network, rows, labels, pad=0)
 
-    def score(self, split: str) -> Score:
+    def score(self, split: str, tell: Callable[[float], None] = lambda share: None) -> Score:
+        tell(0.0)  # a classifier's sets are scored in a moment
         return score_classify(self.network, *self.sets[split], pad=0)
 
 
@@ -57,8 +58,10 @@ class LanguageBench:
     def quick_score(self, split: str) -> Score:
         return score_windows(self.network, self.sets[split], length=self.length, pad=0, most=MOST_WINDOWS)
 
-    def score(self, split: str) -> Score:
-        return score_lm(self.network, self.sets[split], length=self.length, full_context=self.full_context, pad=0)
+    def score(self, split: str, tell: Callable[[float], None] = lambda share: None) -> Score:
+        """`tell` hears the share that is done."""
+        tokens = self.sets[split]
+        return score_lm(self.network, tokens, length=self.length, full_context=self.full_context, pad=0, tell=tell)
 
 
 def build_bench(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer) -> ClassifyBench | LanguageBench:

@@ -4,7 +4,7 @@ and, named as such, the course's way (mean over windows side by side)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,10 +54,18 @@ def sliding(sequences: Sequence[np.ndarray], length: int, stride: int) -> Iterat
             done = end
 
 
-def score_lm(network: LanguageModel, tokens: TokenSet, *, length: int, full_context: float, pad: int) -> Score:
-    """The exact score, and the course's way beside it."""
+def score_lm(
+    network: LanguageModel,
+    tokens: TokenSet,
+    *,
+    length: int,
+    full_context: float,
+    pad: int,
+    tell: Callable[[float], None] = lambda share: None,
+) -> Score:
+    """The exact score, and the course's way beside it. `tell` hears the share that is done."""
     stride = max(1, int(length * (1 - full_context)))
-    nats, counts, unknown_nats, unknown_counts = _by_document(network, tokens, length, stride, pad)
+    nats, counts, unknown_nats, unknown_counts = _by_document(network, tokens, length, stride, pad, tell)
     total, count = float(nats.sum()), int(counts.sum())
     side_by_side = score_windows(network, tokens, length=length, pad=pad)
     known = count - int(unknown_counts.sum())
@@ -65,7 +73,7 @@ def score_lm(network: LanguageModel, tokens: TokenSet, *, length: int, full_cont
         "documents": tokens.documents,
         "tokens": count,
         "perplexity": math.exp(min(700.0, total / count)),
-        "interval": list(perplexity_interval(nats, counts)),
+        "interval": perplexity_interval(nats, counts),
         "bits_per_byte": total / math.log(2) / int(tokens.bytes.sum()),
         "unknown_share": int(unknown_counts.sum()) / count,
         "unknown_nats": float(unknown_nats.sum() / unknown_counts.sum()) if unknown_counts.any() else 0.0,
@@ -83,27 +91,32 @@ def score_lm(network: LanguageModel, tokens: TokenSet, *, length: int, full_cont
 
 def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, pad: int, most: int | None = None) -> Score:
     """The course's way: windows of `length` tokens side by side, the exponential of the mean of their mean losses.
-    Each token sees only its own window. With `most`, that many windows evenly spread over the set."""
+    Each token sees only its own window. Sentences that stand alone are windows of their own, each token counting alike.
+    With `most`, that many windows evenly spread over the set."""
     windows = list(sliding(tokens.sequences, length, length))
     if most is not None and len(windows) > most:
         windows = [windows[place] for place in np.linspace(0, len(windows) - 1, most).round().astype(int)]
     apart = [Window(window.sequence, window.counted, window.end, window.counted) for window in windows]
-    full = [window for window in apart if window.end - window.begin == length]
-    means = []
-    for window, nats in _score(network, tokens, full or apart, pad):
-        means.append(float(nats.mean()) if len(nats) else 0.0)
-        del window
-    loss = float(np.mean(means))
+    if len(tokens.sequences) == 1:  # running text: a last, shorter window is left out, as the course does
+        apart = [window for window in apart if window.end - window.begin == length] or apart
+    scored = [nats for _, nats in _score(network, tokens, apart, pad)]
+    loss = float(np.concatenate(scored).mean())  # windows of one length: the mean of their means
     return Score({"window_perplexity": math.exp(min(700.0, loss)), "window_nats": loss}, (-loss,))
 
 
 def _by_document(
-    network: LanguageModel, tokens: TokenSet, length: int, stride: int, pad: int
+    network: LanguageModel, tokens: TokenSet, length: int, stride: int, pad: int, tell: Callable[[float], None]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Summed nats, counted tokens, and both for unknown targets, of each document."""
     nats, unknown_nats = np.zeros(tokens.documents), np.zeros(tokens.documents)
     counts, unknown_counts = np.zeros(tokens.documents, np.int64), np.zeros(tokens.documents, np.int64)
+    done = told = 0
+    tell(0.0)
     for window, values in _score(network, tokens, sliding(tokens.sequences, length, stride), pad):
+        done += len(values)
+        if done - told >= TOKENS:
+            tell(done / tokens.targets)
+            told = done
         targets = slice(window.counted + 1, window.end + 1)
         owners, answers = tokens.owners[window.sequence][targets], tokens.sequences[window.sequence][targets]
         np.add.at(nats, owners, values)
