@@ -22,7 +22,8 @@ START = {
 RESULT = {
     "kept_step": 2, "steps": 4, "kept": "best", "seed": 3, "test_watched": False, "test_reads": {"test": 1},
     "validation": None, "picked_on_test": {},
-    "tests": {"test": {"accuracy": 0.5, "interval": [0.3, 0.7], "macro_f1": 0.4, "items": 30, "confusion": [[15, 0], [15, 0]]}},
+    "tests": {"test": {"accuracy": 0.5, "interval": [0.3, 0.7], "macro_f1": 0.4, "items": 30,
+                       "confusion": [[15, 0], [15, 0]]}},
 }  # fmt: skip
 EVENTS = [
     Event("start", 0, START),
