@@ -26,6 +26,7 @@ class Revived:
     bench: ClassifyBench | LanguageBench  # its network holds the kept weights; its sets the data
     tokenizer: Tokenizer
     splits: Splits
+    seed: int  # its untrained twin is built again from recipe and seed
 
 
 def revive(record: Record) -> Revived:
@@ -45,4 +46,4 @@ def revive(record: Record) -> Revived:
         raise BadInput("the weights are missing or damaged (their checksum differs)", path=path)
     put_weights(bench.network, load(path.read_bytes()))
     bench.network.eval()
-    return Revived(recipe, bench, tokenizer, splits)
+    return Revived(recipe, bench, tokenizer, splits, trial["seed"])
