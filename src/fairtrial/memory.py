@@ -1,4 +1,4 @@
-"""Memory that one training step frees stays with the process for the next.
+"""Memory: what one training step frees stays with the process for the next, and the most that was ever needed.
 
 glibc gives large blocks back to the system at once, and the next step takes them anew, page by page: measured, that is
 up to a third of a step at the course's size. Numbers do not change; a process keeps what it needed at its peak.
@@ -23,3 +23,13 @@ def keep_freed_memory() -> bool:
         return False
     settings = ((MMAP_THRESHOLD, 32 * MEGABYTE), (TRIM_THRESHOLD, 512 * MEGABYTE), (TOP_PAD, 64 * MEGABYTE))
     return all(mallopt(name, value) == 1 for name, value in settings)
+
+
+def peak_memory_mb() -> int | None:
+    """The most memory that this process ever held; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(most / (1 << 20 if sys.platform == "darwin" else 1 << 10))  # macOS tells bytes, Linux kilobytes

@@ -17,9 +17,10 @@ from safetensors.torch import save
 from fairtrial import environment
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.errors import BadInput, Interrupted
-from fairtrial.memory import keep_freed_memory
+from fairtrial.memory import keep_freed_memory, peak_memory_mb
 from fairtrial.model.network import count_parameters
 from fairtrial.notes import notes_on
+from fairtrial.pretrained.encoder import fill, open_encoder, with_encoder
 from fairtrial.recipe import Recipe
 from fairtrial.recipe_file import fingerprint
 from fairtrial.record import Record, ensure_free
@@ -53,12 +54,15 @@ def run_trial(
     ensure_free(folder)
     strangers = {**strangers, **load_installed(choice.name for choice in recipe.parts)}
     with use_machine(threads):
+        encoder = open_encoder(recipe)
+        recipe = with_encoder(recipe, encoder)
         corpus = read(recipe.data, recipe.task)
         recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
         corpus = shape_documents(corpus, recipe.tokens)
         splits = split(corpus, recipe.data, seed)
         tokenizer = fit_tokenizer(recipe, corpus, [document.text for document in splits.train])
         bench = build_bench(recipe, seed, splits, tokenizer)
+        fresh = fill(bench.network, encoder) if encoder else []
         trial = {
             "format": 1,
             "seed": seed,
@@ -72,6 +76,7 @@ def run_trial(
             "cite": corpus.cite,
             "notes": [*corpus.notes, *notes_on(recipe, splits, tokenizer, bench.facts.get("cut_to_length", {}))],
             "strangers": strangers,
+            **({"encoder": {"sha256": encoder.sha256, "fresh": fresh}} if encoder else {}),
             **bench.facts,
         }
         with Record.create(folder, located(recipe), trial, tokenizer.to_json()) as record:
@@ -109,6 +114,8 @@ def resume_trial(
             bench = build_bench(
                 recipe, trial["seed"], splits, Tokenizer.load(folder / "tokenizer.json", trial["tokenizer"])
             )
+            if encoder := open_encoder(recipe):
+                fill(bench.network, encoder)
             return _finish(record, bench, trial["seed"], listen, stop, save_seconds)
 
 
@@ -140,27 +147,32 @@ def _finish(
     record.cut_events(saved or 0)
     listen(Event("start", loop.progress.step, start_facts(record, bench, loop)))
     record.add_time(loop.progress.step, what="resume" if saved is not None else "start")
-    last_save = time.monotonic()
+    last_save = ready = time.monotonic()
+    spent: list[float] = []  # seconds of each step alone, without what is scored or written between steps
     for event in loop.run():
+        if event.kind == "step":
+            spent.append(time.monotonic() - ready)
         listen(event)
         if event.kind != "ready":
             record.add_event({"event": event.kind, "step": event.step, **event.facts})
             continue
+        ready = time.monotonic()
         stopping = stop()
         if stopping or time.monotonic() - last_save >= save_seconds:
             checkpoints.save(loop, record.sync_events())
             record.add_time(event.step, what="save")
-            last_save = time.monotonic()
+            last_save = ready = time.monotonic()
         if stopping:
             hint = f"go on with: fairtrial resume {record.folder}"
             raise Interrupted(f"stopped after step {event.step} of {loop.steps}; all is saved", hint)
     checkpoints.save(loop, record.sync_events())
-    record.add_time(loop.progress.step, what="trained")
+    pace = {"step_seconds": round(float(np.median(spent)), 6)} if spent else {}
+    record.add_time(loop.progress.step, what="trained", **pace)
     kept = loop.keep_best()
     write_bytes(record.folder / "model.safetensors", save(weights_of(bench.network)))
     write_result(record, bench, loop, kept, tell)
     record.drop_checkpoints()
-    record.add_time(loop.progress.step, what="end")
+    record.add_time(loop.progress.step, what="end", peak_memory_mb=peak_memory_mb())
     listen(Event("end", loop.progress.step, record.result))
     return record
 
@@ -170,7 +182,8 @@ def write_result(
 ) -> None:
     """Score the kept weights, the test sets among them this once, and write what came of it."""
     trial = record.trial
-    scores = {name: bench.score(name, partial(tell, name)) for name in bench.sets if name != "train"}
+    tests = trial["test_sets"] if record.recipe.scoring.tests else []
+    scores = {name: bench.score(name, partial(tell, name)) for name in ("validation", *tests) if name in bench.sets}
     outcomes: dict[str, np.ndarray] = {
         f"{name}/{what}": values for name, score in scores.items() for what, values in score.outcomes.items()
     }
@@ -187,10 +200,12 @@ def write_result(
         "kept": record.recipe.training.keep,
         "stopped": loop.progress.stopped,
         "test_watched": record.recipe.scoring.watch_test,
-        "test_reads": {name: 1 + sum(look["split"] == name for look in looks) for name in trial["test_sets"]},
+        "test_reads": {
+            name: (name in scores) + sum(look["split"] == name for look in looks) for name in trial["test_sets"]
+        },
         "train": bench.quick_score("train").figures,
         "validation": scores["validation"].figures if "validation" in scores else None,
-        "tests": {name: scores[name].figures for name in trial["test_sets"]},
+        "tests": {name: scores[name].figures for name in tests},
         "picked_on_test": picked_on_test(looks, trial["test_sets"]),
         "model_sha256": sha256_of(record.folder / "model.safetensors"),
     }
@@ -210,6 +225,8 @@ def picked_on_test(looks: list[dict[str, Any]], tests: list[str]) -> dict[str, d
 
 
 def fit_tokenizer(recipe: Recipe, corpus: Corpus, train_texts: list[str]) -> Tokenizer:
+    if encoder := open_encoder(recipe):
+        return encoder.tokenizer
     if recipe.tokens.fit == "course":
         if not corpus.course_lines:
             hint = "use --set tokens.fit=train, or give the course's folder"

@@ -52,10 +52,10 @@ def describe_result(result: dict[str, Any]) -> list[str]:
     how = "the best on validation" if result["kept"] == "best" and result["validation"] else "the last"
     lines = [f"result ({kept}, {how}; seed {result['seed']}):"]
     named = {**({"validation": result["validation"]} if result["validation"] else {}), **result["tests"]}
-    width = max(len(name) for name in named)
+    width = max((len(name) for name in named), default=0)
     for name, score in named.items():
         lines.append(f"  {name:<{width}}  {_figures(score)}")
-    first = next(iter(named.values()))
+    first = next(iter(named.values()), {})
     over = "items" if "accuracy" in first else "documents"
     lines.append(f"  intervals: 95% over test {over}, this one seed; other seeds differ, so compare over several")
     reads = sorted(set(result["test_reads"].values()))
@@ -68,7 +68,7 @@ def describe_result(result: dict[str, Any]) -> list[str]:
                     f"  picked on test, {name} would read {_picked(best)} (step {best['step']}) instead of {last}"
                 )
     else:
-        lines.append("  each test set was scored once")
+        lines.append("  each test set was scored once" if result["tests"] else "  no test set was read")
     return lines
 
 
