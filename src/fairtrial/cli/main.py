@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fairtrial import __version__
-from fairtrial.cli import audit, demo, length, parts, show, train
+from fairtrial.cli import audit, demo, length, params, parts, show, train
 from fairtrial.errors import FairtrialError
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ app.command("show")(show.show)
 app.command("recipe")(show.recipe)
 app.command("length")(length.length)
 app.command("parts")(parts.parts)
+app.command("params")(params.params)
 app.command("audit")(audit.audit)
 app.command("demo")(demo.demo)
 
