@@ -28,7 +28,7 @@ class Data:
 class Tokens:
     """How text becomes tokens."""
 
-    kind: Annotated[str, "word, character, bpe or whitespace"] = "word"
+    kind: Annotated[str, "word, character, bpe or whitespace; 'encoder': as the pretrained encoder reads"] = "word"
     min_count: Annotated[int, "words seen less often in training become unknown, so that unknown is trained"] = 2
     size: Annotated[int, "the most entries a vocabulary may have"] = 20_000
     lowercase: Annotated[bool, "fold upper case to lower case"] = False
@@ -49,7 +49,9 @@ class Shape:
     classifier_hidden: Annotated[int, "width of the classifier's hidden layer"] = 100
     dropout: Annotated[float, "share of activations dropped in training"] = 0.1
     activation: Annotated[str, "relu, gelu, gelu_tanh or silu"] = "relu"
+    classifier_activation: Annotated[str, "of the classifier's hidden layer; 'same': as `activation`; or tanh"] = "same"
     norm: Annotated[str, "layer or rms"] = "layer"
+    norm_place: Annotated[str, "'pre': each layer reads a norm (GPT-2); 'post': the sum is normed (BERT)"] = "pre"
     norm_epsilon: Annotated[float, "keeps the norm's division finite"] = 1e-5
     qkv_bias: Annotated[bool, "queries, keys and values have a bias"] = False
     tied: Annotated[bool, "the language model's output layer is the token embedding"] = False
@@ -65,7 +67,10 @@ class Shape:
                 f"take a width such as {self.heads * max(1, round(self.width / self.heads))}",
             )
         one_of("shape.activation", self.activation, ("relu", "gelu", "gelu_tanh", "silu"))
+        answers = ("same", "tanh", "relu", "gelu", "gelu_tanh", "silu")
+        one_of("shape.classifier_activation", self.classifier_activation, answers)
         one_of("shape.norm", self.norm, ("layer", "rms"))
+        one_of("shape.norm_place", self.norm_place, ("pre", "post"))
         one_of("shape.start", self.start, ("torch", "small"))
         share("shape.dropout", self.dropout)
 
@@ -91,6 +96,8 @@ class Training:
     clip: Annotated[float, "longest gradient allowed; inf: any"] = float("inf")
     label_smoothing: Annotated[float, "share of the target spread over all answers"] = 0.0
     select_every: Annotated[Duration, "how often validation is scored to choose weights"] = Duration(1, "epochs")
+    frozen_layers: Annotated[int, "blocks from the bottom, and the embeddings, that stay as they are; 0: none"] = 0
+    layer_decay: Annotated[float, "learning rate of a block as a share of the one above it; 1: all the same"] = 1.0
     keep: Annotated[str, "'best' weights on validation, or the 'last'"] = "best"
     patience: Annotated[float, "choices without a better one before training stops; inf: never"] = float("inf")
 
@@ -102,10 +109,10 @@ class Training:
         for name in ("batch", "accumulate"):
             if getattr(self, name) < 1:
                 raise BadInput(f"training.{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("learning_rate", "clip", "patience"):
+        for name in ("learning_rate", "clip", "patience", "layer_decay"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"training.{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("weight_decay", "momentum", "warmup_steps"):
+        for name in ("weight_decay", "momentum", "warmup_steps", "frozen_layers"):
             if not getattr(self, name) >= 0:
                 raise BadInput(f"training.{name} is {getattr(self, name)}; it must not be below 0")
 
@@ -118,10 +125,21 @@ class Scoring:
     watch_test: Annotated[bool, "score the test sets for the curves too, as the reports did; the record says so"] = (
         False
     )
+    tests: Annotated[bool, "score the test sets at the end; false: nothing reads them, as in a search"] = True
     full_context: Annotated[float, "least share of the full context that each scored token of running text sees"] = 0.97
 
     def __post_init__(self) -> None:
         share("scoring.full_context", self.full_context)
+        if self.watch_test and not self.tests:
+            raise BadInput("scoring.watch_test reads the test sets, and scoring.tests = false forbids it")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """Weights to start from. They bring their tokenizer and their shape."""
+
+    source: Annotated[str, "a checkpoint's folder, a record, 'minilm', or 'none': first weights from the seed"] = "none"
+    sha256: Annotated[str, "of the encoder's weights; filled in when the trial begins"] = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +158,7 @@ class Recipe:
     name: Annotated[str, "what this recipe is called in tables"] = ""
     data: Data = field(default_factory=Data)
     tokens: Tokens = field(default_factory=Tokens)
+    encoder: Encoder = field(default_factory=Encoder)
     shape: Shape = field(default_factory=Shape)
     parts: Annotated[tuple[PartChoice, ...], "architecture parts, in order"] = (PartChoice(name="learned"),)
     training: Training = field(default_factory=Training)

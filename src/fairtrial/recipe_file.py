@@ -227,6 +227,7 @@ def _key(key: str) -> str:
 
 def fingerprint(recipe: Recipe) -> str:
     """Sixteen letters that stand for the resolved recipe. Its name and where its data lie do not count (the data's own
-    fingerprint does)."""
-    plain = to_table(replace(recipe, name="", data=replace(recipe.data, source="")))
+    fingerprint does), nor where an encoder lies whose checksum is known."""
+    encoder = recipe.encoder if recipe.encoder.sha256 == "none" else replace(recipe.encoder, source="")
+    plain = to_table(replace(recipe, name="", data=replace(recipe.data, source=""), encoder=encoder))
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

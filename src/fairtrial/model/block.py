@@ -1,10 +1,11 @@
-"""One block: attention and a feed-forward layer, each behind a norm and beside a residual (pre-norm)."""
+"""One block: attention and a feed-forward layer, each beside a residual, with its norm before it or behind the sum."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -18,6 +19,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
     "gelu_tanh": partial(functional.gelu, approximate="tanh"),
     "silu": functional.silu,
+    "tanh": torch.tanh,
 }
 
 
@@ -38,6 +40,8 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
+    """Pre-norm: each layer reads a normed copy, and the residual stream stays as it is (GPT-2)."""
+
     def __init__(self, shape: Shape, layer: int) -> None:
         super().__init__()
         self.attention_norm, self.attention = make_norm(shape), Attention(shape, layer)
@@ -48,3 +52,12 @@ class Block(nn.Module):
         """[token width] -> [token width]"""
         x = x + self.attention_dropout(self.attention(self.attention_norm(x), view, parts, cache))
         return x + self.forward_dropout(self.feed_forward(self.forward_norm(x)))
+
+
+class PostBlock(Block):
+    """Post-norm: what a layer adds is normed together with the stream (Vaswani et al. 2017, BERT)."""
+
+    def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None) -> Tensor:
+        """[token width] -> [token width]"""
+        x = self.attention_norm(x + self.attention_dropout(self.attention(x, view, parts, cache)))
+        return self.forward_norm(x + self.forward_dropout(self.feed_forward(x)))

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import Cache, View
-from fairtrial.model.block import ACTIVATIONS, Block, make_norm
+from fairtrial.model.block import ACTIVATIONS, Block, PostBlock, make_norm
 from fairtrial.model.dropout import Dropout
 from fairtrial.model.layout import Layout
 from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats
@@ -32,8 +32,9 @@ class Body(nn.Module):
         self.tokens = nn.Embedding(vocabulary, shape.width)
         self.parts = build_parts(choices, shape, seed)
         self.dropout = Dropout(shape.dropout)
-        self.blocks = nn.ModuleList(Block(shape, layer) for layer in range(shape.layers))
-        self.norm = make_norm(shape)
+        kind = Block if shape.norm_place == "pre" else PostBlock
+        self.blocks = nn.ModuleList(kind(shape, layer) for layer in range(shape.layers))
+        self.norm = make_norm(shape)  # of what leaves pre-norm blocks, of what enters post-norm ones
 
     def forward(self, ids: Tensor, lengths: Tensor | None = None, cache: Cache | None = None) -> tuple[Tensor, Layout]:
         """Token ids [batch time], real tokens in each row [batch] -> vectors of the real tokens [token width]"""
@@ -46,7 +47,8 @@ class Body(nn.Module):
         x = self.tokens(layout.pack(ids))
         for part in parts:
             x = part.embed(x, layout.positions)
-        x = self.dropout(x)
+        before = self.shape.norm_place == "post"
+        x = self.dropout(self.norm(x) if before else x)
         if not self.causal:
             x, layout = with_prefixes(x, layout, parts)
         view = View.of(layout, self.causal, past, x.dtype)
@@ -54,7 +56,7 @@ class Body(nn.Module):
             x = block(x, view, parts, cache)
         if cache is not None:
             cache.length += time
-        return self.norm(x), layout
+        return x if before else self.norm(x), layout
 
     def listed_parts(self) -> list[Part]:
         return cast(list[Part], list(self.parts.values()))
@@ -85,7 +87,8 @@ class Classifier(nn.Module):
             self.body = Body(shape, choices, vocabulary, causal=False, seed=seed)
             self.hidden = nn.Linear(shape.width, shape.classifier_hidden)
             self.out = nn.Linear(shape.classifier_hidden, classes)
-        self.activation = ACTIVATIONS[shape.activation]
+        chosen = shape.classifier_activation
+        self.activation = ACTIVATIONS[shape.activation if chosen == "same" else chosen]
         start(self, shape.start, seed)
 
     def forward(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:

@@ -42,8 +42,11 @@ def collapsed(subject: Subject) -> Measured | None:
 
 
 @torch.no_grad()
-def residual_identity(subject: Subject) -> Measured:
-    """With the last projections at zero, what goes into the first block comes out of the last."""
+def residual_identity(subject: Subject) -> Measured | None:
+    """With the last projections at zero, what goes into the first block comes out of the last. Post-norm blocks norm
+    the stream itself, as BERT's do, and are not asked."""
+    if subject.network.body.shape.norm_place == "post":
+        return None
     network: Any = copy.deepcopy(subject.network)
     passed: list[Tensor] = []
     for block in network.body.blocks:

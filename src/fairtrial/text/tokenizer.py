@@ -39,8 +39,13 @@ class Tokenizer:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text: no padding, no truncation, no marks. A text without tokens gives an empty list."""
-        return [coded.ids for coded in self.inner.encode_batch_fast(list(texts), add_special_tokens=False)]
+        """The tokens of each text: no padding, no truncation, no marks but those that a pretrained encoder expects.
+        A text without tokens gives an empty list."""
+        return [coded.ids for coded in self.inner.encode_batch_fast(list(texts), add_special_tokens=self.foreign)]
+
+    def cut(self, ids: Sequence[int], length: int) -> list[int]:
+        """At most `length` tokens; the closing mark that a pretrained encoder expects stays."""
+        return list(ids[: length - 1]) + list(ids[-1:]) if self.foreign and len(ids) > length else list(ids[:length])
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text, without padding and marks. Words are joined by spaces; character and bpe give the text back."""
@@ -69,25 +74,34 @@ class Tokenizer:
         return int(self.inner.get_vocab_size())
 
     @property
+    def foreign(self) -> bool:
+        """It came with a pretrained encoder, which wants its marks around every text."""
+        return "special" in self.facts
+
+    def _special(self, what: str, ours: str) -> int | None:
+        name = self.facts["special"][what] if self.foreign else ours
+        return None if name is None else self.inner.token_to_id(name)
+
+    @property
     def pad(self) -> int:
-        return 0
+        return self._special("pad", PAD) or 0
 
     @property
     def unknown(self) -> int | None:
         """None for bpe, to which no text is unknown."""
-        return self.inner.token_to_id(UNKNOWN)
+        return self._special("unknown", UNKNOWN)
 
     @property
     def start(self) -> int | None:
-        return self.inner.token_to_id(START)
+        return self._special("start", START)
 
     @property
     def stop(self) -> int | None:
-        return self.inner.token_to_id(STOP)
+        return self._special("stop", STOP)
 
     @property
     def mask(self) -> int | None:
-        return self.inner.token_to_id(MASK)
+        return self._special("mask", MASK)
 
     @property
     def unknown_trained(self) -> bool:
@@ -116,9 +130,10 @@ class Tokenizer:
             raise BadInput(f"cannot be read ({error.strerror})", hint, path=path) from error
         except Exception as error:  # the library raises bare Exception
             raise BadInput(f"is not a whole tokenizer.json ({error})", hint, path=path) from error
-        if inner.token_to_id(PAD) != 0:
+        found = cls(inner, dict(facts or {}))
+        if not found.foreign and inner.token_to_id(PAD) != 0:
             raise BadInput(f"is not a tokenizer of ours: its entry 0 is not {PAD}", hint, path=path)
-        return cls(inner, dict(facts or {}))
+        return found
 
 
 def fit(tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool = False) -> Tokenizer:

@@ -92,7 +92,8 @@ def _classify(
     for name, split in documents.items():
         rows = encode(split, tokenizer)
         cut[name] = sum(len(row) > length for row in rows)
-        sets[name] = ([row[:length] for row in rows], np.array([number[each.label] for each in split], dtype=np.int64))
+        short = [np.array(tokenizer.cut(row, length), dtype=np.int64) if len(row) > length else row for row in rows]
+        sets[name] = (short, np.array([number[each.label] for each in split], dtype=np.int64))
     batches = LabelledSentences(*sets["train"], batch=recipe.training.batch, seed=seed, pad=tokenizer.pad)
     network = Classifier(recipe.shape, recipe.parts, tokenizer.size, len(splits.labels), seed=seed)
     return ClassifyBench(network, batches, choose_on, curves, sets, {"cut_to_length": cut})

