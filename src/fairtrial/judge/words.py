@@ -1,0 +1,196 @@
+"""Verdicts in plain, exact sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairtrial.judge.compare import Comparison
+from fairtrial.judge.verdict import FEWEST_SEEDS, Verdict
+
+FEW_ITEMS = 30  # below, an interval is a rough one
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`"""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def score_words(metric: str, value: float) -> str:
+    """A score as people say it: 85.2%, 374.6, 1.234 bits per byte."""
+    if metric in ("accuracy", "macro-F1"):
+        return f"{value:.1f}%"
+    return f"{value:.1f}" if metric == "perplexity" else f"{value:.3f}"
+
+
+def change(metric: str, value: float, signed: bool = True) -> str:
+    """A difference in the metric's unit; of perplexity in per cent."""
+    if metric == "perplexity":
+        share = 100 * math.expm1(min(700.0, value))
+        return f"{_number(share, signed, 1)}%"
+    if metric in ("accuracy", "macro-F1"):
+        return f"{_number(value, signed, 1)} point{'s' if abs(round(value, 1)) != 1 else ''}"
+    unit = "nats per item" if metric == "log loss" else metric
+    return f"{_number(value, signed, 3)} {unit}"
+
+
+def bare(metric: str, value: float) -> str:
+    """A bound of an interval, without its unit but for per cent."""
+    return change(metric, value).split(" ")[0]
+
+
+def p_words(p: float) -> str:
+    if p < 0.0001:
+        return "p < 0.0001"
+    return f"p = {p:.4f}" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+
+
+def figures(comparison: Comparison, p_adjusted: float | None = None, family: int = 1) -> str:
+    """`accuracy +0.7 points (95% interval -0.4 to +1.7, p = 0.20; 12 seeds, 750 items)`"""
+    metric = comparison.metric.name
+    if comparison.difference is None:
+        return ""
+    inside = []
+    if comparison.found is not None:
+        low, high = comparison.found.interval()
+        inside.append(f"95% interval {bare(metric, low)} to {bare(metric, high)}")
+        if p_adjusted is not None:
+            among = f" among {family} comparisons" if family > 1 else ""
+            inside[0] += f", {p_words(p_adjusted)}{among}"
+    inside.append(f"{counted(comparison.seeds, 'seed')}, {items_words(comparison)}")
+    name = "" if metric == "bits per byte" else f"{metric} "
+    return f"{name}{change(metric, comparison.difference)} ({'; '.join(inside)})"
+
+
+def items_words(comparison: Comparison) -> str:
+    basis = "" if comparison.basis == "all" else f"{comparison.basis} "
+    return counted(comparison.items, f"{basis}item")
+
+
+def sentence(
+    comparison: Comparison,
+    verdict: Verdict,
+    *,
+    least: float,
+    alpha: float,
+    p_adjusted: float | None = None,
+    family: int = 1,
+    remarks: Sequence[str] = (),
+) -> str:
+    """The verdict on one comparison; `remarks` are sentences that belong to it."""
+    one, other, place = comparison.variant, comparison.against, f"on {comparison.set}"
+    shown = figures(comparison, p_adjusted, family)
+    if verdict.kind == "not_comparable":
+        told = f"{one} cannot be compared with {other} {place}: {'; '.join(verdict.why)}."
+        return " ".join([told, *([f"For what it is worth: {shown}."] if shown else []), *remarks])
+    if verdict.kind == "too_few_seeds":
+        told = (
+            f"{one} and {other} {place}: too few seeds to judge. A verdict needs {FEWEST_SEEDS}; "
+            f"single seeds raise a false alarm in 8% to 41% of cases. So far: {shown}."
+        )
+        return " ".join([told, *remarks])
+    if verdict.kind in ("better", "worse"):
+        return " ".join([f"{one} is {verdict.kind} than {other} {place}: {shown}.", *remarks])
+    if verdict.kind == "same":
+        told = f"{one} and {other} {place}: no difference larger than {_least(comparison, least)}: {shown}."
+        return " ".join([told, *remarks])
+    told = f"{one} and {other} {place}: no detectable difference: {shown}."
+    return " ".join([told, *_almost(comparison, alpha, family), *_what_it_takes(comparison, verdict, least), *remarks])
+
+
+def _almost(comparison: Comparison, alpha: float, family: int) -> list[str]:
+    """Why an interval without zero is not enough."""
+    assert comparison.found is not None
+    if comparison.found.p >= 0.05:
+        return []
+    if family > 1:
+        return [f"The interval leaves out zero, but with {family} comparisons at once chance does that too easily."]
+    return [f"The interval leaves out zero, but at this look p must be below {alpha:g}."]
+
+
+def _what_it_takes(comparison: Comparison, verdict: Verdict, least: float) -> list[str]:
+    assert verdict.smallest is not None
+    metric, wanted = comparison.metric.name, _least(comparison, least)
+    seen = f"This study would have seen {change(metric, verdict.smallest, signed=False)}"
+    if verdict.more is not None:
+        return [f"{seen}; about {verdict.more} more seeds would show {wanted}."]
+    if verdict.more_items is not None:
+        about = f"{_two_digits(verdict.more_items):,}"
+        return [f"{seen}; more seeds alone will not show {wanted}, about {about} test items would."]
+    if verdict.more_for_observed is not None:
+        return [f"{seen}; about {verdict.more_for_observed} more seeds would tell a difference as small as this one."]
+    return [f"{seen}."]
+
+
+def _least(comparison: Comparison, least: float) -> str:
+    return change(comparison.metric.name, least, signed=False)
+
+
+def _number(value: float, signed: bool, digits: int) -> str:
+    """One digit more for what would read as zero, and no sign on a true zero."""
+    if value and abs(value) < 0.5 * 10**-digits:
+        digits += 1
+    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    text = text[:-2] if not signed and text.endswith(".0") else text
+    return text.lstrip("+-") if not float(text) else text
+
+
+def _two_digits(value: int) -> int:
+    places = max(0, len(str(value)) - 2)
+    return int(round(value, -places))
+
+
+def remarks(comparison: Comparison, passports: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What must be known with a verdict: accepted faults, seeds that are no pairs, few items."""
+    told = []
+    for name in (comparison.variant, comparison.against):
+        passport = passports.get(name, {})
+        if passport.get("level") == "red" and passport.get("accepted"):
+            failed = ", ".join(passport.get("failed", [])) or "see there"
+            told.append(f"{name} FAILED its passport ({failed}) and is judged only because that was accepted.")
+    if comparison.found is not None and not comparison.paired:
+        told.append("The two have seeds of their own, so nothing is paired.")
+    if comparison.found is not None and comparison.items < FEW_ITEMS:
+        told.append(f"So few test items ({comparison.items}) make a rough interval.")
+    return told
+
+
+def passport_lines(passports: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    lines = []
+    for name, passport in passports.items():
+        failed = ", ".join(passport.get("failed", [])) or "see there"
+        if passport.get("level") == "red":
+            so = "accepted by an explicit option" if passport.get("accepted") else "it cannot be called better"
+            lines.append(f"{name} failed its passport ({failed}): {so}.")
+        elif passport.get("level") == "amber":
+            lines.append(f"{name}'s passport has a warning ({failed}).")
+    return lines
+
+
+def peek_lines(peeks: Mapping[str, Mapping[str, Any]], metric: str) -> list[str]:
+    """What picking the best moment on test would have claimed."""
+    lines = []
+    for name, by_set in peeks.items():
+        for place, peek in by_set.items():
+            picked, honest = peek.get("picked_on_test"), peek.get("honest")
+            if peek.get("watched") and picked is not None and honest is not None and picked != honest:
+                told = [score_words(metric, value) for value in (picked, honest)]
+                lines.append(f"Picked on test, {name} would read {told[0]} on {place} instead of {told[1]}.")
+    return lines
+
+
+def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not failures:
+        return []
+    which = listed([f"{each['variant']} (seed {each['seed']})" for each in failures])
+    return [f"{counted(len(failures), 'trial')} failed and {'is' if len(failures) == 1 else 'are'} left out: {which}."]
+
+
+def best_of_line(metric: str, variants: int, bias: float, place: str) -> str:
+    lead = change(metric, bias, signed=False)
+    return f"Picking the best of {variants} variants on {place} is worth about {lead} by luck alone."
