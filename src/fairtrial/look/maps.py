@@ -81,10 +81,9 @@ def read_text(tokenizer: Tokenizer, text: str, length: int) -> Reading:
             f"the text has {len(ids):,} tokens and the model reads {length}: cut between {before!r} (token {length})"
             f" and {after!r}"
         )
-    places = [
-        place for each, place in zip(coded.ids[:length], coded.offsets, strict=False) if each == tokenizer.unknown
-    ]
-    return Reading(np.array(ids[:length], dtype=np.int64), cut, tuple(text[begin:end] for begin, end in places))
+    read = list(zip(coded.ids, coded.offsets, strict=True))[: length - (tokenizer.start is not None)]
+    lost = [place for each, place in read if each == tokenizer.unknown]
+    return Reading(np.array(ids[:length], dtype=np.int64), cut, tuple(text[begin:end] for begin, end in lost))
 
 
 def attention_maps(revived: Revived, text: str, network: Network | None = None) -> Maps:
@@ -103,7 +102,7 @@ def attention_maps(revived: Revived, text: str, network: Network | None = None) 
     before = prefix_words(network)
     real += len(before)
     kept = min(length + len(before), real + SHOWN_PADDING)
-    visible = open_keys(network, real, length + len(before))  # layer query key
+    visible = open_keys(network, torch.tensor([real]), length + len(before))[:, 0]  # layer query key
     weights = np.stack([each[0].numpy() for each in maps])  # layer head query key
     checks = check_maps(weights, visible, real, network.body.causal)
     checks += (watching(unwatched, watched),)
@@ -138,14 +137,15 @@ def prefix_words(network: Network) -> tuple[str, ...]:
     return tuple(f"<{name}>" for name, vectors in found if vectors is not None for _ in range(len(vectors)))
 
 
-def open_keys(network: Network, real: int, time: int) -> np.ndarray:
-    """Where each real query may look [layer query key], worked out from length, causality and the parts' own `allow`,
-    not taken from attention."""
+def open_keys(network: Network, real: Tensor, time: int) -> np.ndarray:
+    """Where each real query may look [layer batch query key], worked out from the numbers of real places [batch],
+    causality and the parts' own `allow`, not taken from attention."""
     places = torch.arange(time)
+    filled = places < real[:, None]  # batch time
     layers = []
     for layer in range(len(network.body.blocks)):
         site = Site(layer, network.body.causal, places, places)
-        seen = (places < real) & (places < real)[:, None]
+        seen = filled[:, None, :] & filled[:, :, None]
         if network.body.causal:
             seen = seen & (site.offset >= 0)
         for part in network.body.listed_parts():
