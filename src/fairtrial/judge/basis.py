@@ -36,7 +36,7 @@ def contamination_lines(task: TaskOutcomes, sets: dict[str, dict[str, Any]], sco
             continue
         copies = facts["exact"] + facts["near"]
         near = f" ({facts['near']} of them nearly)" if facts["near"] else ""
-        line = f"{place}: {copies:,} of {facts['items']:,} test items stand in train, too{near}; "
+        line = f"on {place}, {copies:,} of {facts['items']:,} items stand in train, too{near}; "
         line += f"verdicts are on the {facts['clean']:,} clean ones"
         shown = scores[task.baseline][place]
         if "clean" in shown and "contaminated" in shown:

@@ -89,6 +89,13 @@ class TaskOutcomes:
     def sets(self) -> tuple[str, ...]:
         return tuple(self.variants[self.baseline])
 
+    def stamp(self, variant: str) -> str | None:
+        """The red audit of a variant that nobody accepted."""
+        passport = self.passports.get(variant, {})
+        if passport.get("level") != "red" or passport.get("accepted"):
+            return None
+        return f"{variant} failed its passport ({', '.join(passport.get('failed', [])) or 'see there'})"
+
     @property
     def others(self) -> tuple[str, ...]:
         return tuple(name for name in self.variants if name != self.baseline)

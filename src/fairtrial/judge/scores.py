@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from fairtrial.judge.crossed import crossed_t
-from fairtrial.judge.interval import perplexity_interval, wilson
+from fairtrial.judge.interval import wilson
 from fairtrial.judge.measure import Sums, measure
 from fairtrial.judge.outcomes import CLEAN, SetOutcomes
 
@@ -35,6 +36,8 @@ def three_ways(
 def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> dict[str, Any]:
     """Mean, interval and the figure of each seed: accuracy in per cent, perplexity as such (the mean is of logs)."""
     sums = measure(metric, outcomes, keep, clusters)
+    if not sums.values.size:  # documents without a single counted token
+        return {"mean": None, "low": None, "high": None, "by_seed": [], "items": 0, "seeds": list(outcomes.seeds)}
     by_seed = sums.values.sum(1) / sums.weights.sum(1)
     mean, interval = float(by_seed.mean()), _interval(metric, sums)
     shown = {"mean": mean, "low": None, "high": None, "by_seed": by_seed.tolist(), "items": int(keep.sum())}
@@ -54,14 +57,15 @@ def _interval(metric: str, sums: Sums) -> tuple[float, float] | None:
     seeds, units = sums.values.shape
     if units < 2:
         return None
-    if metric == "accuracy" and (seeds == 1 or not np.ptp(sums.values)):
-        right = sums.values[0].sum() / 100
-        low, high = wilson(right, int(sums.weights[0].sum()))
+    values = sums.linearised()
+    if metric == "accuracy" and (values.mean() in (0.0, 100.0) or (seeds == 1 and units == sums.weights.sum())):
+        low, high = wilson(values[0].sum() / 100, units)  # no spread among equals: t would claim certainty
         return 100 * low, 100 * high
     if seeds == 1:
-        found = perplexity_interval(sums.values[0], sums.weights[0])
-        return None if found is None else (math.log(found[0]), math.log(found[1]))
-    low, high = crossed_t(sums.linearised()).interval()
+        half = float(stdtrit(units - 1, 0.975)) * float(values.std(ddof=1)) / math.sqrt(units)
+        low, high = float(values.mean()) - half, float(values.mean()) + half
+    else:
+        low, high = crossed_t(values).interval()
     return (max(0.0, low), min(100.0, high)) if metric in ("accuracy", "macro-F1") else (low, high)
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from fairtrial.errors import BadInput
-from fairtrial.judge.against import against_baselines, headlines
+from fairtrial.judge.against import against_baselines
 from fairtrial.judge.basis import contamination_lines, describe_set
 from fairtrial.judge.best_of import expected_bias
 from fairtrial.judge.compare import Comparison, compare, least_for
 from fairtrial.judge.family import benjamini_hochberg, holm
+from fairtrial.judge.headlines import headlines
 from fairtrial.judge.looks import ALPHA, Look, next_look
 from fairtrial.judge.measure import METRICS
 from fairtrial.judge.outcomes import TaskOutcomes
@@ -133,12 +134,8 @@ def _compare(
 
 def _red(task: TaskOutcomes, variant: str) -> tuple[str, ...]:
     """Red audits that nobody accepted."""
-    found = [f"the data is unsound ({audit})" for audit in task.unsound]
-    for name in (variant, task.baseline):
-        passport = task.passports.get(name, {})
-        if passport.get("level") == "red" and not passport.get("accepted"):
-            found.append(f"{name} failed its passport ({', '.join(passport.get('failed', [])) or 'see there'})")
-    return tuple(found)
+    stamps = [task.stamp(name) for name in (variant, task.baseline)]
+    return (*(f"the data is unsound ({audit})" for audit in task.unsound), *(stamp for stamp in stamps if stamp))
 
 
 def _judged(task: TaskOutcomes, claims: list[Comparison]) -> list[dict[str, Any]]:
@@ -153,7 +150,7 @@ def _judged(task: TaskOutcomes, claims: list[Comparison]) -> list[dict[str, Any]
         verdict = decide(claim, p_adjusted, alpha, least)
         told = sentence(
             claim, verdict, least=least, alpha=alpha, p_adjusted=p_adjusted, family=len(family),
-            remarks=remarks(claim, task.passports),
+            remarks=remarks(claim, verdict, least, task.passports),
         )  # fmt: skip
         rows.append(
             comparison_row(claim)
@@ -183,7 +180,7 @@ def _explored(
 
 def _best_of(task: TaskOutcomes, claims: list[Comparison]) -> dict[str, Any] | None:
     """Expected lead of the luckiest variant, on the first test set."""
-    here = [claim.found for claim in claims if claim.found is not None and claim.set == task.sets[0]]
+    here = [each.found for each in claims if each.found is not None and each.set == task.sets[0] and not each.hurdles]
     bias = expected_bias(here, len(here) + 1)
     if bias is None or not math.isfinite(bias):
         return None

@@ -34,7 +34,8 @@ def change(metric: str, value: float, signed: bool = True) -> str:
         share = 100 * math.expm1(min(700.0, value))
         return f"{_number(share, signed, 1)}%"
     if metric in ("accuracy", "macro-F1"):
-        return f"{_number(value, signed, 1)} point{'s' if abs(round(value, 1)) != 1 else ''}"
+        number = _number(value, signed, 1)
+        return f"{number} point{'' if number == '1' else 's'}"
     unit = "nats per item" if metric == "log loss" else metric
     return f"{_number(value, signed, 3)} {unit}"
 
@@ -60,7 +61,7 @@ def figures(comparison: Comparison, p_adjusted: float | None = None, family: int
         low, high = comparison.found.interval()
         inside.append(f"95% interval {bare(metric, low)} to {bare(metric, high)}")
         if p_adjusted is not None:
-            among = f" among {family} comparisons" if family > 1 else ""
+            among = f" after correction for {family} comparisons" if family > 1 else ""
             inside[0] += f", {p_words(p_adjusted)}{among}"
     inside.append(f"{counted(comparison.seeds, 'seed')}, {items_words(comparison)}")
     name = "" if metric == "bits per byte" else f"{metric} "
@@ -116,7 +117,7 @@ def _almost(comparison: Comparison, alpha: float, family: int) -> list[str]:
 def _what_it_takes(comparison: Comparison, verdict: Verdict, least: float) -> list[str]:
     assert verdict.smallest is not None
     metric, wanted = comparison.metric.name, _least(comparison, least)
-    seen = f"This study would have seen {change(metric, verdict.smallest, signed=False)}"
+    seen = f"A study like this finds {change(metric, verdict.smallest, signed=False)} in 4 of 5 cases"
     if verdict.more is not None:
         return [f"{seen}; about {verdict.more} more seeds would show {wanted}."]
     if verdict.more_items is not None:
@@ -145,9 +146,16 @@ def _two_digits(value: int) -> int:
     return int(round(value, -places))
 
 
-def remarks(comparison: Comparison, passports: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What must be known with a verdict: accepted faults, seeds that are no pairs, few items."""
+def remarks(
+    comparison: Comparison, verdict: Verdict, least: float, passports: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """What must be known with a verdict: accepted faults, seeds that are no pairs, few items, a difference too small to
+    matter."""
     told = []
+    if verdict.kind in ("better", "worse") and comparison.found is not None:
+        low, high = comparison.found.interval()
+        if -least < low and high < least:
+            told.append(f"Real, but smaller than {_least(comparison, least)}.")
     for name in (comparison.variant, comparison.against):
         passport = passports.get(name, {})
         if passport.get("level") == "red" and passport.get("accepted"):
@@ -180,7 +188,7 @@ def peek_lines(peeks: Mapping[str, Mapping[str, Any]], metric: str) -> list[str]
             picked, honest = peek.get("picked_on_test"), peek.get("honest")
             if peek.get("watched") and picked is not None and honest is not None and picked != honest:
                 told = [score_words(metric, value) for value in (picked, honest)]
-                lines.append(f"Picked on test, {name} would read {told[0]} on {place} instead of {told[1]}.")
+                lines.append(f"{name}, picked on test, would read {told[0]} on {place} instead of {told[1]}.")
     return lines
 
 
@@ -193,4 +201,4 @@ def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def best_of_line(metric: str, variants: int, bias: float, place: str) -> str:
     lead = change(metric, bias, signed=False)
-    return f"Picking the best of {variants} variants on {place} is worth about {lead} by luck alone."
+    return f"picking the best of {variants} variants on {place} is worth about {lead} by luck alone."
