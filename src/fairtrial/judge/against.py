@@ -83,5 +83,5 @@ def _sentence(each: Comparison, row: dict[str, Any], stamp: str | None) -> str:
         why = "; ".join([*each.hurdles, *([stamp] if stamp else [])])
         return f"{each.variant} cannot be compared with {each.against} on {each.set}: {why}."
     ours, theirs = (score_words(each.metric.name, row[key]) for key in ("ours", "theirs"))
-    verb = VERBS[row["verdict"]]
-    return f"{each.variant} {verb} {each.against} on {each.set}: {ours} against {theirs}; {figures(each, row['p_adjusted'])}."
+    who = f"{each.variant} {VERBS[row['verdict']]} {each.against} on {each.set}"
+    return f"{who}: {ours} against {theirs}; {figures(each, row['p_adjusted'])}."

@@ -1,4 +1,4 @@
-"""What a reader hears of baselines: losses first, the strongest baseline only, one sentence for one story."""
+"""What a reader hears first: one sentence for one story, however many test sets tell it."""
 
 from __future__ import annotations
 
@@ -7,45 +7,76 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairtrial.judge.measure import METRICS
-from fairtrial.judge.words import listed, score_words
+from fairtrial.judge.words import bare, change, counted, listed, p_words, score_words
 
 Rows = list[dict[str, Any]]
+ALONE = ("undetected", "not_comparable", "too_few_seeds")  # verdicts whose details differ from set to set
 KINDS = {"loses": ("loses",), "open": ("above", "below"), "beats": ("beats",)}
 ONE = {"loses": "loses to", "open": "is neither clearly above nor clearly below", "beats": "beats"}
 MANY = {"loses": "lose to", "open": "are neither clearly above nor clearly below", "beats": "beat"}
 
 
-def headlines(rows: Rows, basis: dict[str, str]) -> tuple[list[str], list[str]]:
-    """Sentences that must come first (losses), and those that can wait. `basis`: test set -> items that verdicts are on."""
-    stories: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+def verdict_lines(rows: Rows) -> list[str]:
+    """The sentences of comparisons; a variant that is better (or worse, or the same) on several test sets gets one."""
+    stories: defaultdict[tuple[str, str, str], Rows] = defaultdict(list)
+    for row in rows:
+        story = row["set"] if row["verdict"] in ALONE else row["metric"]
+        stories[row["variant"], row["verdict"], story].append(row)
+    return [_gathered(story) if len(story) > 1 else story[0]["sentence"] for story in stories.values()]
+
+
+def _gathered(story: Rows) -> str:
+    first, metric = story[0], story[0]["metric"]
+    one, other, places = first["variant"], first["against"], listed([row["set"] for row in story])
+    if first["verdict"] == "same":
+        least = change(metric, first["least_difference"], signed=False)
+        head = f"{one} and {other} on {places}: no difference larger than {least}"
+    else:
+        head = f"{one} is {first['verdict']} than {other} on {places}"
+    each = [f"{change(metric, row['difference'])} ({_interval(row)})" for row in story]
+    seeds = listed(sorted({str(row["seeds"]) for row in story}))
+    largest = p_words(max(row["p_adjusted"] for row in story))
+    tail = (
+        f"95% intervals, {largest} or less after correction for {counted(first['family'], 'comparison')}; {seeds} seeds"
+    )
+    remarks = dict.fromkeys(remark for row in story for remark in row["remarks"])
+    return " ".join([f"{head}: {metric} {listed(each)} ({tail}).", *remarks])
+
+
+def _interval(row: dict[str, Any]) -> str:
+    return f"{bare(row['metric'], row['low'])} to {bare(row['metric'], row['high'])}"
+
+
+def baseline_lines(rows: Rows, basis: dict[str, str]) -> tuple[list[str], list[str]]:
+    """What is told of the strongest baseline of each test set: sentences that must come first (losses), and those that
+    can wait. `basis`: test set -> items that verdicts are on."""
+    stories: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for place, chosen in basis.items():
-        for story, told in _of_one_set(rows, place, chosen):
-            stories[story].append(told)
-    first, later = [], []
-    for (kind, names, strongest), places in stories.items():
-        line = f"{names} {strongest}, which needs no network: {'; '.join(places)}."
-        (first if kind == "loses" else later).append(line)
-    return first, later
+        here = [row for row in rows if row["set"] == place and row["basis"] == chosen]
+        for kind, head, told in _of_one_set(here, place if chosen == "all" else f"{place} ({chosen} items)"):
+            stories[kind, head].append(told)
+    lines = {
+        kind: [f"{head}: {'; '.join(places)}." for (each, head), places in stories.items() if each == kind]
+        for kind in KINDS
+    }
+    return lines["loses"], lines["open"] + lines["beats"]
 
 
-def _of_one_set(rows: Rows, place: str, chosen: str) -> Iterator[tuple[tuple[str, str, str], str]]:
-    here = [
-        row for row in rows if row["set"] == place and row["basis"] == chosen and row["verdict"] != "not_comparable"
-    ]
-    if not here:
+def _of_one_set(rows: Rows, place: str) -> Iterator[tuple[str, str, str]]:
+    """Kind, who does what to which baseline, with which figures."""
+    sound = [row for row in rows if row["verdict"] != "not_comparable"]
+    if not sound:
         return
-    sign = 1 if METRICS[here[0]["metric"]].higher_is_better else -1
-    strongest = max(here, key=lambda row: sign * row["theirs"])["baseline"]
-    met = [row for row in here if row["baseline"] == strongest]
+    sign = 1 if METRICS[sound[0]["metric"]].higher_is_better else -1
+    strongest = max(sound, key=lambda row: sign * row["theirs"])["baseline"]
     for kind, verdicts in KINDS.items():
-        told = [row for row in met if row["verdict"] in verdicts]
+        told = [row for row in sound if row["baseline"] == strongest and row["verdict"] in verdicts]
         if not told:
             continue
-        every = len(told) == len(met) > 1
+        every = len(told) == len({row["variant"] for row in rows}) > 1
         names = "every variant" if every else listed([row["variant"] for row in told])
-        verb = ONE[kind] if every or len(told) == 1 else MANY[kind]
+        verb = (ONE if every or len(told) == 1 else MANY)[kind]
         best = max(told, key=lambda row: sign * row["ours"])
         ours, theirs = (score_words(best["metric"], best[key]) for key in ("ours", "theirs"))
         who = f" at best ({best['variant']})" if len(told) > 1 else ""
-        on = f"on {place}" if chosen == "all" else f"on {place} ({chosen} items)"
-        yield (kind, f"{names} {verb}", strongest), f"{on} {ours}{who} against {theirs}"
+        yield kind, f"{names} {verb} {strongest}, which needs no network", f"on {place} {ours}{who} against {theirs}"

@@ -15,7 +15,7 @@ from fairtrial.judge.basis import contamination_lines, describe_set
 from fairtrial.judge.best_of import expected_bias
 from fairtrial.judge.compare import Comparison, compare, least_for
 from fairtrial.judge.family import benjamini_hochberg, holm
-from fairtrial.judge.headlines import headlines
+from fairtrial.judge.headlines import baseline_lines, verdict_lines
 from fairtrial.judge.looks import ALPHA, Look, next_look
 from fairtrial.judge.measure import METRICS
 from fairtrial.judge.outcomes import TaskOutcomes
@@ -66,7 +66,7 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
               if place in task.variants[name]]  # fmt: skip
     comparisons = _judged(task, claims)
     baseline_rows = against_baselines(task, {place: _both(ways, basis[place]) for place, ways in kept.items()})
-    losses, others = headlines(baseline_rows, basis)
+    losses, others = baseline_lines(baseline_rows, basis)
     best_of = _best_of(task, claims)
     return {
         "metric": task.metric,
@@ -90,7 +90,7 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
         "search": task.search,
         "best_of": best_of,
         "lines": {
-            "first": [*losses, *(row["sentence"] for row in comparisons)],
+            "first": [*losses, *verdict_lines(comparisons)],
             "rest": [
                 *passport_lines(task.passports),
                 *contamination_lines(task, sets, scores),
@@ -148,15 +148,15 @@ def _judged(task: TaskOutcomes, claims: list[Comparison]) -> list[dict[str, Any]
         p_adjusted = adjusted.get(id(claim))
         least = least_for(claim, task.least_difference, task.variants[task.baseline][claim.set])
         verdict = decide(claim, p_adjusted, alpha, least)
+        also = remarks(claim, verdict, least, task.passports)
         told = sentence(
-            claim, verdict, least=least, alpha=alpha, p_adjusted=p_adjusted, family=len(family),
-            remarks=remarks(claim, verdict, least, task.passports),
-        )  # fmt: skip
+            claim, verdict, least=least, alpha=alpha, p_adjusted=p_adjusted, family=len(family), remarks=also
+        )
         rows.append(
             comparison_row(claim)
             | {"p_adjusted": p_adjusted, "family": len(family), "least_difference": least}
             | verdict_row(verdict)
-            | {"sentence": told}
+            | {"sentence": told, "remarks": also}
             | detail_row(claim)
         )
     return rows

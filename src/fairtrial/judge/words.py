@@ -122,7 +122,7 @@ def _what_it_takes(comparison: Comparison, verdict: Verdict, least: float) -> li
         return [f"{seen}; about {verdict.more} more seeds would show {wanted}."]
     if verdict.more_items is not None:
         about = f"{_two_digits(verdict.more_items):,}"
-        return [f"{seen}; more seeds alone will not show {wanted}, about {about} test items would."]
+        return [f"{seen}; no number of seeds will show {wanted}, that takes at least {about} test items."]
     if verdict.more_for_observed is not None:
         return [f"{seen}; about {verdict.more_for_observed} more seeds would tell a difference as small as this one."]
     return [f"{seen}."]
