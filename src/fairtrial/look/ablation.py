@@ -10,16 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-
 from fairtrial.judge.interval import paired_change, perplexity_interval
-from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.look.maps import Network
 from fairtrial.train.bench import ClassifyBench, LanguageBench
 from fairtrial.train.score import Score
 from fairtrial.train.score_lm import score_lm
 
-LEAST_CONTEXT = (
-    0.5  # a scored token sees at least half the context; the exact score's 97% would take many times as long
-)
+LEAST_CONTEXT = 0.5  # a scored token sees at least half of it; the exact score's 97% would take many times as long
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class Effect:
 
 
 @contextmanager
-def head_off(network: Classifier | LanguageModel, layer: int, head: int) -> Iterator[None]:
+def head_off(network: Network, layer: int, head: int) -> Iterator[None]:
     """Without one head while the block runs. Its weights come back to the same bits, also after an error."""
     attention = network.body.blocks[layer].attention
     width = attention.out.in_features

@@ -1,4 +1,4 @@
-"""Attention maps as figures: all heads in one grid, or one head alone; PNG, SVG or PDF. Takes numbers, knows no torch."""
+"""Attention maps as figures: all heads in one grid, or one head alone; PNG, SVG or PDF. Numbers in, no torch."""
 
 from __future__ import annotations
 

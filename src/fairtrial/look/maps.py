@@ -5,20 +5,20 @@ A map says where a head looked, not why the model decided."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import Site
 from fairtrial.model.tap import watch
 from fairtrial.revive import Revived
 from fairtrial.text.tokenizer import PAD, Tokenizer
 from fairtrial.train.score import scoring
 
-Network = Classifier | LanguageModel
+Network = Any  # a network of any task: a body of blocks, and what answers on top of it
 SHOWN_PADDING = 3  # places of padding that a map keeps, so that one sees that they stay empty
 SUMS = 1e-5  # float32 shares of a few hundred keys add up to one within this
 SAME = 1e-4  # the fused kernel adds up in another order than the equation does
@@ -86,7 +86,7 @@ def read_text(tokenizer: Tokenizer, text: str, length: int) -> Reading:
     return Reading(np.array(ids[:length], dtype=np.int64), cut, tuple(text[begin:end] for begin, end in lost))
 
 
-def attention_maps(revived: Revived, text: str, network: Network | None = None) -> Maps:
+def attention_maps(revived: Revived, text: str, network: Network = None) -> Maps:
     """Maps of one text, by the trained network or by `network` (its untrained twin, say). The text is padded to the
     model's length, so that the checks see what happens on padding."""
     network = revived.bench.network if network is None else network

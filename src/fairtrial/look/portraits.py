@@ -1,5 +1,5 @@
-"""Head portraits: where each head looks on average over texts, beside its untrained twin and a head that looks everywhere
-alike. What a caption means stands in docs/look.md."""
+"""Head portraits: where each head looks on average over texts, beside its untrained twin and beside a head that looks
+everywhere alike. What a caption means stands in docs/look.md."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ def paint(
     tell: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[Portrait]:
     """A portrait of every head, over all texts. `tell` hears how many texts of how many are done."""
-    layers, heads = len(network.body.blocks), network.body.blocks[0].attention.heads
+    layers, heads = network.body.shape.layers, network.body.shape.heads
     trained, untrained, uniform = (Sums(layers, heads) for _ in range(3))
     done = 0
     tell(0, len(readings))
     for batch in batches(readings, layers * heads):
         ids, lengths = (torch.from_numpy(each) for each in padded([reading.ids for reading in batch], tokenizer.pad))
-        before = prefix_words(network)
-        words = [(*before, *tokenizer.words(reading.ids)) for reading in batch]
-        visible = open_keys(network, lengths + len(before), ids.shape[1] + len(before))  # layer batch query key
+        added = prefix_words(network)
+        words = [(*added, *tokenizer.words(reading.ids)) for reading in batch]
+        visible = open_keys(network, lengths + len(added), ids.shape[1] + len(added))  # layer batch query key
         trained.add(weights_of(network, ids, lengths), visible, words)
         untrained.add(weights_of(twin, ids, lengths), visible, words)
-        alike = visible / np.maximum(1, visible.sum(-1, keepdims=True))
-        uniform.add(np.repeat(alike[:, :, None], heads, 2), visible, words)
+        even = visible / np.maximum(1, visible.sum(-1, keepdims=True))
+        uniform.add(np.repeat(even[:, :, None], heads, 2), visible, words)
         done += len(batch)
         tell(done, len(readings))
     portraits = []
     for layer in range(layers):
         for head in range(heads):
-            habits = [sums.habits(layer, head) for sums in (trained, untrained, uniform)]
-            portraits.append(Portrait(layer, head, *habits, caption(*habits)))
+            after, before, alike = (sums.habits(layer, head) for sums in (trained, untrained, uniform))
+            portraits.append(Portrait(layer, head, after, before, alike, caption(after, before, alike)))
     return portraits
 
 
@@ -97,12 +97,8 @@ class Sums:
         self.rows("entropy_share", entropy / np.log(np.maximum(2, choices))[:, :, None], free)
         self.rows("distance", (weights * np.abs(offset)).sum(-1), free)
         first = (np.arange(time) == 0) & (offset != 0)
-        for name, keys in (
-            ("itself", offset == 0),
-            ("previous", offset == 1),
-            ("next", offset == -1),
-            ("first", first),
-        ):
+        places = {"itself": offset == 0, "previous": offset == 1, "next": offset == -1, "first": first}
+        for name, keys in places.items():
             self.share(name, weights, visible & keys & free[..., None])
         marks = np.zeros((len(words), time), dtype=bool)
         for place, row in enumerate(words):
@@ -130,7 +126,7 @@ class Sums:
         drawn = np.where(fit[:, :, None], drawn, 0.0)
         best = drawn.argmax(-1)  # layer batch head
         most = np.take_along_axis(drawn, best[..., None], -1)
-        self.rows("stripe", most, fit.any(-1)[..., None])
+        self.rows("stripe", most, fit.any(-1, keepdims=True))
         for layer, batch, head in np.argwhere(most[..., 0] > 0):
             self.words[layer][head][words[batch][best[layer, batch, head]]] += 1
 
