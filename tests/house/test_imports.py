@@ -26,6 +26,7 @@ MAY_KNOW = {
     "look": PLAIN | {"disk", "text", "model", "parts", "train", "judge", "passport", "look", "revive"},
     "passport": VALUES | {"text", "model", "parts", "train", "strangers", "passport"},
     "strangers": PLAIN | {"disk", "model", "parts"},
+    "puzzles": PLAIN | {"disk", "text.lines", "model", "parts", "look.draw", "puzzles"},
     "record": VALUES,
 }
 NO_TORCH = ("text", "judge", "report", "cli", "look.draw")
