@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from fairtrial import __version__
-from fairtrial.cli import audit, demo, length, params, parts, show, train
+from fairtrial.cli import audit, demo, finetune, generate, length, params, parts, show, study, surprise, train, verdict
+from fairtrial.cli.lists import Lists
 from fairtrial.errors import FairtrialError
 
 app = typer.Typer(
@@ -36,13 +37,19 @@ def main(
 
 
 app.command("train")(train.train)
+app.command("finetune")(finetune.finetune)
 app.command("resume")(train.resume)
 app.command("show")(show.show)
 app.command("recipe")(show.recipe)
 app.command("length")(length.length)
 app.command("parts")(parts.parts)
 app.command("params")(params.params)
+app.command("surprise")(surprise.surprise)
+app.command("generate")(generate.generate)
 app.command("audit")(audit.audit)
+app.command("study", cls=Lists)(study.study)
+app.command("verdict")(verdict.verdict)
+app.command("report")(verdict.report)
 app.command("demo")(demo.demo)
 
 

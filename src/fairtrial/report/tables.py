@@ -1,0 +1,230 @@
+"""A verdict as tables: one list for the terminal, Markdown, LaTeX and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from fairtrial.report.rounding import MISSING, decimals_for, few_digits, interval_text, plain_number, probability, share
+from fairtrial.report.table import Cell, Table, row, without_empty_columns
+from fairtrial.report.verdict_words import (
+    BASES,
+    difference_unit,
+    estimate_text,
+    is_perplexity,
+    least_text,
+    metric_text,
+    named,
+    shown_difference,
+    task_title,
+    verdict_cell,
+)
+
+Task = dict[str, Any]
+NEEDED = ("more seeds needed", "more items needed")
+
+
+def verdict_tables(verdict: dict[str, Any], *, every: bool = True) -> list[Table]:
+    """The tables of every task, the most important first; or only those that a verdict cannot be read without."""
+    makers = MAIN + FURTHER if every else MAIN
+    found = []
+    for name, task in verdict.get("tasks", {}).items():
+        for maker in makers:
+            table = maker(task)
+            if table is not None:
+                found.append(replace(table, title=f"{task_title(name)}: {table.title}"))
+    return found
+
+
+def some(table: Table) -> Table | None:
+    return without_empty_columns(table, MISSING) if table.rows else None
+
+
+def comparisons(task: Task) -> Table | None:
+    found = task.get("comparisons", [])
+    rows = tuple(comparison_row(task, each, "p_adjusted") for each in found)
+    against = " and ".join(dict.fromkeys(named(task, each.get("against", "")).whole for each in found))
+    columns = (
+        "variant",
+        "test set",
+        "items",
+        "verdict",
+        "difference",
+        "p (Holm)",
+        "seeds",
+        "count",
+        "could see",
+        *NEEDED,
+    )
+    least = least_text(task, task.get("least_difference"))
+    note = "difference with its 95% interval; could see: the difference that such a study finds in 4 of 5 cases"
+    if least != MISSING:
+        note += f"; smallest difference of interest, set before: {least} {difference_unit(task)}"
+    return some(Table(f"compared with {against}, in {difference_unit(task)}", columns, rows, note, words=4))
+
+
+def exploratory(task: Task) -> Table | None:
+    rows = []
+    for each in task.get("exploratory", []):
+        cells = comparison_row(task, each, "q")
+        percent = is_perplexity(task) and each.get("metric", "perplexity") == "perplexity"
+        unit = "%" if percent else each.get("unit", "")
+        metric = f"{each.get('metric', '')} ({unit})" if unit else each.get("metric", "")
+        rows.append((*cells[:3], Cell(metric), *cells[4:8]))
+    columns = ("variant", "test set", "items", "metric", "difference", "q", "seeds", "count")
+    note = "not what the study asked: no verdict follows from these; q: false discovery rate over all of them"
+    return some(Table("exploratory comparisons", columns, tuple(rows), note, words=4))
+
+
+def comparison_row(task: Task, each: dict[str, Any], chance: str) -> tuple[Cell, ...]:
+    return row(
+        named(task, each.get("variant", "")),
+        each.get("set", ""),
+        each.get("basis", ""),
+        verdict_cell(each),
+        difference_text(task, each),
+        probability(each.get(chance)),
+        few_digits(each.get("seeds")),
+        few_digits(each.get("items")),
+        least_text(task, each.get("smallest_detectable")),
+        str(each.get("more_seeds", MISSING)),
+        str(each.get("more_items", MISSING)),
+    )
+
+
+def difference_text(task: Task, each: dict[str, Any]) -> str:
+    """`-0.5 [-5.3, +4.3]`."""
+    difference, low, high = shown_difference(task, each)
+    return f"{plain_number(difference, decimals_for(low, high), sign=True)} {interval_text(low, high, sign=True)}"
+
+
+def scores(task: Task) -> Table | None:
+    """Variants first, then what needs no transformer."""
+    rows = []
+    for set_name in test_sets(task):
+        for cell, by_set in contenders(task):
+            estimates = by_set.get(set_name, {})
+            rows.append(row(cell, set_name, *(estimate_text(estimates.get(basis, {})) for basis in BASES)))
+    columns = ("variant", "test set", "all items", "clean items", "contaminated items")
+    note = "mean over seeds, 95% interval; contaminated: items that stand in the training text, too"
+    return some(Table(f"scores ({metric_text(task)})", columns, tuple(rows), note, words=2))
+
+
+def contenders(task: Task) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    for variant, by_set in task.get("scores", {}).items():
+        yield named(task, variant), by_set
+    for baseline, by_set in task.get("baselines", {}).items():
+        yield Cell(f"{baseline} (no transformer)"), by_set
+
+
+def test_sets(task: Task) -> list[str]:
+    every = [task.get("sets", {})] + [by_set for _, by_set in contenders(task)]
+    return list(dict.fromkeys(name for names in every for name in names))
+
+
+def against_baselines(task: Task) -> Table | None:
+    """A row for each variant, a column for each thing that needs no transformer."""
+    found = task.get("against_baselines", [])
+    baselines = list(dict.fromkeys(each.get("baseline", each.get("against", "")) for each in found))
+    rows: dict[tuple[str, str, str], dict[str, Cell]] = {}
+    for each in found:
+        verdict = verdict_cell(each)
+        text = f"{difference_text(task, each)} {verdict.text}"
+        place = (each.get("variant", ""), each.get("set", ""), each.get("basis", ""))
+        rows.setdefault(place, {})[each.get("baseline", each.get("against", ""))] = Cell(
+            text, kind="unfit" if verdict.kind == "not_comparable" else verdict.kind
+        )
+    told_rows = tuple(
+        row(named(task, variant), set_name, basis, *(cells.get(name, Cell(MISSING)) for name in baselines))
+        for (variant, set_name, basis), cells in sorted(
+            rows.items(), key=lambda each: not is_decisive(task, *each[0][1:])
+        )
+    )
+    note = f"difference in {difference_unit(task)}, 95% interval, after Holm's correction"
+    return some(
+        Table(
+            "against what needs no transformer", ("variant", "test set", "items", *baselines), told_rows, note, words=3
+        )
+    )
+
+
+def is_decisive(task: Task, set_name: str, basis: str) -> bool:
+    """Whether the verdict is on these items."""
+    return bool(task.get("sets", {}).get(set_name, {}).get("basis", "all") == basis)
+
+
+def copies(task: Task) -> Table | None:
+    rows = []
+    for name, each in task.get("sets", {}).items():
+        counts = (each.get("items"), each.get("exact"), each.get("near"), each.get("clean"))
+        copied = sum(each[kind] for kind in ("exact", "near")) if "exact" in each and "near" in each else None
+        rows.append(row(name, each.get("basis", ""), *map(few_digits, counts), share(copied, each.get("items"))))
+    columns = ("test set", "verdict on", "items", "exact copies", "near copies", "clean", "contaminated")
+    return some(Table("test items that stand in the training text", columns, tuple(rows), words=2))
+
+
+def peeks(task: Task) -> Table | None:
+    rows = []
+    for variant, by_set in task.get("peeks", {}).items():
+        for name, each in by_set.items():
+            picked, honest = each.get("picked_on_test"), each.get("honest")
+            told = MISSING if picked is None or honest is None else f"{picked:.1f} would be {honest:.1f}"
+            watched = "yes" if each.get("watched") else "no"
+            rows.append(row(named(task, variant), name, watched, few_digits(each.get("reads")), told))
+    columns = ("variant", "test set", "watched while training", "looks, all seeds", "best moment picked on test")
+    flattered = any(cells[4].text != MISSING for cells in rows)
+    note = "the best moment picked on test flatters: the first figure is what would be told, the second what is true"
+    return some(Table("looks at the test sets", columns, tuple(rows), note if flattered else "", words=3))
+
+
+def cost(task: Task) -> Table | None:
+    rows = []
+    for variant, each in task.get("cost", {}).items():
+        numbers = [each.get(key) for key in ("flops_per_step", "seconds_per_step", "seconds_ratio", "peak_memory_mb")]
+        flops, seconds, ratio, memory = numbers
+        milliseconds = MISSING if seconds is None else few_digits(1000 * seconds)
+        told = (few_digits(each.get("parameters")), few_digits(flops), milliseconds)
+        beside = (MISSING if ratio is None else f"{ratio:.2f}×", MISSING if memory is None else f"{memory:,.0f}")
+        rows.append(row(named(task, variant), *told, *beside))
+    columns = (
+        "variant",
+        "parameters",
+        "FLOPs per step",
+        "milliseconds per step",
+        "time against baseline",
+        "peak memory, MB",
+    )
+    return some(Table("cost", columns, tuple(rows)))
+
+
+def passports(task: Task) -> Table | None:
+    rows = []
+    for variant, each in task.get("passports", {}).items():
+        level = each.get("level", "")
+        verdict = {"pass": "passed", "red": "failed", "amber": "passed, with remarks"}.get(level, level)
+        kind = {"red": "not_comparable", "amber": "remark"}.get(level, "")
+        rows.append(row(named(task, variant), Cell(verdict, kind=kind), ", ".join(each.get("failed", [])) or MISSING))
+    return some(Table("passports", ("variant", "audit", "failed checks"), tuple(rows), words=3))
+
+
+def search(task: Task) -> Table | None:
+    rows = []
+    for variant, each in task.get("search", {}).get("variants", {}).items():
+        best = ", ".join(f"{key} = {value}" for key, value in each.get("best", {}).items())
+        tried = (few_digits(each.get("tries")), plain_number(each.get("validation"), 1))
+        rows.append(row(named(task, variant), best, *tried))
+    columns = ("variant", "chosen on validation", "tries", f"validation ({metric_text(task)})")
+    return some(Table("search", columns, tuple(rows), "no test set was read while searching", words=2))
+
+
+def failures(task: Task) -> Table | None:
+    rows = tuple(
+        row(named(task, each.get("variant", "")), str(each.get("seed", "")), each.get("error", ""))
+        for each in task.get("failures", [])
+    )
+    return some(Table("trials that failed", ("variant", "seed", "error"), rows, words=3))
+
+
+MAIN = (comparisons, scores, against_baselines, cost, failures)
+FURTHER = (copies, peeks, passports, exploratory, search)

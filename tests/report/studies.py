@@ -1,0 +1,152 @@
+"""Study folders to draw: real records of tiny trials, simulated outcomes judged by the real judge."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairtrial.judge.outcomes import SetOutcomes, TaskOutcomes
+from fairtrial.judge.study_verdict import judge_study
+
+SENTENCE = "we will not forget the brave men who stood on guard that night"
+PLAIN_FILES = ("recipe.toml", "trial.json", "result.json", "clock.jsonl")
+GAINS = {"learned": 0.0, "rope": 0.5, "alibi": -9.0, "fade": 12.0}  # points on clean items
+
+
+def write_study(folder: Path, records: dict[str, Path], *, seeds: int = 8, gains: dict[str, float] = GAINS) -> Path:
+    """A whole study of two tasks. The variant `fade`, where it is among `gains`, fails its passport."""
+    folder.mkdir(parents=True)
+    variants = list(gains)
+    tasks = {"classify": classify_outcomes(gains, seeds), "lm": lm_outcomes(gains, seeds)}
+    verdict = judge_study("Is rotary better?", tasks)
+    (folder / "verdict.json").write_text(json.dumps(verdict))
+    (folder / "study.toml").write_text('name = "Is rotary better?"\nseeds = 8\n[variants.rope]\nparts = ["rope"]\n')
+    for task in tasks:
+        for variant in variants:
+            for seed in range(seeds):
+                trial = folder / "trials" / task / variant / f"seed-{seed}"
+                trial.mkdir(parents=True)
+                for name in PLAIN_FILES:
+                    shutil.copy(records[task] / name, trial / name)
+                (trial / "events.jsonl").write_text(events(task, gains[variant], seed))
+        if "fade" in variants:
+            place = folder / "passports" / task / "fade.json"
+            place.parent.mkdir(parents=True)
+            place.write_text(json.dumps({"format": 1, "passed": False, "findings": [leak(task)]}))
+    (folder / "maps.json").write_text(json.dumps(maps(variants)))
+    (folder / "ledger.json").write_text(json.dumps({task: {name: ledger() for name in variants} for task in tasks}))
+    return folder
+
+
+def classify_outcomes(gains: dict[str, float], seeds: int, items: int = 750) -> TaskOutcomes:
+    dice = np.random.default_rng(5)
+    status = np.where(np.arange(items) < 551, 1, np.where(np.arange(items) < 553, 2, 0))
+    label = dice.integers(0, 3, items)
+    easy = dice.normal(0, 1, items)
+    variants = {}
+    for name, gain in gains.items():
+        chance = np.where(status > 0, 2.2, 0.05 + gain / 35) + 0.8 * easy + dice.normal(0, 0.08, (seeds, 1))
+        variants[name] = {"test": answers(label, chance + dice.normal(0, 0.9, (seeds, items)) > 0, dice)}
+    bayes = {"test": answers(label, (np.where(status > 0, 2.6, 0.45) + easy > 0)[None], dice)}
+    majority = {"test": answers(label, (label == 0)[None], dice)}
+    failed = [{"variant": name, "seed": 3, "error": "Diverged: loss is nan at step 41"} for name in list(gains)[-1:]]
+    best = {"training.learning_rate": 0.001}
+    return TaskOutcomes(
+        task="classify", baseline=next(iter(gains)), least_difference=1.0, variants=variants,
+        baselines={"naive bayes": bayes, "majority": majority}, labels=("a", "b", "c"), status={"test": status},
+        passports=passports(gains), cost=cost(gains), failures=failed,
+        peeks={name: {"test": {"reads": 16, "watched": True, "picked_on_test": 87.6, "honest": 84.7}} for name in gains},
+        search={"tries": 4 * len(gains), "variants": {n: {"tries": 4, "best": best, "validation": 71.2} for n in gains}},
+    )  # fmt: skip
+
+
+def answers(label: np.ndarray, right: np.ndarray, dice: np.random.Generator) -> SetOutcomes:
+    rows = right.shape[0]
+    guess = np.where(right, label, (label + dice.integers(1, 3, right.shape)) % 3)
+    log_p = np.where(right, -0.2, -2.0) + dice.normal(0, 0.05, right.shape)
+    arrays = {"guess": guess, "label": np.tile(label, (rows, 1)), "log_p": np.minimum(log_p, -1e-3)}
+    return SetOutcomes(tuple(range(rows)), arrays)
+
+
+def lm_outcomes(gains: dict[str, float], seeds: int, documents: int = 250) -> TaskOutcomes:
+    dice = np.random.default_rng(6)
+    variants: dict[str, dict[str, SetOutcomes]] = {name: {} for name in gains}
+    baselines: dict[str, dict[str, SetOutcomes]] = {"kneser-ney trigram": {}}
+    for place, level in (("obama", math.log(375)), ("wbush", math.log(492)), ("hbush", math.log(407))):
+        tokens = dice.integers(5, 40, documents)
+        hard = dice.normal(0, 0.3, documents)
+        for name, gain in gains.items():
+            each = (
+                level - gain / 300 + hard + dice.normal(0, 0.01, (seeds, 1)) + dice.normal(0, 0.05, (seeds, documents))
+            )
+            variants[name][place] = texts(each, tokens)
+        baselines["kneser-ney trigram"][place] = texts((level - 0.3 + hard)[None], tokens)
+    return TaskOutcomes(
+        task="lm", baseline=next(iter(gains)), least_difference=0.01, variants=variants, baselines=baselines,
+        passports=passports(gains), cost=cost(gains), status={"obama": np.arange(documents) < 2},
+    )  # fmt: skip
+
+
+def texts(nats: np.ndarray, tokens: np.ndarray) -> SetOutcomes:
+    counts = np.tile(tokens, (nats.shape[0], 1))
+    arrays = {"nats": nats * counts, "tokens": counts, "bytes": counts * 5, "unknown": counts * 0}
+    return SetOutcomes(tuple(range(nats.shape[0])), arrays)
+
+
+def passports(gains: dict[str, float]) -> dict[str, Any]:
+    red = {"level": "red", "failed": ["M3 no future"], "accepted": False}
+    return {name: red if name == "fade" else {"level": "pass", "failed": [], "accepted": False} for name in gains}
+
+
+def leak(task: str) -> dict[str, Any]:
+    meaning = "a later word changed an earlier word's prediction"
+    return {"id": "M3", "name": "no future", "task": task, "level": "red", "value": 8.0, "limit": "1e-05",
+            "verdict": "FAIL", "meaning": meaning}  # fmt: skip
+
+
+def cost(gains: dict[str, float]) -> dict[str, Any]:
+    return {
+        name: {"parameters": 576467 - 2048 * at, "flops_per_step": 1.24e9, "seconds_per_step": 0.0121 + 0.001 * at,
+               "seconds_ratio": 1 + 0.08 * at, "peak_memory_mb": 412.4}
+        for at, name in enumerate(gains)
+    }  # fmt: skip
+
+
+def events(task: str, gain: float, seed: int, steps: int = 400) -> str:
+    dice = np.random.default_rng(100 + seed)
+    lines = []
+    for step in range(steps + 1):
+        left = math.exp(-step / 90)
+        if step % 40 == 0:
+            score = {"accuracy": 0.33 + (0.16 + gain / 100) * (1 - left) + dice.normal(0, 0.01)}
+            if task == "lm":
+                score = {"window_perplexity": math.exp(5.9 - gain / 100 + 2.5 * left + dice.normal(0, 0.02))}
+            lines.append({"event": "score", "step": step, "split": "validation", **score})
+        if step:
+            lines.append({"event": "step", "step": step, "loss": 0.2 + 1.1 * left + abs(dice.normal(0, 0.05))})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def maps(variants: list[str], layers: int = 4, heads: int = 2) -> dict[str, Any]:
+    dice = np.random.default_rng(7)
+    words = SENTENCE.split()
+    size = len(words)
+    found: dict[str, Any] = {"classify": {}, "lm": {}}
+    for variant in variants:
+        near = -0.4 * np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+        scores = np.exp(dice.normal(0, 1.2, (layers, heads, size, size)) + near)
+        for task, seen in (("classify", scores), ("lm", np.tril(scores))):
+            found[task][variant] = (seen / seen.sum(-1, keepdims=True)).round(4).tolist()
+    return {"sentence": SENTENCE, "words": words, "variants": found}
+
+
+def ledger() -> list[dict[str, Any]]:
+    return [
+        {"component": "word vectors", "formula": "5755 x 64", "count": 368320, "bias_free": 368320},
+        {"component": "attention", "formula": "4 x 4 x (64 x 64 + 64)", "count": 66560, "bias_free": 65536},
+    ]
