@@ -2,8 +2,8 @@
 
 Exact: the same letters and digits, whatever case and punctuation. Near: the word 3-grams of two texts agree by half
 (Jaccard), or four fifths of the shorter text's 3-grams stand in the longer one. The search is complete, not sampled:
-texts that are near enough share one of their rarest 3-grams, so only these are looked up (prefix filtering, Chaudhuri et
-al. 2006).
+texts that are near enough share one of their rarest 3-grams, so only these are looked up (prefix filtering, Chaudhuri
+et al. 2006).
 """
 
 from __future__ import annotations

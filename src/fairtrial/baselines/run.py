@@ -1,0 +1,107 @@
+"""Baselines of a recipe: fitted on the training split of a trial with that seed, scored on exactly its items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fairtrial.baselines.guess import Fit
+from fairtrial.recipe import Recipe
+from fairtrial.text.corpus import Document
+from fairtrial.text.dealing import Dealt, deal
+
+Outcomes = dict[str, np.ndarray]  # "set/what", as in a record
+Tell = Callable[[str], None]
+
+ORDERS = {"unigram": 1, "bigram": 2, "Kneser-Ney trigram": 3}
+
+
+def baseline_outcomes(recipe: Recipe, seed: int, tell: Tell = lambda what: None) -> dict[str, Outcomes]:
+    """The outcomes of every baseline, by its name. Nothing is chosen: all settings are fixed. `tell` hears what is
+    being done."""
+    tell("reading")
+    return outcomes_of(deal(recipe, seed), tell)
+
+
+def outcomes_of(dealt: Dealt, tell: Tell = lambda what: None) -> dict[str, Outcomes]:
+    if dealt.recipe.task == "classify":
+        return _classify(dealt, tell)
+    return _language(dealt, tell) if dealt.recipe.task == "lm" else {}
+
+
+def scored_sets(dealt: Dealt) -> dict[str, tuple[Document, ...]]:
+    """What a trial scores at its end."""
+    sets = {"validation": dealt.splits.validation, **dealt.splits.tests}
+    return {name: documents for name, documents in sets.items() if documents}
+
+
+def classifiers() -> dict[str, Fit]:
+    from fairtrial.baselines.bayes import fit_bayes, fit_unigram_bayes
+    from fairtrial.baselines.logistic import fit_length, fit_logistic
+    from fairtrial.baselines.majority import fit_majority
+
+    return {
+        "majority": fit_majority,
+        "length only": fit_length,
+        "unigram naive Bayes": fit_unigram_bayes,
+        "naive Bayes": fit_bayes,
+        "logistic regression": fit_logistic,
+    }
+
+
+def _classify(dealt: Dealt, tell: Tell) -> dict[str, Outcomes]:
+    number = {label: place for place, label in enumerate(dealt.splits.labels)}
+    texts, labels = _texts(dealt.splits.train), _labels(dealt.splits.train, number)
+    found: dict[str, Outcomes] = {}
+    for name, fit in classifiers().items():
+        tell(name)
+        guess = fit(texts, labels, len(number))
+        found[name] = {}
+        for each, documents in scored_sets(dealt).items():
+            log_p, right = guess(_texts(documents)), _labels(documents, number)
+            found[name] |= {
+                f"{each}/label": right,
+                f"{each}/guess": log_p.argmax(1).astype(np.int64),
+                f"{each}/log_p": log_p[np.arange(len(right)), right],
+            }
+    return found
+
+
+def _texts(documents: tuple[Document, ...]) -> list[str]:
+    return [document.text for document in documents]
+
+
+def _labels(documents: tuple[Document, ...], number: dict[str, int]) -> np.ndarray:
+    return np.array([number[document.label] for document in documents], dtype=np.int64)
+
+
+def _language(dealt: Dealt, tell: Tell) -> dict[str, Outcomes]:
+    """Tokens, targets and documents come from the functions that a trial uses, so that they are the same."""
+    from fairtrial.baselines.kneser_ney import KneserNey, flatten
+    from fairtrial.train.bench import token_set
+    from fairtrial.trial import fit_tokenizer
+
+    tell("fitting the tokenizer")
+    splits = dealt.splits
+    tokenizer = fit_tokenizer(dealt.recipe, dealt.corpus, _texts(splits.train))
+    train = token_set(splits.train, tokenizer, splits.running)
+    sets = {name: token_set(documents, tokenizer, splits.running) for name, documents in scored_sets(dealt).items()}
+    found: dict[str, Outcomes] = {}
+    for name, order in ORDERS.items():
+        tell(name)
+        model = KneserNey(train.sequences, tokenizer.size, order)
+        found[name] = {}
+        for each, tokens in sets.items():
+            ids, places = flatten(tokens.sequences)
+            targets = places >= 1
+            owners = np.concatenate(tokens.owners)[targets]
+            nats = -np.log(model.probabilities(tokens.sequences))
+            lost = owners[ids[targets] == tokens.unknown] if tokens.unknown is not None else owners[:0]
+            found[name] |= {
+                f"{each}/nats": np.bincount(owners, nats, minlength=tokens.documents),
+                f"{each}/tokens": np.bincount(owners, minlength=tokens.documents),
+                f"{each}/bytes": tokens.bytes.astype(np.int64),
+                f"{each}/unknown": np.bincount(lost, minlength=tokens.documents),
+            }
+    return found
