@@ -8,7 +8,24 @@ from typing import Annotated
 import typer
 
 from fairtrial import __version__
-from fairtrial.cli import audit, demo, finetune, generate, length, params, parts, show, study, surprise, train, verdict
+from fairtrial.cli import (
+    audit,
+    baseline,
+    clean,
+    demo,
+    finetune,
+    generate,
+    length,
+    look,
+    params,
+    parts,
+    puzzle,
+    show,
+    study,
+    surprise,
+    train,
+    verdict,
+)
 from fairtrial.cli.lists import Lists
 from fairtrial.errors import FairtrialError
 
@@ -42,14 +59,18 @@ app.command("resume")(train.resume)
 app.command("show")(show.show)
 app.command("recipe")(show.recipe)
 app.command("length")(length.length)
+app.command("look")(look.look)
 app.command("parts")(parts.parts)
 app.command("params")(params.params)
 app.command("surprise")(surprise.surprise)
 app.command("generate")(generate.generate)
 app.command("audit")(audit.audit)
+app.command("baseline")(baseline.baseline)
+app.command("clean")(clean.clean)
 app.command("study", cls=Lists)(study.study)
 app.command("verdict")(verdict.verdict)
 app.command("report")(verdict.report)
+app.add_typer(puzzle.app, name="puzzle")
 app.command("demo")(demo.demo)
 
 

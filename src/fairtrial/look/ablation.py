@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fairtrial.judge.interval import paired_change, perplexity_interval
 from fairtrial.look.maps import Network
-from fairtrial.train.bench import ClassifyBench, LanguageBench
+from fairtrial.train.bench import AnyBench, LanguageBench
 from fairtrial.train.score import Score
 from fairtrial.train.score_lm import score_lm
 
@@ -59,7 +59,7 @@ def head_off(network: Network, layer: int, head: int) -> Iterator[None]:
 
 
 def switch_off(
-    bench: ClassifyBench | LanguageBench,
+    bench: AnyBench,
     test: str,
     heads: list[tuple[int, int]],
     tell: Callable[[int, int], None] = lambda done, of: None,
@@ -77,14 +77,14 @@ def switch_off(
     return effects
 
 
-def whole_score(bench: ClassifyBench | LanguageBench, test: str) -> Score:
-    if isinstance(bench, ClassifyBench):
-        return bench.score(test)
-    return score_lm(bench.network, bench.sets[test], length=bench.length, full_context=LEAST_CONTEXT, pad=0)
+def whole_score(bench: AnyBench, test: str) -> Score:
+    if isinstance(bench, LanguageBench):
+        return score_lm(bench.network, bench.sets[test], length=bench.length, full_context=LEAST_CONTEXT, pad=0)
+    return bench.score(test)
 
 
 def effect_of(layer: int, head: int, test: str, whole: Score, without: Score) -> Effect:
-    if "accuracy" in whole.figures:
+    if "guess" in whole.outcomes:
         right, still = (score.outcomes["guess"] == score.outcomes["label"] for score in (whole, without))
         interval = paired_change(int((~right & still).sum()), int((right & ~still).sum()), len(right))
         before, after = whole.figures["accuracy"], without.figures["accuracy"]

@@ -87,13 +87,17 @@ def read_text(tokenizer: Tokenizer, text: str, length: int) -> Reading:
 
 
 def attention_maps(revived: Revived, text: str, network: Network = None) -> Maps:
-    """Maps of one text, by the trained network or by `network` (its untrained twin, say). The text is padded to the
-    model's length, so that the checks see what happens on padding."""
+    """Maps of one text, by the trained network or by `network` (its untrained twin, say)."""
     network = revived.bench.network if network is None else network
-    length = revived.recipe.shape.length
-    reading = read_text(revived.tokenizer, text, length)
+    return maps_of(network, revived.tokenizer, text)
+
+
+def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
+    """Maps of one text. It is padded to the model's length, so that the checks see what happens on padding."""
+    length = network.body.shape.length
+    reading = read_text(tokenizer, text, length)
     real = len(reading.ids)
-    ids = torch.full((1, length), revived.tokenizer.pad)
+    ids = torch.full((1, length), tokenizer.pad)
     ids[0, :real] = torch.from_numpy(reading.ids)
     lengths = torch.tensor([real])
     watched, maps = watch_maps(network, ids, lengths)
@@ -107,7 +111,7 @@ def attention_maps(revived: Revived, text: str, network: Network = None) -> Maps
     checks = check_maps(weights, visible, real, network.body.causal)
     checks += (watching(unwatched, watched),)
     weights = weights * visible[:, None]  # rows of padding are computed and thrown away: they are no one's attention
-    words = (*before, *revived.tokenizer.words(reading.ids), *[PAD] * (kept - real))
+    words = (*before, *tokenizer.words(reading.ids), *[PAD] * (kept - real))
     return Maps(
         words,
         weights[:, :, :kept, :kept],

@@ -114,7 +114,7 @@ class Sums:
 
     def share(self, name: str, weights: np.ndarray, keys: np.ndarray) -> None:
         """What falls on these keys [layer batch query key], over the rows that may see one of them."""
-        self.rows(name, (weights * keys[:, :, None]).sum(-1), keys.any(-1))
+        self.rows(name, (weights * keys[:, :, None]).sum(-1), keys.sum(-1) > 0)
 
     def stripe(self, weights: np.ndarray, others: np.ndarray, words: Sequence[Sequence[str]]) -> None:
         """The word that draws most from all others; it must be in sight of half of them, lest the last words of a
@@ -126,7 +126,7 @@ class Sums:
         drawn = np.where(fit[:, :, None], drawn, 0.0)
         best = drawn.argmax(-1)  # layer batch head
         most = np.take_along_axis(drawn, best[..., None], -1)
-        self.rows("stripe", most, fit.any(-1, keepdims=True))
+        self.rows("stripe", most, fit.sum(-1, keepdims=True) > 0)
         for layer, batch, head in np.argwhere(most[..., 0] > 0):
             self.words[layer][head][words[batch][best[layer, batch, head]]] += 1
 
