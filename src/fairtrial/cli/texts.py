@@ -1,0 +1,58 @@
+"""Texts from the command line or from a file, and a bar while many are read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairtrial.errors import BadInput
+
+Texts = Annotated[list[str] | None, typer.Argument(help="One sentence or several, each in quotes.", metavar="TEXT")]
+TextFile = Annotated[
+    Path | None, typer.Option("--text-file", help="A file with one sentence in each line.", metavar="FILE")
+]
+
+
+def gather(texts: Sequence[str] | None, file: Path | None) -> list[str]:
+    """All sentences that were given. Blank lines of a file are left out."""
+    found = list(texts or [])
+    for number, text in enumerate(found, 1):
+        if not text.strip():
+            raise BadInput(f"text {number} is empty", 'give a sentence in quotes: "My fellow Americans"')
+    if file is not None:
+        from fairtrial.text.lines import need_file, read_lines
+
+        need_file(file)
+        lines = [line for _, line in read_lines(file).numbered() if line.strip()]
+        if not lines:
+            raise BadInput("there is no sentence in this file", "write one sentence in each line", path=file)
+        found += lines
+    if not found:
+        raise BadInput("no text was given", "give a sentence in quotes, or --text-file FILE with one in each line")
+    return found
+
+
+@contextmanager
+def bar(what: str, total: int, least: int = 200) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal's error stream; few things to do, or no terminal, need none."""
+    if total < least or not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def notice(text: str) -> None:
+    """Something that a reader must know, beside what was asked for."""
+    if text:
+        print(f"notice: {text}", file=sys.stderr)
