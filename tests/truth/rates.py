@@ -1,0 +1,86 @@
+"""How often the judge is right and wrong in worlds whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from scipy.stats import binom
+from worlds import TextWorld, World
+
+from fairtrial.judge.crossed import Crossed, crossed_t
+from fairtrial.judge.family import holm
+from fairtrial.judge.looks import LOOKS
+from fairtrial.judge.power import seeds_needed
+from fairtrial.judge.ratio import linearised
+
+SEEDS = (5, 10, 20)
+
+
+def widened(low: float, high: float, runs: int) -> tuple[float, float]:
+    """Limits for a rate measured in `runs` runs, so that a true rate between `low` and `high` fails one time in a
+    thousand or less often."""
+    return float(binom.ppf(0.0005, runs, low)) / runs, float(binom.ppf(0.9995, runs, high)) / runs
+
+
+def claims(world: World, runs: int, points: float = 0.0, seed: int = 1) -> dict[int, tuple[float, float]]:
+    """Number of seeds -> share of runs with p < .05, share of 95% intervals that hold the truth."""
+    chance = np.random.default_rng(seed)
+    found: dict[int, list[Crossed]] = {count: [] for count in SEEDS}
+    for differences in world.differences(chance, max(SEEDS), runs, points):
+        for count in SEEDS:
+            found[count].append(crossed_t(differences[:count]))
+    return {count: (claimed(each), covered(each, points)) for count, each in found.items()}
+
+
+def text_claims(world: TextWorld, runs: int, truth: float = 0.0, seed: int = 2) -> dict[int, tuple[float, float]]:
+    """The same for language models, at 5 and 10 seeds."""
+    chance = np.random.default_rng(seed)
+    found: dict[int, list[Crossed]] = {5: [], 10: []}
+    for sums, tokens in world.differences(chance, 10, runs, truth):
+        for count, each in found.items():
+            each.append(crossed_t(linearised(sums[:count], tokens[:count])))
+    return {count: (claimed(each), covered(each, truth)) for count, each in found.items()}
+
+
+def claimed(found: Iterable[Crossed]) -> float:
+    return float(np.mean([each.p < 0.05 for each in found]))
+
+
+def covered(found: Iterable[Crossed], truth: float) -> float:
+    inside = [each.interval() for each in found]
+    return float(np.mean([low <= truth <= high for low, high in inside]))
+
+
+def watched(world: World, runs: int, seed: int = 3) -> tuple[float, float]:
+    """False claims of someone who looks after 5, 10 and 20 seeds: at 5% each time, and with the alphas of the looks."""
+    chance = np.random.default_rng(seed)
+    naive = honest = 0
+    for differences in world.differences(chance, 20, runs):
+        p = [crossed_t(differences[: look.seeds]).p for look in LOOKS]
+        naive += min(p) < 0.05
+        honest += any(each < look.alpha for each, look in zip(p, LOOKS, strict=True))
+    return naive / runs, honest / runs
+
+
+def families(world: World, runs: int, variants: int = 4, seeds: int = 10, seed: int = 4) -> tuple[float, float]:
+    """Runs with any false claim among variants that share a baseline: without correction, with Holm's."""
+    chance = np.random.default_rng(seed)
+    raw = held = 0
+    for differences in world.differences(chance, seeds, runs, variants=variants):
+        p = [crossed_t(each).p for each in differences]
+        raw += min(p) < 0.05
+        held += min(holm(p)) < 0.05
+    return raw / runs, held / runs
+
+
+def power_of_the_need(world: World, points: float, runs: int, seed: int = 5) -> tuple[int, float]:
+    """The seeds that are said to be needed for a difference, and how often they find it."""
+    chance = np.random.default_rng(seed)
+    # variances as the world has them, well measured
+    many = [crossed_t(each).shares for each in world.differences(chance, 40, 150)]
+    shares = type(many[0])(*(float(np.mean([getattr(each, key) for each in many])) for key in ("seed", "item", "rest")))
+    needed = seeds_needed(shares, world.items, points)
+    assert needed is not None
+    found = [crossed_t(each) for each in world.differences(chance, needed, runs, points)]
+    return needed, claimed(found)

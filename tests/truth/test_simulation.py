@@ -1,0 +1,76 @@
+"""The judge in worlds whose truth is known: few runs, with limits as wide as few runs deserve."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rates import SEEDS, claims, families, power_of_the_need, text_claims, watched, widened
+from worlds import TEXT_WORLDS, WORLDS
+
+from fairtrial.judge.crossed import crossed_t
+
+RUNS = 300
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_world_has_the_variances_that_it_promises(name: str) -> None:
+    world = WORLDS[name]
+    found = [crossed_t(each).shares for each in world.differences(np.random.default_rng(0), 20, 60)]
+    for source in ("seed", "item", "rest"):
+        mean = float(np.mean([getattr(shares, source) for shares in found])) ** 0.5
+        assert mean == pytest.approx(getattr(world, source), rel=0.2), source
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_where_nothing_differs_few_claims_are_made(name: str) -> None:
+    low, high = widened(0.03, 0.065, RUNS)
+    found = claims(WORLDS[name], RUNS)
+    for seeds in SEEDS:
+        assert low <= found[seeds][0] <= high, f"{seeds} seeds"
+
+
+def test_pooling_all_answers_would_fail_the_same_gate() -> None:
+    """The control: answers of several seeds taken as independent claim far too much."""
+    alarms = 0
+    for differences in WORLDS["B"].differences(np.random.default_rng(1), 5, RUNS):
+        error = differences.std(ddof=1) / differences.size**0.5
+        alarms += abs(differences.mean()) > 1.96 * error
+    assert alarms / RUNS > widened(0.03, 0.065, RUNS)[1]
+
+
+@pytest.mark.parametrize(("name", "points"), [("A", 2), ("B", 3), ("D", 2)])
+def test_intervals_hold_the_truth(name: str, points: float) -> None:
+    low, high = widened(0.93, 0.975, RUNS)
+    for seeds, (_, coverage) in claims(WORLDS[name], RUNS, points).items():
+        assert low <= coverage <= high, f"{seeds} seeds"
+
+
+def test_two_points_are_found_with_ten_seeds_where_seeds_are_calm() -> None:
+    found = claims(WORLDS["A"], RUNS, 2)
+    assert found[10][0] > 0.88
+    assert found[5][0] < found[10][0]
+
+
+@pytest.mark.parametrize("name", TEXT_WORLDS)
+def test_perplexities_are_judged_as_carefully(name: str) -> None:
+    low, high = widened(0.03, 0.065, RUNS)
+    for seeds, (alarms, _) in text_claims(TEXT_WORLDS[name], RUNS).items():
+        assert low <= alarms <= high, f"{seeds} seeds"
+
+
+def test_looking_three_times_costs_nothing_with_its_own_alphas() -> None:
+    naive, honest = watched(WORLDS["B"], RUNS)
+    assert honest <= widened(0.03, 0.061, RUNS)[1]
+    assert naive > honest
+
+
+def test_four_variants_at_once_are_corrected_for() -> None:
+    raw, held = families(WORLDS["A"], RUNS)
+    assert held <= widened(0.03, 0.05, RUNS)[1]
+    assert raw > 0.08
+
+
+def test_the_seeds_that_are_said_to_be_needed_are_enough_and_not_too_many() -> None:
+    _, power = power_of_the_need(WORLDS["A"], 1.5, RUNS)
+    low, high = widened(0.75, 0.90, RUNS)
+    assert low <= power <= high
