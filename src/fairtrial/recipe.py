@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fairtrial.duration import Duration
 from fairtrial.errors import BadInput
 
-TASKS = ("classify", "lm")
+TASKS = ("classify", "lm", "mlm")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +20,7 @@ class Data:
     presidents: Annotated[tuple[str, ...], "whose speeches, with the embedded corpus"] = ("obama", "bush-43", "bush-41")
     validation: Annotated[float, "share of the training text kept aside to choose by; 0 takes none"] = 0.1
     test: Annotated[float, "share kept aside to test on, where the data brings no test set"] = 0.2
+    train_share: Annotated[float, "share of the training documents that is trained on; 1: all"] = 1.0
     split_seed: Annotated[int, "draws that test share; the same for all trials, so that they share their items"] = 0
     windows: Annotated[str, "training windows of running text: 'disjoint' or 'every' start position"] = "disjoint"
 
@@ -154,7 +155,9 @@ class PartChoice:
 class Recipe:
     """Everything that decides a trial, but for its seed."""
 
-    task: Annotated[str, "classify (encoder and classifier) or lm (decoder language model)"] = "classify"
+    task: Annotated[str, "classify (encoder and classifier), lm (decoder language model) or mlm (masked words)"] = (
+        "classify"
+    )
     name: Annotated[str, "what this recipe is called in tables"] = ""
     data: Data = field(default_factory=Data)
     tokens: Tokens = field(default_factory=Tokens)

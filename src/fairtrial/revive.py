@@ -16,14 +16,14 @@ from fairtrial.text.reading import read
 from fairtrial.text.shaping import shape_documents
 from fairtrial.text.splitting import split
 from fairtrial.text.tokenizer import Tokenizer
-from fairtrial.train.bench import ClassifyBench, LanguageBench, build_bench
+from fairtrial.train.bench import AnyBench, build_bench
 from fairtrial.train.checkpoint import put_weights
 
 
 @dataclass(frozen=True)
 class Revived:
     recipe: Recipe
-    bench: ClassifyBench | LanguageBench  # its network holds the kept weights; its sets the data
+    bench: AnyBench  # its network holds the kept weights; its sets the data
     tokenizer: Tokenizer
     splits: Splits
     seed: int  # its untrained twin is built again from recipe and seed

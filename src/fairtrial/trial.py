@@ -17,6 +17,7 @@ from safetensors.torch import save
 from fairtrial import environment
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.errors import BadInput, Interrupted
+from fairtrial.judge.headline import headline
 from fairtrial.memory import keep_freed_memory, peak_memory_mb
 from fairtrial.model.network import count_parameters
 from fairtrial.notes import notes_on
@@ -30,7 +31,7 @@ from fairtrial.text.reading import read
 from fairtrial.text.shaping import fitting_tokens, shape_documents
 from fairtrial.text.splitting import split
 from fairtrial.text.tokenizer import Tokenizer, fit
-from fairtrial.train.bench import ClassifyBench, LanguageBench, build_bench
+from fairtrial.train.bench import AnyBench, build_bench
 from fairtrial.train.checkpoint import Checkpoints, weights_of
 from fairtrial.train.loop import Event, Loop
 
@@ -121,7 +122,7 @@ def resume_trial(
 
 def _finish(
     record: Record,
-    bench: ClassifyBench | LanguageBench,
+    bench: AnyBench,
     seed: int,
     listen: Listener,
     stop: Callable[[], bool],
@@ -178,7 +179,7 @@ def _finish(
 
 
 def write_result(
-    record: Record, bench: ClassifyBench | LanguageBench, loop: Loop, kept: int, tell: Callable[[str, float], None]
+    record: Record, bench: AnyBench, loop: Loop, kept: int, tell: Callable[[str, float], None]
 ) -> None:
     """Score the kept weights, the test sets among them this once, and write what came of it."""
     trial = record.trial
@@ -218,7 +219,7 @@ def picked_on_test(looks: list[dict[str, Any]], tests: list[str]) -> dict[str, d
     for look in looks:
         name = look["split"]
         if name in tests:
-            key, sign = ("accuracy", 1) if "accuracy" in look else ("window_perplexity", -1)
+            key, sign = headline(look)
             if name not in best or sign * look[key] > sign * best[name][key]:
                 best[name] = {key: look[key], "step": look["step"]}
     return best
@@ -227,17 +228,18 @@ def picked_on_test(looks: list[dict[str, Any]], tests: list[str]) -> dict[str, d
 def fit_tokenizer(recipe: Recipe, corpus: Corpus, train_texts: list[str]) -> Tokenizer:
     if encoder := open_encoder(recipe):
         return encoder.tokenizer
+    marks, mask = recipe.task == "lm" and not corpus.running, recipe.task == "mlm"
     if recipe.tokens.fit == "course":
         if not corpus.course_lines:
             hint = "use --set tokens.fit=train, or give the course's folder"
             raise BadInput("tokens.fit = 'course' needs the course's folder (train_CLS.tsv and train_LM.txt)", hint)
-        return fit(recipe.tokens, corpus.course_lines, marks=recipe.task == "lm" and not corpus.running)
+        return fit(recipe.tokens, corpus.course_lines, marks=marks, mask=mask)
     if recipe.tokens.fit != "train":
         raise BadInput(f"tokens.fit = {recipe.tokens.fit!r} is not known; there is: train, course")
-    return fit(recipe.tokens, train_texts, marks=recipe.task == "lm" and not corpus.running)
+    return fit(recipe.tokens, train_texts, marks=marks, mask=mask)
 
 
-def start_facts(record: Record, bench: ClassifyBench | LanguageBench, loop: Loop) -> dict[str, Any]:
+def start_facts(record: Record, bench: AnyBench, loop: Loop) -> dict[str, Any]:
     return {
         "folder": str(record.folder),
         "task": record.recipe.task,

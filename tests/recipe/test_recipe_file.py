@@ -162,7 +162,8 @@ CHOICES: dict[str, tuple[Any, Any]] = {
     "fit": ("course", "train"), "activation": ("gelu", "relu"), "norm": ("rms", "layer"), "start": ("small", "torch"),
     "optimizer": ("sgd", "adam"), "schedule": ("linear", "constant"), "keep": ("last", "best"),
     "presidents": (("trump",), ()), "parts": ((PartChoice(name="rope"),), ()), "width": (128, 64), "heads": (4, 2),
-    "classifier_activation": ("tanh", "relu"), "norm_place": ("post", "pre"), "dropout": (0.3, 0.2), "clip": (1.0, 2.0), "patience": (3.0, 4.0),
+    "classifier_activation": ("tanh", "relu"), "norm_place": ("post", "pre"),
+    "dropout": (0.3, 0.2), "clip": (1.0, 2.0), "patience": (3.0, 4.0),
 }  # fmt: skip
 
 

@@ -83,13 +83,7 @@ ROBERTA = replace(
 )
 DISTILBERT = Family(
     prefix="distilbert.",
-    sizes={
-        "layers": "n_layers",
-        "heads": "n_heads",
-        "width": "dim",
-        "hidden": "hidden_dim",
-        "length": "max_position_embeddings",
-    },  # fmt: skip
+    sizes=_DISTILBERT_SIZES,
     layer={
         "attention.out": "transformer.layer.{}.attention.out_lin",
         "attention_norm": "transformer.layer.{}.sa_layer_norm",

@@ -96,10 +96,8 @@ def _byte_pairs(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
     inner = tokenizers.Tokenizer(model)
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
-    numbers = {mark: inner.token_to_id(mark) for mark in ("<s>", "</s>")}
-    if None in numbers.values():
+    start, stop = inner.token_to_id("<s>"), inner.token_to_id("</s>")
+    if start is None or stop is None:
         raise BadInput("has no entries <s> and </s>", path=vocabulary)
-    inner.post_processor = processors.RobertaProcessing(
-        ("</s>", numbers["</s>"]), ("<s>", numbers["<s>"]), add_prefix_space=False
-    )
+    inner.post_processor = processors.RobertaProcessing(("</s>", stop), ("<s>", start), add_prefix_space=False)
     return inner

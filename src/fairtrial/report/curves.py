@@ -6,6 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from fairtrial.judge.headline import headline
+
+UNITS = {
+    "accuracy": "accuracy",
+    "window_perplexity": "perplexity, the course's way",
+    "masked_perplexity": "perplexity of hidden words",
+}
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -20,9 +28,9 @@ def curves_of(events: Iterable[dict[str, Any]]) -> list[Curve]:
     unit = ""
     for event in events:
         if event["event"] == "score":
-            unit = "accuracy" if "accuracy" in event else "perplexity, the course's way"
-            value = event["accuracy"] if "accuracy" in event else event["window_perplexity"]
-            found.setdefault(event["split"], {})[event["step"]] = value
+            name, _ = headline(event)
+            unit = UNITS[name]
+            found.setdefault(event["split"], {})[event["step"]] = event[name]
     return [Curve(name, unit, tuple(sorted(points.items()))) for name, points in found.items()]
 
 

@@ -12,7 +12,7 @@ from fairtrial.recipe_file import write_recipe
 from fairtrial.record import Record
 from fairtrial.report.chart import line_chart
 from fairtrial.report.curves import curves_of, loss_curve, trained_seconds
-from fairtrial.report.words import spoken_parts, spoken_time
+from fairtrial.report.words import KINDS, spoken_parts, spoken_time
 
 
 def records_page(records: Sequence[Record], title: str) -> str:
@@ -30,17 +30,22 @@ def about(record: Record) -> dict[str, Any]:
     """All that the page says of one record."""
     recipe, trial, events = record.recipe, record.trial, record.events()
     classify = recipe.task == "classify"
+    y_labels = {
+        "classify": "share right",
+        "lm": f"the course's way: windows of {recipe.shape.length} tokens, log scale",
+        "mlm": "of hidden words, log scale",
+    }
     scores = line_chart(
         curves_of(events),
         title="Accuracy during training" if classify else "Perplexity during training",
-        y_label="share right" if classify else f"the course's way: windows of {recipe.shape.length} tokens, log scale",
+        y_label=y_labels[recipe.task],
         percent=classify,
         log=not classify,
     )
     return {
         "name": record.folder.name,
         "folder": str(record.folder),
-        "kind": "Encoder and classifier" if classify else "Decoder language model",
+        "kind": KINDS[recipe.task].capitalize(),
         "classify": classify,
         "parts": spoken_parts(recipe),
         "recipe": recipe,

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairtrial.record import Record
 from fairtrial.report.curves import Curve, curves_of, trained_seconds
-from fairtrial.report.words import describe_result, spoken_parts, spoken_time
+from fairtrial.report.words import KINDS, describe_result, spoken_parts, spoken_time
 
 MOST_ROWS = 21
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -17,7 +17,7 @@ SPARKS = "▁▂▃▄▅▆▇█"
 def record_lines(record: Record) -> list[str]:
     recipe, trial = record.recipe, record.trial
     training, shape = recipe.training, recipe.shape
-    kind = "encoder and classifier" if recipe.task == "classify" else "decoder language model"
+    kind = KINDS[recipe.task]
     documents = ", ".join(f"{count:,} {name}" for name, count in trial["documents"].items())
     lines = [
         f"{record.folder}: {kind}, recipe {recipe.name or 'unnamed'!r}, seed {trial['seed']}",

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fairtrial.judge.headline import headline
 from fairtrial.recipe import Recipe
+
+KINDS = {
+    "classify": "encoder and classifier",
+    "lm": "decoder language model",
+    "mlm": "encoder that guesses hidden words",
+}
 
 
 def spoken_time(seconds: float) -> str:
@@ -23,7 +30,7 @@ def spoken_parts(recipe: Recipe) -> str:
 
 def start_lines(recipe: Recipe, facts: dict[str, Any], step: int) -> list[str]:
     """What is about to be trained."""
-    kind = "encoder and classifier" if recipe.task == "classify" else "decoder language model"
+    kind = KINDS[recipe.task]
     documents = ", ".join(f"{count:,} {name}" for name, count in facts["documents"].items())
     shape = recipe.shape
     lines = [
@@ -41,9 +48,7 @@ def start_lines(recipe: Recipe, facts: dict[str, Any], step: int) -> list[str]:
 
 
 def describe_score(split: str, score: dict[str, Any]) -> str:
-    if "accuracy" in score:
-        return f"{split} {score['accuracy']:.1%}"
-    return f"{split} {score['window_perplexity']:.1f}"
+    return f"{split} {_picked(score)}"
 
 
 def describe_result(result: dict[str, Any]) -> list[str]:
@@ -55,7 +60,7 @@ def describe_result(result: dict[str, Any]) -> list[str]:
     width = max((len(name) for name in named), default=0)
     for name, score in named.items():
         lines.append(f"  {name:<{width}}  {_figures(score)}")
-    first = next(iter(named.values()), {})
+    first: dict[str, Any] = next(iter(named.values()), {})
     over = "items" if "accuracy" in first else "documents"
     lines.append(f"  intervals: 95% over test {over}, this one seed; other seeds differ, so compare over several")
     reads = sorted(set(result["test_reads"].values()))
@@ -74,9 +79,8 @@ def describe_result(result: dict[str, Any]) -> list[str]:
 
 def flatters(best: dict[str, Any], score: dict[str, Any]) -> bool:
     """Whether the best moment on test looks better than the kept weights, by the same measure."""
-    if "accuracy" in best:
-        return bool(best["accuracy"] > score["accuracy"])
-    return bool(best["window_perplexity"] < score["window_perplexity"])
+    name, sign = headline(best)
+    return bool(sign * best[name] > sign * score[name])
 
 
 def bracket(interval: Sequence[float] | None) -> str:
@@ -95,6 +99,9 @@ def _figures(score: dict[str, Any]) -> str:
             f"accuracy {score['accuracy']:.1%} [{low:.1%}, {high:.1%}]  macro-F1 {score['macro_f1']:.1%}"
             f"  ({score['items']:,} items; always the largest class: {majority(score):.1%})"
         )
+    if "masked_perplexity" in score:
+        shown = f"perplexity of hidden words {score['masked_perplexity']:.1f}{bracket(score['interval'])}"
+        return f"{shown}  ({score['tokens']:,} hidden words)"
     return (
         f"perplexity {score['perplexity']:.1f}{bracket(score['interval'])}  {score['bits_per_byte']:.3f} bits per byte"
         f"  unknown {score['unknown_share']:.1%}  (the course's way: {score['window_perplexity']:.1f};"
@@ -103,4 +110,5 @@ def _figures(score: dict[str, Any]) -> str:
 
 
 def _picked(best: dict[str, Any]) -> str:
-    return f"{best['accuracy']:.1%}" if "accuracy" in best else f"{best['window_perplexity']:.1f}"
+    name, _ = headline(best)
+    return f"{best[name]:.1%}" if name == "accuracy" else f"{best[name]:.1f}"

@@ -76,7 +76,7 @@ def _header(file: TextFile, row: Row, task: str) -> Columns | None:
     names = [cell.strip().lower() for cell in cells]
     text = next((names.index(name) for name in TEXT_NAMES if name in names), None)
     label = next((names.index(name) for name in LABEL_NAMES if name in names), None)
-    if text is not None and (label is not None or (task == "lm" and set(names) <= {*TEXT_NAMES, *ROW_NAMES})):
+    if text is not None and (label is not None or (task != "classify" and set(names) <= {*TEXT_NAMES, *ROW_NAMES})):
         return Columns(len(cells), text, label)
     if len(names) > 1 and set(names) <= {*TEXT_NAMES, *LABEL_NAMES, *ROW_NAMES} and any(names):
         lacking = "text" if text is None else "label"
@@ -88,7 +88,7 @@ def _guess(file: TextFile, rows: list[Row], task: str) -> Columns:
     """Labels are few and short. Of two columns the label is the one with fewer distinct values and fewer characters;
     where one of the two signs is a draw the other decides, and where they disagree the user does."""
     line, first = rows[0]
-    if task == "lm" and len(first) == 1:
+    if task != "classify" and len(first) == 1:
         return Columns(1, 0, None)
     if len(first) != 2:
         raise _wrong_count(file, line, first, 2)

@@ -40,7 +40,17 @@ def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
             train, validation = _carve_stretch(train, data.validation, chance, data.source)
         else:
             train, validation = carve(train, data.validation, chance, "data.validation", data.source)
+    train = _thinned(train, data, seed)
     return Splits(train=train, validation=validation, tests=tests, labels=corpus.labels, running=corpus.running)
+
+
+def _thinned(documents: Documents, data: recipe.Data, seed: int) -> Documents:
+    """A share of the training documents, of every class, as if no more had been labelled."""
+    if not 0 < data.train_share <= 1:
+        raise BadInput(f"data.train_share = {data.train_share} is not a share above 0 and up to 1")
+    if data.train_share == 1:
+        return documents
+    return carve(documents, data.train_share, dice(seed, "split", "train"), "data.train_share", data.source)[1]
 
 
 def normalised(text: str) -> str:

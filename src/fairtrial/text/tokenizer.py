@@ -18,6 +18,7 @@ from typing import Any
 # We fork worker processes and use the cores ourselves; the library's threads would deadlock or warn after a fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -43,7 +44,7 @@ class Tokenizer:
         A text without tokens gives an empty list."""
         return [coded.ids for coded in self.inner.encode_batch_fast(list(texts), add_special_tokens=self.foreign)]
 
-    def cut(self, ids: Sequence[int], length: int) -> list[int]:
+    def cut(self, ids: Sequence[int] | np.ndarray, length: int) -> list[int]:
         """At most `length` tokens; the closing mark that a pretrained encoder expects stays."""
         return list(ids[: length - 1]) + list(ids[-1:]) if self.foreign and len(ids) > length else list(ids[:length])
 

@@ -15,6 +15,8 @@ from fairtrial.recipe import Recipe
 from fairtrial.text.batches import Batches, LabelledSentences, Sentences, Windows
 from fairtrial.text.corpus import Document, Splits
 from fairtrial.text.tokenizer import Tokenizer
+from fairtrial.train.bench_mlm import MaskedBench, build_masked
+from fairtrial.train.encoding import encode
 from fairtrial.train.score import Score
 from fairtrial.train.score_classify import score_classify
 from fairtrial.train.score_lm import TokenSet, score_lm, score_windows
@@ -64,15 +66,22 @@ class LanguageBench:
         return score_lm(self.network, tokens, length=self.length, full_context=self.full_context, pad=0, tell=tell)
 
 
-def build_bench(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer) -> ClassifyBench | LanguageBench:
+AnyBench = ClassifyBench | LanguageBench | MaskedBench
+
+
+def build_bench(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer) -> AnyBench:
     names = {"train": splits.train, "validation": splits.validation, **splits.tests}
     documents = {name: split for name, split in names.items() if split}
     choose_on = "validation" if splits.validation else None
     watched = tuple(splits.tests) if recipe.scoring.watch_test else ()
     curves = tuple(name for name in ("train", "validation", *watched) if name in documents)
     facts = {"documents": {name: len(split) for name, split in documents.items()}, "vocabulary": tokenizer.size}
-    build = _classify if recipe.task == "classify" else _language
-    bench: ClassifyBench | LanguageBench = build(recipe, seed, splits, documents, tokenizer, choose_on, curves)
+    bench: AnyBench
+    if recipe.task == "mlm":
+        bench = build_masked(recipe, seed, documents, tokenizer, choose_on, curves)
+    else:
+        build = _classify if recipe.task == "classify" else _language
+        bench = build(recipe, seed, splits, documents, tokenizer, choose_on, curves)
     bench.facts = facts | bench.facts
     return bench
 
@@ -122,12 +131,6 @@ def _language(
     network = LanguageModel(recipe.shape, recipe.parts, tokenizer.size, seed=seed)
     facts = {"tokens": {name: sum(map(len, tokens.sequences)) for name, tokens in sets.items()}}
     return LanguageBench(network, batches, choose_on, curves, sets, length, recipe.scoring.full_context, facts)
-
-
-def encode(documents: Sequence[Document], tokenizer: Tokenizer) -> list[np.ndarray]:
-    """Token ids of each document; one without any token is a single unknown."""
-    nothing = [tokenizer.unknown if tokenizer.unknown is not None else tokenizer.pad]
-    return [np.array(ids or nothing, dtype=np.int64) for ids in tokenizer.encode([each.text for each in documents])]
 
 
 def token_set(documents: Sequence[Document], tokenizer: Tokenizer, running: bool) -> TokenSet:
