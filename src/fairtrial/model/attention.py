@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from fairtrial.model.kept import Kept
 from fairtrial.model.layout import Layout
+from fairtrial.model.mask import add_up, narrow, said_of
 from fairtrial.model.near import attend_near, shortest_reach, worth_it
 from fairtrial.model.part import Part, Site, concatenate
 from fairtrial.model.tap import Tap
@@ -26,11 +28,10 @@ class View:
     causal: bool
     queries: Tensor  # positions [query]
     keys: Tensor  # positions [key]
-    visible: (
-        Tensor | None
-    )  # true where a key may be seen, broadcast over [batch head query key]; None: by `triangle` alone
+    visible: Tensor | None  # true where a key may be seen [batch head query key]; None: by `triangle` alone
     triangle: bool  # hidden is just the future of a square: the fast kernel's own mask will do
     dtype: torch.dtype
+    mask: Kept[Tensor] = field(default_factory=Kept)  # of the last layer; layers with the same biases share it
 
     @classmethod
     def of(cls, layout: Layout, causal: bool, past: int, dtype: torch.dtype) -> View:
@@ -50,7 +51,7 @@ class View:
         """`visible` as what is added to scores, made once for all layers: the fast kernel would make it in each."""
         if self.visible is None:
             return None
-        return torch.zeros(self.visible.shape, dtype=self.dtype).masked_fill_(~self.visible, -math.inf)
+        return add_up([], self.visible, self.dtype)
 
     def seen(self) -> Tensor | None:
         """`visible` with the triangle written out."""
@@ -119,9 +120,10 @@ class Attention(nn.Module):
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # batch head query key
         for part in parts:
             scores = part.score(scores, q, k, site)
-        for bias in (part.bias(site) for part in parts):  # after all scores, so that the order of parts does not matter
-            scores = scores if bias is None else scores + bias
-        visible = narrow(view.seen(), site, parts)
+        biases, allowed = said_of(site, parts)
+        for bias in biases:  # after all scores, so that the order of parts does not matter
+            scores = scores + bias
+        visible = narrow(view.seen(), allowed)
         if visible is None:
             weights = scores.softmax(-1)
         else:
@@ -134,23 +136,11 @@ class Attention(nn.Module):
         reach = shortest_reach(parts, view.causal)
         if reach is not None and len(view.queries) == len(view.keys) and worth_it(reach, len(view.queries)):
             real = None if view.layout.lengths is None else view.layout.real()
-            return attend_near(q, k, v, real, reach, site, parts)
-        biases = [bias for bias in (part.bias(site) for part in parts) if bias is not None]
-        if not biases and not any(part.owns("allow") for part in parts):
+            return attend_near(q, k, v, real, reach, site, parts, view.mask)
+        biases, allowed = said_of(site, parts)
+        if not biases and not allowed:
             return scaled_dot_product_attention(q, k, v, attn_mask=view.added, is_causal=view.triangle)
-        visible = narrow(view.seen(), site, parts)
-        if not biases:
-            return scaled_dot_product_attention(q, k, v, attn_mask=visible)
-        mask = sum(biases[1:], biases[0])[None]  # batch head query key
-        if visible is not None:
-            mask = mask.masked_fill(~visible, -math.inf)
-        return scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype))
-
-
-def narrow(visible: Tensor | None, site: Site, parts: Sequence[Part]) -> Tensor | None:
-    """What is left to see when every part has forbidden what it forbids."""
-    for part in parts:
-        allowed = part.allow(site)
-        if allowed is not None:
-            visible = allowed if visible is None else visible & allowed
-    return visible
+        mask = view.mask.get(
+            lambda: add_up(biases, narrow(view.seen(), allowed), q.dtype), q.dtype, len(biases), *biases, *allowed
+        )
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask)

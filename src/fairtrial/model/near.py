@@ -3,13 +3,16 @@ only the keys that it can reach. The same numbers as hiding the rest, without ev
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
+from fairtrial.model.kept import Kept
+from fairtrial.model.mask import add_up, narrow, said_of
 from fairtrial.model.part import Part, Site
 
 LEAST_BLOCK = 64  # smaller blocks cost more in calls than they save in arithmetic
@@ -29,34 +32,84 @@ def worth_it(reach: tuple[int, int], time: int) -> bool:
     return time >= 4 * max(LEAST_BLOCK, sum(reach) + 1)
 
 
+@dataclass(frozen=True)
+class Cut:
+    """How a text is cut: blocks of queries, and for each the keys from `back` before it to `ahead` behind it."""
+
+    back: int
+    ahead: int
+    time: int
+
+    @property
+    def size(self) -> int:
+        """Queries in a block."""
+        return max(LEAST_BLOCK, self.back + self.ahead)
+
+    @property
+    def span(self) -> int:
+        """Keys that a block of queries meets."""
+        return self.back + self.size + self.ahead
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.time // self.size)
+
+    @property
+    def over(self) -> int:
+        """Places in the last block that the text does not fill."""
+        return self.blocks * self.size - self.time
+
+
 def attend_near(
-    q: Tensor, k: Tensor, v: Tensor, real: Tensor | None, reach: tuple[int, int], site: Site, parts: Sequence[Part]
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    real: Tensor | None,
+    reach: tuple[int, int],
+    site: Site,
+    parts: Sequence[Part],
+    kept: Kept[Tensor],
 ) -> Tensor:
     """[batch head time each] -> the same, each query seeing what it can reach. `real`: real keys [batch time]"""
-    back, ahead = reach
-    batch, time = q.shape[0], q.shape[2]
-    size = max(LEAST_BLOCK, back + ahead + 1)
-    blocks = -(-time // size)
-    over = blocks * size - time
-    span = back + size + ahead  # keys that a block of queries meets
-    q = into_rows(pad(q, (0, 0, 0, over)).unflatten(2, (blocks, size)))
-    k, v = (into_rows(pad(x, (0, 0, back, over + ahead)).unfold(2, span, size).transpose(-2, -1)) for x in (k, v))
-
-    near = Site(site.layer, site.causal, torch.arange(back, back + size), torch.arange(span))
-    visible = torch.ones(size, span, dtype=torch.bool) if not site.causal else near.offset >= 0
-    for part in parts:
-        allowed = part.allow(near)
-        visible = visible if allowed is None else visible & allowed
-    known = torch.ones(1, time, dtype=torch.bool) if real is None else real
-    known = pad(known, (back, over + ahead)).unfold(1, span, size).expand(batch, -1, -1).flatten(0, 1)  # row key
-    mask = visible & known[:, None, None, :]  # row head query key
-    biases = [bias for bias in (part.bias(near) for part in parts) if bias is not None]
-    if biases:
-        mask = sum(biases[1:], biases[0])[None].masked_fill(~mask, -math.inf).to(q.dtype)
-    seen = scaled_dot_product_attention(q, k, v, attn_mask=mask)  # row head query each
-    return seen.unflatten(0, (batch, blocks)).transpose(1, 2).flatten(2, 3)[:, :, :time]
+    cut = Cut(*reach, q.shape[2])
+    near = Site(site.layer, site.causal, torch.arange(cut.back, cut.back + cut.size), torch.arange(cut.span))
+    biases, allowed = said_of(near, parts)
+    known = torch.ones(q.shape[0], cut.time, dtype=torch.bool) if real is None else real
+    mask = kept.get(
+        lambda: add_up(biases, narrow(met(cut, near, known), allowed), q.dtype), q.dtype, len(biases), *biases, *allowed
+    )
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # batch time head each, as they lie in memory
+    q = (pad(q, (0, 0, 0, 0, 0, cut.over)) if cut.over else q).unflatten(1, (cut.blocks, cut.size)).flatten(0, 1)
+    k, v = Windows.apply(k, cut), Windows.apply(v, cut)  # row time head each
+    rows = (x.transpose(1, 2) for x in (q, k, v))
+    seen = scaled_dot_product_attention(*rows, attn_mask=mask)  # row head query each
+    whole = seen.transpose(1, 2).unflatten(0, (-1, cut.blocks)).flatten(1, 2)  # batch time head each
+    return whole[:, : cut.time].transpose(1, 2)
 
 
-def into_rows(x: Tensor) -> Tensor:
-    """[batch head block time each] -> [batch*block head time each]"""
-    return x.transpose(1, 2).flatten(0, 1)
+def met(cut: Cut, near: Site, real: Tensor) -> Tensor:
+    """Which keys of its window are real [batch time] and not of the future: [row 1 query key]"""
+    known = pad(real, (cut.back, cut.over + cut.ahead)).unfold(1, cut.span, cut.size).flatten(0, 1)[:, None, None, :]
+    return known & (near.offset >= 0) if near.causal else known
+
+
+class Windows(torch.autograd.Function):
+    """Keys or values [batch time head each] -> those that each block meets [batch*block span head each]. The gradient
+    by hand adds whole blocks; autograd's own adds token by token."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cut: Cut) -> Tensor:
+        ctx.cut = cut
+        padded = pad(x, (0, 0, 0, 0, cut.back, cut.over + cut.ahead))
+        return padded.unfold(1, cut.span, cut.size).movedim(-1, 2).flatten(0, 1)
+
+    @staticmethod
+    def backward(ctx: Any, received: Tensor) -> tuple[Tensor, None]:
+        cut: Cut = ctx.cut
+        received = received.unflatten(0, (-1, cut.blocks))  # batch block span head each
+        pieces = received.split(cut.size, 2)  # piece i of a window lies in the i-th block after the window's first
+        batch, blocks, _, *vector = received.shape
+        total = received.new_zeros(batch, blocks + len(pieces) - 1, cut.size, *vector)
+        for first, piece in enumerate(pieces):
+            total[:, first : first + blocks, : piece.shape[2]] += piece
+        return total.flatten(1, 2)[:, cut.back : cut.back + cut.time], None

@@ -8,10 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import Kept, Part, Site, parts
 from fairtrial.recipe import Shape
 
 
@@ -29,17 +28,25 @@ class Rope(Part):
         if not 0 < base < math.inf:
             raise BadInput(f"rope: a base of {base} will not do", "base = 10000")
         self.base = base
+        pairs = torch.arange(0, shape.each, 2, dtype=torch.float64) / shape.each
+        self.paces = base**-pairs  # no buffer: a network in float32 turns by angles of float64 too
+        self.kept: Kept[tuple[Tensor, ...]] = Kept()
 
     def angles(self, positions: Tensor) -> Tensor:
         """One angle for each position and pair. [time] -> [time each/2]"""
-        pairs = torch.arange(0, self.shape.each, 2, dtype=torch.float64) / self.shape.each
-        return positions[:, None].double() * self.base**-pairs
+        return positions[:, None] * self.paces
 
     def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
-        angles = self.angles(site.queries)
-        cosine = torch.cat((angles.cos(), angles.cos()), -1).to(q.dtype)  # time each
-        sine = torch.cat((-angles.sin(), angles.sin()), -1).to(q.dtype)
-        return Turn.apply(q, cosine, sine), Turn.apply(k, cosine, sine)
+        heads = q.shape[1]
+        tables = self.kept.get(lambda: self.tables(site.queries, heads, q.dtype), site.queries, heads, q.dtype)
+        return Turn.apply(q, k, *tables)
+
+    def tables(self, positions: Tensor, heads: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
+        """Cosines and sines [time head each], written out for all heads: long rows are quicker than broadcasts."""
+        angles = self.angles(positions)
+        cosine, sine = angles.cos(), angles.sin()
+        halves = (cosine, cosine), (-sine, sine)
+        return tuple(torch.cat(pair * heads, -1).to(dtype).unflatten(-1, (heads, -1)) for pair in halves)
 
 
 class Turn(torch.autograd.Function):
@@ -47,12 +54,18 @@ class Turn(torch.autograd.Function):
     takes half the passes of autograd's own."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    def forward(ctx: Any, q: Tensor, k: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(cosine, sine)
-        return torch.addcmul(x * cosine, x.roll(x.shape[-1] // 2, -1), sine)
+        return turned(q, k, cosine, sine, 1)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, received: Tensor) -> tuple[Tensor, None, None]:
-        cosine, sine = ctx.saved_tensors
-        return torch.addcmul(received * cosine, received.roll(received.shape[-1] // 2, -1), -sine), None, None
+    def backward(ctx: Any, q: Tensor, k: Tensor) -> tuple[Tensor | None, ...]:
+        return *turned(q, k, *ctx.saved_tensors, -1), None, None
+
+
+def turned(q: Tensor, k: Tensor, cosine: Tensor, sine: Tensor, way: int) -> tuple[Tensor, Tensor]:
+    """Queries and keys [batch head time each] in one go, along the memory in which they come: batch time head each."""
+    both = torch.stack((q.transpose(1, 2), k.transpose(1, 2)))
+    across = both.roll(both.shape[-1] // 2, -1)
+    q, k = both.mul_(cosine).addcmul_(across, sine, value=way).transpose(2, 3).unbind()
+    return q, k
