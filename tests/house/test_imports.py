@@ -16,7 +16,7 @@ VALUES = PLAIN | {"recipe_file", "disk", "environment", "record"}
 
 # room -> rooms and files of fairtrial that it may import
 MAY_KNOW = {
-    "text": PLAIN | {"text"},
+    "text": PLAIN | {"disk", "text"},
     "model": PLAIN | {"model"},
     "parts": {"model.part", "recipe", "errors", "streams", "parts"},
     "judge": {"errors", "judge"},
@@ -27,6 +27,7 @@ MAY_KNOW = {
     "passport": VALUES | {"text", "model", "parts", "train", "strangers", "passport"},
     "strangers": PLAIN | {"disk", "model", "parts"},
     "puzzles": PLAIN | {"disk", "text.lines", "model", "parts", "look.draw", "puzzles"},
+    "baselines": PLAIN | {"text", "judge", "train", "trial", "baselines"},
     "record": VALUES,
 }
 NO_TORCH = ("text", "judge", "report", "cli", "look.draw")

@@ -1,8 +1,8 @@
 """Interpolated modified Kneser-Ney (Chen and Goodman 1998): what counting words can do for a language model.
 
-Of the highest order raw counts are taken; of a lower one, in how many contexts a run of words stands, the beginning of a
-sequence being a context of its own each time. Below the single words stands the uniform distribution over the vocabulary,
-so that every entry, the unknown word among them, has a probability, and all of them sum to one.
+Of the highest order raw counts are taken; of a lower one, in how many contexts a run of words stands, the beginning of
+a sequence being a context of its own each time. Below the single words stands the uniform distribution over the
+vocabulary, so that every entry, the unknown word among them, has a probability, and all of them sum to one.
 """
 
 from __future__ import annotations

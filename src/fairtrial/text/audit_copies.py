@@ -9,15 +9,27 @@ import numpy as np
 
 from fairtrial.text.copies import EXACT, NEAR, Copies, key
 from fairtrial.text.corpus import Document
-from fairtrial.text.finding import AMBER, MANY, PASS, REPORT, DataFinding, by_share, count_of, first_few, quote
+from fairtrial.text.finding import (
+    AMBER,
+    MANY,
+    PASS,
+    RED,
+    REPORT,
+    DataFinding,
+    by_share,
+    count_of,
+    file_of,
+    first_few,
+    quote,
+)
 
 LIMIT = "0; red > 1%"
 
 
 def audit_copies(
-    name: str, known: Sequence[Document], items: Sequence[Document], copies: Copies
+    name: str, known: Sequence[Document], items: Sequence[Document], copies: Copies, most: str = RED
 ) -> Iterator[DataFinding]:
-    """One test set against all that training sees."""
+    """One test set against all that training sees. `most`: the verdict on more than a few."""
     exact, near = (int((copies.status == kind).sum()) for kind in (EXACT, NEAR))
     same = f"; {copies.identical:,} to the letter" if exact else ""
     yield DataFinding(
@@ -27,7 +39,7 @@ def audit_copies(
         exact / len(items),
         count_of(exact, len(items)),
         LIMIT,
-        by_share(exact, len(items)),
+        by_share(exact, len(items), most),
         f"test items that stand in the training text, but for case and punctuation{same}: a score on them tests memory."
         if exact
         else "no test item stands in the training text.",
@@ -40,7 +52,7 @@ def audit_copies(
         near / len(items),
         count_of(near, len(items)),
         LIMIT,
-        by_share(near, len(items)),
+        by_share(near, len(items), most),
         "test items of 8 words or more that share half of their 3-word runs with a training text, stand in one or"
         " hold one."
         if near
@@ -100,4 +112,7 @@ def audit_groups(name: str, known: Sequence[Document], items: Sequence[Document]
 
 def _examples(copies: Copies, kind: int, known: Sequence[Document], items: Sequence[Document]) -> tuple[str, ...]:
     places = np.flatnonzero(copies.status == kind)
-    return first_few(f"{quote(items[int(at)])} = {quote(known[int(copies.partner[at])])}" for at in places)
+    pairs = ((items[int(at)], known[int(copies.partner[at])]) for at in places)
+    if kind == EXACT:
+        return first_few(f"{quote(item)} = {file_of(other)}" for item, other in pairs)
+    return first_few(f"{quote(item)} ~ {quote(other)}" for item, other in pairs)

@@ -65,7 +65,7 @@ def _all_findings(dealt: Dealt, copies: dict[str, Copies]) -> Sequence[DataFindi
     if dealt.corpus.validation:  # where we carve it, copies never straddle
         validation = dealt.corpus.validation
         between = match([each.text for each in splits.train], [each.text for each in validation])
-        found += audit_copies("validation", splits.train, validation, between)
+        found += audit_copies("validation", splits.train, validation, between, most=AMBER)
     found += [audit_repeats(name, documents) for name, documents in (("train", dealt.known), *splits.tests.items())]
     if splits.labels:
         found += audit_conflicts({"train": dealt.known, **splits.tests})

@@ -43,7 +43,12 @@ def count_of(count: int, of: int) -> str:
 
 def quote(document: Document) -> str:
     """`test_CLS.tsv:12 "We will ..."`"""
-    return f'{PurePath(document.place).name or "(no file)"} "{shorten(document.text)}"'
+    return f'{file_of(document)} "{shorten(document.text)}"'
+
+
+def file_of(document: Document) -> str:
+    """`test_CLS.tsv:12`"""
+    return PurePath(document.place).name or "(no file)"
 
 
 def shorten(text: str, most: int = 60) -> str:
