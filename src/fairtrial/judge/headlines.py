@@ -36,7 +36,9 @@ def _gathered(story: Rows) -> str:
     each = [f"{change(metric, row['difference'])} ({_interval(row)})" for row in story]
     seeds = listed(sorted({str(row["seeds"]) for row in story}))
     largest = p_words(max(row["p_adjusted"] for row in story)).replace("=", "at most")
-    tail = f"95% intervals, every {largest} after correction for {counted(first['family'], 'comparison')}; {seeds} seeds"
+    tail = (
+        f"95% intervals, every {largest} after correction for {counted(first['family'], 'comparison')}; {seeds} seeds"
+    )
     remarks = dict.fromkeys(remark for row in story for remark in row["remarks"])
     return " ".join([f"{head}: {metric} {listed(each)} ({tail}).", *remarks])
 

@@ -59,7 +59,7 @@ def _interval(metric: str, sums: Sums) -> tuple[float, float] | None:
         return None
     values = sums.linearised()
     if metric == "accuracy" and (values.mean() in (0.0, 100.0) or (seeds == 1 and units == sums.weights.sum())):
-        low, high = wilson(values[0].sum() / 100, units)  # no spread among equals: t would claim certainty
+        low, high = wilson(float(values[0].sum()) / 100, units)  # no spread among equals: t would claim certainty
         return 100 * low, 100 * high
     if seeds == 1:
         half = float(stdtrit(units - 1, 0.975)) * float(values.std(ddof=1)) / math.sqrt(units)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from fairtrial.judge.compare import Comparison
@@ -37,6 +38,8 @@ def decide(comparison: Comparison, p_adjusted: float | None, alpha: float, least
         return Verdict("too_few_seeds", smallest=smallest)
     if p_adjusted < alpha:
         return Verdict("better" if comparison.gain > 0 else "worse", smallest=smallest)
+    if found.variance == 0 and comparison.metric.name == "accuracy":
+        return _never_differed(found.items, alpha, least)
     low, high = found.interval(1 - 2 * alpha)  # two one-sided tests: at one look the 90% interval
     if -least < low and high < least:
         return Verdict("same", smallest=smallest)
@@ -44,3 +47,11 @@ def decide(comparison: Comparison, p_adjusted: float | None, alpha: float, least
     if seeds_needed(found.shares, found.items, least) is not None:
         return Verdict("undetected", (), smallest, more_seeds(found, least), observed)
     return Verdict("undetected", (), smallest, None, observed, items_needed(found.shares, least))
+
+
+def _never_differed(items: int, alpha: float, least: float) -> Verdict:
+    """No variation at all looks like certainty, but of all such items up to `unseen` points may still differ."""
+    unseen = 100 * (1 - alpha ** (1 / items))
+    if unseen < least:
+        return Verdict("same", smallest=unseen)
+    return Verdict("undetected", smallest=unseen, more_items=math.ceil(math.log(alpha) / math.log1p(-least / 100)))
