@@ -12,6 +12,7 @@ from fairtrial.text.lines import TextFile, hashes, read_lines, source_files
 
 TEXT_KEYS = ("text", "sentence", "content")
 LABEL_KEYS = ("label", "class", "target")
+GROUP_KEY = "group"  # the speech, thread or book that a text comes from
 SUFFIXES = (".jsonl", ".ndjson")
 
 
@@ -61,7 +62,12 @@ def _document(file: TextFile, number: int, line: str, task: str) -> Document:
         raise refuse("the text is empty")
     if task == "classify" and not name.strip():
         raise refuse("the label is empty")
-    return Document(text.strip(), label=name.strip(), place=file.place(number))
+    group = item.get(GROUP_KEY)
+    if not isinstance(group, str | int | None):
+        raise refuse(f"the group is {json.dumps(group)[:40]}; a string or a whole number is expected")
+    return Document(
+        text.strip(), label=name.strip(), group="" if group is None else str(group), place=file.place(number)
+    )
 
 
 def _first(item: dict[str, Any], keys: tuple[str, ...]) -> Any:

@@ -12,6 +12,7 @@ from fairtrial.text.lines import TextFile, hashes, read_lines, source_files
 
 TEXT_NAMES = ("text", "sentence", "content", "document", "review", "comment", "tweet", "message", "body", "phrase")
 LABEL_NAMES = ("label", "class", "target", "category", "sentiment", "topic", "speaker", "author", "rating")
+GROUP_NAME = "group"  # the speech, thread or book that a text comes from
 ROW_NAMES = ("id", "idx", "index", "")
 SUFFIXES = (".tsv", ".csv")
 NAME_THEM = "name the columns in a first row: text and label"
@@ -26,6 +27,7 @@ class Columns:
     count: int
     text: int
     label: int | None
+    group: int | None = None
 
 
 def read_table(path: Path, task: str) -> Corpus:
@@ -76,8 +78,10 @@ def _header(file: TextFile, row: Row, task: str) -> Columns | None:
     names = [cell.strip().lower() for cell in cells]
     text = next((names.index(name) for name in TEXT_NAMES if name in names), None)
     label = next((names.index(name) for name in LABEL_NAMES if name in names), None)
-    if text is not None and (label is not None or (task != "classify" and set(names) <= {*TEXT_NAMES, *ROW_NAMES})):
-        return Columns(len(cells), text, label)
+    group = names.index(GROUP_NAME) if GROUP_NAME in names else None
+    bare = set(names) <= {*TEXT_NAMES, *ROW_NAMES, GROUP_NAME}
+    if text is not None and (label is not None or (task != "classify" and bare)):
+        return Columns(len(cells), text, label, group)
     if len(names) > 1 and set(names) <= {*TEXT_NAMES, *LABEL_NAMES, *ROW_NAMES} and any(names):
         lacking = "text" if text is None else "label"
         raise BadInput(f"the header names no {lacking} column", NAME_THEM, path=file.path, line=number)
@@ -123,7 +127,8 @@ def _documents(file: TextFile, rows: list[Row], columns: Columns, task: str) -> 
                 raise BadInput("the label is missing", path=file.path, line=number)
         if not text:
             raise BadInput("the text is missing", path=file.path, line=number)
-        documents.append(Document(text, label=label, place=file.place(number)))
+        group = "" if columns.group is None else cells[columns.group].strip()
+        documents.append(Document(text, label=label, group=group, place=file.place(number)))
     return tuple(documents)
 
 
