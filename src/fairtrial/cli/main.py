@@ -13,12 +13,15 @@ from fairtrial.cli import (
     baseline,
     clean,
     demo,
+    errors,
+    export,
     finetune,
     generate,
     length,
     look,
     params,
     parts,
+    predict,
     puzzle,
     show,
     study,
@@ -64,7 +67,10 @@ app.command("parts")(parts.parts)
 app.command("params")(params.params)
 app.command("surprise")(surprise.surprise)
 app.command("generate")(generate.generate)
+app.command("predict")(predict.predict)
+app.command("errors")(errors.errors)
 app.command("audit")(audit.audit)
+app.command("export")(export.export)
 app.command("baseline")(baseline.baseline)
 app.command("clean")(clean.clean)
 app.command("study", cls=Lists)(study.study)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from fairtrial.environment import code_fingerprint
 
 PASS, FAIL, REPORT = "PASS", "FAIL", "REPORT"
 
@@ -37,6 +40,17 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """For JSON, which knows no infinity: a value that is not a finite number is null."""
         return asdict(self) | {"value": self.value if math.isfinite(self.value) else None}
+
+
+def as_passport(what: str, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The passport as it is kept."""
+    return {
+        "format": 1,
+        "what": what,
+        "code": code_fingerprint(),
+        "passed": not any(finding.blocks for finding in findings),
+        "findings": [finding.to_dict() for finding in findings],
+    }
 
 
 def at_most(value: float, limit: float, good: str, bad: str) -> Measured:

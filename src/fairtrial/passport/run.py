@@ -70,7 +70,12 @@ def audit(subject: Subject, twins: Twins | None = None, *, only: Sequence[str] =
 
 def audit_plans(plans: Sequence[Plan]) -> list[Finding]:
     """Build, then audit. What a user got wrong is raised; what a part does wrong while it is built is a finding."""
-    findings: list[Finding] = []
+    return [finding for findings in audit_each(plans) for finding in findings]
+
+
+def audit_each(plans: Sequence[Plan]) -> list[list[Finding]]:
+    """The findings of each plan. They share their twins."""
+    found: list[list[Finding]] = []
     for choice in (choice for plan in plans for choice in plan.choices):
         parts.find(choice.name)  # a name that nobody knows is refused before any work
     with Twins(plans) as twins:
@@ -80,10 +85,10 @@ def audit_plans(plans: Sequence[Plan]) -> list[Finding]:
             except FairtrialError:
                 raise
             except Exception as error:
-                findings.append(Finding("B1", "can be built", plan.task, "red", math.inf, "-", FAIL, said_by(error)))
+                found.append([Finding("B1", "can be built", plan.task, "red", math.inf, "-", FAIL, said_by(error))])
             else:
-                findings += audit(subject, twins)
-    return findings
+                found.append(audit(subject, twins))
+    return found
 
 
 def audit_record(record: Record) -> list[Finding]:

@@ -1,0 +1,1 @@
+"""Studies: variants x seeds, run on any engine, judged together."""

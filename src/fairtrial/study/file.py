@@ -1,0 +1,212 @@
+"""Study <-> TOML. A mistake is told with what was meant; what is written is whole: a study goes on from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fairtrial.errors import BadInput
+from fairtrial.names import near
+from fairtrial.recipe import Recipe
+from fairtrial.recipe_file import read_toml, recipe_from, to_table, toml
+from fairtrial.study.design import LEAST, METRIC, Search, Study, Variant, base_recipes
+
+KNOWN = (
+    "name", "tasks", "recipe", "data", "baseline", "seeds", "least_difference", "sentence", "set", "variants", "search",
+)  # fmt: skip
+OF_A_VARIANT = ("parts", "recipe", "with", "seeds_from", "accept_failed_passport")
+DEFAULT_VARIANTS = ("learned", "rope", "alibi")
+DEFAULT_SEEDS = 5
+
+
+def load_study(path: Path) -> dict[str, Any]:
+    """A study file's table, its paths seen from where the file stands."""
+    table = read_toml(path)
+
+    def seen(text: Any) -> Any:
+        return str(path.parent / text) if isinstance(text, str) and text and (path.parent / text).exists() else text
+
+    if table.get("data") != "sotu":
+        table["data"] = seen(table.get("data", ""))
+    table["recipe"] = [seen(each) for each in as_list(table.get("recipe", "default"))]
+    variants = table.get("variants")
+    for variant in variants.values() if isinstance(variants, dict) else ():
+        if isinstance(variant, dict):
+            variant["with"] = [seen(each) for each in as_list(variant.get("with", []))]
+            variant["recipe"] = seen(variant.get("recipe", ""))
+    return table
+
+
+def study_from(table: Mapping[str, Any], path: Path | None = None) -> Study:
+    refuse_unknown(table, KNOWN, "a study", path)
+    recipes = tuple(as_list(table.get("recipe", "default")))
+    tables = table.get("variants") or {name: {"parts": [name]} for name in DEFAULT_VARIANTS}
+    if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
+        raise BadInput("variants must be tables: [variants.rope]", path=path)
+    variants = tuple(variant_from(name, each, path) for name, each in tables.items())
+    if len({variant.name.lower() for variant in variants}) < len(variants):
+        raise BadInput("two variants share a name (upper and lower case are the same to some disks)", path=path)
+    if len(variants) < 2:
+        raise BadInput("a study compares at least two variants", "--variants learned rope", path=path)
+    names = [variant.name for variant in variants]
+    baseline = wanted(table, "baseline", str, names[0], path)
+    if baseline not in names:
+        raise BadInput(f"baseline = {baseline!r} is no variant{near(baseline, names)}", path=path)
+    tasks = tuple(as_list(table.get("tasks", [])) or base_recipes(recipes))
+    for task in tasks:
+        if task not in METRIC:
+            raise BadInput(f"a study cannot be about {task!r}{near(str(task), list(METRIC))}", path=path)
+    data = wanted(table, "data", str, "", path)
+    settings = wanted(table, "set", dict, {}, path)
+    return Study(
+        name=wanted(table, "name", str, " vs ".join(names), path),
+        tasks=tuple(dict.fromkeys(tasks)),
+        recipes=tuple(located(name) if name.endswith(".toml") else name for name in recipes),
+        data=data if data in ("", "sotu") else located(data),
+        variants=variants,
+        baseline=baseline,
+        seeds=seeds_from(table.get("seeds", DEFAULT_SEEDS), "seeds", path),
+        settings={key: value for key, value in settings.items() if key not in METRIC},
+        task_settings={task: wanted(settings, task, dict, {}, path) for task in METRIC if task in settings},
+        least_difference=least_from(wanted(table, "least_difference", dict, {}, path), path),
+        sentence=wanted(table, "sentence", str, "", path),
+        search=search_from(wanted(table, "search", dict, {}, path), path),
+    )
+
+
+def variant_from(name: str, table: dict[str, Any], path: Path | None) -> Variant:
+    if not re.fullmatch(r"[\w+=,.()\[\] -]{1,80}", name) or name != name.strip(" ."):
+        hint = "letters, digits and + - = , ( ) are fine: it becomes a folder's name"
+        raise BadInput(f"{name!r} cannot be a variant's name", hint, path=path)
+    settings = {key: value for key, value in table.items() if key not in OF_A_VARIANT}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            hint = f'quote a field\'s dots: "{key}.{next(iter(value), "x")}" = ...'
+            raise BadInput(f"variant {name!r}: {key!r} is a table", hint, path=path)
+        if "." not in key:
+            what = f"variant {name!r} has no field {key!r}{near(key, list(OF_A_VARIANT))}"
+            raise BadInput(
+                what, 'fields of its recipe are written with a dot: "training.learning_rate" = 3e-4', path=path
+            )
+    parts = recipe_from({"parts": table["parts"]}, path).parts if "parts" in table else None
+    start = table.get("seeds_from")
+    if start is not None and (type(start) is not int or start < 0):
+        raise BadInput(f"variant {name!r}: seeds_from = {start!r} must be a whole number from 0", path=path)
+    recipe = wanted(table, "recipe", str, "", path)
+    return Variant(
+        name=name,
+        parts=parts,
+        recipe=located(recipe) if recipe else "",
+        strangers=tuple(located(each) for each in as_list(table.get("with", []))),
+        settings=settings,
+        seeds_from=start,
+        accept_failed_passport=wanted(table, "accept_failed_passport", bool, False, path),
+    )
+
+
+def seeds_from(value: Any, name: str, path: Path | None) -> tuple[int, ...]:
+    if type(value) is int and value > 0:
+        return tuple(range(value))
+    if isinstance(value, list) and value and all(type(each) is int and each >= 0 for each in value):
+        if len(set(value)) == len(value):
+            return tuple(value)
+        raise BadInput(f"{name} = {value!r}: a seed stands there twice", path=path)
+    raise BadInput(f"{name} = {value!r} must be a number of seeds, or a list of them", path=path)
+
+
+def least_from(table: dict[str, Any], path: Path | None) -> dict[str, float]:
+    refuse_unknown(table, LEAST, "least_difference", path)
+    for name, value in table.items():
+        if type(value) not in (int, float) or not value > 0:
+            raise BadInput(f"least_difference.{name} = {value!r} must be a number above 0", path=path)
+    return LEAST | {name: float(value) for name, value in table.items()}
+
+
+def search_from(table: dict[str, Any], path: Path | None) -> Search | None:
+    if not table:
+        return None
+    fields = {name: value for name, value in table.items() if "." in name}
+    refuse_unknown({key: 0 for key in table if key not in fields}, ("random", "seeds"), "[search]", path)
+    random = table.get("random")
+    if random is not None and (type(random) is not int or random < 1):
+        raise BadInput(f"search.random = {random!r} must be a number of tries", path=path)
+    for name, value in fields.items():
+        is_range = isinstance(value, dict) and {"from", "to"} <= value.keys() <= {"from", "to", "scale"}
+        if not (isinstance(value, list) and value) and not (is_range and random):
+            hint = 'give a list of values, or {from = 1e-4, to = 1e-2, scale = "log"} together with random = 8'
+            raise BadInput(f"search: {name} = {value!r} is nothing to try", hint, path=path)
+    if not fields:
+        raise BadInput("[search] names no field", '"training.learning_rate" = [1e-3, 3e-4]', path=path)
+    seeds = seeds_from(table.get("seeds", [1000]), "search.seeds", path)
+    return Search(fields=fields, random=random, seeds=seeds)
+
+
+def wanted(table: Mapping[str, Any], name: str, kind: type, default: Any, path: Path | None) -> Any:
+    value = table.get(name, default)
+    if not isinstance(value, kind):
+        spoken = {str: "text", dict: "a table", bool: "true or false"}[kind]
+        raise BadInput(f"{name} = {value!r} must be {spoken}", path=path)
+    return value
+
+
+def refuse_unknown(table: Mapping[str, Any], known: Iterable[str], what: str, path: Path | None) -> None:
+    known = list(known)
+    for key in table:
+        if key not in known:
+            raise BadInput(f"{what} has no field {key!r}{near(key, known)}", f"there is: {', '.join(known)}", path=path)
+
+
+def as_list(value: Any) -> list[str]:
+    values = value if isinstance(value, list | tuple) else [value]
+    for each in values:
+        if not isinstance(each, str):
+            raise BadInput(f"{each!r} must be text")
+    return [each for each in values if each]
+
+
+def located(name: str) -> str:
+    """The whole path, so that a study goes on from anywhere."""
+    return str(Path(name).expanduser().resolve())
+
+
+def write_study(study: Study) -> str:
+    """The whole study as TOML; reading it gives the same study."""
+    lines = [
+        f"name = {toml(study.name)}",
+        f"tasks = {toml(list(study.tasks))}",
+        f"recipe = {toml(list(study.recipes))}",
+        *([f"data = {toml(study.data)}"] if study.data else []),
+        f"baseline = {toml(study.baseline)}",
+        f"seeds = {toml(list(study.seeds))}",
+        f"least_difference = {toml(dict(study.least_difference))}  # points of accuracy; nats per token",
+        *([f"sentence = {toml(study.sentence)}"] if study.sentence else []),
+    ]
+    if study.settings:
+        lines += ["", "[set]  # for all variants", *(f"{toml(name)} = {toml(v)}" for name, v in study.settings.items())]
+    for task, settings in study.task_settings.items():
+        lines += ["", f"[set.{task}]", *(f"{toml(name)} = {toml(value)}" for name, value in settings.items())]
+    for variant in study.variants:
+        lines += ["", f"[variants.{toml(variant.name)}]", *_variant_lines(variant)]
+    if study.search:
+        lines += ["", "[search]  # on validation only"]
+        lines += [f"{toml(name)} = {toml(value)}" for name, value in study.search.fields.items()]
+        lines += [f"random = {study.search.random}"] if study.search.random else []
+        lines += [f"seeds = {toml(list(study.search.seeds))}"]
+    return "\n".join(lines) + "\n"
+
+
+def _variant_lines(variant: Variant) -> list[str]:
+    lines = []
+    if variant.parts is not None:
+        lines.append(f"parts = {toml(to_table(Recipe(parts=variant.parts))['parts'])}")
+    if variant.recipe:
+        lines.append(f"recipe = {toml(variant.recipe)}")
+    if variant.strangers:
+        lines.append(f"with = {toml(list(variant.strangers))}")
+    if variant.seeds_from is not None:
+        lines.append(f"seeds_from = {variant.seeds_from}")
+    if variant.accept_failed_passport:
+        lines.append("accept_failed_passport = true")
+    return lines + [f"{toml(name)} = {toml(value)}" for name, value in variant.settings.items()]

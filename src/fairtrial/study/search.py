@@ -1,0 +1,140 @@
+"""Search: the same number of tries for every variant, chosen on validation.
+
+No test set is read, and the records of the tries prove it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from statistics import mean
+from typing import Any
+
+from fairtrial.disk import write_text
+from fairtrial.engines.job import Answer, Engine, Stop
+from fairtrial.errors import BadInput
+from fairtrial.recipe import Recipe
+from fairtrial.record import Record
+from fairtrial.streams import dice
+from fairtrial.study.design import METRIC, Search, Settings, settled
+from fairtrial.study.events import Listen
+from fairtrial.study.plan import Plan, Trial, missing
+from fairtrial.study.trials import note_failure, run_jobs
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search chose, and how."""
+
+    chosen: dict[str, dict[str, Settings]]  # task -> variant -> fields
+    told: dict[str, dict[str, Any]]  # task -> what the verdict file says of it
+
+
+def tries_of(search: Search) -> list[dict[str, Any]]:
+    """The settings to try, the same for every variant."""
+    if search.random is None:
+        return [dict(zip(search.fields, values, strict=True)) for values in itertools.product(*search.fields.values())]
+    chance = dice(search.seeds[0], "search")
+    tries: list[dict[str, Any]] = []
+    for _ in range(50 * search.random):  # a small space may not hold so many different ones
+        drawn = {name: _drawn(space, chance) for name, space in search.fields.items()}
+        if drawn not in tries:
+            tries.append(drawn)
+        if len(tries) == search.random:
+            break
+    return tries
+
+
+def _drawn(space: Any, chance: Any) -> Any:
+    if isinstance(space, list):
+        return space[int(chance.integers(len(space)))]
+    low, high = space["from"], space["to"]
+    if space.get("scale", "log" if low > 0 else "linear") == "log":
+        value = math.exp(chance.uniform(math.log(low), math.log(high)))
+    else:
+        value = chance.uniform(low, high)
+    return round(value) if type(low) is int and type(high) is int else float(f"{value:.4g}")
+
+
+def search_trials(plan: Plan, search: Search, tries: list[dict[str, Any]]) -> dict[tuple[str, str, int], list[Trial]]:
+    """The trials of each task, variant and try, one for each search seed."""
+    found = {}
+    for task, recipes in plan.recipes.items():
+        for variant in plan.study.variants:
+            for number, settings in enumerate(tries):
+                place = plan.folder / "search" / task / variant.name / f"try-{number}"
+                recipe = blind(recipes[variant.name], settings)
+                found[task, variant.name, number] = [
+                    Trial(task, variant, seed, recipe, place / f"seed-{seed}") for seed in search.seeds
+                ]
+    return found
+
+
+def blind(recipe: Recipe, settings: Settings) -> Recipe:
+    """A recipe whose trials cannot see a test set."""
+    recipe = settled(recipe, settings)
+    return replace(recipe, scoring=replace(recipe.scoring, tests=False, watch_test=False))
+
+
+def run_search(plan: Plan, engine: Engine, listen: Listen, stop: Stop) -> Found:
+    search = plan.study.search
+    assert search is not None
+    refuse_unchoosable(plan)
+    tries = tries_of(search)
+    named = search_trials(plan, search, tries)
+    trials = [trial for each in named.values() for trial in each]
+    left, notices = missing(plan, trials)
+    for text in notices:
+        listen("notice", {"text": text})
+    listen("search", {"tries": len(tries), "trials": len(trials), "left": len(left)})
+
+    def accept(answer: Answer) -> None:
+        note_failure(plan, answer)
+
+    run_jobs(engine, [trial.job() for trial in left], listen, stop, accept)
+    found = choose(plan, tries, named)
+    told = {"format": 1, "seeds": list(search.seeds), "tries": tries, "tasks": found.told}
+    write_text(plan.folder / "search.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    return found
+
+
+def choose(plan: Plan, tries: list[dict[str, Any]], named: Mapping[tuple[str, str, int], list[Trial]]) -> Found:
+    chosen: dict[str, dict[str, Settings]] = {}
+    told: dict[str, dict[str, Any]] = {}
+    for task in plan.recipes:
+        chosen[task], rows = {}, {}
+        for variant in plan.study.variants:
+            scores = [validation_score(named[task, variant.name, number], task) for number in range(len(tries))]
+            known = {number: score for number, score in enumerate(scores) if score is not None}
+            if not known:
+                raise BadInput(f"no try of {variant.name!r} ({task}) finished", f"see {plan.folder / 'failures.jsonl'}")
+            better = max if METRIC[task] == "accuracy" else min
+            best = better(known, key=lambda number: known[number])
+            chosen[task][variant.name] = tries[best]
+            rows[variant.name] = {
+                "tries": len(tries), "best": tries[best], "validation": known[best], "scores": scores,
+            }  # fmt: skip
+        told[task] = {"tries": len(tries) * len(rows), "variants": rows}
+    return Found(chosen, told)
+
+
+def validation_score(trials: list[Trial], task: str) -> float | None:
+    """The mean over the search's seeds: accuracy in points, or perplexity (its log averaged)."""
+    figures = []
+    for trial in trials:
+        if not (trial.folder / "result.json").is_file():
+            return None
+        figures.append(Record.open(trial.folder).result["validation"])
+    if METRIC[task] == "accuracy":
+        return 100 * mean(each["accuracy"] for each in figures)
+    return math.exp(mean(math.log(each["perplexity"]) for each in figures))
+
+
+def refuse_unchoosable(plan: Plan) -> None:
+    for task, recipes in plan.recipes.items():
+        for name, recipe in recipes.items():
+            if not recipe.data.validation:
+                hint = 'give it one under [set]: "data.validation" = 0.1'
+                raise BadInput(f"{name!r} ({task}) has no validation set to choose on", hint)
