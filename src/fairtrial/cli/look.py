@@ -162,23 +162,25 @@ def write_page(
 
 
 def draw_figures(folder: Path, record: Record, album: Album, heads: list[tuple[int, int]], kind: str) -> None:
-    """For each text that is drawn, a grid of all chosen heads and a figure of each."""
+    """For each text that is drawn, a grid of all chosen heads, and a figure of each."""
     from fairtrial.disk import disk_errors, write_bytes
     from fairtrial.look.map_figure import map_figure
 
     name = record.folder.resolve().name
-    with bar("drawing", len(album.drawn) * (len(heads) + 1), least=2) as tell:
+    wanted = {f"layer-{each}-head-{head}": [(each, head)] for each, head in heads}
+    if len(heads) > 1:
+        wanted = {"grid": heads} | wanted
+    with bar("drawing", len(album.drawn) * len(wanted), least=2) as tell:
         for number, drawn in enumerate(album.drawn):
             place = folder / f"text-{number + 1}"
             with disk_errors(place):
                 place.mkdir(exist_ok=True)
                 for old in [*place.glob("grid.*"), *place.glob("layer-*-head-*.*")]:  # of another text, perhaps
                     old.unlink()
-            wanted = {"grid": heads} | {f"layer-{each}-head-{head}": [(each, head)] for each, head in heads}
             for done, (stem, some) in enumerate(wanted.items(), number * len(wanted) + 1):
                 title = f"{name}: {drawn.text}"
                 picture = map_figure(drawn.trained, drawn.untrained, some, album.captions, title, kind)
                 write_bytes(place / f"{stem}.{kind}", picture)
                 tell(done)
-    count = len(album.drawn) * (len(heads) + 1)
-    print(f"figures: {folder / 'text-1' / f'grid.{kind}'} and {count - 1} more beside it")
+    more = len(album.drawn) * len(wanted) - 1
+    print(f"figures: {folder / 'text-1' / next(iter(wanted))}.{kind}" + (f" and {more} more beside it" if more else ""))

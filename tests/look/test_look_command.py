@@ -1,0 +1,130 @@
+"""`fairtrial look`, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TEXT = "schools will build bridges tonight."
+Command = Callable[..., Any]
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_a_sentence_gives_a_folder_of_figures_and_a_page(
+    fairtrial: Command, finished_records: dict[str, Path], tmp_path: Path, task: str
+) -> None:
+    said = fairtrial("look", finished_records[task], TEXT, "--out", tmp_path / "out", "--format", "svg")
+    assert said.code == 0, said.err
+    for line in ("rows sum to one", "nothing on padding", "looking changes no number", "not why the model decided"):
+        assert line in said.out
+    assert ("nothing on the future" in said.out) == (task == "lm")
+    assert "NO" not in said.out.split()
+    names = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    figures = {f"text-1/{name}.svg" for name in ("grid", "layer-0-head-0", "layer-0-head-1")}
+    assert names == {"index.html", "look.json", *figures}
+    found = json.loads((tmp_path / "out" / "look.json").read_text())
+    assert [each["head"] for each in found["portraits"]] == [0, 1]
+    tests = {each["test"] for each in found["switched_off"]}
+    assert tests == ({"test"} if task == "classify" else {"obama", "wbush", "hbush"})
+    assert all(check["passed"] for check in found["drawn"][0]["checks"]["trained"])
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "schools will build bridges tonight." in page
+
+
+def test_the_record_is_left_as_it_was(fairtrial: Command, finished_records: dict[str, Path], tmp_path: Path) -> None:
+    record = tmp_path / "mine"
+    shutil.copytree(finished_records["classify"], record)
+    before = {path.name: path.read_bytes() for path in record.iterdir()}
+    assert fairtrial("look", record, TEXT, "--no-ablate", "--head", 1).code == 0
+    assert {path.name: path.read_bytes() for path in record.iterdir()} == before
+    made = sorted(path.name for path in (tmp_path / "mine-look" / "text-1").iterdir())
+    assert made == ["layer-0-head-1.png"]
+    for inside in (record, record / "look"):
+        said = fairtrial("look", record, TEXT, "--out", inside)
+        assert said.code == 2
+        assert "is a record or lies in one" in said.err
+
+
+def test_a_second_look_leaves_no_figure_of_the_first(
+    fairtrial: Command, finished_records: dict[str, Path], tmp_path: Path
+) -> None:
+    for words in ([], ["--head", 0, "--format", "svg"]):
+        assert fairtrial("look", finished_records["lm"], TEXT, "--no-ablate", "--out", tmp_path / "o", *words).code == 0
+    assert sorted(path.name for path in (tmp_path / "o" / "text-1").iterdir()) == ["layer-0-head-0.svg"]
+
+
+def test_a_thousand_sentences_are_read_and_three_are_drawn(
+    fairtrial: Command, finished_records: dict[str, Path], tmp_path: Path
+) -> None:
+    lines = [f"schools will {'build ' * (number % 15)}bridges tonight." for number in range(1000)]
+    (tmp_path / "many.txt").write_text("\n\n".join(lines) + "\n")
+    words = ["--text-file", tmp_path / "many.txt", "--out", tmp_path / "out", "--layer", 0, "--head", 0, "--no-ablate"]
+    said = fairtrial("look", finished_records["classify"], *words)
+    assert said.code == 0, said.err
+    assert "portraits are over all 1,000 texts, maps of the first 3" in said.err
+    assert "of 1,000 texts are longer than 12 tokens and were cut there" in said.err
+    assert json.loads((tmp_path / "out" / "look.json").read_text())["texts"] == 1000
+    assert sorted(path.name for path in (tmp_path / "out").glob("text-*")) == ["text-1", "text-2", "text-3"]
+
+
+def test_without_a_text_the_test_set_is_read(
+    fairtrial: Command, finished_records: dict[str, Path], tmp_path: Path
+) -> None:
+    said = fairtrial("look", finished_records["classify"], "--out", tmp_path / "out", "--no-ablate", "--head", 0)
+    assert said.code == 0, said.err
+    assert json.loads((tmp_path / "out" / "look.json").read_text())["texts"] == 30
+    assert "30 texts of the test set &#39;test&#39;" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_one_word_has_nothing_to_choose_from(
+    fairtrial: Command, finished_records: dict[str, Path], tmp_path: Path
+) -> None:
+    said = fairtrial("look", finished_records["lm"], "bridges", "--out", tmp_path / "out", "--no-ablate")
+    assert said.code == 0, said.err
+    assert "nothing to choose from" in said.out
+    assert "NaN" not in (tmp_path / "out" / "look.json").read_text()
+
+
+def test_maps_do_without_the_data(fairtrial: Command, finished_records: dict[str, Path], tmp_path: Path) -> None:
+    record = tmp_path / "mine"
+    shutil.copytree(finished_records["lm"], record)
+    recipe = (record / "recipe.toml").read_text()
+    source = next(line for line in recipe.splitlines() if line.startswith("source"))
+    (record / "recipe.toml").write_text(recipe.replace(source, f'source = "{tmp_path}/gone"'))
+    said = fairtrial("look", record, TEXT, "--out", tmp_path / "out")
+    assert said.code == 0, said.err
+    assert "no head was switched off: " in said.err
+    assert "gone" in said.err
+    said = fairtrial("look", record, "--out", tmp_path / "out")  # the test set is gone too
+    assert said.code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([""], "text 1 is empty"),
+        (["  "], "text 1 is empty"),
+        ([TEXT, "--layer", 7], "there is no layer 7"),
+        ([TEXT, "--head", 2], "this network has heads 0 to 1"),
+        ([TEXT, "--format", "gif"], "take png, svg or pdf"),
+        (["--text-file", "nowhere.txt"], "nowhere.txt"),
+    ],
+)
+def test_a_mistake_is_told_in_one_sentence(
+    fairtrial: Command, finished_records: dict[str, Path], words: list[Any], told: str
+) -> None:
+    said = fairtrial("look", finished_records["classify"], *words)
+    assert said.code == 2
+    assert told in said.err
+    assert "Traceback" not in said.err
+
+
+def test_an_unfinished_record_is_refused(fairtrial: Command, finished_records: dict[str, Path]) -> None:
+    said = fairtrial("look", finished_records["unfinished"], TEXT)
+    assert said.code == 2
+    assert "is not finished" in said.err

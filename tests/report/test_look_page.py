@@ -1,0 +1,211 @@
+"""The look page: numbers that are those of the maps, no network, no trust in words; its script answers a pointer."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from base64 import b64decode
+from dataclasses import replace
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairtrial.look.ablation import Effect
+from fairtrial.look.album import Album, Drawn
+from fairtrial.look.captions import Habits
+from fairtrial.look.maps import Check, Maps
+from fairtrial.look.portraits import Portrait
+from fairtrial.report.look_page import Frame, bars, hidden, look_page
+from fairtrial.report.look_text import album_lines, change
+
+HEADS = [(layer, head) for layer in range(2) for head in range(2)]
+FRAME = Frame("Where heads look", "A decoder", ["551 copies"], "7 texts", "fairtrial look mine")
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+def some_album(words: tuple[str, ...] = ("we", "will", "<pad>"), text: str = "we will", causal: bool = True) -> Album:
+    size = len(words)
+    real = size - 1
+    filled = np.arange(size) < real
+    visible = filled & filled[:, None] & (np.tri(size, dtype=bool) if causal else True)
+    dice = np.random.default_rng(4)
+
+    def maps() -> Maps:
+        weights = dice.random((2, 2, size, size)) * visible
+        weights /= np.maximum(1e-9, weights.sum(-1, keepdims=True))
+        checks = (Check("rows sum to one", 1e-7, 1e-5, "far"), Check("nothing on padding", 0.5, 0.0, "most"))
+        return Maps(words, weights, np.stack([visible] * 2), causal, 0, 1, 8, "cut after 'will'", ("senate",), checks)
+
+    even = Habits(1.0, 0.9, 2.0, 0.1, 0.2, None if causal else 0.2, 0.3, 0.4, None, "we", 1.0)
+    portraits = tuple(
+        Portrait(layer, head, replace(even, previous=0.71), even, even, "previous word, 71%") for layer, head in HEADS
+    )
+    effects = tuple(Effect(layer, head, "test", "accuracy", 0.8, 0.75, -0.05, (-0.08, -0.02)) for layer, head in HEADS)
+    return Album(8, 7, 1, (Drawn(text, maps(), maps()),), portraits, effects)
+
+
+class Reader(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text = ""
+        self._inside = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attributes)))
+        self._inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script":
+            self.scripts.append(data)
+        elif self._inside != "style":
+            self.text += data
+
+
+def data_of(page: str) -> Any:
+    return json.loads(Reader(page).scripts[0])
+
+
+def test_the_numbers_on_the_page_are_those_of_the_maps() -> None:
+    album = some_album()
+    chosen = [(0, 1), (1, 0)]
+    data = data_of(look_page(album, chosen, FRAME))
+    assert [(each["layer"], each["head"]) for each in data["heads"]] == chosen
+    text, drawn = data["texts"][0], album.drawn[0]
+    for name in ("trained", "untrained"):
+        shares = np.frombuffer(b64decode(text[name]), "<u2").reshape(2, 3, 3) / 65535
+        wanted = getattr(drawn, name).weights
+        assert shares == pytest.approx(np.stack([wanted[0, 1], wanted[1, 0]]), abs=1e-5)
+    bits = np.unpackbits(np.frombuffer(b64decode(text["open"]), np.uint8).reshape(2, -1), axis=1)[:, :9]
+    assert (bits.reshape(2, 3, 3) == drawn.trained.open).all()
+
+
+def test_nothing_comes_from_outside() -> None:
+    page = look_page(some_album(), HEADS, FRAME)
+    reader = Reader(page)
+    assert not {"link", "iframe", "object", "embed", "img"} & {tag for tag, _ in reader.tags}
+    for tag, attributes in reader.tags:
+        assert not {"src", "href", "srcset", "action", "onload", "onclick"} & attributes.keys(), tag
+    assert not re.search(r"url\(|@import|https?:|fetch\(|XMLHttpRequest|WebSocket|import\(", page)
+
+
+def test_words_are_not_believed() -> None:
+    album = some_album(("we", HOSTILE, "<pad>"), HOSTILE)
+    page = look_page(album, HEADS, replace(FRAME, title=HOSTILE, notes=[HOSTILE]))
+    assert page.count("<script") == 2  # its data and its own
+    assert "<script>alert" not in page
+    assert data_of(page)["texts"][0]["words"][1] == HOSTILE
+    assert HOSTILE in Reader(page).text
+
+
+def test_the_page_says_what_was_found_and_what_it_is_not() -> None:
+    page = look_page(some_album(), HEADS, FRAME)
+    text = re.sub(r"\s+", " ", Reader(page).text)
+    for wanted in (
+        "Attention is where a head looked, not why the model decided.",
+        "previous word, 71%",
+        "71% 20%",  # beside its untrained twin
+        "cut after 'will'",
+        "'senate'",
+        "551 copies",
+        "Means over 7 texts",
+        "-5.0 points [-8.0, -2.0]",
+        "accuracy 80.0% with all heads",
+        "hidden: padding and the future",
+        "fairtrial look mine",
+    ):
+        assert wanted in text, wanted
+    classes = [attributes.get("class") for tag, attributes in Reader(page).tags if tag == "li"]
+    assert classes.count("good") == 2
+    assert classes.count("bad") == 2  # a failed check is marked
+    assert "next</th>" not in page  # a decoder has no next word
+    assert "next</th>" in look_page(some_album(causal=False), HEADS, FRAME)
+
+
+def test_a_page_without_switched_off_heads_says_why() -> None:
+    page = look_page(replace(some_album(), effects=()), HEADS, replace(FRAME, why_not="the data are gone"))
+    assert "No head was switched off: the data are gone." in page
+
+
+def test_more_sections_find_their_place() -> None:
+    page = look_page(some_album(), HEADS, replace(FRAME, sections=[("Guess", "<p>class <b>2</b></p>")]))
+    assert "<h2>Guess</h2><p>class <b>2</b></p>" in page
+
+
+def test_what_hatched_cells_are() -> None:
+    assert hidden(some_album(causal=False)) == "padding"
+    album = some_album(("a", "b", "c", "d", "<pad>"), causal=False)
+    maps = album.drawn[0].trained
+    narrow = replace(maps, open=maps.open & (np.abs(np.subtract.outer(np.arange(5), np.arange(5))) < 2))
+    assert hidden(replace(album, drawn=(replace(album.drawn[0], trained=narrow),))) == "padding and what a part forbids"
+
+
+def test_bars_are_shares_of_the_largest_harm() -> None:
+    def effect(measure: str, change: float) -> dict[str, Any]:
+        return {"measure": measure, "change": change}
+
+    assert bars([effect("accuracy", -0.1), effect("accuracy", 0.05), effect("accuracy", 0.0)]) == [1.0, -0.5, 0.0]
+    assert bars([effect("perplexity", 1.5), effect("perplexity", 1.25)]) == [1.0, 0.5]
+    assert bars([effect("accuracy", 0.0)]) == [0.0]
+
+
+def test_changes_in_words() -> None:
+    gone = {"measure": "perplexity", "change": 1.041, "interval": None}
+    assert change(gone) == "+4.1%"
+    assert change(gone | {"interval": (1.03, 1.052)}) == "+4.1% [+3.0%, +5.2%]"
+
+
+def test_lines_tell_a_failed_check_and_keep_the_terminal_safe() -> None:
+    lines = album_lines(some_album(text="we\x1b[31m will"))
+    assert any("NO  nothing on padding" in line for line in lines)
+    assert any("yes rows sum to one" in line for line in lines)
+    assert not any("\x1b" in line for line in lines)
+    assert lines[-1] == "Attention is where a head looked, not why the model decided."
+
+
+@pytest.mark.slow
+def test_a_browser_draws_the_maps_and_reads_a_cell(tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no browser here")
+    album = some_album(("we", "will", "not", "<pad>"))
+    weights = album.drawn[0].trained.weights
+    probe = """<script>
+      document.querySelectorAll("#grid button")[2].click();
+      const canvas = document.getElementById("after"), box = canvas.getBoundingClientRect();
+      const { margin, cell } = places.after;
+      const at = (query, key) => canvas.dispatchEvent(new PointerEvent("pointermove",
+        { clientX: box.left + margin + (key + .5) * cell, clientY: box.top + (query + .5) * cell }));
+      const said = [];
+      for (const [query, key] of [[2, 1], [0, 2]]) { at(query, key); said.push(document.getElementById("readout").textContent); }
+      const pixel = canvas.getContext("2d").getImageData(margin * (devicePixelRatio || 1) + 3, 3, 1, 1).data;
+      said.push(document.getElementById("which").textContent, pixel.join(" "));
+      document.title = said.join(" | ");
+    </script></body>"""
+    page = look_page(album, HEADS, FRAME).replace("</body>", probe)
+    (tmp_path / "page.html").write_text(page)
+    words = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    done = subprocess.run(
+        [browser, *words, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{tmp_path / 'page.html'}"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    told = re.search(r"<title>(.*?)</title>", done.stdout, flags=re.S)
+    assert told, done.stderr
+    seen, unseen, which, pixel = told.group(1).split(" | ")
+    share = weights[1, 0, 2, 1]
+    assert seen.startswith("“not” (2) at “will” (1): ")
+    assert f"{100 * share:.0f}% trained" in seen
+    assert unseen == "“we” (0) at “not” (2): hidden"
+    assert which == escape("Layer 1, head 0: previous word, 71%")
+    assert pixel == "8 48 107 255"  # the first word looks at itself alone: the darkest colour
