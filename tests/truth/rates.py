@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import binom, binomtest, ttest_1samp
 from worlds import TextWorld, World
 
 from fairtrial.judge.crossed import Crossed, crossed_t
@@ -84,3 +84,18 @@ def power_of_the_need(world: World, points: float, runs: int, seed: int = 5) -> 
     assert needed is not None
     found = [crossed_t(each) for each in world.differences(chance, needed, runs, points)]
     return needed, claimed(found)
+
+
+def careless(world: World, runs: int, seeds: int = 5, seed: int = 6) -> dict[str, float]:
+    """False claims at 5% of what people do instead, and those of the crossed t-test at 5% and at the first look's alpha."""
+    chance = np.random.default_rng(seed)
+    counts = dict.fromkeys(("one seed", "pooled", "seeds only", "crossed", "first look"), 0)
+    for differences in world.differences(chance, seeds, runs):
+        gains, losses = int((differences[0] > 0).sum()), int((differences[0] < 0).sum())
+        counts["one seed"] += binomtest(gains, gains + losses).pvalue < 0.05 if gains + losses else 0  # McNemar, exact
+        counts["pooled"] += ttest_1samp(differences.ravel(), 0).pvalue < 0.05
+        counts["seeds only"] += ttest_1samp(differences.mean(1), 0).pvalue < 0.05
+        p = crossed_t(differences).p
+        counts["crossed"] += p < 0.05
+        counts["first look"] += p < LOOKS[0].alpha
+    return {name: count / runs for name, count in counts.items()}

@@ -15,7 +15,7 @@ from fairtrial.judge.basis import contamination_lines, describe_set
 from fairtrial.judge.best_of import expected_bias
 from fairtrial.judge.compare import Comparison, compare, least_for
 from fairtrial.judge.family import benjamini_hochberg, holm
-from fairtrial.judge.headlines import baseline_lines, verdict_lines
+from fairtrial.judge.first_lines import baseline_lines, verdict_lines
 from fairtrial.judge.looks import ALPHA, Look, next_look
 from fairtrial.judge.measure import METRICS
 from fairtrial.judge.outcomes import TaskOutcomes

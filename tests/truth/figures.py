@@ -1,0 +1,97 @@
+"""Measures the judge in the simulated worlds and writes the tables of docs/statistics.md.
+
+python tests/truth/figures.py            about a minute on one core
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from rates import SEEDS, careless, claims, families, power_of_the_need, text_claims, watched
+from worlds import TEXT_WORLDS, WORLDS
+
+PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
+RUNS = 2000
+EFFECTS = (("A", 1), ("A", 2), ("B", 2), ("B", 3), ("C", 3), ("D", 2))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def rates(values: Sequence[float]) -> str:
+    return " / ".join(f"{value:.3f}" for value in values)
+
+
+def alarms() -> str:
+    rows = []
+    for name, world in WORLDS.items():
+        found = claims(world, RUNS)
+        sizes = f"{world.seed:g} / {world.item:g} / {world.rest:g}"
+        rows.append([name, sizes, str(world.items), rates([found[seeds][0] for seeds in SEEDS])])
+    for name, world in TEXT_WORLDS.items():
+        found = text_claims(world, RUNS)
+        sizes = f"{world.seed:g} / {world.item:g} / {world.rest:g}"
+        rows.append(
+            [f"language model, {name}", sizes, str(world.documents), rates([found[each][0] for each in (5, 10)])]
+        )
+    return table(["world", "seeds / items / rest", "items", "false alarms at 5 / 10 / 20 seeds"], rows)
+
+
+def instead() -> str:
+    found = {name: careless(world, RUNS) for name, world in WORLDS.items()}
+    names = {
+        "one seed": "one seed, McNemar's test", "pooled": "all answers pooled as independent",
+        "seeds only": "t-test over seed means, items as fixed", "crossed": "**crossed t-test**",
+        "first look": "crossed t-test at the first look's alpha of 0.005",
+    }  # fmt: skip
+    rows = [[told, *(f"{found[world][key]:.3f}" for world in WORLDS)] for key, told in names.items()]
+    return table(["false alarms at 5 seeds", *WORLDS], rows)
+
+
+def power() -> str:
+    rows = []
+    for name, points in EFFECTS:
+        found = claims(WORLDS[name], RUNS, points)
+        by_seeds = [found[seeds] for seeds in SEEDS]
+        rows.append(
+            [name, f"{points} point{'s' if points > 1 else ''}", rates([each[0] for each in by_seeds]),
+             rates([each[1] for each in by_seeds])]
+        )  # fmt: skip
+    return table(["world", "true difference", "found at 5 / 10 / 20 seeds", "intervals that hold the truth"], rows)
+
+
+def many() -> str:
+    rows = []
+    for name in ("A", "B"):
+        naive, honest = watched(WORLDS[name], RUNS)
+        raw, held = families(WORLDS[name], RUNS // 2)
+        rows.append([name, *(f"{value:.3f}" for value in (naive, honest, raw, held))])
+    head = ["world", "three looks at 5%", "three looks, their alphas", "four variants, raw", "four variants, Holm"]
+    return table(head, rows)
+
+
+def need() -> str:
+    rows = []
+    for name, points in (("A", 1.5), ("A", 2), ("B", 3), ("C", 5)):
+        seeds, found = power_of_the_need(WORLDS[name], points, RUNS // 2)
+        rows.append([name, f"{points:g} points", str(seeds), f"{found:.3f}"])
+    return table(["world", "wanted", "seeds said to be needed", "found with them"], rows)
+
+
+def write() -> None:
+    text = PAGE.read_text()
+    for name, make in (("alarms", alarms), ("instead", instead), ("power", power), ("many", many), ("need", need)):
+        marked = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", re.S)
+        assert marked.search(text), name
+        fresh = make()
+        text = marked.sub(lambda found, fresh=fresh: found[1] + fresh + found[2], text)
+        print(fresh, "\n")
+    PAGE.write_text(text)
+
+
+if __name__ == "__main__":
+    write()
