@@ -60,7 +60,8 @@ class Turn(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, q: Tensor, k: Tensor) -> tuple[Tensor | None, ...]:
-        return *turned(q, k, *ctx.saved_tensors, -1), None, None
+        cosine, sine = ctx.saved_tensors
+        return *turned(q, k, cosine, sine, -1), None, None
 
 
 def turned(q: Tensor, k: Tensor, cosine: Tensor, sine: Tensor, way: int) -> tuple[Tensor, Tensor]:
