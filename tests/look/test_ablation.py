@@ -1,4 +1,4 @@
-"""Heads switched off: the same as zeros before the merge, for every part; scores over whole test sets; nothing is left."""
+"""Heads switched off: the same as zeros before the merge, for every part; whole test sets; nothing is left behind."""
 
 from __future__ import annotations
 
@@ -69,9 +69,15 @@ def test_a_head_without_values_is_a_head_that_gives_zeros(name: str, kind: Any) 
 def test_weights_come_back_after_an_error() -> None:
     network = LanguageModel(SHAPE, [], 50, seed=2)
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    with pytest.raises(KeyboardInterrupt), head_off(network, 1, 1):
-        changed = [name for name, tensor in network.state_dict().items() if not torch.equal(tensor, before[name])]
-        raise KeyboardInterrupt
+    changed: list[str] = []
+
+    def stopped_by_the_user() -> None:
+        with head_off(network, 1, 1):
+            changed.extend(name for name, now in network.state_dict().items() if not torch.equal(now, before[name]))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped_by_the_user()
     assert set(changed) == {"body.blocks.1.attention.qkv.weight", "body.blocks.1.attention.qkv.bias"}
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
 
