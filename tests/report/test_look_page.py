@@ -188,7 +188,10 @@ def test_a_browser_draws_the_maps_and_reads_a_cell(tmp_path: Path) -> None:
       const at = (query, key) => canvas.dispatchEvent(new PointerEvent("pointermove",
         { clientX: box.left + margin + (key + .5) * cell, clientY: box.top + (query + .5) * cell }));
       const said = [];
-      for (const [query, key] of [[2, 1], [0, 2]]) { at(query, key); said.push(document.getElementById("readout").textContent); }
+      for (const [query, key] of [[2, 1], [0, 2]]) {
+        at(query, key);
+        said.push(document.getElementById("readout").textContent);
+      }
       const pixel = canvas.getContext("2d").getImageData(margin * (devicePixelRatio || 1) + 3, 3, 1, 1).data;
       said.push(document.getElementById("which").textContent, pixel.join(" "));
       document.title = said.join(" | ");
