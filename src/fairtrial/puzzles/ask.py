@@ -15,7 +15,8 @@ from fairtrial.puzzles.target import average_target, mix_target, select_target
 def select(keys: ArrayLike, chosen: int, **options: Any) -> Answer:
     """A query that attends to one key alone. Options: scale, norm, precision, values, names (see `solve`)."""
     table = as_keys(keys)
-    return solve(f"select {chosen}", table, select_target(len(table), chosen), **options)
+    target = select_target(len(table), chosen)
+    return solve(f"select {_spoken(chosen, options)}", table, target, **options)
 
 
 def identity(keys: ArrayLike, **options: Any) -> list[Answer]:
@@ -27,12 +28,17 @@ def identity(keys: ArrayLike, **options: Any) -> list[Answer]:
 def average(keys: ArrayLike, chosen: Iterable[int], **options: Any) -> Answer:
     """A query that attends to the chosen keys alike, and to no other."""
     table, places = as_keys(keys), list(chosen)
-    words = " ".join(str(place) for place in places)
-    return solve(f"average {words}", table, average_target(len(table), places), **options)
+    target = average_target(len(table), places)
+    return solve("average " + " ".join(_spoken(place, options) for place in places), table, target, **options)
 
 
 def mix(keys: ArrayLike, shares: Mapping[int, float], **options: Any) -> Answer:
     """A query with these weights: `mix(keys, {0: 0.5, 2: 0.3, 3: 0.2})`."""
     table = as_keys(keys)
-    words = " ".join(f"{place}:{share:g}" for place, share in shares.items())
-    return solve(f"mix {words}", table, mix_target(len(table), shares), **options)
+    target = mix_target(len(table), shares)
+    words = " ".join(f"{_spoken(place, options)}:{share:g}" for place, share in shares.items())
+    return solve(f"mix {words}", table, target, **options)
+
+
+def _spoken(place: int, options: Mapping[str, Any]) -> str:
+    return str(options["names"][place] if options.get("names") else place)

@@ -81,6 +81,8 @@ def proportions(points: Array, logs: Array) -> tuple[Array, Array]:
     it is level with every coordinate and with a constant."""
     centred = points - points.mean(0)
     wanted = logs - logs.mean()
+    if np.abs(wanted).max() < 1e-15:
+        return np.zeros(points.shape[1]), wanted
     base = np.linalg.lstsq(centred, wanted, rcond=1e-9)[0]
     return base, wanted - centred @ base
 

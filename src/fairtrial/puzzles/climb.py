@@ -6,6 +6,8 @@ sum_i t_i log softmax_i is concave in the query, so Newton's method finds the on
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fairtrial.puzzles.frame import Array, log_sum, softmax
@@ -27,8 +29,8 @@ def climb(points: Array, target: Array, pull: float = 0.0, start: Array | None =
         uphill = mean - slope - pull * place
         step = np.linalg.lstsq(bend + pull * np.eye(len(place)), uphill, rcond=1e-15)[0]
         gain = float(uphill @ step)
-        if gain < 1e-22:
-            break
+        if gain < 1e-12:  # so near the top, a whole step squares what is left
+            return place + step
         size = 1.0
         while (then := height(place + size * step)) < now + 1e-4 * size * gain and size > 1e-9:
             size /= 2
@@ -52,21 +54,21 @@ def best_within(points: Array, target: Array, length: float) -> Array:
     steepest = float(np.linalg.norm(target @ points - points.mean(0)))
     if length == 0 or steepest < 1e-15:
         return np.zeros(points.shape[1])
-    low, high = FAINT, max(steepest / length, 2 * FAINT)  # |place| <= steepest / pull
-    place = climb(points, target, low)
-    if np.linalg.norm(place) <= length:
-        return place
+    low, high = 0.0, max(steepest / length, 2 * FAINT)  # |place| <= steepest / pull
     pull, place = high, climb(points, target, high)
     for _ in range(100):
         norm = float(np.linalg.norm(place))
-        if abs(norm - length) <= 1e-9 * length or high - low <= 1e-13 * high:
+        if abs(norm - length) <= 1e-8 * length or high - low <= 1e-13 * high:
             break
+        if pull == FAINT and norm < length:
+            break  # the best of all places is nearer than the length allows
         low, high = (pull, high) if norm > length else (low, pull)
         _, bend = slope_and_bend(points, place)
         shrink = float(place @ np.linalg.solve(bend + pull * np.eye(len(place)), place)) / norm**3
         pull = pull + (1 / length - 1 / norm) / shrink
         if not low < pull < high:
-            pull = float(np.sqrt(low * high))
+            pull = math.sqrt(max(low, FAINT) * high)
+        pull = max(pull, FAINT)
         place = climb(points, target, pull, place)
     norm = float(np.linalg.norm(place))
     return place * min(1.0, length / norm) if norm else place

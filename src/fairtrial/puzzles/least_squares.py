@@ -29,7 +29,7 @@ def wished_scores(target: Array) -> Array:
     if np.ptp(target) < 1e-12:
         return np.zeros(len(target))
     if wanted.sum() == 1:
-        return FAR * wanted
+        return np.where(wanted, FAR, 0.0)
     scores = np.full(len(target), -NEAR)
     scores[wanted] = NEAR + np.log(target[wanted] / target.max())
     return scores
@@ -37,6 +37,6 @@ def wished_scores(target: Array) -> Array:
 
 def least_squares(keys: Array, target: Array, factor: float, scores: Array | None = None) -> LeastSquares:
     wished = wished_scores(target) if scores is None else scores
-    query = np.linalg.lstsq(factor * keys, wished, rcond=None)[0]
+    query = np.asarray(np.linalg.lstsq(factor * keys, wished, rcond=None)[0], dtype=np.float64)
     weights = softmax(factor * keys @ query)
     return LeastSquares(wished, query, weights, misplaced(weights, target))

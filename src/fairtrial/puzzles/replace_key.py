@@ -61,10 +61,24 @@ class Replacement:
 
     @property
     def in_the_way(self) -> list[int]:
-        """Other keys whose share, with the best key of any length, is wrong by more than the precision allows."""
+        return [] if self.possible else self.wrong_proportions or self.further
+
+    @property
+    def wrong_proportions(self) -> list[int]:
+        """Keys whose weight is wrong by more than the precision allows, with the best key of any length."""
         off = np.abs(self.best - self.target) > 1 - self.wanted_precision
-        off[self.place] &= not self.query.any()
         return [int(place) for place in np.flatnonzero(off)]
+
+    @property
+    def reach(self) -> Array:
+        """How far each key goes along the query."""
+        return self.keys @ self.query / (float(np.linalg.norm(self.query)) or 1.0)
+
+    @property
+    def further(self) -> list[int]:
+        """Other keys that go further along the query than the fixed length can."""
+        limit = np.inf if self.length is None else self.length
+        return [int(place) for place in np.flatnonzero(self.reach >= limit) if place != self.place]
 
     @property
     def output(self) -> Array | None:
@@ -97,7 +111,9 @@ def replace_key(
     score = wished_score(scores, place, target, precision)
     steep = factor * float(np.linalg.norm(fixed))  # score of a key of length 1 along the query
     shortest = along(fixed, score / factor)
-    key = shortest if norm is None else of_length(fixed, shortest, norm, score >= 0)
+    # a weight of 1 or 0 is a limit, so a key of fixed length goes as far as it can
+    far = target[place] in (0.0, 1.0)
+    key = shortest if norm is None else of_length(fixed, shortest, norm, score >= 0, far)
     simple_way, simple = simple_replacement(table, place, target, fixed, factor, norm)
     return Replacement(
         ask=ask,
@@ -148,12 +164,13 @@ def along(query: Array, product: float) -> Array:
     return query * (product / square) if square else np.zeros(len(query))
 
 
-def of_length(query: Array, key: Array, length: float, upward: bool) -> Array:
-    """A key of this length whose product with the query is that of `key`, or as near to it as the length allows."""
+def of_length(query: Array, key: Array, length: float, upward: bool, far: bool) -> Array:
+    """A key of this length whose product with the query is that of `key`, or as near to it as the length allows.
+    `far`: the further along the query, the better."""
     have, size = float(np.linalg.norm(key)), float(np.linalg.norm(query))
     if not size:
         return length * np.eye(len(query))[0]
-    if have >= length or len(query) == 1:
+    if far or have >= length or len(query) == 1:
         return (1 if upward else -1) * length * query / size
     # the rest of the length goes across the query, where it changes no score
     across = np.eye(len(query))[np.abs(query).argmin()]

@@ -1,0 +1,130 @@
+"""`fairtrial puzzle` as a user calls it: answers, files, and mistakes with file and line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+KEYS = "name,x,y\ncat,0,0\ndog,4,0\ncow,0,4\nhen,4,4\npig,1,2\n"
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    path = tmp_path / "keys.csv"
+    path.write_text(KEYS)
+    return path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("select", 0), ("identity",), ("average", 0, 1), ("mix", "0:0.5", "2:0.3", "3:0.2"),
+     ("replace-key", 2, "--to", "average", 0, 1, 2), ("replace-key", 2, "--to", "select", 2),
+     ("average", 0, 1, "--count", 9, "--width", 5, "--no-scale", "--norm", 2)],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_questions_about_random_keys_are_answered(fairtrial: Callable, tmp_path: Path, words: tuple) -> None:
+    said = fairtrial("puzzle", *words, "--out", tmp_path / "out")
+    assert said.code == 0, said.err
+    assert "ossible" in said.out
+    assert list((tmp_path / "out").glob("*.png"))
+    assert (tmp_path / "out" / "query.csv").is_file()
+    assert said.out != fairtrial("puzzle", *words, "--seed", 5, "--out", tmp_path / "out").out
+
+
+def test_keys_have_names(fairtrial: Callable, keys: Path) -> None:
+    said = fairtrial("puzzle", "select", "pig", "--keys", keys)
+    assert "In the way: cat, cow and hen" in said.out
+    assert fairtrial("puzzle", "select", 4, "--keys", keys).out == said.out
+    assert "Possible" in fairtrial("puzzle", "average", "cow", "hen", "--keys", keys).out
+
+
+def test_a_query_written_by_one_puzzle_is_read_by_another(fairtrial: Callable, keys: Path, tmp_path: Path) -> None:
+    first = fairtrial("puzzle", "average", "dog", "hen", "--keys", keys, "--out", tmp_path, "--json")
+    query = tmp_path / "query.csv"
+    then = fairtrial("puzzle", "replace-key", "pig", "--to", "average", "dog", "hen", "pig", "--keys", keys,
+                     "--query", query, "--json")  # fmt: skip
+    answer = json.loads(then.out)
+    assert answer["query"] == json.loads(first.out)["query"]
+    assert answer["possible"]
+    assert answer["weights"] == pytest.approx([0, 1 / 3, 0, 1 / 3, 1 / 3], abs=2e-3)
+
+
+def test_values_and_json(fairtrial: Callable, keys: Path, tmp_path: Path) -> None:
+    values = tmp_path / "values.tsv"
+    values.write_text("1\t0\n2\t0\n3\t0\n4\t0\n5\t1\n")
+    said = fairtrial("puzzle", "select", "hen", "--keys", keys, "--values", values, "--json", "--precision", 0.9)
+    answer = json.loads(said.out)
+    assert answer["output"] == pytest.approx([4, 0], abs=0.5)
+    assert answer["precision"] == pytest.approx(0.9, abs=1e-4)
+
+
+def test_the_course_writes_its_page(fairtrial: Callable, tmp_path: Path) -> None:
+    said = fairtrial("puzzle", "course", "--out", tmp_path / "course", "--format", "svg")
+    assert said.code == 0, said.err
+    assert said.out.count("Checked: fairtrial's own attention reaches a precision of") == 6
+    page = (tmp_path / "course" / "course.md").read_text()
+    for number in range(1, 7):
+        assert (tmp_path / "course" / f"question-{number}.svg").is_file()
+        assert f"(question-{number}.svg)" in page
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "what"),
+    [("1,2\n3\n", 2, "this row has 1 numbers"), ("1,2\n3,x\n", 2, "'x' is not a number"),
+     ("1,2\n\n3,nan\n", 3, "nan will not do"), ("1,2\n3,\n", 2, "a number is missing"),
+     ("a,1,2\n3,4\n", 2, "this row has no name"), ("1,2\nb,3,4\n", 2, "this row has a name"),
+     ("x,y\n", None, "no numbers"), ("", None, "the file is empty"), ("a,1\na,2\n", None, "two rows are named 'a'"),
+     ("1,2\n3,1e999\n", 2, "1e999 will not do")],
+)  # fmt: skip
+def test_mistakes_in_a_file_are_told_with_their_line(
+    fairtrial: Callable, tmp_path: Path, content: str, line: int | None, what: str
+) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(content)
+    said = fairtrial("puzzle", "select", 0, "--keys", path)
+    assert said.code == 2
+    assert what in said.err
+    assert (f"{path}:{line}: " if line else f"{path}: ") in said.err
+
+
+@pytest.mark.parametrize(
+    "content", ["# of a notebook\n1 2\n3 4\n", "1;2\n3;4\n", '"a",1,2\n"b",3,4\n', "1\t2\r\n3\t4\r\n\r\n"]
+)
+def test_tables_of_many_kinds_are_read(fairtrial: Callable, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "good.csv"
+    path.write_text(content, newline="")
+    said = fairtrial("puzzle", "select", 0, "--keys", path, "--json")
+    assert json.loads(said.out)["keys"] == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [(("select", 4), "there is no key 4"), (("select", "cat"), "there is no key 'cat'"),
+     (("average", 0, 0), "named twice"), (("mix", "0:0.5"), "add up to 0.5"),
+     (("mix", "0"), "not a key with its weight"),
+     (("mix", "0:-1", "1:2"), "is to get -1"), (("mix", "0:0.5", "0:0.5"), "named twice"),
+     (("select", 0, "--precision", 1), "precision of 1"), (("select", 0, "--norm", "-1"), "length of -1"),
+     (("select", 0, "--format", "gif"), "--format gif"), (("replace-key", 2, "--to", "dance", 1), "--to dance 1"),
+     (("replace-key", 0, "--to", "select", 0, "--count", 1), "one key only"),
+     (("select", 0, "--keys", "nowhere.csv"), "nowhere.csv"),
+     (("select", 0, "--keys", "nowhere.csv", "--count", 3), "--count and --width are for random keys")],
+)  # fmt: skip
+def test_mistakes_are_told_in_a_sentence(fairtrial: Callable, words: tuple, what: str) -> None:
+    said = fairtrial("puzzle", *words)
+    assert said.code == 2
+    assert what in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_query_of_another_width_is_refused(fairtrial: Callable, keys: Path, tmp_path: Path) -> None:
+    query = tmp_path / "q.csv"
+    query.write_text("1,2,3\n")
+    said = fairtrial("puzzle", "replace-key", 0, "--to", "select", 0, "--keys", keys, "--query", query)
+    assert (said.code, "a query of 2 numbers is needed" in said.err) == (2, True)
+    few = tmp_path / "v.csv"
+    few.write_text("1\n2\n")
+    said = fairtrial("puzzle", "select", 0, "--keys", keys, "--values", few)
+    assert (said.code, "2 values for 5 keys" in said.err) == (2, True)
