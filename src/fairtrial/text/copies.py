@@ -74,11 +74,10 @@ def _match_exact(found: Copies, known: list[str], items: list[str]) -> None:
 def _match_near(
     found: Copies, known: Sequence[str], items: Sequence[str], tell: Callable[[float], None] = lambda share: None
 ) -> None:
-    """Marks both sides. Training texts that are exact copies are left out; items are not, as they may have more."""
-    rest = np.flatnonzero(found.known_status == CLEAN)
-    grams, lengths = _gram_matrix([*(known[int(at)] for at in rest), *items])
-    train, test = grams[: len(rest)], grams[len(rest) :]
-    long = lengths[len(rest) :] >= LEAST_WORDS
+    """Marks both sides. A text that is an exact copy of one may be a near copy of another, so none is left out."""
+    grams, lengths = _gram_matrix([*known, *items])
+    train, test = grams[: len(known)], grams[len(known) :]
+    long = lengths[len(known) :] >= LEAST_WORDS
     if not train.nnz or not test.nnz:
         return
     train_sizes, test_sizes = train.getnnz(1), test.getnnz(1)
@@ -97,7 +96,7 @@ def _match_near(
         jaccard = shared / (test_sizes[rows] + train_sizes[columns] - shared)
         contained = shared / np.minimum(test_sizes[rows], train_sizes[columns])
         near = (shared >= LEAST_SHARED) & ((jaccard >= JACCARD) | (contained >= CONTAINED))
-        _mark(found, rows[near], rest[columns[near]], np.maximum(jaccard, contained)[near])
+        _mark(found, rows[near], columns[near], np.maximum(jaccard, contained)[near])
         begin = end
         tell(begin / test.shape[0])
 
@@ -105,9 +104,10 @@ def _match_near(
 def _mark(found: Copies, rows: np.ndarray, columns: np.ndarray, likeness: np.ndarray) -> None:
     order = np.argsort(likeness, kind="stable")  # the likest last, so that it stays
     rows, columns, likeness = rows[order], columns[order], likeness[order]
-    found.known_status[columns], found.known_partner[columns] = NEAR, rows
-    open_rows = found.status[rows] != EXACT
-    rows, columns, likeness = rows[open_rows], columns[open_rows], likeness[open_rows]
+    free = found.known_status[columns] != EXACT
+    found.known_status[columns[free]], found.known_partner[columns[free]] = NEAR, rows[free]
+    free = found.status[rows] != EXACT
+    rows, columns, likeness = rows[free], columns[free], likeness[free]
     found.status[rows], found.partner[rows], found.likeness[rows] = NEAR, columns, likeness
 
 
