@@ -56,6 +56,7 @@ class Shape:
     norm_epsilon: Annotated[float, "keeps the norm's division finite"] = 1e-5
     qkv_bias: Annotated[bool, "queries, keys and values have a bias"] = False
     tied: Annotated[bool, "the language model's output layer is the token embedding"] = False
+    output_bias: Annotated[bool, "the language model's output layer has a bias"] = True
     start: Annotated[str, "first weights: 'torch' (its layers' defaults) or 'small' (normal, 0.02)"] = "small"
 
     def __post_init__(self) -> None:

@@ -58,7 +58,7 @@ class VocabularyLoss(torch.autograd.Function):
         ctx: Any,
         hidden: Tensor,
         weight: Tensor,
-        bias: Tensor,
+        bias: Tensor | None,
         targets: Tensor,
         smoothing: float,
         scale: float,
@@ -66,7 +66,8 @@ class VocabularyLoss(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         entries = weight.shape[0]
         buffer = scratch.take(entries, hidden)
-        to_hidden, to_weight, to_bias = torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias)
+        to_hidden, to_weight = torch.empty_like(hidden), torch.zeros_like(weight)
+        to_bias = None if bias is None else torch.zeros_like(bias)
         ones = hidden.new_ones(CHUNK)
         nats = hidden.new_zeros((), dtype=torch.float64)
         shortfall = hidden.new_zeros((), dtype=torch.float64)
@@ -78,15 +79,17 @@ class VocabularyLoss(torch.autograd.Function):
             nats += chunk_nats.sum(dtype=torch.float64)
             if smoothing:
                 # the mean logit needs no pass over the buffer: it is the hidden state times the mean weight
-                mean = rows @ weight.mean(0) + bias.mean()
+                mean = rows @ weight.mean(0) + (0 if bias is None else bias.mean())
                 total = chunk_nats + logits.gather(1, answers)[:, 0]  # log of the sum of exponentials
                 shortfall += (total - mean).sum(dtype=torch.float64)
                 shares.sub_(smoothing / entries)
             shares.scatter_add_(1, answers, shares.new_full(answers.shape, smoothing - 1.0))  # now the gradient
             to_hidden[begin : begin + CHUNK] = project(shares, weight.t(), None)
             to_weight.addmm_(shares.t(), rows)
-            to_bias.addmv_(shares.t(), ones[: len(rows)])
-        ctx.save_for_backward(to_hidden.mul_(scale), to_weight.mul_(scale), to_bias.mul_(scale))
+            if to_bias is not None:
+                to_bias.addmv_(shares.t(), ones[: len(rows)])
+        found = (to_hidden.mul_(scale), to_weight.mul_(scale), None if to_bias is None else to_bias.mul_(scale))
+        ctx.save_for_backward(*found)
         objective = ((1 - smoothing) * nats + smoothing * shortfall) * scale
         ctx.mark_non_differentiable(nats)
         return objective.to(hidden.dtype), nats
@@ -96,7 +99,7 @@ class VocabularyLoss(torch.autograd.Function):
     def backward(ctx: Any, *received: Tensor) -> tuple[Tensor | None, ...]:
         gradients = ctx.saved_tensors
         if received[0] != 1:  # the usual case, loss.backward(), needs no further pass
-            gradients = tuple(gradient * received[0] for gradient in gradients)
+            gradients = tuple(None if gradient is None else gradient * received[0] for gradient in gradients)
         return *gradients, None, None, None, None
 
 
@@ -109,7 +112,7 @@ def answer_nats(logits: Tensor, shares: Tensor, answers: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def vocabulary_nats(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+def vocabulary_nats(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
     """The negative log-likelihood of each target, for scoring. [token] -> [token], float64"""
     nats = torch.empty(len(hidden), dtype=torch.float64)
     for begin in range(0, len(hidden), CHUNK):

@@ -117,7 +117,7 @@ class LanguageModel(nn.Module):
         super().__init__()
         with untouched_dice():
             self.body = Body(shape, choices, vocabulary, causal=True, seed=seed)
-            self.out = nn.Linear(shape.width, vocabulary)
+            self.out = nn.Linear(shape.width, vocabulary, bias=shape.output_bias)
         self.scratch = Scratch()
         start(self, shape.start, seed)
         if shape.tied:

@@ -11,6 +11,7 @@ import numpy as np
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.model.part import refuse_idle
 from fairtrial.recipe import Recipe
 from fairtrial.text.batches import Batches, LabelledSentences, Sentences, Windows
 from fairtrial.text.corpus import Document, Splits
@@ -117,6 +118,7 @@ def _language(
     choose_on: str | None,
     curves: tuple[str, ...],
 ) -> LanguageBench:
+    refuse_idle(recipe.parts)
     sets = {name: token_set(split, tokenizer, splits.running) for name, split in documents.items()}
     for name, tokens in sets.items():
         if tokens.targets < 1:

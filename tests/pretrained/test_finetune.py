@@ -1,0 +1,130 @@
+"""Fine-tuning: it starts at the encoder's weights, repeats itself, resumes, and freezes what it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from checkpoints import write_checkpoint
+from safetensors.torch import load_file
+
+from fairtrial.errors import BadInput, Interrupted
+from fairtrial.pretrained.checkpoint import read_checkpoint
+from fairtrial.record import Record
+from fairtrial.revive import revive
+from fairtrial.train.optimizer import group_parameters
+from fairtrial.trial import resume_trial, run_trial
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Path:
+    write_checkpoint(tmp_path / "bert", "bert", head=False)
+    return tmp_path / "bert"
+
+
+def test_training_starts_at_the_encoders_weights(encoder: Path, tiny_recipe: Make, tmp_path: Path) -> None:
+    recipe = tiny_recipe("classify", f"encoder.source={encoder}", "training.learning_rate=1e-12")
+    record = run_trial(recipe, 0, tmp_path / "run")
+    kept, given = load_file(tmp_path / "run" / "model.safetensors"), read_checkpoint(encoder, recipe.shape)
+    for name, tensor in given.weights.items():
+        torch.testing.assert_close(kept[name], tensor, rtol=0, atol=1e-6)
+    assert record.recipe.encoder.sha256 == given.sha256
+    assert record.recipe.shape.norm_place == "post"
+    assert record.recipe.shape.layers == 2
+    assert record.trial["encoder"]["fresh"] == ["out.weight", "out.bias"]
+
+
+def test_a_killed_fine_tuning_goes_on_to_the_same_bits(encoder: Path, tiny_recipe: Make, tmp_path: Path) -> None:
+    recipe = tiny_recipe("classify", f"encoder.source={encoder}", "training.duration=12 steps")
+    run_trial(recipe, 0, tmp_path / "whole")
+    count = iter(range(100))
+    with pytest.raises(Interrupted):
+        run_trial(recipe, 0, tmp_path / "parted", stop=lambda: next(count) > 5)
+    resume_trial(tmp_path / "parted")
+    for name in ("model.safetensors", "result.json", "events.jsonl"):
+        assert (tmp_path / "parted" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_record_is_revived_without_the_encoders_folder(encoder: Path, tiny_recipe: Make, tmp_path: Path) -> None:
+    record = run_trial(
+        tiny_recipe("classify", f"encoder.source={encoder}", "training.duration=3 steps"), 0, tmp_path / "run"
+    )
+    encoder.rename(tmp_path / "elsewhere")
+    revived = revive(record)
+    found = revived.bench.score("test").figures["nats"]
+    assert found == pytest.approx(record.result["tests"]["test"]["nats"], rel=1e-6)  # threads may differ here
+
+
+def test_an_encoder_that_has_changed_is_refused(encoder: Path, tiny_recipe: Make, tmp_path: Path) -> None:
+    record = run_trial(
+        tiny_recipe("classify", f"encoder.source={encoder}", "training.duration=1 steps"), 0, tmp_path / "run"
+    )
+    write_checkpoint(encoder, "bert", head=False, initializer_range=0.5)
+    with pytest.raises(BadInput, match="has changed since"):
+        run_trial(record.recipe, 0, tmp_path / "again")
+
+
+def test_frozen_layers_stay_and_others_move(encoder: Path, tiny_recipe: Make, tmp_path: Path) -> None:
+    recipe = tiny_recipe(
+        "classify", f"encoder.source={encoder}", "training.duration=4 steps", "training.frozen_layers=1"
+    )
+    run_trial(recipe, 0, tmp_path / "run")
+    kept, given = load_file(tmp_path / "run" / "model.safetensors"), read_checkpoint(encoder, recipe.shape).weights
+    stayed = {name for name, tensor in given.items() if torch.equal(kept[name], tensor)}
+    low = {name for name in given if name.startswith(("body.tokens", "body.parts", "body.norm", "body.blocks.0"))}
+    assert stayed == low
+    with pytest.raises(BadInput, match="the network has 2 blocks"):
+        run_trial(tiny_recipe("classify", f"encoder.source={encoder}", "training.frozen_layers=3"), 0, tmp_path / "no")
+
+
+def test_the_learning_rate_falls_from_block_to_block(tiny_recipe: Make, tmp_path: Path) -> None:
+    record = run_trial(tiny_recipe("classify", "shape.layers=3", "training.duration=1 steps"), 0, tmp_path / "run")
+    network, training = revive(record).bench.network, record.recipe.training
+    names = {id(parameter): name for name, parameter in network.named_parameters()}
+    from dataclasses import replace
+
+    scales = {}
+    for group in group_parameters(network, replace(training, layer_decay=0.5, weight_decay=0.1)):
+        for parameter in group["params"]:
+            scales[names[id(parameter)]] = group["scale"]
+            assert group["weight_decay"] == (0.1 if parameter.ndim >= 2 else 0.0)
+    assert scales["out.weight"] == scales["body.norm.weight"] == 1.0
+    assert scales["body.blocks.2.attention.qkv.weight"] == 0.5
+    assert scales["body.blocks.0.feed_forward.up.bias"] == 0.125
+    assert scales["body.tokens.weight"] == 0.0625
+    assert len(scales) == len(names)
+
+
+def test_a_masked_language_model_of_ones_own_is_a_start(tiny_recipe: Make, tmp_path: Path) -> None:
+    pretrained = run_trial(tiny_recipe("mlm", "training.duration=30 steps"), 0, tmp_path / "mlm")
+    recipe = tiny_recipe("classify", f"encoder.source={tmp_path / 'mlm'}", "training.learning_rate=1e-12")
+    record = run_trial(recipe, 0, tmp_path / "run")
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("mlm", "run"))
+    torch.testing.assert_close(after["body.tokens.weight"], before["body.tokens.weight"], rtol=0, atol=1e-6)
+    assert (tmp_path / "mlm" / "tokenizer.json").read_text() == (tmp_path / "run" / "tokenizer.json").read_text()
+    assert record.trial["vocabulary"] == pretrained.trial["vocabulary"]
+
+
+def test_a_decoder_is_no_encoder(tiny_recipe: Make, tmp_path: Path) -> None:
+    run_trial(tiny_recipe("lm", "training.duration=1 steps"), 0, tmp_path / "lm")
+    with pytest.raises(BadInput, match="is no encoder"):
+        run_trial(tiny_recipe("classify", f"encoder.source={tmp_path / 'lm'}"), 0, tmp_path / "run")
+
+
+def test_the_command_fine_tunes(encoder: Path, course_folder: Path, tmp_path: Path, fairtrial: Any) -> None:
+    done = fairtrial(
+        "finetune", "--encoder", str(encoder), "--data", str(course_folder), "--epochs", "2", "--batch", "8",
+        "--optimizer", "sgd", "--learning-rate", "0.01", "--pool", "mean", "--out", str(tmp_path / "run"),
+    )  # fmt: skip
+    assert done.code == 0, done
+    recipe = Record.open(tmp_path / "run").recipe
+    assert [part.name for part in recipe.parts] == ["learned", "pool-mean"]
+    assert (recipe.training.batch, recipe.training.optimizer, str(recipe.training.duration)) == (8, "sgd", "2 epochs")
+    wrong = fairtrial("finetune", "--encoder", str(tmp_path / "none"), "--data", str(course_folder))
+    assert wrong.code == 2
+    assert "there is no folder" in wrong.err
