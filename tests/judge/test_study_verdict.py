@@ -233,7 +233,9 @@ def test_clusters_widen_the_interval() -> None:
     variants = {"learned": {"test": classifier(0.6, 1)}, "rope": {"test": _with_shares(liking)}}
     alone = row(judge_task(classify(variants=variants)), "rope")
     together = row(judge_task(classify(variants=variants, clusters={"test": speeches})), "rope")
-    assert together["items"] == 20
+    assert (together["items"], together["groups"], alone["groups"]) == (400, 20, None)
+    assert "400 items in 20 groups" in together["sentence"]
+    assert "So few groups of test items (20)" in together["sentence"]
     assert together["difference"] == pytest.approx(alone["difference"])
     assert together["high"] - together["low"] > 1.5 * (alone["high"] - alone["low"])
 

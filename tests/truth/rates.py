@@ -87,7 +87,7 @@ def power_of_the_need(world: World, points: float, runs: int, seed: int = 5) -> 
 
 
 def careless(world: World, runs: int, seeds: int = 5, seed: int = 6) -> dict[str, float]:
-    """False claims at 5% of what people do instead, and those of the crossed t-test at 5% and at the first look's alpha."""
+    """False claims at 5% of what people do instead; those of the crossed t-test at 5% and at the first look's alpha."""
     chance = np.random.default_rng(seed)
     counts = dict.fromkeys(("one seed", "pooled", "seeds only", "crossed", "first look"), 0)
     for differences in world.differences(chance, seeds, runs):

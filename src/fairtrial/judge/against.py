@@ -49,7 +49,8 @@ def _compare(task: TaskOutcomes, names: tuple[str, str, str, str], keep: np.ndar
 def _row(task: TaskOutcomes, each: Comparison, p_adjusted: float | None) -> dict[str, Any]:
     row: dict[str, Any] = {
         "variant": each.variant, "baseline": each.against, "set": each.set, "basis": each.basis,
-        "metric": each.metric.name, "unit": each.metric.unit, "seeds": each.seeds, "items": each.items,
+        "metric": each.metric.name, "unit": each.metric.unit,
+        "seeds": each.seeds, "items": each.items, "groups": each.groups,
         "difference": each.difference, "low": None, "high": None, "p": None, "p_adjusted": p_adjusted,
         "ours": None, "theirs": None,
     }  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fairtrial.judge.crossed import Crossed, crossed_t
-from fairtrial.judge.measure import METRICS, Metric, Sums, measure
+from fairtrial.judge.measure import METRICS, Metric, measure
 from fairtrial.judge.outcomes import SetOutcomes
 
 
@@ -25,10 +25,11 @@ class Comparison:
     seeds: int
     items: int
     paired: bool
-    difference: float | None
-    found: Crossed | None
-    differences: np.ndarray | None  # linearised [seed unit]
-    level: float | None  # score of `against`, to say what a difference is worth
+    groups: int | None = None  # clusters that the items fall into, if they do
+    difference: float | None = None
+    found: Crossed | None = None
+    differences: np.ndarray | None = None  # linearised [seed unit]
+    level: float | None = None  # score of `against`, to say what a difference is worth
     hurdles: tuple[str, ...] = ()  # why the two cannot be compared at all
 
     @property
@@ -56,22 +57,27 @@ def compare(
 ) -> Comparison:
     """`names`: variant, against, test set, basis. `outcomes`: of the variant, of the other."""
     one, other, paired = pair(*outcomes)
-    hurdles: tuple[str, ...] = ()
+    found = Comparison(*names, METRICS[metric], len(one.seeds), int(keep.sum()), paired)
     if one.items != other.items:
-        hurdle = f"they were scored on different items ({one.items:,} and {other.items:,})"
-        return Comparison(*names, METRICS[metric], len(one.seeds), 0, paired, None, None, None, None, (hurdle,))
+        return replace(found, hurdles=(f"they were scored on different items ({one.items:,} and {other.items:,})",))
     if metric == "perplexity":
         metric, hurdles = _common_measure(one, other, paired)
-    chosen = METRICS[metric]
+        found = replace(found, metric=METRICS[metric], hurdles=hurdles)
     ours, theirs = measure(metric, one, keep, clusters), measure(metric, other, keep, clusters)
     seeds, units = ours.values.shape
+    found = replace(found, groups=None if clusters is None else units)
     if units < 2 or theirs.values.shape[1] != units:
-        hurdle = f"only {units} test {'item is' if units == 1 else 'items are'} left to compare on"
-        return Comparison(*names, chosen, seeds, units, paired, None, None, None, None, (*hurdles, hurdle))
-    level = _log_or_plain(theirs)
+        what = "test items" if clusters is None else "groups of test items"
+        hurdle = f"too few {what} to compare on ({units})"
+        return replace(found, hurdles=(*found.hurdles, hurdle))
     values = ours.minus(theirs).linearised()
-    found = crossed_t(values) if seeds > 1 else None
-    return Comparison(*names, chosen, seeds, units, paired, float(values.mean()), found, values, level, hurdles)
+    return replace(
+        found,
+        difference=float(values.mean()),
+        found=crossed_t(values) if seeds > 1 else None,
+        differences=values,
+        level=float((theirs.values.sum(1) / theirs.weights.sum(1)).mean()),
+    )
 
 
 def _common_measure(one: SetOutcomes, other: SetOutcomes, paired: bool) -> tuple[str, tuple[str, ...]]:
@@ -93,7 +99,3 @@ def least_for(comparison: Comparison, least: float, outcomes: SetOutcomes) -> fl
     if comparison.metric.name != "bits per byte":
         return least
     return least * float(outcomes["tokens"].sum() / outcomes["bytes"].sum()) / math.log(2)
-
-
-def _log_or_plain(sums: Sums) -> float:
-    return float((sums.values.sum(1) / sums.weights.sum(1)).mean())

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairtrial.judge.measure import METRICS
-from fairtrial.judge.words import bare, change, counted, listed, p_words, score_words
+from fairtrial.judge.words import NEEDED, bare, change, counted, listed, p_words, score_words
 
 Rows = list[dict[str, Any]]
-ALONE = ("undetected", "not_comparable", "too_few_seeds")  # verdicts whose details differ from set to set
+ALONE = ("undetected", "not_comparable")  # verdicts whose details differ from set to set
 KINDS = {"loses": ("loses",), "open": ("above", "below"), "beats": ("beats",)}
 ONE = {"loses": "loses to", "open": "is neither clearly above nor clearly below", "beats": "beats"}
 MANY = {"loses": "lose to", "open": "are neither clearly above nor clearly below", "beats": "beat"}
@@ -20,9 +20,19 @@ def verdict_lines(rows: Rows) -> list[str]:
     """The sentences of comparisons; a variant that is better (or worse, or the same) on several test sets gets one."""
     stories: defaultdict[tuple[str, str, str], Rows] = defaultdict(list)
     for row in rows:
-        story = row["set"] if row["verdict"] in ALONE else row["metric"]
-        stories[row["variant"], row["verdict"], story].append(row)
-    return [_gathered(story) if len(story) > 1 else story[0]["sentence"] for story in stories.values()]
+        if row["verdict"] != "too_few_seeds":
+            story = row["set"] if row["verdict"] in ALONE else row["metric"]
+            stories[row["variant"], row["verdict"], story].append(row)
+    told = [_gathered(story) if len(story) > 1 else story[0]["sentence"] for story in stories.values()]
+    few = [row for row in rows if row["verdict"] == "too_few_seeds"]
+    return [*([few[0]["sentence"]] if len(few) == 1 else [_too_few(few)] if few else []), *told]
+
+
+def _too_few(rows: Rows) -> str:
+    """All that cannot be judged yet, without repeating why."""
+    so_far = [f"{row['variant']} {change(row['metric'], row['difference'])} on {row['set']}" for row in rows]
+    seeds = counted(max(row["seeds"] for row in rows), "seed")
+    return f"too few seeds to judge: {seeds}. {NEEDED} So far, against {rows[0]['against']}: {'; '.join(so_far)}."
 
 
 def _gathered(story: Rows) -> str:

@@ -20,7 +20,7 @@ def comparison_row(comparison: Comparison) -> dict[str, Any]:
     row: dict[str, Any] = {
         "variant": comparison.variant, "against": comparison.against, "set": comparison.set, "basis": comparison.basis,
         "metric": metric.name, "unit": metric.unit, "higher_is_better": metric.higher_is_better,
-        "seeds": comparison.seeds, "items": comparison.items, "paired": comparison.paired,
+        "seeds": comparison.seeds, "items": comparison.items, "groups": comparison.groups, "paired": comparison.paired,
         "difference": comparison.difference, "low": None, "high": None, "p": None, "df": None,
     }  # fmt: skip
     if found is not None:

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import numpy as np
 
-DRAWS = 2000
-AT_ONCE = 4_000_000  # numbers held at once
+DRAWS, FEWEST = 2000, 400
+MOST_WORK = 20_000_000  # draws x items: of very many items fewer draws
 
 
-def multi_bootstrap(differences: np.ndarray, level: float = 0.95, draws: int = DRAWS) -> tuple[float, float]:
+def multi_bootstrap(differences: np.ndarray, level: float = 0.95) -> tuple[float, float]:
     """Percentile interval of the mean of `differences` [seed item]; the same dice every time."""
     chance = np.random.default_rng(20_220_301)
     seeds, items = differences.shape
-    means = np.empty(draws)
-    step = max(1, AT_ONCE // items)
-    for begin in range(0, draws, step):
-        count = min(step, draws - begin)
-        seed_weights = chance.multinomial(seeds, np.full(seeds, 1 / seeds), count) / seeds
-        item_weights = chance.multinomial(items, np.full(items, 1 / items), count) / items
-        means[begin : begin + count] = ((seed_weights @ differences) * item_weights).sum(1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    draws = min(DRAWS, max(FEWEST, MOST_WORK // items))
+    sums = [_counts(chance, seeds) @ differences @ _counts(chance, items) for _ in range(draws)]
+    low, high = np.quantile(sums, [(1 - level) / 2, (1 + level) / 2]) / (seeds * items)
     return float(low), float(high)
+
+
+def _counts(chance: np.random.Generator, size: int) -> np.ndarray:
+    """How often each of `size` things is drawn in `size` draws with replacement."""
+    return np.bincount(chance.integers(0, size, size), minlength=size)

@@ -9,6 +9,7 @@ from typing import Any
 from fairtrial.judge.compare import Comparison
 from fairtrial.judge.verdict import FEWEST_SEEDS, Verdict
 
+NEEDED = f"A verdict needs {FEWEST_SEEDS}; a single seed raises a false alarm in up to 41% of cases."
 FEW_ITEMS = 30  # below, an interval is a rough one
 
 
@@ -70,7 +71,8 @@ def figures(comparison: Comparison, p_adjusted: float | None = None, family: int
 
 def items_words(comparison: Comparison) -> str:
     basis = "" if comparison.basis == "all" else f"{comparison.basis} "
-    return counted(comparison.items, f"{basis}item")
+    items = counted(comparison.items, f"{basis}item")
+    return items if comparison.groups is None else f"{items} in {counted(comparison.groups, 'group')}"
 
 
 def sentence(
@@ -90,10 +92,7 @@ def sentence(
         told = f"{one} cannot be compared with {other} {place}: {'; '.join(verdict.why)}."
         return " ".join([told, *([f"For what it is worth: {shown}."] if shown else []), *remarks])
     if verdict.kind == "too_few_seeds":
-        told = (
-            f"{one} and {other} {place}: too few seeds to judge. A verdict needs {FEWEST_SEEDS}; "
-            f"single seeds raise a false alarm in 8% to 41% of cases. So far: {shown}."
-        )
+        told = f"{one} and {other} {place}: too few seeds to judge. {NEEDED} So far: {shown}."
         return " ".join([told, *remarks])
     if verdict.kind in ("better", "worse"):
         return " ".join([f"{one} is {verdict.kind} than {other} {place}: {shown}.", *remarks])
@@ -121,8 +120,9 @@ def _what_it_takes(comparison: Comparison, verdict: Verdict, least: float) -> li
     if verdict.more is not None:
         return [f"{seen}; about {verdict.more} more seeds would show {wanted}."]
     if verdict.more_items is not None:
-        about = f"{_two_digits(verdict.more_items):,}"
-        return [f"{seen}; no number of seeds will show {wanted}, that takes at least {about} test items."]
+        what = "test items" if comparison.groups is None else "groups of test items"
+        takes = f"that takes at least {_two_digits(verdict.more_items):,} {what}"
+        return [f"{seen}; no number of seeds will show {wanted}, {takes}."]
     if verdict.more_for_observed is not None:
         return [f"{seen}; about {verdict.more_for_observed} more seeds would tell a difference as small as this one."]
     return [f"{seen}."]
@@ -163,8 +163,9 @@ def remarks(
             told.append(f"{name} FAILED its passport ({failed}) and is judged only because that was accepted.")
     if comparison.found is not None and not comparison.paired:
         told.append("The two have seeds of their own, so nothing is paired.")
-    if comparison.found is not None and comparison.items < FEW_ITEMS:
-        told.append(f"So few test items ({comparison.items}) make a rough interval.")
+    if comparison.found is not None and comparison.found.items < FEW_ITEMS:
+        what = "test items" if comparison.groups is None else "groups of test items"
+        told.append(f"So few {what} ({comparison.found.items}) make a rough interval.")
     return told
 
 
