@@ -8,7 +8,7 @@ from torch import nn
 
 import fairtrial.parts  # noqa: F401
 from fairtrial.model import attention
-from fairtrial.model.near import shortest_reach, worth_it
+from fairtrial.model.near import Cut, Windows, shortest_reach, worth_it
 from fairtrial.model.network import Body, Classifier, LanguageModel
 from fairtrial.model.part import build_parts
 from fairtrial.model.tap import watch
@@ -28,6 +28,7 @@ RECIPES = {
     "alibi and window 20": [choice("alibi"), choice("window", size=20)],
     "window 64 and t5": [choice("window", size=64), choice("t5")],
     "learned and window 9": [choice("learned"), choice("window", size=9)],
+    "window 120": [choice("window", size=120)],
 }
 
 
@@ -78,3 +79,23 @@ def test_parts_that_know_absolute_positions_or_scores_are_never_cut_into_blocks(
     assert reach(choice("rope")) is None
     assert worth_it((7, 0), 256)
     assert not worth_it((7, 0), 255)
+
+
+@pytest.mark.parametrize("reach", [(0, 0), (7, 0), (63, 0), (32, 32), (200, 9)])
+@pytest.mark.parametrize("time", [1, 31, 256, 300])
+def test_windows_hold_what_a_block_meets_and_give_its_gradient_back(reach: tuple[int, int], time: int) -> None:
+    cut = Cut.of(reach, time)
+    x = torch.randn(2, time, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(time))
+    x.requires_grad_()
+    found = Windows.apply(x, cut).unflatten(0, (2, cut.blocks))
+    by_hand = torch.zeros_like(found)
+    for block in range(cut.blocks):
+        for place in range(cut.span):
+            at = block * cut.size - cut.back + place
+            if 0 <= at < time:
+                by_hand[:, block, place] = x[:, at]
+    assert torch.equal(found, by_hand)
+    assert (cut.back, cut.ahead) >= reach
+    weights = torch.randn(found.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    ours, theirs = (torch.autograd.grad((each * weights).sum(), x)[0] for each in (found, by_hand))
+    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)

@@ -106,6 +106,7 @@ def test_the_gradient_by_hand_is_the_gradient() -> None:
     part = Rope(Shape(width=12, heads=2))
     q, k = (vectors(2, 2, 3, 6, seed=seed).double().requires_grad_() for seed in (0, 1))
     assert torch.autograd.gradcheck(lambda q, k: part.turn(q, k, site), (q, k))
+    assert torch.autograd.gradgradcheck(lambda q, k: part.turn(q, k, site), (q, k))
 
 
 def test_heads_of_odd_width_are_refused() -> None:

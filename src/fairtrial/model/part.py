@@ -101,6 +101,7 @@ class Part(nn.Module):
 
 parts: Names[type[Part]] = Names("part")
 SINGLE_OWNER = ("merge", "pool")
+IN_A_DECODER = ("embed", "turn", "bias", "score", "allow", "merge")  # the verbs that a language model calls
 
 
 def concatenate(heads: Tensor) -> Tensor:
@@ -125,6 +126,17 @@ def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int) -> nn.Mo
                     raise BadInput(f"{owners[verb]!r} and {choice.name!r} both own {verb!r}", "keep one of them")
                 owners[verb] = choice.name
     return built
+
+
+def refuse_idle(choices: Sequence[PartChoice]) -> None:
+    """A language model makes no sentence vector: a part for it alone would silently do nothing."""
+    for choice in choices:
+        kind = parts.find(choice.name)
+        if kind.owns("pool") and not any(kind.owns(verb) for verb in IN_A_DECODER):
+            raise BadInput(
+                f"part {choice.name!r} makes a sentence vector, and a language model has none",
+                f"leave {choice.name!r} out, or train a classifier",
+            )
 
 
 def _build(kind: type[Part], name: str, shape: Shape, options: dict[str, Any], seed: int) -> Part:
