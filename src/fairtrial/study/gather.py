@@ -46,6 +46,7 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
             for name, facts in (contamination or {}).get("sets", {}).items()
             if name in ground.items
         },
+        clusters={name: np.array(groups) for name, groups in ground.groups.items()},
         passports={name: passport for name, passport in passports.items() if passport},
         cost=cost(plan, task, records),
         peeks={name: peeks(list(found.values())) for name, found in records.items() if found},

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from fairtrial.judge.ratio import contiguous_blocks
 from fairtrial.recipe import Recipe
 from fairtrial.study.design import refuse_other_items
-from fairtrial.text.corpus import Splits
-from fairtrial.text.dealing import deal
+from fairtrial.text.corpus import Document, Splits
+from fairtrial.text.dealing import Dealt, deal
 
 FEW, MANY = 6, 14  # words of a sentence that fits an attention map
 
@@ -19,6 +22,7 @@ class Ground:
     labels: tuple[str, ...]
     items: dict[str, int]  # documents of each test set
     sentence: str  # one of the first test set's, for the attention maps
+    groups: dict[str, tuple[int, ...]]  # test set -> the speech or stretch of each document, where neighbours depend
 
 
 def survey(recipes: Mapping[str, Recipe], seed: int) -> Ground:
@@ -27,7 +31,22 @@ def survey(recipes: Mapping[str, Recipe], seed: int) -> Ground:
     recipe = next(iter(recipes.values()))
     dealt = deal(recipe, seed)
     items = {name: len(documents) for name, documents in dealt.splits.tests.items()}
-    return Ground(dealt.corpus.files, dealt.splits.labels, items, map_sentence(dealt.splits))
+    groups = {name: grouped(documents, dealt) for name, documents in dealt.splits.tests.items()}
+    known = {name: group for name, group in groups.items() if group}
+    return Ground(dealt.corpus.files, dealt.splits.labels, items, map_sentence(dealt.splits), known)
+
+
+def grouped(documents: tuple[Document, ...], dealt: Dealt) -> tuple[int, ...]:
+    """Documents that belong together count as one item: in running text blocks of neighbours, else the groups that the
+    data names. Empty where every document stands alone."""
+    if dealt.corpus.ordered:
+        words = np.array([len(document.text.split()) for document in documents])
+        return tuple(contiguous_blocks(words, dealt.recipe.shape.length).tolist())
+    if not any(document.group for document in documents):
+        return ()
+    names = [document.group or f"alone {place}" for place, document in enumerate(documents)]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return tuple(numbers[name] for name in names)
 
 
 def map_sentence(splits: Splits) -> str:

@@ -144,7 +144,7 @@ def write_plan(plan: Plan, facts: Mapping[str, Any]) -> None:
         "looks": list(plan.looks),
         **facts,
         "asked": read_plan(plan.folder).get("asked", {}) | asked,
-        "ground": {task: asdict(ground) for task, ground in plan.grounds.items()},
+        "ground": {task: asdict(replace(ground, groups={})) for task, ground in plan.grounds.items()},
     }
     write_text(plan.folder / "plan.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n")
 

@@ -1,0 +1,41 @@
+"""What the variants of a task share, and which test items belong together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from fairtrial.recipe import Recipe
+from fairtrial.recipe_file import built_in_recipe
+from fairtrial.study.ground import survey
+
+
+def recipe_for(task: str, source: Path) -> Recipe:
+    recipe = built_in_recipe("default", task)
+    return replace(recipe, data=replace(recipe.data, source=str(source)))
+
+
+def test_rows_of_one_speech_belong_together(tmp_path: Path) -> None:
+    table = tmp_path / "speeches.tsv"
+    rows = [f"{row % 2}\tsentence number {row} of many\tspeech {row // 6}" for row in range(120)]
+    table.write_text("\n".join(["label\ttext\tgroup", *rows]) + "\n")
+    ground = survey({"learned": recipe_for("classify", table)}, 0)
+    sizes = Counter(ground.groups["test"])
+    assert sum(sizes.values()) == ground.items["test"]
+    assert set(sizes.values()) == {6}  # whole speeches
+
+
+def test_running_text_is_cut_into_blocks(tmp_path: Path) -> None:
+    novel = tmp_path / "novel.txt"
+    novel.write_text("\n\n".join(f"It was a long sentence of ten words, number {line}." for line in range(600)) + "\n")
+    ground = survey({"learned": recipe_for("lm", novel)}, 0)
+    (place, groups), *_ = ground.groups.items()
+    assert len(groups) == ground.items[place]
+    assert list(groups) == sorted(groups)
+    assert min(Counter(groups).values()) * 10 >= 256
+
+
+def test_lines_of_a_table_without_groups_stand_alone(course_folder: Path) -> None:
+    for task in ("classify", "lm"):
+        assert survey({"learned": recipe_for(task, course_folder)}, 0).groups == {}
