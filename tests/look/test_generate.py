@@ -13,6 +13,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
+import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.errors import BadInput
 from fairtrial.look.generate import Speaker, Way, find_way, generate
 from fairtrial.look.sampling import Sampling, draw, shares

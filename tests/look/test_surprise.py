@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.errors import BadInput
 from fairtrial.look.prose import notice_of, read_prose
 from fairtrial.look.surprise import Surprise, Token, Totals, count_windows, surprise

@@ -26,7 +26,7 @@ def params(
         ),
     ],
     task: Annotated[
-        str | None, typer.Option(help="With a built-in recipe: 'classify' or 'lm'.", show_default="both")
+        str | None, typer.Option(help="With a built-in recipe: 'classify', 'lm' or 'mlm'.", show_default="all")
     ] = None,
     data: Annotated[
         str | None, typer.Option(help="Text to make the vocabulary from, instead of the recipe's.", metavar="PATH")
@@ -56,7 +56,7 @@ def params(
     from fairtrial.strangers import load_files, load_installed
 
     load_files(strangers or [])
-    for number, recipe in enumerate(recipes):
+    for number, recipe in enumerate(map(with_its_encoder, recipes)):
         load_installed(choice.name for choice in recipe.parts)
         sizes = known[1:] if known else sizes_of(recipe, vocabulary, classes, seed)
         network = fresh_network(recipe, *sizes)
@@ -82,10 +82,10 @@ def recorded_sizes(
 
 
 def choose(what: str, task: str | None, data: str | None, settings: list[str]) -> list[Recipe]:
-    """The recipe that is meant; a built-in one for both tasks, unless one is named."""
+    """The recipe that is meant; a built-in one for each of its tasks, unless one is named."""
     from fairtrial.errors import BadInput
     from fairtrial.recipe import TASKS, one_of
-    from fairtrial.recipe_file import built_in_recipe, load_recipe, with_settings
+    from fairtrial.recipe_file import BUILT_IN, built_in_recipe, load_recipe, with_settings
 
     if task is not None:
         one_of("--task", task, TASKS)
@@ -98,10 +98,20 @@ def choose(what: str, task: str | None, data: str | None, settings: list[str]) -
     elif os.sep in what:
         raise BadInput(f"{what} is neither a record nor a recipe", "name a record's folder or a TOML file")
     else:
-        found = [built_in_recipe(what, each) for each in ((task,) if task else TASKS)]
+        both = [each for each in TASKS if (BUILT_IN / f"{what}-{each}.toml").is_file()] or TASKS[:1]
+        found = [built_in_recipe(what, each) for each in ([task] if task else both)]
     if data is not None:
         found = [replace(recipe, data=replace(recipe.data, source=data)) for recipe in found]
     return [with_settings(recipe, settings) for recipe in found]
+
+
+def with_its_encoder(recipe: Recipe) -> Recipe:
+    """A recipe that starts from a pretrained encoder has that encoder's shape."""
+    if recipe.encoder.source == "none" or recipe.encoder.sha256 != "none":
+        return recipe
+    from fairtrial.pretrained.encoder import open_encoder, with_encoder
+
+    return with_encoder(recipe, open_encoder(recipe))
 
 
 def sizes_of(recipe: Recipe, vocabulary: int | None, classes: int | None, seed: int) -> tuple[int, int]:
@@ -139,7 +149,7 @@ def print_tables(recipe: Recipe, sizes: tuple[int, int], ledger: Ledger, cost: F
     if kind == "csv":
         print(table, end="")
         return
-    network = f"classifier of {sizes[1]} classes" if recipe.task == "classify" else "language model"
+    network = {"classify": f"classifier of {sizes[1]} classes", "lm": "language model"}.get(recipe.task, recipe.task)
     sign = "% " if kind == "latex" else ""
     print(f"{sign}{recipe.name or 'recipe'}: {network}, vocabulary of {sizes[0]:,}{'' if kind == 'latex' else chr(10)}")
     print(table)

@@ -3,7 +3,8 @@ them (a multiplication and an addition are two).
 
 Everything is counted at full length: each row holds `length` real tokens. Attention is counted as its equation says,
 also where a mask hides half of it; a window that skips what it cannot reach is counted as it runs. Sums, norms,
-activations and look-ups are not counted. A step is a forward and a backward pass over the batch."""
+activations and look-ups are not counted. A step is a forward and a backward pass over the batch; of
+masked words, as if every word had to be guessed."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
-from fairtrial.look.ledger import fresh_network
-from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.look.ledger import Network, fresh_network
+from fairtrial.model.masked import MaskedModel
+from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import Recipe
 
 
@@ -55,7 +57,7 @@ def flops(recipe: Recipe, vocabulary: int, classes: int = 0) -> Flops:
     return flops_of(fresh_network(recipe, vocabulary, classes), rows_in_step=training.batch * training.accumulate)
 
 
-def flops_of(network: Classifier | LanguageModel, *, rows_in_step: int = 1) -> Flops:
+def flops_of(network: Network, *, rows_in_step: int = 1) -> Flops:
     """Linear layers and attention by their formulas; what parts add, by torch's counter, which runs one row."""
     shape, length = network.body.shape, network.body.shape.length
     forward, backward = counted(network, length)
@@ -80,10 +82,14 @@ def flops_of(network: Classifier | LanguageModel, *, rows_in_step: int = 1) -> F
     return Flops(tuple(rows), backward, length, rows_in_step)
 
 
-def head_row(network: Classifier | LanguageModel, length: int) -> FlopRow:
+def head_row(network: Network, length: int) -> FlopRow:
     if isinstance(network, LanguageModel):
         return FlopRow("output layer", *product(2, length, network.out.in_features, network.out.out_features))
     hidden, out = network.hidden, network.out
+    if isinstance(network, MaskedModel):
+        layers = f"({hidden.in_features} × {hidden.out_features} + {out.in_features} × {out.out_features:,})"
+        every = 2 * length * (hidden.weight.numel() + out.weight.numel())
+        return FlopRow("output layer", f"2 × {length:,} × {layers}", every)
     size = 2 * (hidden.in_features * hidden.out_features + out.in_features * out.out_features)
     told = f"2 × ({hidden.in_features} × {hidden.out_features} + {out.in_features} × {out.out_features})"
     return FlopRow("classifier", f"{told}, once a row", size)
@@ -97,7 +103,7 @@ def product(*numbers: int) -> tuple[str, int]:
     return " × ".join(f"{number:,}" for number in numbers), value
 
 
-def counted(network: Classifier | LanguageModel, length: int) -> tuple[int, int]:
+def counted(network: Network, length: int) -> tuple[int, int]:
     """Forward and backward of one full row, by torch's counter. It cannot look into a fused kernel or into our loss, so
     the row runs attention in plain products and a plain loss."""
     was_training = network.training

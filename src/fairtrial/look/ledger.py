@@ -15,10 +15,12 @@ from torch import nn
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.errors import BadInput
+from fairtrial.model.masked import MaskedModel
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.recipe import Recipe
 
 Sizes = tuple[int, ...]
+Network = Classifier | LanguageModel | MaskedModel
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,13 @@ def ledger(recipe: Recipe, vocabulary: int, classes: int = 0) -> Ledger:
     return ledger_of(fresh_network(recipe, vocabulary, classes))
 
 
-def fresh_network(recipe: Recipe, vocabulary: int, classes: int = 0) -> Classifier | LanguageModel:
+def fresh_network(recipe: Recipe, vocabulary: int, classes: int = 0) -> Network:
     if vocabulary < 1:
         raise BadInput(f"a vocabulary of {vocabulary} entries will not do")
     if recipe.task == "lm":
         return LanguageModel(recipe.shape, recipe.parts, vocabulary)
+    if recipe.task == "mlm":
+        return MaskedModel(recipe.shape, recipe.parts, vocabulary)
     if classes < 1:
         raise BadInput(f"a classifier of {classes} classes will not do")
     return Classifier(recipe.shape, recipe.parts, vocabulary, classes)
@@ -86,7 +90,7 @@ def place_of(name: str) -> tuple[str, str]:
             return component, match.group()
     if match := re.match(r"body\.parts\.([^.]+)\.", name):
         return f"part {match[1]!r}", ""
-    if name.startswith(("hidden.", "out.")):
+    if name.startswith(("hidden.", "norm.", "out.")):
         return "head", ""
     return name.rsplit(".", 1)[0], ""
 
@@ -113,7 +117,7 @@ def title(component: str, tensors: Sequence[tuple[str, Sizes]]) -> str:
     if component != "head":
         return component
     names = {name for name, _ in tensors}
-    if "hidden.weight" in names:
+    if "hidden.weight" in names and "norm.weight" not in names:
         return "classifier"
     return "output layer" if "out.weight" in names else "output layer (its weights are the token embedding)"
 
