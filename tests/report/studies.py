@@ -55,13 +55,14 @@ def classify_outcomes(gains: dict[str, float], seeds: int, items: int = 750) -> 
     bayes = {"test": answers(label, (np.where(status > 0, 2.6, 0.45) + easy > 0)[None], dice)}
     majority = {"test": answers(label, (label == 0)[None], dice)}
     failed = [{"variant": name, "seed": 3, "error": "Diverged: loss is nan at step 41"} for name in list(gains)[-1:]]
-    best = {"training.learning_rate": 0.001}
+    tried = {"tries": 4, "best": {"training.learning_rate": 0.001}, "validation": 71.2}
+    peek = {"reads": 16, "watched": True, "picked_on_test": 87.6, "honest": 84.7}
     return TaskOutcomes(
         task="classify", baseline=next(iter(gains)), least_difference=1.0, variants=variants,
         baselines={"naive bayes": bayes, "majority": majority}, labels=("a", "b", "c"), status={"test": status},
         passports=passports(gains), cost=cost(gains), failures=failed,
-        peeks={name: {"test": {"reads": 16, "watched": True, "picked_on_test": 87.6, "honest": 84.7}} for name in gains},
-        search={"tries": 4 * len(gains), "variants": {n: {"tries": 4, "best": best, "validation": 71.2} for n in gains}},
+        peeks={name: {"test": peek} for name in gains},
+        search={"tries": 4 * len(gains), "variants": dict.fromkeys(gains, tried)},
     )  # fmt: skip
 
 

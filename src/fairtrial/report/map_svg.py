@@ -9,22 +9,18 @@ from html import escape
 from fairtrial.report.rounding import is_number
 
 SHADES = 10
-MOST_CELLS = 120_000  # of one page; a network of many heads shows each layer's mean instead
+MOST_CELLS = 250_000  # of one page; a network of many heads shows each layer's mean instead
 Map = Sequence[Sequence[float | None]]  # query, key; None: hidden
 
 
 def mean_over_heads(heads: Sequence[Map]) -> list[list[float | None]]:
     """One map for a layer."""
 
-    def mean(values: list[float | None]) -> float | None:
+    def mean(values: tuple[float | None, ...]) -> float | None:
         seen = [value for value in values if value is not None]
         return sum(seen) / len(seen) if seen else None
 
-    queries = range(min(len(head) for head in heads))
-    return [
-        [mean([head[at][key] for head in heads]) for key in range(min(len(head[at]) for head in heads))]
-        for at in queries
-    ]
+    return [[mean(values) for values in zip(*rows, strict=False)] for rows in zip(*heads, strict=False)]
 
 
 def without_future(heads: Sequence[Sequence[Map]]) -> list[list[list[list[float | None]]]]:

@@ -14,6 +14,7 @@ from fairtrial.report.chart import y_marks
 from fairtrial.report.rounding import decimals_for, finite, interval_text, is_number, plain_number
 
 EDGE = 5.0  # per cent of the width that stays free on either side
+NEAR = 2.5  # how many widths of the variants' range a baseline may be off and still be drawn
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Scale:
             return None
         low, high = min(chosen), max(chosen)
         span = (high - low) or max(1.0, abs(low) / 10)
-        chosen += [value for value in finite(list(near)) if low - span <= value <= high + span]
+        chosen += [value for value in finite(list(near)) if low - NEAR * span <= value <= high + NEAR * span]
         low, high = min(chosen), max(chosen)
         return cls(low, high) if high > low else cls(low - span / 2, high + span / 2)
 
@@ -58,7 +59,7 @@ def score_strip(name: str, estimate: dict[str, Any], scale: Scale, seeds: Sequen
     decimals = decimals_for(low, high)
     shapes = [grid(scale)]
     values = estimate.get("by_seed", [])
-    for place, value in enumerate(values if len(values) > 1 else ()):  # one dot would lie on its own mean
+    for place, value in enumerate(values if len(set(values)) > 1 else ()):  # equal dots would lie on their mean
         if is_number(value) and scale.holds(value):
             seed = seeds[place] if place < len(seeds) else place
             told = f"<title>seed {escape(str(seed))}: {plain_number(value, decimals + 1)}</title>"

@@ -13,7 +13,12 @@ from fairtrial.record import Record
 from fairtrial.report.verdict_shape import check_verdict, first_wrong
 
 NUMBER = (int, float)
-MAPS = {"sentence": str, "words": [str], "variants": {str: {str: [[[[NUMBER]]]]}}}
+MAPS = {
+    "sentence": str,
+    "words": [str],
+    "words_of": {str: {str: [str]}},  # task, variant: a part may set vectors of its own before a sentence
+    "variants": {str: {str: [[[[NUMBER]]]]}},
+}
 LEDGER = {str: {str: [{"component": str, "formula": str, "count": NUMBER, "bias_free": NUMBER}]}}
 PASSPORT = {"findings": [{"id": str, "name": str, "level": str, "verdict": str, "meaning": str, "limit": str}]}
 HINT = "a study is a folder that `fairtrial study` wrote"

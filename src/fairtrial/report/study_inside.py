@@ -47,7 +47,6 @@ def curve_charts(records: dict[str, list[Record]], styles: Styles, stamps: dict[
 def map_rows(maps: dict[str, Any], task: str, stamps: dict[str, str]) -> dict[str, Any] | None:
     """A row of small maps for each variant, the same heads below one another, and the same maps with their words."""
     variants = {name: without_future(heads) for name, heads in maps.get("variants", {}).get(task, {}).items() if heads}
-    words = maps.get("words", [])
     if not variants:
         return None
     every = maps.get("variants", {}).values()
@@ -56,6 +55,7 @@ def map_rows(maps: dict[str, Any], task: str, stamps: dict[str, str]) -> dict[st
     rows = []
     for number, (variant, heads) in enumerate(variants.items()):
         small, large = [], []
+        words = maps.get("words_of", {}).get(task, {}).get(variant, maps.get("words", []))
         for layer, each in enumerate(heads):
             chosen = [mean_over_heads(each)] if merged else each
             for head, values in enumerate(chosen):
@@ -64,7 +64,7 @@ def map_rows(maps: dict[str, Any], task: str, stamps: dict[str, str]) -> dict[st
                 small.append({"name": place, "map": small_map(identity, f"{variant}, {place}", values, words)})
                 large.append({"name": place, "map": large_map(identity, f"{variant}, {place}", len(values), words)})
         rows.append({"name": Cell(variant, stamps.get(variant, "")), "small": small, "large": large})
-    return {"rows": rows, "sentence": maps.get("sentence", " ".join(words)), "merged": merged}
+    return {"rows": rows, "sentence": maps.get("sentence", " ".join(maps.get("words", []))), "merged": merged}
 
 
 def ledger_tables(ledger: dict[str, Any], task: str, stamps: dict[str, str]) -> list[Table]:
@@ -86,7 +86,7 @@ def ledger_tables(ledger: dict[str, Any], task: str, stamps: dict[str, str]) -> 
         else:
             sums = (few_digits(sum(each[key] for each in rows)) for key in ("count", "bias_free"))
             told.append(row("sum", "", *sums))
-        columns = ("component", "formula", "parameters", "without biases")
+        columns = ("component", "formula", "parameters", "as the course's reports count")
         stamp = f" [{stamps[variant]}]" if stamps.get(variant) else ""
         tables.append(without_empty_columns(Table(f"{variant}{stamp}", columns, tuple(told), words=2), MISSING))
     return tables

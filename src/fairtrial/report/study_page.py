@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from fairtrial.disk import write_text
@@ -36,6 +37,12 @@ def write_study_page(folder: Path) -> Path:
 
 
 def study_page(study: StudyFolder) -> str:
+    page = template().render(**about_study(study))
+    return re.sub(r"\n\s*\n+", "\n", page)
+
+
+@cache
+def template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -43,8 +50,7 @@ def study_page(study: StudyFolder) -> str:
     environment.filters["markdown"] = lambda table: "\n".join(as_markdown(table))
     environment.filters["latex"] = lambda table: "\n".join(as_latex(table))
     style = "".join((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "study.css"))
-    page = environment.get_template("study.html").render(style=Markup(style), **about_study(study))
-    return re.sub(r"\n\s*\n+", "\n", page)
+    return environment.get_template("study.html", globals={"style": Markup(style)})
 
 
 def minus(text: str) -> Markup:
@@ -85,7 +91,12 @@ def counts_line(study: StudyFolder) -> str:
     seeds = max((len(task.get("seeds", [])) for task in tasks), default=0)
     trials = sum(len(trials) for variants in study.records.values() for trials in variants.values())
     counts = [(variants, "variant"), (seeds, "seed"), (len(tasks), "task"), (trials, "trial")]
-    return ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
+    told = ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
+    look = study.verdict.get("look", {})
+    if "seeds" not in look:
+        return told
+    further = f"the next at {look['next']}" if "next" in look else "the last"
+    return f"{told}; a look at {look['seeds']} seeds, {further}, each with its share of the 5% of false alarms"
 
 
 def about_task(study: StudyFolder, name: str, reference: str, stamps: dict[str, str]) -> dict[str, Any]:
@@ -108,7 +119,7 @@ def about_task(study: StudyFolder, name: str, reference: str, stamps: dict[str, 
         "failed_checks": failed_checks(study, name, list(stamps)),
         "maps": map_rows(study.maps, name, stamps),
         "ledger": ledger_tables(study.ledger, name, stamps),
-        "best_of": task.get("best_of", {}),
+        "best_of": task.get("best_of", {}).get("sentence", ""),
         "tries": task.get("search", {}).get("tries"),
         "table": {maker.__name__: maker(task) for maker in tables.MAIN + tables.FURTHER},
     }

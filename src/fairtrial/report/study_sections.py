@@ -7,7 +7,7 @@ from typing import Any
 from fairtrial.report.rounding import MISSING, decimals_for, few_digits, interval_text, plain_number, probability
 from fairtrial.report.study_charts import Scale, axis_strip, difference_strip, score_strip
 from fairtrial.report.table import Cell
-from fairtrial.report.tables import contenders, test_sets
+from fairtrial.report.tables import contenders, set_names
 from fairtrial.report.verdict_words import (
     BASES,
     estimate_text,
@@ -73,7 +73,7 @@ def glance(verdict: dict[str, Any]) -> dict[str, Any]:
 def score_panels(task: Task, reference: str) -> list[dict[str, Any]]:
     """For each test set and kind of items: a row of dots for every variant. What the verdict is on comes first."""
     panels = []
-    for set_name in test_sets(task):
+    for set_name in set_names(task):
         facts = task.get("sets", {}).get(set_name, {})
         decisive = facts.get("basis", "all")
         for basis in sorted(BASES, key=lambda basis: basis != decisive):
@@ -82,6 +82,7 @@ def score_panels(task: Task, reference: str) -> list[dict[str, Any]]:
                 counted = items_of(facts, basis)
                 panel["title"] = f"{set_name}, {basis} items" + (f" ({counted})" if counted else "")
                 panel["decisive"] = basis == decisive
+                panel["aside"] = decisive == "all" != basis  # too few copies to matter: nobody need look
                 panels.append(panel)
     return panels
 
@@ -95,14 +96,11 @@ def items_of(facts: dict[str, Any], basis: str) -> str:
 
 
 def score_panel(task: Task, reference: str, set_name: str, basis: str) -> dict[str, Any] | None:
-    shown = [(cell, by_set.get(set_name, {}).get(basis, {})) for cell, by_set in contenders(task)]
-    shown = [(cell, estimate) for cell, estimate in shown if "mean" in estimate]
-    variants = task.get("scores", {})
-    inside = [estimate for cell, estimate in shown if cell.text in variants]
-    beside = [estimate for cell, estimate in shown if cell.text not in variants]
-    values = [each for estimate in inside for each in numbers_of(estimate)]
-    scale = Scale.around(values or [each for estimate in beside for each in numbers_of(estimate)],
-                         near=[each for estimate in beside for each in numbers_of(estimate)])  # fmt: skip
+    shown = [(cell, by_set.get(set_name, {}).get(basis, {}), ours) for cell, by_set, ours in contenders(task)]
+    shown = [(cell, estimate, ours) for cell, estimate, ours in shown if "mean" in estimate]
+    inside = [each for _, estimate, ours in shown if ours for each in numbers_of(estimate)]
+    beside = [each for _, estimate, ours in shown if not ours for each in numbers_of(estimate)]
+    scale = Scale.around(inside or beside, near=beside)
     if scale is None:
         return None
     kinds = {
@@ -111,9 +109,10 @@ def score_panel(task: Task, reference: str, set_name: str, basis: str) -> dict[s
         if (each.get("set"), each.get("basis")) == (set_name, basis)
     }
     rows = []
-    for cell, estimate in shown:
-        kind = kinds.get(cell.text, "") if cell.text in variants else "simple"
-        kind = "reference" if cell.text == reference else kind
+    for cell, estimate, ours in shown:
+        kind = kinds.get(cell.text, "") if ours else "simple"
+        if ours:
+            kind = "not_comparable" if cell.stamp else "reference" if cell.text == reference else kind
         spoken = f"{cell.whole}, {set_name}, {basis} items"
         drawn = score_strip(spoken, estimate, scale, task.get("seeds", []), kind)
         rows.append({"name": cell, "chart": drawn, "figure": estimate_text(estimate), "kind": kind})

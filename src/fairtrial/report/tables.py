@@ -102,24 +102,26 @@ def difference_text(task: Task, each: dict[str, Any]) -> str:
 def scores(task: Task) -> Table | None:
     """Variants first, then what needs no transformer."""
     rows = []
-    for set_name in test_sets(task):
-        for cell, by_set in contenders(task):
+    for set_name in set_names(task):
+        for cell, by_set, ours in contenders(task):
             estimates = by_set.get(set_name, {})
+            cell = cell if ours else Cell(f"{cell.text} (no transformer)")
             rows.append(row(cell, set_name, *(estimate_text(estimates.get(basis, {})) for basis in BASES)))
     columns = ("variant", "test set", "all items", "clean items", "contaminated items")
     note = "mean over seeds, 95% interval; contaminated: items that stand in the training text, too"
     return some(Table(f"scores ({metric_text(task)})", columns, tuple(rows), note, words=2))
 
 
-def contenders(task: Task) -> Iterator[tuple[Cell, dict[str, Any]]]:
+def contenders(task: Task) -> Iterator[tuple[Cell, dict[str, Any], bool]]:
+    """Name, scores by test set, and whether it is a transformer."""
     for variant, by_set in task.get("scores", {}).items():
-        yield named(task, variant), by_set
+        yield named(task, variant), by_set, True
     for baseline, by_set in task.get("baselines", {}).items():
-        yield Cell(f"{baseline} (no transformer)"), by_set
+        yield Cell(baseline), by_set, False
 
 
-def test_sets(task: Task) -> list[str]:
-    every = [task.get("sets", {})] + [by_set for _, by_set in contenders(task)]
+def set_names(task: Task) -> list[str]:
+    every = [task.get("sets", {}), *(by_set for _, by_set, _ in contenders(task))]
     return list(dict.fromkeys(name for names in every for name in names))
 
 
@@ -147,6 +149,23 @@ def against_baselines(task: Task) -> Table | None:
             "against what needs no transformer", ("variant", "test set", "items", *baselines), told_rows, note, words=3
         )
     )
+
+
+def data_audit(task: Task) -> Table | None:
+    """What an audit of the data found amiss."""
+    levels = {"RED": "not_comparable", "AMBER": "remark"}
+    rows = tuple(
+        row(
+            f"{each.get('id', '')} {each.get('name', '')}",
+            each.get("where", ""),
+            Cell(each["verdict"].lower(), kind=levels[each["verdict"]]),
+            each.get("shown", ""),
+            each.get("meaning", ""),
+        )
+        for each in task.get("contamination", {}).get("findings", [])
+        if each.get("verdict") in levels
+    )
+    return some(Table("audit of the data", ("check", "where", "level", "found", "meaning"), rows, words=5))
 
 
 def is_decisive(task: Task, set_name: str, basis: str) -> bool:
@@ -227,4 +246,4 @@ def failures(task: Task) -> Table | None:
 
 
 MAIN = (comparisons, scores, against_baselines, cost, failures)
-FURTHER = (copies, peeks, passports, exploratory, search)
+FURTHER = (copies, data_audit, peeks, passports, exploratory, search)

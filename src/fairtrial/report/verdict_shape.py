@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from fairtrial.errors import BadInput
@@ -11,6 +12,9 @@ NUMBER = (int, float)
 ANY = object
 
 ESTIMATE = {"mean": NUMBER, "low": NUMBER, "high": NUMBER, "by_seed": [NUMBER]}
+FINDING = dict.fromkeys(("id", "name", "where", "shown", "limit", "verdict", "meaning"), str)
+COST_OF = ("parameters", "flops_per_step", "seconds_per_step", "seconds_ratio", "peak_memory_mb")
+COST = dict.fromkeys(COST_OF, NUMBER)
 SCORES = {str: {str: {str: ESTIMATE}}}  # variant, test set, all | clean | contaminated
 COMPARISON = {
     "variant": str, "against": str, "baseline": str, "set": str, "basis": str, "metric": str, "verdict": str,
@@ -29,19 +33,26 @@ TASK = {
     "baselines": SCORES,
     "against_baselines": [COMPARISON],
     "peeks": {str: {str: {"reads": NUMBER, "watched": bool, "picked_on_test": NUMBER, "honest": NUMBER}}},
-    "cost": {str: {str: ANY}},
+    "cost": {str: COST},
     "passports": {str: {"level": str, "failed": [str], "accepted": bool}},
-    "contamination": {str: ANY},
+    "contamination": {"level": str, "findings": [FINDING], "notes": [str]},
     "failures": [{"variant": str, "seed": ANY, "error": str}],
     "search": {"tries": NUMBER, "variants": {str: {"tries": NUMBER, "best": {str: ANY}, "validation": NUMBER}}},
     "best_of": {"variants": NUMBER, "expected_bias": NUMBER, "sentence": str},
 }  # fmt: skip
-VERDICT = {"format": NUMBER, "name": str, "baseline": str, "sentences": [str], "tasks": {str: TASK}}
+VERDICT = {
+    "look": {"seeds": NUMBER, "alpha": NUMBER, "next": NUMBER},
+    "format": NUMBER,
+    "name": str,
+    "baseline": str,
+    "sentences": [str],
+    "tasks": {str: TASK},
+}
 
 
 def check_verdict(value: Any, path: object) -> dict[str, Any]:
     """The same value with nulls taken out, or a refusal that names the place that is wrong."""
-    clean = without_nulls(value)
+    clean = without_nulls(value) or {}
     if isinstance(clean, dict) and clean.get("format", FORMAT) != FORMAT:
         raise BadInput(f"{path} has format {clean['format']!r}, this fairtrial reads {FORMAT}", "update fairtrial")
     if wrong := first_wrong(clean, VERDICT, ""):
@@ -50,10 +61,15 @@ def check_verdict(value: Any, path: object) -> dict[str, Any]:
 
 
 def without_nulls(value: Any) -> Any:
-    """A null is a thing that is not known: absent. In a list it keeps its place."""
+    """A null is a thing that is not known: absent; so is a number that is none. Among numbers it keeps its place."""
     if isinstance(value, dict):
-        return {key: without_nulls(each) for key, each in value.items() if each is not None}
-    return [without_nulls(each) for each in value] if isinstance(value, list) else value
+        named = ((key, without_nulls(each)) for key, each in value.items())
+        return {key: each for key, each in named if each is not None}
+    if isinstance(value, list):
+        known = [without_nulls(each) for each in value]
+        numbers = any(isinstance(each, NUMBER) for each in known)
+        return known if numbers else [each for each in known if each is not None]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def first_wrong(value: Any, shape: Any, place: str) -> str:

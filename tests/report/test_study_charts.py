@@ -1,0 +1,159 @@
+"""Charts of a study: every number at its place, bands against numpy, maps that can be read back cell by cell."""
+
+from __future__ import annotations
+
+import math
+import re
+from html import escape
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairtrial.report.bands import PAPER, Band, band_chart, band_of
+from fairtrial.report.curves import Curve
+from fairtrial.report.map_svg import SHADES, large_map, map_shapes, mean_over_heads, shade, small_map, without_future
+from fairtrial.report.study_charts import EDGE, Scale, axis_strip, difference_strip, score_strip
+
+HOSTILE = "\"><script>alert('1')</script>"
+some_numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20)
+
+
+def places(strip: str) -> list[float]:
+    return [float(each) for each in re.findall(r'\b(?:x|x1|x2|cx)="([-\d.]+)%"', strip)]
+
+
+@given(some_numbers, some_numbers)
+@settings(max_examples=200, deadline=None)
+def test_every_value_has_its_place_in_order(values: list[float], near: list[float]) -> None:
+    scale = Scale.around(values, near)
+    assert scale is not None
+    assert all(EDGE - 1e-6 <= scale.place(value) <= 100 - EDGE + 1e-6 for value in values)
+    assert sorted(values, key=scale.place) == sorted(values) or len({scale.place(value) for value in values}) < len(
+        values
+    )
+    assert 1 <= len(scale.marks) <= 6
+    assert all(0 <= place <= 100 for place in places(axis_strip(scale)))
+
+
+def test_what_is_far_off_does_not_squeeze_the_rest() -> None:
+    scale = Scale.around([84.0, 86.0], near=[88.0, 33.3])
+    assert scale == Scale(84.0, 88.0)
+    far = score_strip("majority", {"mean": 33.3, "low": 30.0, "high": 36.0}, Scale(84.0, 88.0), [])
+    assert "◂" in far
+    assert "<circle" not in far
+    assert 'class="interval"' not in far
+    assert "mean 33.3" in far
+    assert Scale.around([]) is None
+    assert Scale.around([math.nan, None]) is None
+
+
+def test_a_strip_has_a_dot_for_each_seed_and_speaks_them() -> None:
+    estimate = {"mean": 85.0, "low": 84.0, "high": 86.0, "by_seed": [84.5, 85.5, None]}
+    strip = score_strip("rope", estimate, Scale(84.0, 86.0), [3, 7, 9], "better")
+    dots = re.findall(r'class="seed" cx="([\d.]+)%"[^>]*><title>seed (\d+): ([\d.]+)</title>', strip)
+    assert [(seed, value) for _, seed, value in dots] == [("3", "84.50"), ("7", "85.50")]
+    assert float(dots[0][0]) == pytest.approx(EDGE + (100 - 2 * EDGE) / 4)
+    assert 'class="strip better" role="img"' in strip
+    assert "rope: mean 85.0, 95% interval [84.0, 86.0]; seeds 84.5, 85.5, –" in strip
+
+
+def test_a_difference_shows_zero_and_what_is_too_small_to_matter() -> None:
+    scale = Scale(-2.0, 2.0)
+    strip = difference_strip("rope", (0.5, -0.4, 1.4), 1.0, scale, "undetected")
+    (zero,) = re.findall(r'class="zero" x1="([\d.]+)%"', strip)
+    (left, wide) = re.findall(r'class="small" x="([\d.]+)%" width="([\d.]+)%"', strip)[0]
+    assert float(zero) == 50.0
+    assert float(left) == pytest.approx(scale.place(-1.0))
+    assert float(wide) == pytest.approx(scale.place(1.0) - scale.place(-1.0))
+    assert "difference +0.5, 95% interval [-0.4, +1.4]" in strip
+
+
+def test_names_are_escaped_in_every_chart() -> None:
+    curve = Curve("validation", "accuracy", ((0, 0.3), (1, 0.4)))
+    drawn = [
+        score_strip(HOSTILE, {"mean": 1.0}, Scale(0.0, 2.0), [HOSTILE]),
+        difference_strip(HOSTILE, (1.0, 0.0, 2.0), None, Scale(0.0, 2.0), ""),
+        band_chart([band_of(HOSTILE, 1, [curve, curve])], title=HOSTILE, unit=HOSTILE),
+        small_map(HOSTILE, HOSTILE, [[1.0]], [HOSTILE]),
+        large_map(HOSTILE, HOSTILE, 1, [HOSTILE]),
+    ]
+    for chart in drawn:
+        assert "<script" not in chart
+        assert escape(HOSTILE) in chart or escape(HOSTILE[:13]) in chart
+
+
+@given(st.lists(st.lists(st.floats(0.1, 1e4), min_size=3, max_size=3), min_size=1, max_size=8), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_a_band_is_the_mean_and_the_range_over_seeds(values: list[list[float]], log: bool) -> None:
+    curves = [Curve("test", "u", tuple(zip((0, 5, 10), row, strict=True))) for row in values]
+    band = band_of("rope", 1, curves, log=log)
+    table = np.array(values)
+    mean = np.exp(np.log(table).mean(0)) if log else table.mean(0)
+    found = np.array([point[1:] for point in band.points])
+    np.testing.assert_allclose(found, np.stack([mean, table.min(0), table.max(0)], 1), rtol=1e-9)
+    assert [point[0] for point in band.points] == [0, 5, 10]
+
+
+def test_steps_that_most_seeds_did_not_reach_and_numbers_that_are_none_are_left_out() -> None:
+    long = Curve("test", "u", ((0, 1.0), (5, 2.0), (10, 9.0)))
+    short = Curve("test", "u", ((0, 1.0), (5, math.inf)))
+    band = band_of("rope", 1, [long, short, short])
+    assert [point[:2] for point in band.points] == [(0, 1.0)]
+    assert band_chart([Band("x", 0, (), 0)], title="t", unit="u") == ""
+
+
+def test_a_chart_keeps_to_its_paper_and_higher_is_higher() -> None:
+    curves = [Curve("t", "u", ((0, 1.0), (10, 2.0 + seed))) for seed in range(3)]
+    chart = band_chart([band_of("rope", 1, curves)], title="Loss", unit="nats")
+    (line,) = re.findall(r'<polyline class="curve v1" points="([^"]*)"', chart)
+    (x0, y0), (x1, y1) = (map(float, point.split(",")) for point in line.split())
+    assert (x0, x1) == (0, PAPER)
+    assert y1 < y0
+    (area,) = re.findall(r'<polygon class="area v1" points="([^"]*)"', chart)
+    assert all(0 <= float(each) <= PAPER for each in re.split("[ ,]", area))
+    assert "rope from 1 to 3" in chart
+
+
+def read_back(drawn: str, size: int) -> np.ndarray:
+    """Shades by cell, out of the paths alone; -1 where nothing is drawn."""
+    grid = np.full((size, size), -1)
+    for level, path in re.findall(r'<path class="a(\d+)" d="([^"]*)"/>', drawn):
+        for x, y, wide in re.findall(r"M(\d+) (\d+)h(\d+)v1h-\d+z", path):
+            grid[int(y), int(x) : int(x) + int(wide)] = int(level)
+    return grid
+
+
+@given(st.integers(1, 9), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_a_map_is_drawn_cell_by_cell_and_hidden_cells_are_empty(size: int, seed: int) -> None:
+    weights = np.random.default_rng(seed).dirichlet(np.ones(size) / 3, size)
+    hidden = np.triu(np.ones((size, size), dtype=bool), 1)
+    values = [
+        [None if gone else float(value) for value, gone in zip(*pair, strict=True)]
+        for pair in zip(weights, hidden, strict=True)
+    ]
+    expected = np.where(hidden, -1, np.vectorize(shade)(weights))
+    np.testing.assert_array_equal(read_back(map_shapes(values), size), expected)
+
+
+def test_shades_grow_with_the_weight() -> None:
+    assert [shade(value) for value in (None, -1.0, 0.0, math.nan)] == [0, 0, 0, 0]
+    found = [shade(value / 100) for value in range(101)]
+    assert found == sorted(found)
+    assert (found[1], found[100]) == (1, SHADES)
+
+
+def test_a_decoders_future_is_hidden_and_an_encoders_is_not() -> None:
+    decoder = [[[[1.0, 0.0], [0.5, 0.5]]]]
+    encoder = [[[[0.7, 0.3], [0.5, 0.5]]]]
+    assert without_future(decoder) == [[[[1.0, None], [0.5, 0.5]]]]
+    assert without_future(encoder) == encoder
+    assert mean_over_heads([[[1.0, None]], [[0.5, None]]]) == [[0.75, None]]
+
+
+def test_a_map_speaks_its_strongest_link() -> None:
+    drawn = small_map("m", "rope, layer 0, head 1", [[0.2, 0.8], [0.6, 0.4]], ["we", "will"])
+    assert "strongest link we to will, 80%; on the word itself 30% on average" in drawn
+    assert large_map("m", "x", 2, ["we", "will"]).count(">will</text>") == 2

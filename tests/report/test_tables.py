@@ -1,0 +1,250 @@
+"""Tables: the verdict's own numbers in every face, stamped, escaped, and no traceback for a damaged file."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from studies import GAINS, classify_outcomes, lm_outcomes, write_study
+
+from fairtrial.errors import BadInput
+from fairtrial.judge.study_verdict import judge_study
+from fairtrial.report.rounding import decimals_for, few_digits, plain_number, probability, with_interval
+from fairtrial.report.study_folder import StudyFolder
+from fairtrial.report.study_page import study_page
+from fairtrial.report.tables import comparisons, peeks, scores
+from fairtrial.report.verdict_shape import check_verdict
+from fairtrial.report.verdict_text import FORMATS, verdict_lines
+
+HOSTILE = "a|b <script> & 50% of $x_1 #{~^} \\ [l](u) \x1b[31m\n**"
+
+
+def judged(gains: dict[str, float], seeds: int = 5) -> dict[str, Any]:
+    tasks = {"classify": classify_outcomes(gains, seeds), "lm": lm_outcomes(gains, seeds)}
+    return json.loads(json.dumps(judge_study("Is rotary better?", tasks)))
+
+
+@pytest.fixture(scope="module")
+def raw() -> dict[str, Any]:
+    return judged(GAINS)
+
+
+@pytest.fixture(scope="module")
+def verdict(raw: dict[str, Any]) -> dict[str, Any]:
+    return check_verdict(raw, "verdict.json")
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((85.234, 84.02, 86.41), "85.2 [84.0, 86.4]"),
+        ((85.2345, 85.191, 85.271), "85.23 [85.19, 85.27]"),
+        ((85.2345, 85.222, 85.247), "85.234 [85.222, 85.247]"),
+        ((0.01, -5.3, 4.3), "0.0 [-5.3, 4.3]"),
+        ((-0.004, -0.5, 0.4), "0.0 [-0.5, 0.4]"),
+        ((1234.5, None, None), "1,234.5"),
+        ((None, 1.0, 2.0), "– [1.0, 2.0]"),
+        ((50.0, 50.0, 50.0), "50.0 [50.0, 50.0]"),
+        ((float("nan"), float("-inf"), 2.0), "–"),
+    ],
+)
+def test_the_interval_decides_how_many_digits_are_shown(values: tuple[Any, ...], text: str) -> None:
+    assert with_interval(*values) == text
+
+
+@given(st.floats(1e-3, 1e6), st.floats(-1e6, 1e6))
+def test_the_last_digit_shown_is_worth_no_more_than_half_the_interval(half: float, middle: float) -> None:
+    low, high = middle - half, middle + half
+    decimals = decimals_for(low, high, least=0)
+    assert 10.0**-decimals <= max(1.0, (high - low) / 2 * 1.001)
+    told = float(plain_number(middle, decimals).replace(",", ""))
+    assert abs(told - middle) <= 0.501 * 10.0**-decimals
+
+
+def test_sizes_and_probabilities_are_told_shortly() -> None:
+    assert [few_digits(value) for value in (576467, 1.24e9, 0.01234, None)] == ["576,467", "1.24G", "0.0123", "–"]
+    assert [probability(value) for value in (0, 0.0004, 0.0321, 0.81, None)] == [
+        "<0.001",
+        "<0.001",
+        "0.032",
+        "0.81",
+        "–",
+    ]
+
+
+def test_comparisons_tell_the_verdicts_own_numbers(verdict: dict[str, Any]) -> None:
+    for name, task in verdict["tasks"].items():
+        table = comparisons(task)
+        assert table is not None
+        column = table.columns.index("difference")
+        for cells, each in zip(table.rows, task["comparisons"], strict=True):
+            assert (cells[0].text, cells[1].text) == (each["variant"], each["set"])
+            expected = 100 * (each["ratio"] - 1) if name == "lm" else each["difference"]
+            assert float(cells[column].text.split()[0]) == pytest.approx(expected, abs=0.051)
+
+
+def test_scores_hold_variants_and_what_needs_no_transformer(verdict: dict[str, Any]) -> None:
+    table = scores(verdict["tasks"]["classify"])
+    assert table is not None
+    means = {cells[0].text: cells[3].text.split()[0] for cells in table.rows}
+    clean = verdict["tasks"]["classify"]["scores"]["rope"]["test"]["clean"]["mean"]
+    assert float(means["rope"]) == pytest.approx(clean, abs=0.051)
+    assert "naive bayes (no transformer)" in means
+
+
+def test_looks_say_what_a_flattered_figure_would_be(verdict: dict[str, Any]) -> None:
+    table = peeks(verdict["tasks"]["classify"])
+    assert table is not None
+    assert {cells[-1].text for cells in table.rows} == {"87.6 would be 84.7"}
+    assert peeks(verdict["tasks"]["lm"]) is None
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_failed_passport_is_stamped_in_every_row_that_names_it(verdict: dict[str, Any], form: str) -> None:
+    named = [line for line in rows_of(verdict_lines(verdict, form), form) if "fade" in line]
+    assert len(named) > 20
+    assert all("failed passport" in line for line in named)
+    others = [line for line in rows_of(verdict_lines(verdict, form), form) if "fade" not in line]
+    assert len(others) > 50
+    assert not any("failed passport" in line for line in others)
+
+
+def rows_of(lines: list[str], form: str) -> list[str]:
+    start = {"text": "  ", "markdown": "| ", "latex": "  "}[form]
+    begin = next(at for at, line in enumerate(lines) if "Encoder and classifier:" in line)
+    return [line for line in lines[begin:] if line.startswith(start)]
+
+
+def test_no_stamp_without_a_red_passport() -> None:
+    lines = verdict_lines(check_verdict(judged({"learned": 0.0, "rope": 0.5}), "x"))
+    assert not any("failed passport" in line for line in lines)
+
+
+def test_an_accepted_failure_is_stamped_as_such(raw: dict[str, Any]) -> None:
+    changed = copy.deepcopy(raw)
+    changed["tasks"]["classify"]["passports"]["fade"]["accepted"] = True
+    table = scores(changed["tasks"]["classify"])
+    assert table is not None
+    assert "fade [failed passport, accepted]" in [cells[0].whole for cells in table.rows]
+
+
+def test_markdown_keeps_its_cells_whatever_a_variant_is_called() -> None:
+    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0}), "x"), "markdown")
+    tables = [line for line in lines if line.startswith("|")]
+    assert sum("a\\|b" in line for line in tables) > 5
+    widths: list[int] = []
+    for line in tables:
+        width = len(re.findall(r"(?<!\\)\|", line))
+        assert not re.search(r"(?<!\\)<|\]\(|\x1b", line)
+        if line.startswith(("| variant", "| test set")):
+            widths.append(width)
+        assert width == widths[-1]
+
+
+def test_latex_keeps_its_cells_and_braces_whatever_a_variant_is_called() -> None:
+    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0}), "x"), "latex")
+    assert any(r"\textbar{}b" in line for line in lines)
+    columns = 0
+    for line in lines:
+        if line.startswith("%"):
+            continue
+        bare = re.sub(r"\\[{}&%$#_]", "", line)
+        assert bare.count("{") == bare.count("}")
+        assert bare.count("$") % 2 == 0
+        assert not re.search(r"[#~^\x1b]", bare)
+        if found := re.match(r"\\begin\{tabular\}\{([lr]+)\}", line):
+            columns = len(found[1])
+        if line.endswith(r" \\"):
+            assert bare.count("&") == columns - 1
+    assert columns
+
+
+def test_text_commands_no_terminal_and_stays_in_columns() -> None:
+    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0, "位置編碼": 1.0}), "x"))
+    assert not any(re.search(r"[\x00-\x1f\x7f]", line) for line in lines)
+    assert any("位置編碼" in line for line in lines)
+
+
+def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in children:
+        yield (*path, key)
+        yield from paths_in(each, (*path, key))
+
+
+def changed_at(value: Any, path: tuple[Any, ...], put: Any) -> Any:
+    whole = copy.deepcopy(value)
+    place = whole
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = put
+    return whole
+
+
+def draw(verdict: dict[str, Any], folder: Path) -> None:
+    verdict_lines(check_verdict(verdict, "verdict.json"))
+    (folder / "verdict.json").write_text(json.dumps(verdict))
+    study_page(StudyFolder.open(folder))
+
+
+def test_anything_may_be_missing_and_what_is_of_another_kind_is_refused(tmp_path: Path) -> None:
+    dice, raw = random.Random(3), judged({"learned": 0.0, "fade": 12.0})
+    alike = {tuple("#" if isinstance(key, int) else key for key in path): path for path in paths_in(raw)}
+    paths = sorted(alike.values(), key=repr)
+    refused = 0
+    for path in dice.sample(paths, 30):
+        draw(changed_at(raw, path, None), tmp_path)
+        for put in ("nonsense", [1], {"x": 1}, float("nan")):
+            try:
+                draw(changed_at(raw, path, put), tmp_path)
+            except BadInput:
+                refused += 1
+    assert refused > 30
+
+
+def test_a_refusal_names_the_place(raw: dict[str, Any]) -> None:
+    wrong = changed_at(raw, ("tasks", "classify", "scores", "rope", "test", "clean", "mean"), "much")
+    with pytest.raises(BadInput, match=r"damaged at tasks\.classify\.scores\.rope\.test\.clean\.mean"):
+        check_verdict(wrong, "verdict.json")
+    with pytest.raises(BadInput, match="has format 2"):
+        check_verdict(raw | {"format": 2}, "verdict.json")
+
+
+@pytest.fixture
+def study(tmp_path: Path, finished_records: dict[str, Path]) -> Path:
+    return write_study(tmp_path / "study", finished_records, seeds=5, gains={"learned": 0.0, "rope": 0.5})
+
+
+def test_the_command_prints_each_format(study: Path, fairtrial: Callable[..., Any]) -> None:
+    text = fairtrial("verdict", study)
+    assert text.code == 0
+    assert "Encoder and classifier: compared with learned, in points" in text.out
+    assert "exploratory" not in text.out
+    assert "exploratory" in fairtrial("verdict", study, "--all").out
+    assert fairtrial("verdict", study, "--format", "markdown").out.startswith("# Is rotary better?")
+    assert r"\toprule" in fairtrial("verdict", study, "--format", "latex").out
+    assert json.loads(fairtrial("verdict", study, "--json").out) == json.loads((study / "verdict.json").read_text())
+
+
+def test_mistakes_are_told_in_one_sentence(study: Path, tmp_path: Path, fairtrial: Callable[..., Any]) -> None:
+    said = fairtrial("verdict", study, "--format", "latx")
+    assert (said.code, "did you mean 'latex'" in said.err) == (2, True)
+    for command in ("verdict", "report"):
+        assert "is not there" in fairtrial(command, tmp_path / "nowhere").err
+        assert "not a study" in fairtrial(command, tmp_path).err
+        record = next(study.glob("trials/*/*/*"))
+        assert f"fairtrial show {record}" in fairtrial(command, record).err
+    (study / "verdict.json").unlink()
+    said = fairtrial("verdict", study)
+    assert (said.code, f"fairtrial study {study}" in said.err) == (2, True)
+    (study / "verdict.json").write_text('{"tasks": [1')
+    said = fairtrial("verdict", study)
+    assert (said.code, "is damaged" in said.err) == (2, True)
