@@ -84,7 +84,8 @@ def test_rooms_that_know_no_model_import_no_torch(name: str, path: Path) -> None
 
 @pytest.mark.parametrize(
     "module",
-    ["fairtrial.cli.main", "fairtrial.record", "fairtrial.report.page", "fairtrial.report.study_page", "fairtrial.report.verdict_text", "fairtrial.report.record_text",
+    ["fairtrial.cli.main", "fairtrial.record", "fairtrial.report.page", "fairtrial.report.record_text",
+     "fairtrial.report.study_page", "fairtrial.report.verdict_text",
      "fairtrial.judge.interval", "fairtrial.text.reading", "fairtrial.text.tokenizer", "fairtrial.recipe_file",
      "fairtrial.look.draw"],
 )  # fmt: skip
