@@ -152,3 +152,35 @@ def course(
     written = write_course(questions, out, kind)
     if not json:
         print(f"\nfigures and page: {written[-1]}")
+
+
+@app.command("head")
+def head(
+    name: Annotated[
+        list[str], typer.Argument(help="previous token, first token, same word before, or induction.", metavar="NAME")
+    ],
+    words: Annotated[int, typer.Option(help="Words that the network knows.", min=2, max=500)] = 8,
+    length: Annotated[int, typer.Option(help="Tokens that it reads at once.", min=2, max=500)] = 24,
+    sequences: Annotated[int, typer.Option(help="Random sequences to check it on.", min=1, max=10_000)] = 200,
+    seed: Annotated[int, typer.Option(help="Names the dice of the sequences.", min=0)] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the map and the network's weights.", metavar="FOLDER")
+    ] = None,
+    kind: Format = "png",
+    json: Json = False,
+) -> None:
+    """A small network whose attention head is written by hand: its map, and its check on random sequences."""
+    from fairtrial.puzzles.head_words import show_head, show_lines, write_head_files
+
+    need_kind(kind)
+    show = show_head(" ".join(name), words, length, sequences, seed)
+    if json:
+        say_json(show.plain())
+    else:
+        print(*show_lines(show), sep="\n")
+    if out is not None:
+        written = write_head_files(show, out, kind)
+        if not json:
+            print("", *(f"written: {path}" for path in written), sep="\n")
+    if not show.check.passed:
+        raise typer.Exit(1)

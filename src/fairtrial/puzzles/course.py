@@ -125,9 +125,10 @@ def long_enough(keys: Array, answer: Answer, scale: bool, precision: float) -> A
 
 def write_course(questions: list[Question], folder: Path, kind: str) -> list[Path]:
     """A figure for each question, and a page that shows them with their words."""
-    from fairtrial.disk import write_bytes, write_text
+    from fairtrial.disk import disk_errors, write_bytes, write_text
 
-    folder.mkdir(parents=True, exist_ok=True)
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     page, written = ["# Six puzzles of attention", ""], []
     for question in questions:
         figure = folder / f"question-{question.number}.{kind}"
