@@ -1,0 +1,69 @@
+"""Studies that take seconds."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial.engines.cores import Cores
+from fairtrial.study.design import Study
+from fairtrial.study.file import study_from
+from fairtrial.study.run import Wishes, run_study
+
+SMALL = {
+    "shape.layers": 1, "shape.width": 16, "shape.hidden": 16, "shape.length": 12, "shape.classifier_hidden": 8,
+    "training.batch": 8, "training.duration": "8 steps",
+}  # fmt: skip
+
+
+def tiny_table(source: Path, **more: Any) -> dict[str, Any]:
+    table = {"data": str(source), "tasks": ["classify"], "seeds": 5, "set": dict(SMALL)}
+    return table | {"variants": {name: {"parts": [name]} for name in ("learned", "rope")}} | more
+
+
+@pytest.fixture
+def tiny_study(course_folder: Path) -> Callable[..., Study]:
+    """`tiny_study(seeds=8)`: learned against rope on a small classifier."""
+    return lambda **more: study_from(tiny_table(course_folder, **more))
+
+
+@pytest.fixture(scope="session")
+def same_twice(tmp_path_factory: pytest.TempPathFactory, finished_records: dict[str, Path]) -> tuple[Study, Path]:
+    """A finished study of one variant under two names, with draws of their own; both tasks, eight seeds. To look at."""
+    room = tmp_path_factory.mktemp("studies")
+    variants = {"learned": {"parts": ["learned"]}, "again": {"parts": ["learned"], "seeds_from": 100}}
+    source = finished_records["classify"].parent / "speechesdataset"
+    table = tiny_table(source, tasks=["classify", "lm"], seeds=8, variants=variants)
+    study = study_from(table)
+    run_study(study, room / "study", Cores(2), Wishes())
+    return study, room / "study"
+
+
+@pytest.fixture
+def copied(same_twice: tuple[Study, Path], tmp_path: Path) -> tuple[Study, Path]:
+    """The same study in a folder that a test may change."""
+    study, folder = same_twice
+    shutil.copytree(folder, tmp_path / "study")
+    return study, tmp_path / "study"
+
+
+class Heard:
+    """A listener that remembers."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+
+    def __call__(self, kind: str, facts: dict[str, Any]) -> None:
+        self.told.append((kind, facts))
+
+    def of(self, kind: str, work: str = "") -> list[dict[str, Any]]:
+        return [facts for each, facts in self.told if each == kind and (not work or facts.get("work") == work)]
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()

@@ -1,0 +1,64 @@
+"""A wall-clock time chooses seeds, or fewer steps, and says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fairtrial.errors import BadInput
+from fairtrial.study.budget import fit, read_time
+from fairtrial.study.calibrate import expected_seconds
+from fairtrial.study.design import Study
+from fairtrial.study.plan import Plan, make_plan
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("1.5h", 5400), ("2 min", 120)]
+)
+def test_times_are_read(text: str, seconds: float) -> None:
+    assert read_time(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "20", "m", "20x", "0s", "-5m"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        read_time(text)
+
+
+@pytest.fixture
+def plan(tiny_study: Callable[..., Study], tmp_path: Path) -> Plan:
+    """Two variants whose trials take 2 + 100 seconds of 1,000 steps."""
+    pace = {"set_up_seconds": 2.0, "step_seconds": 0.09, "steps": 1000, "score_seconds": 10.0}
+    plan = make_plan(tiny_study(), tmp_path / "study")
+    return replace(plan, calibration={"classify": {"learned": pace, "rope": pace}})
+
+
+def test_a_large_budget_buys_seeds_and_no_more_than_fit(plan: Plan) -> None:
+    chosen, said = fit(plan, 2, 1500)
+    seeds = len(chosen.study.seeds)
+    assert f"{seeds} seeds" in said
+    assert expected_seconds(plan, 2, seeds) <= 1500 < expected_seconds(plan, 2, seeds + 3)
+    assert chosen.recipes == plan.recipes
+
+
+def test_a_small_budget_keeps_five_seeds_and_cuts_steps_for_all(plan: Plan) -> None:
+    chosen, said = fit(plan, 2, 300)
+    assert len(chosen.study.seeds) == 5
+    durations = {str(recipe.training.duration) for recipe in chosen.recipes["classify"].values()}
+    assert len(durations) == 1
+    steps = int(durations.pop().split()[0])
+    assert 200 < steps < 600
+    assert f"fewer steps ({steps} for classify)" in said
+    assert expected_seconds(chosen, 2, 5) <= 300
+
+
+def test_a_tiny_budget_is_refused_with_what_it_takes(plan: Plan) -> None:
+    with pytest.raises(BadInput, match="too little: 5 seeds need about"):
+        fit(plan, 2, 20)
+
+
+def test_two_cores_are_counted(plan: Plan) -> None:
+    assert len(fit(plan, 2, 2000)[0].study.seeds) > len(fit(plan, 1, 2000)[0].study.seeds)

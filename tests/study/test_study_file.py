@@ -1,0 +1,134 @@
+"""Study files: what is written is read back, and mistakes are told."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial.errors import BadInput
+from fairtrial.recipe import PartChoice
+from fairtrial.study.design import Study, recipe_of, refuse_other_items
+from fairtrial.study.file import load_study, study_from, write_study
+from fairtrial.study.plan import recipes_of
+from fairtrial.study.variant_text import read_variant
+
+WHOLE = """
+name = "is rotary better?"
+tasks = ["classify", "lm"]
+baseline = "learned"
+seeds = [3, 5, 8]
+least_difference = {accuracy = 2.0}
+sentence = "We will build schools."
+[set]
+"training.duration" = "5 epochs"
+[set.lm]
+"training.batch" = 4
+[variants.learned]
+parts = ["learned"]
+[variants."window size=8"]
+parts = ["rope", {name = "window", size = 8}]
+"training.learning_rate" = 3e-4
+seeds_from = 100
+accept_failed_passport = true
+[search]
+"training.learning_rate" = [1e-3, 3e-4]
+"shape.dropout" = [0.0, 0.1]
+random = 3
+"""
+
+
+def test_a_study_survives_a_round_trip() -> None:
+    study = study_from(tomllib.loads(WHOLE))
+    assert study_from(tomllib.loads(write_study(study))) == study
+    assert study.seeds == (3, 5, 8)
+    assert study.least_difference == {"accuracy": 2.0, "perplexity": 0.01}
+
+
+def test_settings_reach_the_recipes_the_variants_own_last() -> None:
+    study = study_from(tomllib.loads(WHOLE))
+    recipes = recipes_of(study, {"lm": {"learned": {"shape.dropout": 0.4}}})
+    window = recipes["lm"]["window size=8"]
+    assert window.parts == (PartChoice(name="rope"), PartChoice(name="window", options={"size": 8}))
+    assert (str(window.training.duration), window.training.batch, window.training.learning_rate) == (
+        "5 epochs",
+        4,
+        3e-4,
+    )
+    assert recipes["classify"]["learned"].training.batch == 16
+    assert recipes["lm"]["learned"].shape.dropout == 0.4
+    assert window.shape.dropout == 0.2
+
+
+def test_paths_are_seen_from_where_the_file_stands(tmp_path: Path, course_folder: Path) -> None:
+    (tmp_path / "mine.py").write_text("")
+    path = tmp_path / "study.toml"
+    path.write_text(f'data = "{course_folder.name}"\n[variants.a]\nwith = ["mine.py"]\n[variants.b]\n')
+    study = study_from(load_study(path))
+    assert study.data == str(course_folder.resolve())
+    assert study.variants[0].strangers == (str((tmp_path / "mine.py").resolve()),)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"sedes": 5}, "did you mean 'seeds'"),
+        ({"seeds": 0}, "seeds = 0 must be a number of seeds"),
+        ({"seeds": [1, 1]}, "a seed stands there twice"),
+        ({"baseline": "lerned"}, "did you mean 'learned'"),
+        ({"tasks": ["clasify"]}, "did you mean 'classify'"),
+        ({"tasks": ["mlm"]}, "cannot be about 'mlm'"),
+        ({"variants": {"rope": {"parts": ["rope"]}}}, "at least two variants"),
+        ({"variants": {"../x": {}, "b": {}}}, "cannot be a variant's name"),
+        ({"variants": {"a": {"learning_rate": 1}, "b": {}}}, "has no field 'learning_rate'"),
+        ({"variants": {"a": {"training": {"batch": 1}}, "b": {}}}, "quote a field's dots"),
+        ({"variants": {"a": {"parts": "rope"}, "b": {}}}, "must be a list"),
+        ({"variants": {"a": {}, "A": {}}}, "share a name"),
+        ({"least_difference": {"accuracy": -1}}, "must be a number above 0"),
+        ({"search": {"training.batch": []}}, "nothing to try"),
+        ({"search": {"random": 3}}, "names no field"),
+        ({"search": {"training.batch": {"from": 1, "to": 9}}}, "nothing to try"),
+        ({"recipe": "defualt"}, "did you mean 'default'"),
+    ],
+)
+def test_mistakes_are_told(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput) as error:
+        study_from({"variants": {"learned": {}, "rope": {}}} | change)
+    assert said in f"{error.value.what} {error.value.hint}"
+
+
+def test_a_variants_own_mistake_names_it(tiny_study: Callable[..., Study]) -> None:
+    study = tiny_study(variants={"a": {"training.lerning_rate": 1.0}, "b": {}})
+    with pytest.raises(BadInput, match=r"variant 'a'.*learning_rate"):
+        recipe_of(study, "classify", study.variants[0])
+
+
+def test_variants_that_differ_in_their_items_are_refused(tiny_study: Callable[..., Study]) -> None:
+    study = tiny_study(variants={"a": {}, "b": {"data.test": 0.3}})
+    with pytest.raises(BadInput, match=r"differ in data\.test"):
+        refuse_other_items(recipes_of(study, {})["classify"])
+    refuse_other_items(recipes_of(tiny_study(variants={"a": {}, "b": {"data.windows": "every"}}), {})["classify"])
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "table"),
+    [
+        ("rope", "rope", {"parts": ["rope"]}),
+        ("alibi+rope", "alibi+rope", {"parts": ["alibi", "rope"]}),
+        ("window:size=8", "window size=8", {"parts": [{"name": "window", "size": 8}]}),
+        ("rope+fade:start=0.5,kind=slow", "rope+fade start=0.5 kind=slow",
+         {"parts": ["rope", {"name": "fade", "start": 0.5, "kind": "slow"}]}),
+        ("recipes/mine.toml", "mine", {"recipe": "recipes/mine.toml"}),
+    ],
+)  # fmt: skip
+def test_variants_as_one_types_them(text: str, name: str, table: dict[str, Any]) -> None:
+    assert read_variant(text) == (name, table)
+
+
+@pytest.mark.parametrize("text", ["", "a++b", "window:", "window:size", "win dow", "a/b"])
+def test_what_is_no_variant_is_refused(text: str) -> None:
+    with pytest.raises(BadInput):
+        read_variant(text)

@@ -1,0 +1,249 @@
+"""Real studies of tiny models: paired, resumable, robust against what fails."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fairtrial.engines.cores import Cores
+from fairtrial.engines.here import Here
+from fairtrial.errors import BadInput, Interrupted
+from fairtrial.record import Record
+from fairtrial.study.calibrate import calibrate
+from fairtrial.study.design import Study
+from fairtrial.study.file import study_from, write_study
+from fairtrial.study.plan import make_plan, read_plan
+from fairtrial.study.run import Wishes, run_study
+from fairtrial.study.trials import read_failures
+from fairtrial.study.work_calibrate import bench_of
+
+SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors")
+
+
+def without_times(verdict: dict[str, Any]) -> dict[str, Any]:
+    """What must be equal however a study was run: all but what a clock or a memory gauge says."""
+    copy = json.loads(json.dumps(verdict))
+    for task in copy["tasks"].values():
+        for cost in task["cost"].values():
+            for name in ("seconds_per_step", "seconds_ratio", "peak_memory_mb"):
+                cost.pop(name)
+    return copy
+
+
+def verdict_of(folder: Path) -> dict[str, Any]:
+    return without_times(json.loads((folder / "verdict.json").read_text()))
+
+
+def test_the_same_variant_twice_is_told_to_show_no_difference(same_twice: tuple[Study, Path]) -> None:
+    verdict = json.loads((same_twice[1] / "verdict.json").read_text())
+    rows = [row for task in verdict["tasks"].values() for row in task["comparisons"]]
+    assert len(rows) == 4
+    assert {row["seeds"] for row in rows} == {8}
+    assert {row["verdict"] for row in rows} <= {"undetected", "same"}
+    assert any("no detectable difference" in line for line in verdict["sentences"])
+
+
+def test_a_study_leaves_all_that_a_reader_needs(same_twice: tuple[Study, Path]) -> None:
+    study, folder = same_twice
+    task = json.loads((folder / "verdict.json").read_text())["tasks"]["lm"]
+    assert (
+        task["cost"]["learned"]["parameters"] == Record.open(folder / "trials/lm/learned/seed-0").result["parameters"]
+    )
+    assert task["cost"]["learned"]["flops_per_step"] > 1000
+    assert task["cost"]["again"]["peak_memory_mb"] > 50
+    assert task["cost"]["learned"]["seconds_ratio"] == 1.0
+    assert task["passports"]["again"] == {"level": "pass", "failed": [], "accepted": False}
+    assert task["peeks"]["learned"]["obama"]["reads"] == 8  # once for each seed
+    assert "Kneser-Ney trigram" in task["baselines"]
+    maps = json.loads((folder / "maps.json").read_text())
+    weights = torch.tensor(maps["variants"]["lm"]["learned"])
+    assert weights.shape[2] == weights.shape[3] == len(maps["words_of"]["lm"]["learned"])
+    assert torch.allclose(weights.sum(-1), torch.ones(()), atol=0.01)
+    ledger = json.loads((folder / "ledger.json").read_text())
+    assert sum(row["count"] for row in ledger["lm"]["learned"]) == task["cost"]["learned"]["parameters"]
+    assert "<html" in (folder / "report.html").read_text()
+    assert study_from(tomllib.loads((folder / "study.toml").read_text())) == study
+
+
+def test_variants_at_one_seed_share_batches_and_common_weights(
+    tiny_study: Callable[..., Study], tmp_path: Path
+) -> None:
+    recipes = make_plan(tiny_study(), tmp_path).recipes["classify"]
+    learned, rope, other = bench_of(recipes["learned"], 3), bench_of(recipes["rope"], 3), bench_of(recipes["rope"], 4)
+    for place in range(5):
+        one, two = learned.batches.batch(place), rope.batches.batch(place)
+        assert (one.ids == two.ids).all()
+        assert (one.answers == two.answers).all()
+    ours, theirs = dict(learned.network.named_parameters()), dict(rope.network.named_parameters())
+    common = ours.keys() & theirs.keys()
+    assert len(common) > 5
+    assert all(torch.equal(ours[name], theirs[name]) for name in common)
+    moved = dict(other.network.named_parameters())  # control: another seed has other weights
+    assert not all(torch.equal(moved[name], theirs[name]) for name in common)
+
+
+def test_what_is_finished_is_not_run_again_and_what_is_missing_is(copied: tuple[Study, Path], heard: Any) -> None:
+    study, folder = copied
+    before = verdict_of(folder)
+    whole = (folder / "trials/classify/again/seed-103/result.json").read_bytes()
+    shutil.rmtree(folder / "trials/classify/again/seed-103")
+    run_study(study, folder, Here(), Wishes(), heard)
+    assert [facts["key"] for facts in heard.of("done", "trial")] == [["classify", "again", "seed 103"]]
+    assert not heard.of("begin", "passport")
+    assert not heard.of("begin", "calibrate")
+    assert (folder / "trials/classify/again/seed-103/result.json").read_bytes() == whole
+    assert verdict_of(folder) == before
+
+
+def test_more_seeds_reuse_what_is_there_and_an_earlier_verdict_is_told(copied: tuple[Study, Path], heard: Any) -> None:
+    study, folder = copied
+    verdict = run_study(study.with_seeds(9), folder, Here(), Wishes(), heard)
+    assert verdict is not None
+    assert len(heard.of("done", "trial")) == 4  # one seed, two variants, two tasks
+    assert any("judged before, with 8 seeds" in line for line in verdict["sentences"])
+    assert read_plan(folder)["looks"] == [8, 9]
+
+
+def test_a_folder_with_another_study_is_refused_and_left_alone(copied: tuple[Study, Path]) -> None:
+    study, folder = copied
+    before = (folder / "study.toml").read_text()
+    changed = study_from(tomllib.loads(write_study(study).replace('"training.batch" = 8', '"training.batch" = 4')))
+    with pytest.raises(BadInput, match="another recipe"):
+        run_study(changed, folder, Here())
+    assert (folder / "study.toml").read_text() == before
+
+
+def test_a_killed_study_goes_on_to_the_same_verdict(same_twice: tuple[Study, Path], copied: tuple[Study, Path]) -> None:
+    whole, folder = same_twice[1], copied[1]
+    shutil.rmtree(folder / "trials")
+    for name in ("verdict.json", "maps.json", "report.html"):
+        (folder / name).unlink()
+    words = [sys.executable, "-m", "fairtrial", "study", str(folder), "--json"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    done = 0
+    while done < 5:
+        line = process.stdout.readline()
+        assert line, process.stderr.read() if process.stderr else ""
+        done += '"event": "done"' in line and '"work": "trial"' in line
+    process.kill()
+    process.communicate()
+    assert 5 <= len(list(folder.glob("trials/*/*/*/result.json"))) < 32
+    again = subprocess.run(words, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    told = [json.loads(line) for line in again.stdout.splitlines()]
+    run = [facts for facts in told if facts["event"] == "done" and facts.get("work") == "trial"]
+    assert 0 < len(run) <= 32 - 5
+    assert verdict_of(folder) == verdict_of(whole)
+    for path in whole.glob("trials/*/*/*/*"):
+        if path.name in SAME:
+            assert (folder / path.relative_to(whole)).read_bytes() == path.read_bytes()
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(copied: tuple[Study, Path]) -> None:
+    _, folder = copied
+    shutil.rmtree(folder / "trials" / "lm")
+    words = [sys.executable, "-m", "fairtrial", "study", str(folder), "--json", "--jobs", "1"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    while '"event": "done"' not in process.stdout.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"fairtrial study {folder}" in said
+    assert len(list(folder.glob("trials/lm/*/*/result.json"))) < 16
+
+
+CRASH = """
+import os
+from fairtrial.model.part import Part, parts
+
+@parts.add("crash")
+class Crash(Part):
+    def embed(self, x, positions):
+        if self.training and os.path.exists({flag!r}):
+            os._exit(7)
+        return x
+"""
+
+
+def test_a_variant_that_takes_its_process_down_is_listed_and_stops_nobody(
+    copied: tuple[Study, Path], heard: Any, tmp_path: Path
+) -> None:
+    study, folder = copied
+    flag = tmp_path / "crash now"
+    flag.write_text("")
+    (tmp_path / "crash.py").write_text(CRASH.format(flag=str(flag)))
+    table = tomllib.loads(write_study(study))
+    table["variants"]["bad"] = {"parts": ["learned", "crash"], "with": [str(tmp_path / "crash.py")]}
+    table["tasks"], table["seeds"] = ["classify"], 5
+    verdict = run_study(study_from(table), folder, Cores(2), Wishes(), heard)
+    assert verdict is not None
+    task = verdict["tasks"]["classify"]
+    assert {(row["variant"], row["seed"]) for row in task["failures"]} == {("bad", seed) for seed in range(5)}
+    assert all("ended with code 7" in row["error"] for row in task["failures"])
+    assert [row["variant"] for row in task["comparisons"]] == ["again"]
+    assert task["passports"]["bad"]["level"] == "red"
+    assert any("failed" in line for line in verdict["sentences"])
+
+    flag.unlink()  # mended: it is tried again on request only
+    heard.told.clear()
+    run_study(study_from(table), folder, Cores(2), Wishes(), heard)
+    assert not heard.of("begin", "trial")
+    assert any("--retry-failed" in facts["text"] for facts in heard.of("notice"))
+    verdict = run_study(study_from(table), folder, Cores(2), Wishes(retry_failed=True), heard)
+    assert verdict is not None
+    assert not verdict["tasks"]["classify"]["failures"]
+    assert read_failures(folder) == []
+    assert {row["variant"] for row in verdict["tasks"]["classify"]["comparisons"]} == {"again", "bad"}
+
+
+def test_the_plan_comes_first_and_a_dry_run_leaves_nothing(
+    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
+) -> None:
+    assert run_study(tiny_study(seeds=6), tmp_path / "study", Here(), Wishes(dry_run=True), heard) is None
+    (plan,) = heard.of("plan")
+    assert plan["trial_count"] == plan["left"] == 12
+    assert plan["expected_seconds"] > 0
+    assert "points" in plan["smallest_detectable"]["classify"]["test"]
+    assert not (tmp_path / "study").exists()
+
+
+def test_calibration_is_near_the_truth(tiny_study: Callable[..., Study], tmp_path: Path, heard: Any) -> None:
+    study = tiny_study(set={"training.duration": "150 steps", "training.batch": 32, "shape.layers": 2})
+    plan = calibrate(make_plan(study, tmp_path), Here(), heard, lambda: False)
+    facts = plan.calibration["classify"]["learned"]
+    loop_bench = bench_of(plan.recipes["classify"]["learned"], 0)
+    from fairtrial.train.loop import Loop
+
+    recipe = plan.recipes["classify"]["learned"]
+    loop = Loop(loop_bench, recipe.training, recipe.scoring, 0)
+    assert facts["steps"] == loop.steps == 150
+    begun = time.monotonic()
+    for step in range(40):
+        loop.train_step(step)
+    assert 0.2 < facts["step_seconds"] / ((time.monotonic() - begun) / 40) < 5
+
+
+def test_a_typo_in_a_variant_is_refused_before_any_trial(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+    study = tiny_study(variants={"learned": {"parts": ["learned"]}, "rpoe": {"parts": ["rpoe"]}})
+    with pytest.raises(BadInput, match=r"did you mean 'rope'"):
+        run_study(study, tmp_path / "study", Here())
+    assert not (tmp_path / "study").exists()
+
+
+def test_stopping_before_the_first_trial_leaves_no_study(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        run_study(tiny_study(), tmp_path / "study", Here(), stop=lambda: True)
