@@ -23,7 +23,7 @@ MAY_KNOW = {
     "train": PLAIN | {"disk", "text", "model", "parts", "judge", "train"},
     "mirrors": PLAIN | {"recipe_file", "mirrors"},
     "report": VALUES | {"report", "judge"},
-    "look": PLAIN | {"disk", "text", "model", "parts", "train", "judge", "passport", "look", "revive"},
+    "look": PLAIN | {"disk", "text", "model", "parts", "train", "judge", "passport", "look", "revive", "kept", "pretrained"},
     "passport": VALUES | {"text", "model", "parts", "train", "strangers", "passport"},
     "strangers": PLAIN | {"disk", "model", "parts"},
     "puzzles": PLAIN | {"disk", "text.lines", "model", "parts", "look.draw", "puzzles"},

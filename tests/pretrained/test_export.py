@@ -74,7 +74,7 @@ def test_transformers_loads_an_export_and_answers_alike(
 
 def test_what_is_none_of_theirs_is_refused(tiny_recipe: Callable[..., Any], tmp_path: Path) -> None:
     cases = [
-        ("lm", (), "GPT-2 has no bias"),
+        ("lm", ("shape.output_bias=true",), "GPT-2 has no bias"),
         ("lm", ('parts=["rope"]', "shape.output_bias=false"), "these parts: rope"),
         ("classify", ("shape.norm=rms",), "norm = 'rms'"),
     ]
