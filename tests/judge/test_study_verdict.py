@@ -106,6 +106,22 @@ def test_one_story_on_two_test_sets_is_one_sentence() -> None:
     assert told[0].startswith("window is better than learned on obama and wbush: perplexity -9.")
 
 
+def test_what_is_open_on_two_test_sets_is_told_once_too() -> None:
+    alike = {"learned": language(6.0, 1), "window": language(6.0, 2), "rope": language(6.0, 3)}
+    verdict = judge_study("open", {"lm": lm(variants=alike)})
+    told = [line for line in verdict["sentences"] if line.startswith("rope and learned on obama and wbush: no ")]
+    assert len(told) == 1
+    assert "more seeds" in told[0] or "no difference larger" in told[0]
+
+
+def test_too_few_seeds_are_told_once() -> None:
+    few = {name: {"test": classifier(0.6, place, seeds=3)} for place, name in enumerate(("learned", "rope", "alibi"))}
+    lines = judge_study("few", {"classify": classify(variants=few)})["sentences"]
+    assert lines[0].startswith("too few seeds to judge: 3 seeds. A verdict needs 5;")
+    assert "rope" in lines[0]
+    assert "alibi" in lines[0]
+
+
 def test_holm_is_over_all_claims_of_the_task() -> None:
     entry = judge_task(lm())
     p = sorted(each["p"] for each in entry["comparisons"])

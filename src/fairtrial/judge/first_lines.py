@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairtrial.judge.measure import METRICS
+from fairtrial.judge.power import MoreSeeds
 from fairtrial.judge.words import NEEDED, bare, change, counted, listed, p_words, score_words
 
 Rows = list[dict[str, Any]]
-ALONE = ("undetected", "not_comparable")  # verdicts whose details differ from set to set
 KINDS = {"loses": ("loses",), "open": ("above", "below"), "beats": ("beats",)}
 ONE = {"loses": "loses to", "open": "is neither clearly above nor clearly below", "beats": "beats"}
 MANY = {"loses": "lose to", "open": "are neither clearly above nor clearly below", "beats": "beat"}
 
 
 def verdict_lines(rows: Rows) -> list[str]:
-    """The sentences of comparisons; a variant that is better (or worse, or the same) on several test sets gets one."""
+    """The sentences of comparisons; a variant that fares alike on several test sets gets one."""
     stories: defaultdict[tuple[str, str, str], Rows] = defaultdict(list)
     for row in rows:
         if row["verdict"] != "too_few_seeds":
-            story = row["set"] if row["verdict"] in ALONE else row["metric"]
+            story = row["set"] if row["verdict"] == "not_comparable" else row["metric"]
             stories[row["variant"], row["verdict"], story].append(row)
     told = [_gathered(story) if len(story) > 1 else story[0]["sentence"] for story in stories.values()]
     few = [row for row in rows if row["verdict"] == "too_few_seeds"]
@@ -38,19 +38,39 @@ def _too_few(rows: Rows) -> str:
 def _gathered(story: Rows) -> str:
     first, metric = story[0], story[0]["metric"]
     one, other, places = first["variant"], first["against"], listed([row["set"] for row in story])
-    if first["verdict"] == "same":
-        least = change(metric, first["least_difference"], signed=False)
-        head = f"{one} and {other} on {places}: no difference larger than {least}"
-    else:
-        head = f"{one} is {first['verdict']} than {other} on {places}"
+    least = change(metric, first["least_difference"], signed=False)
+    head = {
+        "same": f"{one} and {other} on {places}: no difference larger than {least}",
+        "undetected": f"{one} and {other} on {places}: no detectable difference",
+    }.get(first["verdict"], f"{one} is {first['verdict']} than {other} on {places}")
     each = [f"{change(metric, row['difference'])} ({_interval(row)})" for row in story]
     seeds = listed(sorted({str(row["seeds"]) for row in story}))
-    largest = p_words(max(row["p_adjusted"] for row in story)).replace("=", "at most")
-    tail = (
-        f"95% intervals, every {largest} after correction for {counted(first['family'], 'comparison')}; {seeds} seeds"
-    )
-    remarks = dict.fromkeys(remark for row in story for remark in row["remarks"])
-    return " ".join([f"{head}: {metric} {listed(each)} ({tail}).", *remarks])
+    family = counted(first["family"], "comparison")
+    tail = f"95% intervals, {_p_of_all(story)} after correction for {family}; {seeds} seeds"
+    also = dict.fromkeys(remark for row in story for remark in row["remarks"])
+    needs = [_needs_of_all(story, least)] if first["verdict"] == "undetected" else []
+    return " ".join([f"{head}: {metric} {listed(each)} ({tail}).", *needs, *also])
+
+
+def _p_of_all(story: Rows) -> str:
+    """The p-value nearest to the other verdict."""
+    p = [row["p_adjusted"] for row in story]
+    if story[0]["verdict"] in ("better", "worse"):
+        return "every " + p_words(max(p)).replace("=", "at most")
+    return p_words(min(p)).replace("=", "at least")
+
+
+def _needs_of_all(story: Rows, least: str) -> str:
+    metric = story[0]["metric"]
+    smallest = [row["smallest_detectable"] for row in story]
+    told = dict.fromkeys(change(metric, value, signed=False) for value in (min(smallest), max(smallest)))
+    line = f"A study like this finds {' to '.join(told)} in 4 of 5 cases"
+    ranges = [row["more_seeds_range"] for row in story]
+    if not all(ranges):
+        return f"{line}."
+    lows, highs = [low for low, _ in ranges if low], [high for _, high in ranges]
+    more = MoreSeeds(min(lows, default=None), None if None in highs else max(highs))
+    return f"{line}; about {more} more seeds would show {least}."
 
 
 def _interval(row: dict[str, Any]) -> str:

@@ -40,6 +40,7 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
         "why": list(verdict.why),
         "smallest_detectable": verdict.smallest,
         "more_seeds": None if verdict.more is None else str(verdict.more),
+        "more_seeds_range": None if verdict.more is None else [verdict.more.low, verdict.more.high],  # null: over 100
         "more_seeds_for_observed": None if verdict.more_for_observed is None else str(verdict.more_for_observed),
         "more_items": verdict.more_items,
     }
