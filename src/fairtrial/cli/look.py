@@ -26,6 +26,7 @@ class Sitter:
     twin: Any
     tokenizer: Any
     texts: list[str]
+    stage: str = "untrained"  # what the twin is
     bench: Any = None  # with its test sets
     why_not: str = ""  # there is no bench
 
@@ -65,7 +66,7 @@ def look(
     with use_machine(1):
         sitter = seat(opened, given)
         with bar("reading", len(sitter.texts)) as tell:
-            album = fill_album(sitter.network, sitter.twin, sitter.tokenizer, sitter.texts, tell)
+            album = fill_album(sitter.network, sitter.twin, sitter.tokenizer, sitter.texts, tell, sitter.stage)
         tests = opened.trial["test_sets"]
         if ablate and sitter.bench is not None:
             with bar("switching heads off", scores_needed(sitter.bench, tests), least=1) as tell:
@@ -110,7 +111,7 @@ def place_for(out: Path | None, record: Path) -> Path:
 
 def seat(record: Record, given: list[str]) -> Sitter:
     from fairtrial.errors import BadInput
-    from fairtrial.look.twin import twin_of_kept, untrained_twin
+    from fairtrial.look.twin import before_training, twin_of_kept, untrained_twin
     from fairtrial.revive import revive
 
     try:
@@ -125,7 +126,12 @@ def seat(record: Record, given: list[str]) -> Sitter:
         return Sitter(kept.network, twin, kept.tokenizer, given, why_not=error.what)
     test = record.trial["test_sets"][0]
     texts = given or [each.text for each in revived.splits.tests[test] if each.text.strip()][:MOST_READ]
-    return Sitter(revived.bench.network, untrained_twin(revived), revived.tokenizer, texts, revived.bench)
+    try:
+        twin, stage = before_training(revived)
+    except BadInput as error:  # the encoder that it was fine-tuned from is gone
+        notice(f"{error.what}: compared with first weights instead")
+        twin, stage = untrained_twin(revived), "untrained"
+    return Sitter(revived.bench.network, twin, revived.tokenizer, texts, stage, revived.bench)
 
 
 def write_page(
@@ -179,7 +185,7 @@ def draw_figures(folder: Path, record: Record, album: Album, heads: list[tuple[i
                     old.unlink()
             for done, (stem, some) in enumerate(wanted.items(), number * len(wanted) + 1):
                 title = f"{name}: {drawn.text}"
-                picture = map_figure(drawn.trained, drawn.untrained, some, album.captions, title, kind)
+                picture = map_figure(drawn.trained, drawn.untrained, some, album.captions, title, kind, album.stage)
                 write_bytes(place / f"{stem}.{kind}", picture)
                 tell(done)
     more = len(album.drawn) * len(wanted) - 1

@@ -31,6 +31,7 @@ class Album:
     drawn: tuple[Drawn, ...]
     portraits: tuple[Portrait, ...]
     effects: tuple[Effect, ...]
+    stage: str = "untrained"  # what the network was before training; "pretrained" where it was fine-tuned
 
     @property
     def captions(self) -> dict[tuple[int, int], str]:
@@ -46,12 +47,12 @@ class Album:
                 "unknown": each.trained.unknown,
                 "checks": {
                     name: [asdict(check) | {"passed": check.passed} for check in maps.checks]
-                    for name, maps in (("trained", each.trained), ("untrained", each.untrained))
+                    for name, maps in (("trained", each.trained), (self.stage, each.untrained))
                 },
             }
             for each in self.drawn
         ]
-        facts = {"length": self.length, "texts": self.texts, "cut": self.cut, "drawn": drawn}
+        facts = {"before": self.stage, "length": self.length, "texts": self.texts, "cut": self.cut, "drawn": drawn}
         return facts | {
             "portraits": [asdict(each) for each in self.portraits],
             "switched_off": [asdict(each) | {"clear": each.clear} for each in self.effects],
@@ -59,17 +60,22 @@ class Album:
 
 
 def fill_album(
-    network: Network, twin: Network, tokenizer: Tokenizer, texts: Sequence[str], tell: Tell = lambda done: None
+    network: Network,
+    twin: Network,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    tell: Tell = lambda done: None,
+    stage: str = "untrained",
 ) -> Album:
-    """Maps and portraits; heads are switched off in `worth`, which needs test sets."""
+    """Maps and portraits beside those of the twin; heads are switched off in `worth`, which needs test sets."""
     length = network.body.shape.length
     readings = [read_text(tokenizer, text, length) for text in texts]
-    portraits = paint(network, twin, tokenizer, readings, lambda done, of: tell(done))
+    portraits = paint(network, twin, tokenizer, readings, lambda done, of: tell(done), stage)
     drawn = tuple(
         Drawn(text, maps_of(network, tokenizer, text), maps_of(twin, tokenizer, text)) for text in texts[:MOST_DRAWN]
     )
     cut = sum(bool(reading.cut) for reading in readings)
-    return Album(length, len(texts), cut, drawn, tuple(portraits), ())
+    return Album(length, len(texts), cut, drawn, tuple(portraits), (), stage)
 
 
 def worth(bench: Any, tests: Sequence[str], tell: Tell = lambda done: None) -> tuple[Effect, ...]:

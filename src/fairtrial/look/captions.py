@@ -32,12 +32,12 @@ class Habits:
 PLACES = {"previous": "previous word", "next": "next word", "itself": "itself", "first": "first word"}
 
 
-def caption(trained: Habits, untrained: Habits, uniform: Habits) -> str:
-    """One line, compared with the untrained twin."""
+def caption(trained: Habits, untrained: Habits, uniform: Habits, before: str = "untrained") -> str:
+    """One line, compared with the network before training; `before` says what it was then."""
     kind, value = kind_of(trained, uniform)
-    before, value_before = kind_of(untrained, uniform)
-    alike = kind == before and abs(value - value_before) < ALIKE
-    end = ", as untrained" if alike else ""
+    kind_then, value_then = kind_of(untrained, uniform)
+    alike = kind == kind_then and abs(value - value_then) < ALIKE
+    end = f", as {before}" if alike else ""
     if kind in PLACES:
         return f"{PLACES[kind]}, {value:.0%}{end}"
     if kind == "punctuation":
@@ -50,7 +50,7 @@ def caption(trained: Habits, untrained: Habits, uniform: Habits) -> str:
     if kind == "nothing":
         return "nothing to choose from"
     if not alike:
-        end = ", sharper than untrained" if sharper(trained, untrained) else ", flatter than untrained"
+        end = f", {'sharper' if sharper(trained, untrained) else 'flatter'} than {before}"
     return f"{kind}{end}"
 
 

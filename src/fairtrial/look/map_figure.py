@@ -34,8 +34,10 @@ def map_figure(
     captions: dict[tuple[int, int], str],
     title: str,
     kind: str,
+    stage: str = "untrained",
 ) -> bytes:
-    """Maps of these (layer, head), each before and after training: the same bytes for the same numbers."""
+    """Maps of these (layer, head), each before and after training: the same bytes for the same numbers. `stage` says
+    what the network was before."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -50,7 +52,7 @@ def map_figure(
         figure.suptitle("\n".join(lines), fontsize=10, y=1 - 0.1 / frame.height, va="top", parse_math=False)
         for row, (layer, numbers) in enumerate(zip(layers, rows, strict=True)):
             for place, head in enumerate(numbers):
-                for column, (maps, name) in enumerate(((untrained, "untrained"), (trained, "trained"))):
+                for column, (maps, name) in enumerate(((untrained, stage), (trained, "trained"))):
                     axis = figure.add_axes(frame.place(row, 2 * place + column))
                     said = captions.get((layer, head), "") if name == "trained" else ""
                     axis.set_title(

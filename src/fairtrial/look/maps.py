@@ -68,22 +68,24 @@ class Reading:
 
 def read_text(tokenizer: Tokenizer, text: str, length: int) -> Reading:
     """The tokens of a text, at most `length` of them; a notice where it was cut."""
-    coded = tokenizer.inner.encode(text, add_special_tokens=False)
-    ids = coded.ids
-    if not ids:
+    coded = tokenizer.inner.encode(text, add_special_tokens=tokenizer.foreign)
+    tokens = list(zip(coded.ids, coded.offsets, strict=True))
+    if all(coded.special_tokens_mask):
         raise BadInput("the text has no words in it", 'give a sentence: fairtrial look RECORD "My fellow Americans"')
-    if tokenizer.start is not None:  # sentences that stand alone were trained with a start mark
-        ids = [tokenizer.start, *ids]
+    if tokenizer.start is not None and not tokenizer.foreign:  # sentences that stand alone were trained with a mark
+        tokens = [(tokenizer.start, (0, 0)), *tokens]
+    ids = [each for each, _ in tokens]
+    kept = tokenizer.cut(ids, length)
+    last = length - tokenizer.foreign  # a pretrained encoder's closing mark stays
     cut = ""
     if len(ids) > length:
-        before, after = tokenizer.words(ids[length - 1 : length + 1])
+        before, after = tokenizer.words(ids[last - 1 : last + 1])
         cut = (
-            f"the text has {len(ids):,} tokens and the model reads {length}: cut between {before!r} (token {length})"
+            f"the text has {len(ids):,} tokens and the model reads {length}: cut between {before!r} (token {last})"
             f" and {after!r}"
         )
-    read = list(zip(coded.ids, coded.offsets, strict=True))[: length - (tokenizer.start is not None)]
-    lost = [place for each, place in read if each == tokenizer.unknown]
-    return Reading(np.array(ids[:length], dtype=np.int64), cut, tuple(text[begin:end] for begin, end in lost))
+    lost = tuple(text[begin:end] for each, (begin, end) in tokens[:last] if each == tokenizer.unknown)
+    return Reading(np.array(kept, dtype=np.int64), cut, lost)
 
 
 def attention_maps(revived: Revived, text: str, network: Network = None) -> Maps:

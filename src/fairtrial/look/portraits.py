@@ -34,8 +34,10 @@ def paint(
     tokenizer: Tokenizer,
     readings: Sequence[Reading],
     tell: Callable[[int, int], None] = lambda done, of: None,
+    stage: str = "untrained",
 ) -> list[Portrait]:
-    """A portrait of every head, over all texts. `tell` hears how many texts of how many are done."""
+    """A portrait of every head, over all texts. `tell` hears how many texts of how many are done; `stage` is what the
+    twin is."""
     layers, heads = network.body.shape.layers, network.body.shape.heads
     trained, untrained, uniform = (Sums(layers, heads) for _ in range(3))
     done = 0
@@ -55,7 +57,7 @@ def paint(
     for layer in range(layers):
         for head in range(heads):
             after, before, alike = (sums.habits(layer, head) for sums in (trained, untrained, uniform))
-            portraits.append(Portrait(layer, head, after, before, alike, caption(after, before, alike)))
+            portraits.append(Portrait(layer, head, after, before, alike, caption(after, before, alike, stage)))
     return portraits
 
 

@@ -107,7 +107,7 @@ function drawLarge(which) {
   }
   places[which] = { margin, cell };
   const { layer, head, caption } = data.heads[chosen.head];
-  canvas.setAttribute("aria-label", `Attention map of layer ${layer}, head ${head}, ${which === "after" ? "trained: " + caption : "untrained"}.`
+  canvas.setAttribute("aria-label", `Attention map of layer ${layer}, head ${head}, ${which === "after" ? "trained: " + caption : data.stage}.`
     + " Arrow keys read its cells.");
 }
 
@@ -144,7 +144,7 @@ function read() {
   const after = text.at("after", chosen.head, query, key), before = text.at("before", chosen.head, query, key);
   const pair = `“${shown(text.words[query])}” (${query}) at “${shown(text.words[key])}” (${key})`;
   byId("readout").textContent = after === null
-    ? `${pair}: hidden` : `${pair}: ${percent(after)} trained, ${percent(before)} untrained`;
+    ? `${pair}: hidden` : `${pair}: ${percent(after)} trained, ${percent(before)} ${data.stage}`;
 }
 
 function drawAll() {
@@ -160,10 +160,11 @@ function build() {
   data.heads.forEach(({ layer, head, caption }, place) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.innerHTML = "<b></b><span></span><div class=maps><div>untrained<canvas data-which=before></canvas></div>"
+    button.innerHTML = "<b></b><span></span><div class=maps><div><i></i><canvas data-which=before></canvas></div>"
       + "<div>trained<canvas data-which=after></canvas></div></div>";
     button.querySelector("b").textContent = `Layer ${layer}, head ${head}`;
     button.querySelector("span").textContent = caption;
+    button.querySelector("i").textContent = data.stage;
     button.querySelectorAll("canvas").forEach((canvas) => { canvas.dataset.head = place; });
     button.addEventListener("click", () => {
       chosen.head = place;

@@ -52,6 +52,7 @@ def look_page(album: Any, heads: Sequence[tuple[int, int]], frame: Frame) -> str
     captions = album.captions
     data = {
         "heads": [{"layer": layer, "head": head, "caption": captions[layer, head]} for layer, head in heads],
+        "stage": album.stage,
         "texts": [packed(drawn, heads) for drawn in album.drawn],
     }
     portraits = [asdict(each) for each in album.portraits]

@@ -15,8 +15,8 @@ def album_lines(album: Any) -> list[str]:
     for drawn in album.drawn:
         lines.append(plain(drawn.text if len(drawn.text) <= 100 else drawn.text[:99] + "…"))
         lines += [f"  notice: {plain(text)}" for text in notices_of(drawn.trained)]
-        for name, maps in (("trained", drawn.trained), ("untrained", drawn.untrained)):
-            lines += [f"  {name:<10}{check_line(check)}" for check in maps.checks]
+        for name, maps in (("trained", drawn.trained), (album.stage, drawn.untrained)):
+            lines += [f"  {name:<11}{check_line(check)}" for check in maps.checks]
     return [*lines, "", *head_lines(album), "", SAYING]
 
 
