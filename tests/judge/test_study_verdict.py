@@ -170,6 +170,13 @@ def test_losing_to_a_baseline_is_the_first_thing_said() -> None:
     assert {each["verdict"] for each in rows if each["baseline"] == "majority"} == {"beats"}
 
 
+def test_one_seed_below_a_baseline_hears_of_it_first() -> None:
+    one = {name: {"test": classifier(0.6, place, seeds=1)} for place, name in enumerate(("learned", "rope"))}
+    bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}}
+    lines = judge_study("one", {"classify": classify(variants=one, baselines=bayes)})["sentences"]
+    assert lines[0].startswith("every variant does not clearly lose to, but scores worse than, naive bayes")
+
+
 def test_beating_the_baseline_is_told_later() -> None:
     bayes = {"naive bayes": {"test": classifier(0.3, 9)}}
     lines = judge_study("positions", {"classify": classify(baselines=bayes)})["sentences"]

@@ -11,9 +11,18 @@ from fairtrial.judge.power import MoreSeeds
 from fairtrial.judge.words import NEEDED, bare, change, counted, listed, p_words, score_words
 
 Rows = list[dict[str, Any]]
-KINDS = {"loses": ("loses",), "open": ("above", "below"), "beats": ("beats",)}
-ONE = {"loses": "loses to", "open": "is neither clearly above nor clearly below", "beats": "beats"}
-MANY = {"loses": "lose to", "open": "are neither clearly above nor clearly below", "beats": "beat"}
+ONE = {
+    "loses": "loses to",
+    "below": "does not clearly lose to, but scores worse than,",
+    "above": "does not clearly beat, but scores better than,",
+    "beats": "beats",
+}
+MANY = {
+    "loses": "lose to",
+    "below": "do not clearly lose to, but score worse than,",
+    "above": "do not clearly beat, but score better than,",
+    "beats": "beat",
+}
 
 
 def verdict_lines(rows: Rows) -> list[str]:
@@ -65,12 +74,15 @@ def _needs_of_all(story: Rows, least: str) -> str:
     smallest = [row["smallest_detectable"] for row in story]
     told = dict.fromkeys(change(metric, value, signed=False) for value in (min(smallest), max(smallest)))
     line = f"A study like this finds {' to '.join(told)} in 4 of 5 cases"
-    ranges = [row["more_seeds_range"] for row in story]
-    if not all(ranges):
-        return f"{line}."
-    lows, highs = [low for low, _ in ranges if low], [high for _, high in ranges]
-    more = MoreSeeds(min(lows, default=None), None if None in highs else max(highs))
-    return f"{line}; about {more} more seeds would show {least}."
+    open_to_seeds = [row["more_seeds_range"] for row in story if row["more_seeds_range"]]
+    if open_to_seeds:
+        lows, highs = [low for low, _ in open_to_seeds if low], [high for _, high in open_to_seeds]
+        more = MoreSeeds(min(lows, default=None), None if None in highs else max(highs))
+        line += f"; about {more} more seeds would show {least}"
+    closed = [row["set"] for row in story if row["more_items"]]
+    if closed:
+        line += f"; on {listed(closed)} no number of seeds will show {least}, only more test items"
+    return f"{line}."
 
 
 def _interval(row: dict[str, Any]) -> str:
@@ -87,9 +99,9 @@ def baseline_lines(rows: Rows, basis: dict[str, str]) -> tuple[list[str], list[s
             stories[kind, head].append(told)
     lines = {
         kind: [f"{head}: {'; '.join(places)}." for (each, head), places in stories.items() if each == kind]
-        for kind in KINDS
+        for kind in ONE
     }
-    return lines["loses"], lines["open"] + lines["beats"]
+    return lines["loses"] + lines["below"], lines["above"] + lines["beats"]
 
 
 def _of_one_set(rows: Rows, place: str) -> Iterator[tuple[str, str, str]]:
@@ -99,8 +111,8 @@ def _of_one_set(rows: Rows, place: str) -> Iterator[tuple[str, str, str]]:
         return
     sign = 1 if METRICS[sound[0]["metric"]].higher_is_better else -1
     strongest = max(sound, key=lambda row: sign * row["theirs"])["baseline"]
-    for kind, verdicts in KINDS.items():
-        told = [row for row in sound if row["baseline"] == strongest and row["verdict"] in verdicts]
+    for kind in ONE:
+        told = [row for row in sound if row["baseline"] == strongest and row["verdict"] == kind]
         if not told:
             continue
         every = len(told) == len({row["variant"] for row in rows}) > 1

@@ -114,18 +114,19 @@ def _almost(comparison: Comparison, alpha: float, family: int) -> list[str]:
 
 
 def _what_it_takes(comparison: Comparison, verdict: Verdict, least: float) -> list[str]:
+    """What would show the least difference of interest, and one as small as the observed."""
     assert verdict.smallest is not None
     metric, wanted = comparison.metric.name, _least(comparison, least)
-    seen = f"A study like this finds {change(metric, verdict.smallest, signed=False)} in 4 of 5 cases"
+    told = f"A study like this finds {change(metric, verdict.smallest, signed=False)} in 4 of 5 cases"
     if verdict.more is not None:
-        return [f"{seen}; about {verdict.more} more seeds would show {wanted}."]
-    if verdict.more_items is not None:
+        told += f"; about {verdict.more} more seeds would show {wanted}"
+    elif verdict.more_items is not None:
         what = "test items" if comparison.groups is None else "groups of test items"
         takes = f"that takes at least {_two_digits(verdict.more_items):,} {what}"
-        return [f"{seen}; no number of seeds will show {wanted}, {takes}."]
+        told += f"; no number of seeds will show {wanted}, {takes}"
     if verdict.more_for_observed is not None:
-        return [f"{seen}; about {verdict.more_for_observed} more seeds would tell a difference as small as this one."]
-    return [f"{seen}."]
+        told += f"; about {verdict.more_for_observed} more seeds would tell a difference as small as this one"
+    return [f"{told}."]
 
 
 def _least(comparison: Comparison, least: float) -> str:
