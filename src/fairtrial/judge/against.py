@@ -15,8 +15,8 @@ from fairtrial.judge.words import figures, score_words
 VERBS = {
     "beats": "beats",
     "loses": "loses to",
-    "above": "scores better than, but does not clearly beat,",
-    "below": "scores worse than, but does not clearly lose to,",
+    "above": "scores better, though not clearly, than",
+    "below": "scores worse, though not clearly, than",
 }
 
 

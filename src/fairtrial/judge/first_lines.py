@@ -13,14 +13,14 @@ from fairtrial.judge.words import NEEDED, bare, change, counted, listed, p_words
 Rows = list[dict[str, Any]]
 ONE = {
     "loses": "loses to",
-    "below": "does not clearly lose to, but scores worse than,",
-    "above": "does not clearly beat, but scores better than,",
+    "below": "scores worse, though not clearly, than",
+    "above": "scores better, though not clearly, than",
     "beats": "beats",
 }
 MANY = {
     "loses": "lose to",
-    "below": "do not clearly lose to, but score worse than,",
-    "above": "do not clearly beat, but score better than,",
+    "below": "score worse, though not clearly, than",
+    "above": "score better, though not clearly, than",
     "beats": "beat",
 }
 
