@@ -211,6 +211,21 @@ def test_a_model_of_sentences_begins_and_stops_by_itself(
     assert "<stop>" not in row["text"]
 
 
+@pytest.mark.parametrize("kind", ["character", "bpe", "whitespace"])
+def test_models_of_other_tokens_speak_too(
+    kind: str, tmp_path: Path, tiny_recipe: Callable[..., Any], fairtrial: Callable[..., Any]
+) -> None:
+    record = run_trial(tiny_recipe("lm", f"tokens.kind={kind}", "tokens.size=400"), 0, tmp_path / "record")
+    row = json.loads(fairtrial("generate", record.folder, "we will build", "--tokens", 9, "--json").out)
+    assert row["text"].startswith("we will build")
+    assert len(row["tokens"]) == 9
+    if kind == "character":
+        assert row["text"] == "we will build" + "".join(row["tokens"])
+    said = fairtrial("surprise", record.folder, "we will build")
+    assert said.code == 0, said.err
+    assert "perplexity" in said.out
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

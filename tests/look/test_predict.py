@@ -117,6 +117,8 @@ def test_telling_words_are_means_of_frequent_words() -> None:
     told = [np.array([1.0, 4.0]), np.array([2.0, 9.0]), np.array([3.0, -2.0])]
     assert telling_words(texts, told, most=5, least_times=2) == [Telling("a", 2.0, 3), Telling("b", 1.0, 2)]
     assert telling_words(texts, told, most=1, least_times=1) == [Telling("c", 9.0, 1)]
+    assert telling_words(texts, told, most=1, least_times=1, silent=["c"]) == [Telling("a", 2.0, 3)]
+    assert not telling_words([["a"]], [np.array([-1.0])], most=1, least_times=1)  # it speaks against the answer
 
 
 def test_the_command_predicts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:

@@ -137,6 +137,7 @@ def test_shades_grow_with_surprise() -> None:
     assert shaded(pieces).plain == "My word"
     assert [str(span.style) for span in shaded(pieces).spans] == ["dim", f"black on {SCALE[2][1]}"]
     assert plain_shaded(pieces) == "My/- word/7.2"
+    assert plain_shaded([(" ", 1.0)]) == "␣/1.0"
 
 
 def test_the_command_tells_and_counts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:

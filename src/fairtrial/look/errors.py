@@ -81,12 +81,14 @@ def _telling(
         "leave_one_out": leave_one_out(network, texts, answers, tokenizer.pad, nothing, tell),
     }
     words = [tokenizer.words(row) for row in texts]
+    marks = tokenizer.words(mark for mark in (tokenizer.start, tokenizer.stop) if mark is not None)
     least = min(LEAST_TIMES, max(1, len(texts) // 20))
     found: dict[str, Any] = {"texts": len(texts), "least_times": least}
     for way, told in ways.items():
         found[way] = {}
         for number, name in enumerate(names):
             own = [place for place, answer in enumerate(answers) if answer == number]
-            best = telling_words([words[p] for p in own], [told[p] for p in own], most=most, least_times=least)
+            own_words, own_told = [words[place] for place in own], [told[place] for place in own]
+            best = telling_words(own_words, own_told, most=most, least_times=least, silent=marks)
             found[way][name] = [asdict(each) for each in best]
     return found

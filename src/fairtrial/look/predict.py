@@ -12,7 +12,7 @@ from fairtrial.model.network import Classifier
 from fairtrial.text.tokenizer import Tokenizer
 from fairtrial.train.score_classify import log_probabilities
 
-CHUNK = 512  # texts between two signs of life
+CHUNK = 256  # texts between two signs of life
 
 
 @dataclass(frozen=True)

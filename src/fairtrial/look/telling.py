@@ -99,12 +99,18 @@ class Telling:
 
 
 def telling_words(
-    words: Iterable[Sequence[str]], told: Iterable[np.ndarray], *, most: int, least_times: int
+    words: Iterable[Sequence[str]],
+    told: Iterable[np.ndarray],
+    *,
+    most: int,
+    least_times: int,
+    silent: Iterable[str] = (),
 ) -> list[Telling]:
-    """The words that speak most for an answer, over many texts that were answered so."""
+    """The words that speak most for an answer, over many texts that were answered so; `silent` ones are no words."""
     found: dict[str, list[float]] = defaultdict(list)
     for row, values in zip(words, told, strict=True):
         for word, value in zip(row, values, strict=True):
             found[word].append(float(value))
-    often = [Telling(word, float(np.mean(v)), len(v)) for word, v in found.items() if len(v) >= least_times]
-    return sorted(often, key=lambda each: (-each.mean, each.word))[:most]
+    heard = {word: values for word, values in found.items() if word not in set(silent) and len(values) >= least_times}
+    means = [Telling(word, float(np.mean(values)), len(values)) for word, values in heard.items()]
+    return sorted((each for each in means if each.mean > 0), key=lambda each: (-each.mean, each.word))[:most]

@@ -36,8 +36,9 @@ def shaded(pieces: Sequence[Piece]) -> Text:
 
 
 def plain_shaded(pieces: Sequence[Piece]) -> str:
-    """`word/5.2`: each piece with its nats; a dash where nothing is counted."""
-    return " ".join(f"{piece.strip()}/{'-' if nats is None else format(nats, '.1f')}" for piece, nats in pieces)
+    """`word/5.2`: each piece with its nats; a dash where nothing is counted, `␣` for a space that is a token."""
+    told = ((piece.strip() or "␣", "-" if nats is None else f"{nats:.1f}") for piece, nats in pieces)
+    return " ".join(f"{word}/{nats}" for word, nats in told)
 
 
 def legend() -> Text:
