@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import sparse
@@ -51,6 +52,7 @@ def match(known: Sequence[str], items: Sequence[str], tell: Callable[[float], No
     return found
 
 
+@lru_cache(maxsize=1 << 18)
 def key(text: str) -> str:
     """Equal for copies. A text without letters and digits is compared as it is: '?' is no copy of '!'."""
     return normalised(text) or text

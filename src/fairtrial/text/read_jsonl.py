@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fairtrial.text.lines import TextFile, hashes, read_lines, source_files
 TEXT_KEYS = ("text", "sentence", "content")
 LABEL_KEYS = ("label", "class", "target")
 GROUP_KEY = "group"  # the speech, thread or book that a text comes from
+UNFIT = re.compile("[\0\ud800-\udfff]")
 SUFFIXES = (".jsonl", ".ndjson")
 
 
@@ -56,7 +58,7 @@ def _document(file: TextFile, number: int, line: str, task: str) -> Document:
     name = label if isinstance(label, str) else json.dumps(label)  # true and false keep their JSON names
     for kind, value in (("text", text), ("label", name)):
         # an escape can spell what a UTF-8 file cannot hold
-        if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        if UNFIT.search(value):
             raise refuse(f"the {kind} holds a NUL or half a surrogate pair, written as an escape", "remove it")
     if not text.strip():
         raise refuse("the text is empty")
