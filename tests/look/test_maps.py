@@ -151,6 +151,13 @@ def test_a_long_text_is_cut_and_says_where(revived: dict[str, Revived]) -> None:
     assert maps.cut == "the text has 13 tokens and the model reads 12: cut between 'and' (token 12) and 'schools'"
 
 
+def test_a_short_text_in_a_long_model_is_padded_no_further_than_it_takes(revived: dict[str, Revived]) -> None:
+    for length, padded in ((12, 6), (600, 506)):
+        record, network = with_parts(revived["lm"], PartChoice(name="rope"), length=length)
+        (check,) = (each for each in attention_maps(record, TEXT, network).checks if "padding" in each.name)
+        assert f"any of {padded} padded places" in check.meaning
+
+
 def test_unknown_words_are_told_as_they_were_written(revived: dict[str, Revived]) -> None:
     maps = attention_maps(revived["classify"], "We will (obfuscate) bridges.")
     assert "<unk>" in maps.words

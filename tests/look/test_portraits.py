@@ -174,6 +174,8 @@ def test_what_the_untrained_twin_does_too_is_said() -> None:
     assert caption(looks_back, replace(EVEN, previous=0.65), EVEN) == "previous word, 70%, as untrained"
     assert caption(looks_back, replace(EVEN, previous=0.5), EVEN) == "previous word, 70%"
     assert caption(EVEN, replace(EVEN, entropy_share=0.7), EVEN) == "diffuse, flatter than untrained"
+    assert caption(looks_back, looks_back, EVEN, "pretrained") == "previous word, 70%, as pretrained"
+    assert caption(replace(EVEN, first=0.6), EVEN, EVEN, first="'[CLS]'") == "'[CLS]', 60%"
 
 
 def test_in_a_short_text_even_looking_is_no_habit() -> None:

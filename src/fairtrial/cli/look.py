@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fairtrial.record import Record
 
 MOST_READ = 1000  # texts of a test set that are read where none are given
+MANY = 32  # heads, or scores, that take their time
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,10 @@ def look(
             album = fill_album(sitter.network, sitter.twin, sitter.tokenizer, sitter.texts, tell, sitter.stage)
         tests = opened.trial["test_sets"]
         if ablate and sitter.bench is not None:
-            with bar("switching heads off", scores_needed(sitter.bench, tests), least=1) as tell:
+            scores = scores_needed(sitter.bench, tests)
+            if scores > MANY:
+                notice(f"{scores} scores of whole test sets, a head switched off in each; --no-ablate does without")
+            with bar("switching heads off", scores, least=1) as tell:
                 album = replace(album, effects=worth(sitter.bench, tests, tell))
     for line in album_lines(album):
         print(line)
@@ -173,20 +177,23 @@ def draw_figures(folder: Path, record: Record, album: Album, heads: list[tuple[i
     from fairtrial.look.map_figure import map_figure
 
     name = record.folder.resolve().name
-    wanted = {f"layer-{each}-head-{head}": [(each, head)] for each, head in heads}
-    if len(heads) > 1:
-        wanted = {"grid": heads} | wanted
-    with bar("drawing", len(album.drawn) * len(wanted), least=2) as tell:
-        for number, drawn in enumerate(album.drawn):
-            place = folder / f"text-{number + 1}"
+    alone = {f"layer-{each}-head-{head}": [(each, head)] for each, head in heads}
+    grid = {"grid": heads} if len(heads) > 1 else {}
+    # of many heads, the further texts have the grid only
+    plans = [grid | alone if number == 0 or len(heads) <= MANY else grid for number in range(len(album.drawn))]
+    done = 0
+    with bar("drawing", sum(map(len, plans)), least=2) as tell:
+        for number, (drawn, wanted) in enumerate(zip(album.drawn, plans, strict=True), 1):
+            place = folder / f"text-{number}"
             with disk_errors(place):
                 place.mkdir(exist_ok=True)
                 for old in [*place.glob("grid.*"), *place.glob("layer-*-head-*.*")]:  # of another text, perhaps
                     old.unlink()
-            for done, (stem, some) in enumerate(wanted.items(), number * len(wanted) + 1):
+            for stem, some in wanted.items():
                 title = f"{name}: {drawn.text}"
                 picture = map_figure(drawn.trained, drawn.untrained, some, album.captions, title, kind, album.stage)
                 write_bytes(place / f"{stem}.{kind}", picture)
+                done += 1
                 tell(done)
-    more = len(album.drawn) * len(wanted) - 1
-    print(f"figures: {folder / 'text-1' / next(iter(wanted))}.{kind}" + (f" and {more} more beside it" if more else ""))
+    more = f" and {done - 1} more beside it" if done > 1 else ""
+    print(f"figures: {folder / 'text-1' / next(iter(plans[0]))}.{kind}{more}")

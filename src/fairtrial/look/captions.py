@@ -32,14 +32,17 @@ class Habits:
 PLACES = {"previous": "previous word", "next": "next word", "itself": "itself", "first": "first word"}
 
 
-def caption(trained: Habits, untrained: Habits, uniform: Habits, before: str = "untrained") -> str:
-    """One line, compared with the network before training; `before` says what it was then."""
+def caption(
+    trained: Habits, untrained: Habits, uniform: Habits, before: str = "untrained", first: str = PLACES["first"]
+) -> str:
+    """One line, compared with the network before training; `before` says what it was then, and `first` what stands
+    first in every text."""
     kind, value = kind_of(trained, uniform)
     kind_then, value_then = kind_of(untrained, uniform)
     alike = kind == kind_then and abs(value - value_then) < ALIKE
     end = f", as {before}" if alike else ""
     if kind in PLACES:
-        return f"{PLACES[kind]}, {value:.0%}{end}"
+        return f"{first if kind == 'first' else PLACES[kind]}, {value:.0%}{end}"
     if kind == "punctuation":
         return f"punctuation, {value:.0%}{end}"
     if kind == "stripe":

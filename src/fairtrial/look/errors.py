@@ -12,6 +12,7 @@ from fairtrial.judge.interval import wilson
 from fairtrial.look.calibration import calibrate, class_scores, confident_mistakes
 from fairtrial.look.telling import gradient_times_input, leave_one_out, telling_words
 from fairtrial.model.network import Classifier
+from fairtrial.text.contamination import find_copies
 from fairtrial.text.corpus import Document
 from fairtrial.text.tokenizer import Tokenizer
 from fairtrial.train.score_classify import confusion, log_probabilities, macro_f1
@@ -28,16 +29,19 @@ def errors_of(
     labels: np.ndarray,
     names: Sequence[str],
     *,
+    known: Sequence[str] = (),
     bins: int = 10,
     most: int = 10,
     telling: bool = True,
     tell: Callable[[int], None] = lambda done: None,
 ) -> dict[str, Any]:
-    """`tell` hears how many texts have been searched for telling words."""
+    """`known`: the training texts; what stands in them tests memory, so the rest is scored apart. `tell` hears how many
+    texts have been searched for telling words."""
     log_p = log_probabilities(network, rows, tokenizer.pad)
     guesses = log_p.argmax(1)
     counts = confusion(labels, guesses, len(names))
     right = int((guesses == labels).sum())
+    copied = find_copies(known, [each.text for each in documents]) > 0
     scores = zip(names, class_scores(counts), strict=True)
     found: dict[str, Any] = {
         "items": len(labels),
@@ -47,6 +51,8 @@ def errors_of(
         "confusion": counts.tolist(),
         "classes": [{"label": name, **asdict(score)} for name, score in scores],
         "calibration": asdict(calibrate(log_p, labels, bins)),
+        "copies": int(copied.sum()),
+        "clean": _clean(log_p[~copied], labels[~copied], bins) if copied.any() and not copied.all() else None,
         "mistakes": [
             {
                 "text": documents[item].text,
@@ -55,6 +61,7 @@ def errors_of(
                 "guess": names[guesses[item]],
                 "confidence": float(np.exp(log_p[item].max())),
                 "share_of_truth": float(np.exp(log_p[item, labels[item]])),
+                "copy": bool(copied[item]),
             }
             for item in confident_mistakes(log_p, labels, most)
         ],
@@ -62,6 +69,17 @@ def errors_of(
     if telling:
         found["telling"] = _telling(network, tokenizer, rows, guesses, names, most, tell)
     return found
+
+
+def _clean(log_p: np.ndarray, labels: np.ndarray, bins: int) -> dict[str, Any]:
+    """The score of what does not stand in the training text."""
+    right = int((log_p.argmax(1) == labels).sum())
+    return {
+        "items": len(labels),
+        "accuracy": right / len(labels),
+        "interval": list(wilson(right, len(labels))),
+        "expected_error": calibrate(log_p, labels, bins).expected_error,
+    }
 
 
 def _telling(

@@ -20,6 +20,7 @@ from fairtrial.train.score import scoring
 
 Network = Any  # a network of any task: a body of blocks, and what answers on top of it
 SHOWN_PADDING = 3  # places of padding that a map keeps, so that one sees that they stay empty
+MOST_PLACES = 512  # a short text is padded to the model's length, but no further: a map of 4,096 places takes gigabytes
 SUMS = 1e-5  # float32 shares of a few hundred keys add up to one within this
 SAME = 1e-4  # the fused kernel adds up in another order than the equation does
 
@@ -99,7 +100,8 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
     length = network.body.shape.length
     reading = read_text(tokenizer, text, length)
     real = len(reading.ids)
-    ids = torch.full((1, length), tokenizer.pad)
+    time = min(length, max(MOST_PLACES, real + SHOWN_PADDING))
+    ids = torch.full((1, time), tokenizer.pad)
     ids[0, :real] = torch.from_numpy(reading.ids)
     lengths = torch.tensor([real])
     watched, maps = watch_maps(network, ids, lengths)
@@ -107,8 +109,8 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
         unwatched = network(ids, lengths)
     before = prefix_words(network)
     real += len(before)
-    kept = min(length + len(before), real + SHOWN_PADDING)
-    visible = open_keys(network, torch.tensor([real]), length + len(before))[:, 0]  # layer query key
+    kept = min(time + len(before), real + SHOWN_PADDING)
+    visible = open_keys(network, torch.tensor([real]), time + len(before))[:, 0]  # layer query key
     weights = np.stack([each[0].numpy() for each in maps])  # layer head query key
     checks = check_maps(weights, visible, real, network.body.causal)
     checks += (watching(unwatched, watched),)

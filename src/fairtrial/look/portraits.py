@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fairtrial.look.captions import Habits, caption
+from fairtrial.look.captions import PLACES, Habits, caption
 from fairtrial.look.maps import Network, Reading, open_keys, prefix_words, watch_maps
 from fairtrial.text.batches import padded
 from fairtrial.text.tokenizer import Tokenizer
@@ -40,12 +40,14 @@ def paint(
     twin is."""
     layers, heads = network.body.shape.layers, network.body.shape.heads
     trained, untrained, uniform = (Sums(layers, heads) for _ in range(3))
-    done = 0
+    first, done = PLACES["first"], 0
     tell(0, len(readings))
     for batch in batches(readings, layers * heads):
         ids, lengths = (torch.from_numpy(each) for each in padded([reading.ids for reading in batch], tokenizer.pad))
         added = prefix_words(network)
         words = [(*added, *tokenizer.words(reading.ids)) for reading in batch]
+        if added or tokenizer.start is not None:
+            first = repr(words[0][0])  # a mark, the same in every text
         visible = open_keys(network, lengths + len(added), ids.shape[1] + len(added))  # layer batch query key
         trained.add(weights_of(network, ids, lengths), visible, words)
         untrained.add(weights_of(twin, ids, lengths), visible, words)
@@ -57,7 +59,7 @@ def paint(
     for layer in range(layers):
         for head in range(heads):
             after, before, alike = (sums.habits(layer, head) for sums in (trained, untrained, uniform))
-            portraits.append(Portrait(layer, head, after, before, alike, caption(after, before, alike, stage)))
+            portraits.append(Portrait(layer, head, after, before, alike, caption(after, before, alike, stage, first)))
     return portraits
 
 

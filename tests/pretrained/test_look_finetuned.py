@@ -1,0 +1,78 @@
+"""Looking at pretrained encoders: our maps are those of `transformers`, and the twin is what was pretrained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from checkpoints import SENTENCES, write_checkpoint
+
+import fairtrial.parts  # noqa: F401
+from fairtrial.errors import BadInput
+from fairtrial.look.maps import maps_of, read_text
+from fairtrial.look.twin import before_training, untrained_twin
+from fairtrial.model.network import Classifier
+from fairtrial.pretrained.checkpoint import read_checkpoint
+from fairtrial.pretrained.encoder import fill
+from fairtrial.recipe import Shape
+from fairtrial.revive import revive
+from fairtrial.trial import run_trial
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+@torch.no_grad()
+def test_maps_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
+    theirs = write_checkpoint(tmp_path / kind, kind, num_labels=3)
+    theirs.set_attn_implementation("eager")
+    checkpoint = read_checkpoint(tmp_path / kind, Shape())
+    rows = checkpoint.weights["body.tokens.weight"].shape[0]
+    network = Classifier(checkpoint.shape, checkpoint.parts, rows, 3).eval()
+    fill(network, checkpoint)
+    for text in SENTENCES[:3]:
+        maps = maps_of(network, checkpoint.tokenizer, text)
+        assert all(check.passed for check in maps.checks), maps.checks
+        ids = torch.tensor(checkpoint.tokenizer.encode([text]))
+        assert ids.shape[1] == maps.real
+        wanted = theirs(input_ids=ids, output_attentions=True).attentions
+        for layer, each in enumerate(wanted):
+            ours = torch.from_numpy(maps.weights[layer, :, : maps.real, : maps.real])
+            torch.testing.assert_close(ours, each[0], rtol=1e-4, atol=1e-5)
+        assert wanted[0].std() > 1e-3  # no head looks everywhere alike
+
+
+def test_marks_are_read_once_and_the_closing_one_outlives_a_cut(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "bert", "bert", head=False)
+    tokenizer = read_checkpoint(tmp_path / "bert", Shape()).tokenizer
+    words = tokenizer.words(read_text(tokenizer, "the film is unheard", 20).ids)
+    assert words == ["[CLS]", "the", "film", "is", "[UNK]", "[SEP]"]
+    assert read_text(tokenizer, "the film is unheard", 20).unknown == ("unheard",)
+    cut = read_text(tokenizer, "the film is very good and bright", 6)
+    assert tokenizer.words(cut.ids) == ["[CLS]", "the", "film", "is", "very", "[SEP]"]
+    assert cut.cut == "the text has 9 tokens and the model reads 6: cut between 'very' (token 5) and 'good'"
+    with pytest.raises(BadInput, match="no words"):
+        read_text(tokenizer, "  ", 6)
+
+
+def test_a_fine_tuned_record_stands_beside_what_was_pretrained(
+    tiny_recipe: Callable[..., Any], tmp_path: Path, fairtrial: Any
+) -> None:
+    write_checkpoint(tmp_path / "bert", "bert", head=False)
+    recipe = tiny_recipe("classify", f"encoder.source={tmp_path / 'bert'}", "training.duration=3 steps")
+    revived = revive(run_trial(recipe, 0, tmp_path / "run"))
+    twin, stage = before_training(revived)
+    given = read_checkpoint(tmp_path / "bert", recipe.shape).weights["body.tokens.weight"]
+    assert stage == "pretrained"
+    assert torch.equal(twin.body.tokens.weight, given)
+    assert not torch.equal(untrained_twin(revived).body.tokens.weight, given)
+    said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0)
+    assert said.code == 0, said.err
+    assert "pretrained yes rows sum to one" in said.out
+    assert json.loads((tmp_path / "run-look" / "look.json").read_text())["before"] == "pretrained"
+    (tmp_path / "bert").rename(tmp_path / "elsewhere")
+    said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0, "--no-ablate")
+    assert said.code == 0, said.err
+    assert "compared with first weights instead" in said.err
