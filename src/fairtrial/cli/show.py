@@ -11,6 +11,10 @@ import typer
 def show(
     record: Annotated[Path, typer.Argument(help="The folder of a record.")],
     html: Annotated[Path | None, typer.Option(help="Write a page to open in a browser, too.", metavar="FILE")] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="Draw loss and score of all splits in one figure (.png, .svg, .pdf).", metavar="FILE"),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object, for machines.")] = False,
 ) -> None:
     """Show what was trained: recipe, parameter count, curves, results, fingerprints."""
@@ -30,6 +34,13 @@ def show(
 
         for line in record_lines(opened):
             print(line)
+    if figure is not None:
+        from fairtrial.disk import write_bytes
+        from fairtrial.report.curves_figure import curves_figure
+
+        write_bytes(figure, curves_figure(opened, figure.suffix.lstrip(".").lower() or "png"))
+        if not json:
+            print(f"figure: {figure}")
     if html is not None:
         from fairtrial.disk import write_text
         from fairtrial.report.page import records_page
@@ -40,8 +51,8 @@ def show(
 
 
 def recipe(
-    task: Annotated[str, typer.Argument(help="'classify' or 'lm'.")] = "classify",
-    name: Annotated[str, typer.Argument(help="A built-in recipe: 'default' or 'course'.")] = "default",
+    task: Annotated[str, typer.Argument(help="'classify', 'lm' or 'mlm'.")] = "classify",
+    name: Annotated[str, typer.Argument(help="A built-in recipe: 'default', 'course' or 'finetune'.")] = "default",
 ) -> None:
     """Print a built-in recipe as TOML with every field and its meaning, to start your own from."""
     from fairtrial.recipe import TASKS, one_of

@@ -10,7 +10,7 @@ import numpy as np
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.errors import BadInput
-from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.model.network import Classifier, LanguageModel, count_parameters
 from fairtrial.model.part import refuse_idle
 from fairtrial.recipe import Recipe
 from fairtrial.text.batches import Batches, LabelledSentences, Sentences, Windows
@@ -23,6 +23,8 @@ from fairtrial.train.score_classify import score_classify
 from fairtrial.train.score_lm import TokenSet, score_lm, score_windows
 
 MOST_SENTENCES = 4096  # scored for a curve's point; evenly spread where the split is larger
+FEWER_SENTENCES = 1024  # of the training split, where the network is large and its curve would cost an epoch
+LARGE = 5_000_000  # parameters
 MOST_WINDOWS = 1024
 
 
@@ -37,8 +39,9 @@ class ClassifyBench:
 
     def quick_score(self, split: str) -> Score:
         rows, labels = self.sets[split]
-        if len(rows) > MOST_SENTENCES:
-            places = np.linspace(0, len(rows) - 1, MOST_SENTENCES).round().astype(int)
+        most = FEWER_SENTENCES if split == "train" and count_parameters(self.network) > LARGE else MOST_SENTENCES
+        if len(rows) > most:
+            places = np.linspace(0, len(rows) - 1, most).round().astype(int)
             rows, labels = [rows[place] for place in places], labels[places]
         return score_classify(self.network, rows, labels, pad=0)
 

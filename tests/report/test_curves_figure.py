@@ -1,0 +1,30 @@
+"""Curves as one figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial.errors import BadInput
+from fairtrial.record import Record
+from fairtrial.report.curves_figure import curves_figure
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_every_split_stands_in_both_halves(task: str, finished_records: dict[str, Path]) -> None:
+    record = Record.open(finished_records[task])
+    text = curves_figure(record, "svg").decode()
+    splits = {event["split"] for event in record.events() if event["event"] == "score"}
+    assert len(splits) >= 2
+    for split in splits:
+        assert text.count(f"<!-- {split} -->") == 2
+    assert "Accuracy" in text if task == "classify" else "Perplexity" in text
+    assert curves_figure(record, "svg").decode() == text
+    assert curves_figure(record, "png").startswith(b"\x89PNG")
+
+
+def test_a_kind_that_cannot_be_written_is_refused(finished_records: dict[str, Path], fairtrial: Any) -> None:
+    with pytest.raises(BadInput, match="cannot be written as 'bmp'"):
+        curves_figure(Record.open(finished_records["lm"]), "bmp")
