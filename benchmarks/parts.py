@@ -1,14 +1,14 @@
 """What parts cost, side by side in one run.
 
-    python benchmarks/parts.py
+    python benchmarks/parts.py [windows] [positions] [decoding]
 
-1. Local windows at length 4,096 against full attention (torch's fused kernel) and against full attention with a mask:
-   time and memory of a training step without the output layer.
+1. Local windows at length 4,096 against full attention, in every form that a user can meet: time and memory of a
+   training step without the output layer, and what of that memory is attention's own.
 2. Rotary and ALiBi against no positions at the course's shape.
 3. Cached decoding against recomputing the prefix for every token.
 
-Each measurement has a process of its own; they take turns, and the best of several turns counts, as neighbours on the
-machine can only make a step slower.
+Time is the processor's, of one thread: neighbours on the machine lengthen the clock's time, hardly this one. Windows
+and decoding have processes of their own, which take turns; positions take turns step by step in one process.
 """
 
 from __future__ import annotations
@@ -20,24 +20,32 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 FULL = [{"name": "none"}]
 LOCAL = [{"name": "window", "size": 64}]
 FULL_ALIBI = [{"name": "alibi"}]
 LOCAL_ALIBI = [{"name": "alibi"}, {"name": "window", "size": 64}]
+COMPARED = (
+    ("full", "local"),
+    ("full, padded", "local, padded"),
+    ("masked", "local"),
+    ("full alibi", "local alibi"),
+)
+POSITIONS = ("none", "rope", "alibi")
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("what", nargs="*", default=list(TRIALS), help="windows, positions, decoding; by default all")
     options.add_argument("--work", help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.work:
         print(json.dumps(work(**json.loads(chosen.work))))
         return
-    windows()
-    positions()
-    decoding()
+    for name in chosen.what:
+        TRIALS[name]()
 
 
 def ask(**what: Any) -> dict[str, float]:
@@ -48,7 +56,7 @@ def ask(**what: Any) -> dict[str, float]:
 
 
 def best(turns: int, cases: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """The best time and the least memory of each case, which take turns."""
+    """The best time and the least memory of each case; they take turns."""
     found: dict[str, dict[str, float]] = {}
     for _ in range(turns):
         for name, case in cases.items():
@@ -58,37 +66,47 @@ def best(turns: int, cases: dict[str, dict[str, Any]]) -> dict[str, dict[str, fl
 
 
 def windows() -> None:
-    print("training step at length 4,096, width 64, 2 heads, 4 layers, without the output layer, window 64:")
+    print("training step at length 4,096, width 64, 2 heads, 4 layers, without the output layer, window 64")
+    print("(own: what attention adds to the peak of the network without it; kept: what of that waits for the gradient)")
     for kind, causal in (("decoder", True), ("encoder", False)):
-        common = {"kind": "body", "causal": causal, "steps": 3}
+        common = {"kind": "body", "causal": causal, "steps": 3, "length": 4096}
         cases = {
-            "full": {**common, "length": 4096, "parts": FULL},
-            "local": {**common, "length": 4096, "parts": LOCAL},
-            "local, 8,192": {**common, "length": 8192, "parts": LOCAL},
-            "masked": {**common, "length": 4096, "parts": LOCAL, "hide": True},
-            "full alibi": {**common, "length": 4096, "parts": FULL_ALIBI},
-            "local alibi": {**common, "length": 4096, "parts": LOCAL_ALIBI},
+            "no attention": {**common, "parts": FULL, "instead": "skip"},
+            "full": {**common, "parts": FULL},
+            "full, padded": {**common, "parts": FULL, "padding": 64},
+            "masked": {**common, "parts": LOCAL, "instead": "mask"},
+            "full alibi": {**common, "parts": FULL_ALIBI},
+            "local": {**common, "parts": LOCAL},
+            "local, padded": {**common, "parts": LOCAL, "padding": 64},
+            "local alibi": {**common, "parts": LOCAL_ALIBI},
+            "local, 8,192": {**common, "parts": LOCAL, "length": 8192},
         }
         found = best(2, cases)
+        bare = found["no attention"]
+        own = {name: {key: facts[key] - bare[key] for key in ("memory", "kept")} for name, facts in found.items()}
         for name, facts in found.items():
-            print(f"  {kind}  {name:<13} {facts['seconds'] * 1e3:7.0f} ms  {facts['memory']:6.0f} MB")
-        for one, other in (("full", "local"), ("masked", "local"), ("full alibi", "local alibi")):
+            print(
+                f"  {kind}  {name:<13} {facts['seconds'] * 1e3:7.0f} ms {facts['memory']:6.0f} MB peak"
+                f" {own[name]['memory']:6.0f} MB own {own[name]['kept']:6.1f} MB kept"
+            )
+        for one, other in COMPARED:
             faster = found[one]["seconds"] / found[other]["seconds"]
             less = found[one]["memory"] / found[other]["memory"]
-            print(f"  {kind}  {other} is {faster:.1f}x as fast as {one} and takes {less:.1f}x less memory")
+            less_own = own[one]["memory"] / own[other]["memory"]
+            print(
+                f"  {kind}  {other} against {one}: {faster:.1f}x as fast; of the memory of a step 1/{less:.1f},"
+                f" of attention's own 1/{less_own:.1f}"
+            )
         ratio = found["local, 8,192"]["seconds"] / found["local"]["seconds"]
         print(f"  {kind}  twice the length takes {ratio:.2f}x the time", flush=True)
 
 
 def positions() -> None:
-    print("training step at the course's shape, batch 16, against no positions:")
+    print("training step at the course's shape, batch 16, against no positions (median of the ratios of 300 steps):")
     for task in ("classify", "lm"):
-        names = ("none", "rope", "alibi")
-        cases = {name: {"kind": "course", "task": task, "parts": [{"name": name}], "steps": 60} for name in names}
-        found = best(3, cases)
-        for name in names:
-            more = found[name]["seconds"] / found["none"]["seconds"] - 1
-            print(f"  {task:<9} {name:<6} {found[name]['seconds'] * 1e3:6.2f} ms  ({more:+.0%})", flush=True)
+        found = ask(kind="course", task=task, steps=300 if task == "classify" else 100)
+        for name in POSITIONS:
+            print(f"  {task:<9} {name:<6} {found[name] * 1e3:6.2f} ms  ({found[name + ' more']:+.1%})", flush=True)
 
 
 def decoding() -> None:
@@ -107,22 +125,58 @@ def work(kind: str, **what: Any) -> dict[str, float]:
 
     torch.set_num_threads(1)
     keep_freed_memory()
-    step = {"body": body_step, "course": course_step, "decode": decode}[kind]
-    return measure(step(**{key: value for key, value in what.items() if key != "steps"}), what.get("steps", 0))
+    return {"body": measure_body, "course": measure_course, "decode": measure_decoding}[kind](**what)
 
 
-def measure(step: Callable[[], None], steps: int) -> dict[str, float]:
-    before = memory("VmRSS")
-    begun = time.perf_counter()
+def seconds_of(step: Callable[[], Any]) -> float:
+    begun = time.process_time()
     step()
-    first = time.perf_counter() - begun
+    return time.process_time() - begun
+
+
+def measure_body(steps: int, **what: Any) -> dict[str, float]:
+    forward, step = body_step(**what)
+    before = memory("VmRSS")
+    times = [seconds_of(step)]
     peak = memory("VmHWM") - before
-    times = [first]
-    for _ in range(steps):
-        begun = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - begun)
-    return {"seconds": sorted(times)[len(times) // 4], "memory": peak}
+    times += [seconds_of(step) for _ in range(steps)]
+    return {"seconds": sorted(times)[len(times) // 4], "memory": peak, "kept": kept_by(forward)}
+
+
+def kept_by(forward: Callable[[], Any]) -> float:
+    """Megabytes that wait for the gradient, memory that tensors share counted once."""
+    from torch.autograd.graph import saved_tensors_hooks
+
+    sizes: dict[int, int] = {}
+
+    def note(tensor: Any) -> Any:
+        storage = tensor.untyped_storage()
+        sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with saved_tensors_hooks(note, lambda tensor: tensor):
+        alive = forward()  # held, so that no memory is used twice
+    del alive
+    return sum(sizes.values()) / 2**20
+
+
+def measure_course(task: str, steps: int) -> dict[str, float]:
+    all_steps = {name: course_step(task, [{"name": name}]) for name in POSITIONS}
+    times: dict[str, list[float]] = {name: [] for name in POSITIONS}
+    for number in range(steps + 5):
+        for name, step in all_steps.items():
+            taken = seconds_of(step)
+            if number >= 5:
+                times[name].append(taken)
+    found = {}
+    for name, taken in times.items():
+        found[name] = median(taken)
+        found[name + " more"] = median(one / none for one, none in zip(taken, times["none"], strict=True)) - 1
+    return found
+
+
+def measure_decoding(cached: bool) -> dict[str, float]:
+    return {"seconds": seconds_of(decode(cached))}
 
 
 def choices(parts: list[dict[str, Any]]) -> list[Any]:
@@ -134,25 +188,34 @@ def choices(parts: list[dict[str, Any]]) -> list[Any]:
     ]
 
 
-def body_step(parts: list[dict[str, Any]], length: int, causal: bool, hide: bool = False) -> Callable[[], None]:
-    """`hide`: full attention with a mask over what is far, as a window is usually written."""
+def body_step(
+    parts: list[dict[str, Any]], length: int, causal: bool, instead: str = "", padding: int = 0
+) -> tuple[Callable[[], Any], Callable[[], None]]:
+    """A forward pass and a step. `instead` of our attention: `mask` (full attention with a mask over what is far, as a
+    window is usually written), `skip` (none at all)."""
     import torch
 
     from fairtrial.model import attention
     from fairtrial.model.network import Body
     from fairtrial.recipe import Shape
 
-    if hide:
+    if instead == "mask":
         attention.worth_it = lambda reach, time: False
+    elif instead == "skip":
+        attention.Attention.attend_fast = lambda self, q, k, v, *rest: v
     shape = Shape(layers=4, heads=2, width=64, hidden=256, length=length, dropout=0.0)
     body = Body(shape, choices(parts), 100, causal=causal, seed=0)
     ids = torch.arange(length)[None] % 100
+    lengths = torch.tensor([length - padding]) if padding else None
+
+    def forward() -> Any:
+        return body(ids, lengths)[0]
 
     def step() -> None:
         body.zero_grad()
-        body(ids)[0].pow(2).sum().backward()
+        forward().pow(2).sum().backward()
 
-    return step
+    return forward, step
 
 
 def course_step(task: str, parts: list[dict[str, Any]]) -> Callable[[], None]:
@@ -193,6 +256,8 @@ def memory(what: str) -> float:
             return int(line.split()[1]) / 1024
     return float("nan")
 
+
+TRIALS = {"windows": windows, "positions": positions, "decoding": decoding}
 
 if __name__ == "__main__":
     main()
