@@ -12,8 +12,14 @@ import pytest
 
 from fairtrial.errors import BadInput
 from fairtrial.look.calibration import calibrate, class_scores, confident_mistakes
+from fairtrial.look.errors import errors_of
+from fairtrial.model.network import Classifier
+from fairtrial.recipe import Shape, Tokens
 from fairtrial.report.errors_page import errors_page
-from fairtrial.train.score_classify import confusion
+from fairtrial.report.errors_text import errors_lines
+from fairtrial.text.corpus import Document
+from fairtrial.text.tokenizer import fit
+from fairtrial.train.score_classify import confusion, log_probabilities
 
 
 def some_answers(items: int = 400, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -110,6 +116,24 @@ def test_the_command_agrees_with_the_record(
     assert 'aria-label="Share right over confidence on test' in written
 
 
+def test_items_that_stand_in_the_training_text_are_told_apart() -> None:
+    tokenizer = fit(Tokens(kind="word", min_count=1), ["we go home ."])
+    network = Classifier(Shape(layers=1, width=8, heads=2, dropout=0.0), (), tokenizer.size, 2)
+    texts = ["we go", "go home", "home we", "we"]
+    documents = [Document(text=text, label="", place="") for text in texts]
+    rows = [np.array(ids) for ids in tokenizer.encode(texts)]
+    guesses = log_probabilities(network, rows, 0).argmax(1)
+    labels = np.where([True, True, True, False], guesses, 1 - guesses)  # the last one is wrong
+    for known, copies, accuracy in ((["WE GO!", "go home"], 2, 0.5), (["x"], 0, None), (texts, 4, None)):
+        found = errors_of(network, tokenizer, documents, rows, labels, ["a", "b"], known=known, telling=False)
+        assert (found["copies"], found["accuracy"]) == (copies, 0.75)
+        assert (found["clean"] and found["clean"]["accuracy"]) == accuracy
+        assert [each["copy"] for each in found["mistakes"]] == [copies == 4]
+        page = errors_page({"record": "r", "parts": "none", "labels": ["a", "b"], "tests": {"test": found}})
+        assert ("memory is tested" in page) == (copies > 0)
+        assert ("memory is tested" in "".join(errors_lines("test", found, ["a", "b"]))) == (copies > 0)
+
+
 def test_a_page_escapes_what_strangers_wrote(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
     whole = json.loads(fairtrial("errors", finished_records["classify"], "--json").out)
     whole["labels"][0] = whole["tests"]["test"]["classes"][0]["label"] = "<b>zero"
@@ -125,6 +149,7 @@ def test_a_page_escapes_what_strangers_wrote(finished_records: dict[str, Path], 
             "guess": "2",
             "confidence": 1,
             "share_of_truth": 0,
+            "copy": False,
         }
     ]
     page = errors_page(whole)

@@ -66,6 +66,7 @@ def errors(
                     rows,
                     answers,
                     labels,
+                    known=[document.text for document in revived.splits.train],
                     bins=bins,
                     most=most,
                     telling=telling,

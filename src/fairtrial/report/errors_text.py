@@ -18,6 +18,7 @@ def errors_lines(name: str, found: dict[str, Any], labels: Sequence[str]) -> lis
     lines = [
         f"{plain(name)}: {found['accuracy']:.1%} right of {found['items']:,} ({low:.1%} to {high:.1%}, 95%);"
         f" macro-F1 {found['macro_f1']:.1%}",
+        *copies_lines(found),
         "",
         *confusion_lines(found, labels),
         "",
@@ -28,6 +29,23 @@ def errors_lines(name: str, found: dict[str, Any], labels: Sequence[str]) -> lis
     if "telling" in found:
         lines += ["", *telling_lines(found["telling"], labels)]
     return lines
+
+
+def copies_lines(found: dict[str, Any]) -> list[str]:
+    """What a score is worth where test items stand in the training text."""
+    if not found["copies"]:
+        return []
+    known = f"{found['copies']:,} of them also stand in the training text, word for word or nearly so"
+    told = f"{known}: there memory is tested"
+    if found["clean"] is None:
+        return [told]
+    clean = found["clean"]
+    low, high = clean["interval"]
+    return [
+        told,
+        f"on the other {clean['items']:,}: {clean['accuracy']:.1%} right ({low:.1%} to {high:.1%}),"
+        f" calibration error (ECE) {clean['expected_error']:.3f}",
+    ]
 
 
 def confusion_lines(found: dict[str, Any], labels: Sequence[str]) -> list[str]:
@@ -75,7 +93,7 @@ def mistake_lines(mistakes: Sequence[dict[str, Any]]) -> list[str]:
         place = f"  ({plain(Path(each['place']).name)})" if each["place"] else ""
         lines.append(
             f"  {each['confidence']:6.1%} for {plain(each['guess'])}, in truth {plain(each['true'])}"
-            f" ({each['share_of_truth']:.1%}): {plain(each['text'])}{place}"
+            f" ({each['share_of_truth']:.1%}{', a copy' if each['copy'] else ''}): {plain(each['text'])}{place}"
         )
     return lines
 
