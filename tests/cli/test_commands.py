@@ -17,7 +17,8 @@ import pytest
 
 from fairtrial import __version__
 from fairtrial.cli import demo
-from fairtrial.recipe_file import built_in_recipe, recipe_from, with_settings
+from fairtrial.recipe_file import built_in_recipe, recipe_from
+from fairtrial.study.file import load_study, study_from, write_study
 
 Call = Callable[..., Any]
 
@@ -152,21 +153,28 @@ def test_a_printed_recipe_is_the_built_in_one(task: str, name: str, fairtrial: C
     assert recipe_from(tomllib.loads(said.out)) == built_in_recipe(name, task)
 
 
-def test_the_demo_trains_both_tasks_goes_on_where_it_was_and_writes_a_page(
+def test_the_demo_ends_in_a_verdict_and_a_page_and_goes_on_where_it_was(
     fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = [f"data.source={course_folder}", "training.duration=3 steps", *tiny]
-    choose = demo.choose_recipe
-    monkeypatch.setattr(demo, "choose_recipe", lambda *words: with_settings(choose(*words), small))
-    said = fairtrial("demo", "--out", tmp_path / "demo", "--seed", 2)
+    """The demo's own study, on a small corpus with a tiny network and two seeds."""
+    table = load_study(demo.FILE)
+    small = {name: int(value) for name, value in (setting.split("=") for setting in tiny)}
+    table |= {"data": str(course_folder), "tasks": ["lm"], "seeds": 2}
+    table["set"] |= small | {"training.duration": "3 steps"}
+    path = tmp_path / "small.toml"
+    path.write_text(write_study(study_from(table)))
+    monkeypatch.setattr(demo, "FILE", path)
+    said = fairtrial("demo", "--out", tmp_path / "demo")
     assert said.code == 0
+    assert "plan: 6 trials (3 variants x 2 seeds x 1 task)" in said.out
+    assert "trial 6/6" in said.out
+    assert "too few seeds" in said.out
     page = tmp_path / "demo" / "report.html"
     assert said.out.splitlines()[-1] == f"open this page: {page}"
-    text = page.read_text()
-    assert "Encoder and classifier" in text
-    assert "Decoder language model" in text
-    before = page.read_bytes()
-    (tmp_path / "demo" / "lm-seed2" / "result.json").unlink()  # as if it had been killed before its end
-    (tmp_path / "demo" / "lm-seed2" / "clock.jsonl").unlink()
-    assert fairtrial("demo", "--out", tmp_path / "demo", "--seed", 2).code == 0
-    assert len(page.read_bytes()) == len(before)
+    assert page.read_text().startswith("<!doctype html>")
+    (tmp_path / "demo" / "trials/lm/rope/seed-1/result.json").unlink()  # as if it had been killed before its end
+    said = fairtrial("demo", "--out", tmp_path / "demo", "--json")
+    assert said.code == 0
+    told = [json.loads(line) for line in said.out.splitlines()]
+    done = [facts["key"] for facts in told if facts["event"] == "done" and facts["work"] == "trial"]
+    assert done == [["lm", "rope", "seed 1"]]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fairtrial.cli import demo
 from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice
 from fairtrial.study.design import Study, recipe_of, refuse_other_items
@@ -16,6 +17,7 @@ from fairtrial.study.file import load_study, study_from, write_study
 from fairtrial.study.plan import recipes_of
 from fairtrial.study.variant_text import read_variant
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "studies"
 WHOLE = """
 name = "is rotary better?"
 tasks = ["classify", "lm"]
@@ -111,6 +113,14 @@ def test_variants_that_differ_in_their_items_are_refused(tiny_study: Callable[..
     with pytest.raises(BadInput, match=r"differ in data\.test"):
         refuse_other_items(recipes_of(study, {})["classify"])
     refuse_other_items(recipes_of(tiny_study(variants={"a": {}, "b": {"data.windows": "every"}}), {})["classify"])
+
+
+@pytest.mark.parametrize("path", [demo.FILE, *sorted(EXAMPLES.glob("*.toml"))], ids=lambda path: path.stem)
+def test_studies_that_ship_are_whole(path: Path) -> None:
+    study = study_from(load_study(path))
+    recipes = recipes_of(study, {})
+    assert set(recipes) == set(study.tasks)
+    assert len({str(recipe) for recipe in recipes[study.tasks[0]].values()}) == len(study.variants)
 
 
 @pytest.mark.parametrize(

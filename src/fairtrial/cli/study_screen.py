@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from fairtrial.report.words import spoken_time
@@ -190,7 +191,7 @@ def verdict_lines(facts: dict[str, Any]) -> list[str]:
         *(f"  {line}" for line in facts["verdict"]["sentences"]),
         "",
         f"tables: fairtrial verdict {facts['folder']}",
-        f"open this page: {facts['page']}",
+        f"open this page: {Path(facts['page']).resolve()}",
     ]
 
 

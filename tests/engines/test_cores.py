@@ -1,0 +1,131 @@
+"""Jobs in processes of their own: the same bits as here, and no crash reaches another."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fairtrial.engines.cores import Cores, usable_cores
+from fairtrial.engines.here import Here
+from fairtrial.engines.job import Answer, Engine, Job, News
+from fairtrial.errors import Interrupted
+from fairtrial.recipe import Recipe
+from fairtrial.recipe_file import write_recipe
+from fairtrial.record import Record
+from fairtrial.study.work_trial import patiently
+from fairtrial.trial import resume_trial
+
+SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors")
+PART = """
+import os, signal, time
+from fairtrial.model.part import Part, parts
+
+@parts.add("{name}")
+class Mine(Part):
+    def embed(self, x, positions):
+        {act}
+        return x
+"""
+ACTS = {
+    "leaves": "os._exit(3)",
+    "killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "raises": "raise ValueError('no such luck')",
+    "sleeps": "time.sleep(60)",
+}
+
+
+@pytest.fixture
+def job(tiny_recipe: Callable[..., Recipe], tmp_path: Path) -> Callable[..., Job]:
+    def make(name: str, *settings: str, act: str = "", seconds: float | None = None) -> Job:
+        recipe = tiny_recipe("classify", *settings, *([f"parts=[{name}]"] if act else []))
+        strangers: tuple[str, ...] = ()
+        if act:
+            path = tmp_path / f"{name}.py"
+            path.write_text(PART.format(name=name, act=act))
+            strangers = (str(path),)
+        return Job((name, "x", "seed 3"), "trial", write_recipe(recipe), 3, str(tmp_path / name), strangers, seconds)
+
+    return make
+
+
+def run(engine: Engine, jobs: list[Job], stop: Callable[[], bool] = lambda: False) -> dict[str, Answer]:
+    return {answer.job.key[0]: answer for answer in engine.run(jobs, lambda news: None, stop)}
+
+
+def test_a_process_of_its_own_gives_the_same_bits(job: Callable[..., Job]) -> None:
+    answers = run(Here(), [job("here")]) | run(Cores(2), [job("there"), job("also")])
+    assert not [answer.error for answer in answers.values() if answer.error]
+    for name in SAME:
+        contents = {(Path(answer.job.folder) / name).read_bytes() for answer in answers.values()}
+        assert len(contents) == 1, name
+
+
+def test_whatever_happens_to_one_job_the_others_are_done(job: Callable[..., Job]) -> None:
+    jobs = [job(name, act=act, seconds=8.0 if name == "sleeps" else None) for name, act in ACTS.items()]
+    answers = run(Cores(2), [*jobs[:2], job("good"), *jobs[2:], job("fine")])
+    assert answers["good"].facts is not None
+    assert answers["fine"].facts is not None
+    assert "ended with code 3" in answers["leaves"].error
+    assert "SIGKILL" in answers["killed"].error
+    assert answers["raises"].error == "ValueError: no such luck"
+    assert "longer than 8 seconds" in answers["sleeps"].error
+    assert not any(answers[name].mistake for name in ACTS)
+
+
+def test_a_users_mistake_is_told_as_one(job: Callable[..., Job]) -> None:
+    answer = run(Cores(1), [job("typo", "parts=[rpoe]")])["typo"]
+    assert answer.mistake
+    assert "did you mean 'rope'" in answer.error
+
+
+def test_when_asked_to_stop_jobs_save_what_they_have_and_no_other_begins(job: Callable[..., Job]) -> None:
+    heard: list[News] = []
+    long = "training.duration=100000 steps"
+    jobs = [job("first", long), job("second", long), job("third", long)]
+
+    def stepping() -> bool:
+        return sum(news.kind == "step" and news.facts["step"] > 0 for news in heard) >= 2
+
+    answers = list(Cores(2).run(jobs, heard.append, stepping))
+    assert all(answer.stopped for answer in answers)
+    assert {news.job.key[0] for news in heard} == {"first", "second"}
+    assert not Path(jobs[2].folder).exists()
+    steps = [len(Record.open(Path(each.folder)).events()) for each in jobs[:2]]
+    assert min(steps) > 1
+    assert list((Path(jobs[0].folder) / "checkpoints").glob("step-*.safetensors"))
+
+
+def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:
+    class Gone(Exception):
+        pass
+
+    def hear(news: News) -> None:
+        if news.kind == "step":
+            raise Gone
+
+    running: Iterator[Answer] = Cores(1).run([job("alone", "training.duration=100000 steps")], hear, lambda: False)
+    with pytest.raises(Gone):
+        next(running)
+    folder = Path(job("alone").folder)
+    with pytest.raises(Interrupted, match="stopped after step"):  # the lock is free: nobody writes any more
+        patiently(lambda: resume_trial(folder, stop=lambda: True, anyway=True))
+
+
+def test_each_process_has_one_thread_and_a_peak_of_its_own(job: Callable[..., Job]) -> None:
+    before = os.environ.get("OMP_NUM_THREADS")
+    (answer,) = Cores(1).run([job("one")], lambda news: None, lambda: False)
+    record = Record.open(Path(answer.job.folder))
+    assert record.trial["environment"]["threads"] == 1
+    last = record.clock()[-1]
+    assert last["what"] == "end"
+    assert 50 < last["peak_memory_mb"] < 5000
+    assert os.environ.get("OMP_NUM_THREADS") == before
+
+
+def test_as_many_as_cores_by_default() -> None:
+    assert Cores().width == usable_cores() >= 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a user's Ctrl-C stays the user's

@@ -1,0 +1,93 @@
+"""A real Ray cluster of two workers: one is lost in the middle, and the study ends as it does on this machine."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial.engines.cores import Cores
+from fairtrial.study.file import study_from
+from fairtrial.study.run import run_study
+
+ray = pytest.importorskip("ray")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
+
+SMALL = {
+    "shape.layers": 1, "shape.width": 16, "shape.hidden": 16, "shape.length": 12, "shape.classifier_hidden": 8,
+    "training.batch": 8, "training.duration": "150 steps",
+}  # fmt: skip
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A head that runs nothing, and two workers of one core each."""
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_health_check_period_ms", "500")
+    monkeypatch.setenv("RAY_health_check_failure_threshold", "4")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from ray.cluster_utils import Cluster
+
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+        workers = [made.add_node(num_cpus=1) for _ in range(2)]
+        made.wait_for_nodes()
+        try:
+            yield made, workers
+        finally:
+            ray.shutdown()
+            made.shutdown()
+
+
+def without_times(verdict: dict[str, Any]) -> dict[str, Any]:
+    for task in verdict["tasks"].values():
+        for cost in task["cost"].values():
+            for name in ("seconds_per_step", "seconds_ratio", "peak_memory_mb"):
+                cost.pop(name)
+    return verdict
+
+
+def test_a_study_that_loses_a_worker_ends_as_on_this_machine(
+    cluster: Any, course_folder: Path, tmp_path: Path, strangers_leave: Any
+) -> None:
+    from fairtrial.engines.ray import Ray
+
+    made, workers = cluster
+    (tmp_path / "mine.py").write_text(
+        "from fairtrial.model.part import Part, parts\n\n@parts.add('mine')\nclass Mine(Part):\n"
+        "    def embed(self, x, positions):\n        return x * 2\n"
+    )
+    variants = {
+        "learned": {"parts": ["learned"]},
+        "mine": {"parts": ["learned", "mine"], "with": [str(tmp_path / "mine.py")]},
+    }
+    table = {"data": str(course_folder), "tasks": ["lm"], "seeds": 5, "set": SMALL, "variants": variants}
+    told: list[tuple[str, dict[str, Any]]] = []
+    lost: list[int] = []
+
+    def listen(kind: str, facts: dict[str, Any]) -> None:
+        told.append((kind, facts))
+        done = sum(each == "done" and what["work"] == "trial" for each, what in told)
+        begun = sum(each == "begin" and what["work"] == "trial" for each, what in told)
+        if not lost and done >= 2 and begun > done:
+            lost.append(done)
+            made.remove_node(workers[0], allow_graceful=False)
+
+    run_study(study_from(table), tmp_path / "far", Ray(made.address), listen=listen)
+    assert lost, "no worker was lost: this test shows nothing"
+    assert not [facts for kind, facts in told if kind == "failed"]
+    assert any(kind == "step" for kind, _ in told)
+    run_study(study_from(table), tmp_path / "near", Cores(2))
+    near, far = (json.loads((tmp_path / name / "verdict.json").read_text()) for name in ("near", "far"))
+    assert without_times(far) == without_times(near)
+    records = sorted((tmp_path / "near" / "trials").glob("*/*/*"))
+    assert len(records) == 10
+    for record in records:
+        there = tmp_path / "far" / record.relative_to(tmp_path / "near")
+        for name in ("result.json", "events.jsonl", "model.safetensors", "outcomes.safetensors"):
+            assert (there / name).read_bytes() == (record / name).read_bytes()
+        assert not (there / "checkpoints").exists()

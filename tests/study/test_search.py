@@ -1,0 +1,75 @@
+"""Search: equal tries, on validation, and no test set is ever read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial.engines.here import Here
+from fairtrial.errors import BadInput
+from fairtrial.record import Record
+from fairtrial.study.design import Search, Study
+from fairtrial.study.plan import make_plan
+from fairtrial.study.search import run_search, tries_of
+
+
+def test_a_grid_is_every_combination() -> None:
+    tries = tries_of(Search(fields={"training.batch": [4, 8], "training.learning_rate": [0.1, 0.2, 0.3]}))
+    assert len(tries) == 6
+    assert {(each["training.batch"], each["training.learning_rate"]) for each in tries} == {
+        (batch, rate) for batch in (4, 8) for rate in (0.1, 0.2, 0.3)
+    }
+
+
+def test_random_tries_are_different_inside_their_range_and_repeat() -> None:
+    search = Search(
+        fields={"training.learning_rate": {"from": 1e-4, "to": 1e-2}, "shape.layers": [1, 2]}, random=12, seeds=(7,)
+    )
+    tries = tries_of(search)
+    assert len(tries) == 12 == len({json.dumps(each) for each in tries})
+    rates = [each["training.learning_rate"] for each in tries]
+    assert all(1e-4 <= rate <= 1e-2 for rate in rates)
+    assert sum(rate < 1e-3 for rate in rates) in range(2, 11)  # drawn on a log scale
+    assert tries == tries_of(search)
+    assert tries != tries_of(Search(fields=search.fields, random=12, seeds=(8,)))
+    assert len(tries_of(Search(fields={"shape.layers": [1, 2]}, random=12))) == 2
+
+
+def test_a_search_chooses_on_validation_and_reads_no_test_set(
+    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
+) -> None:
+    fields = {"training.learning_rate": [1e-2, 1e-7]}
+    more = {"training.duration": "60 steps", "shape.layers": 1, "shape.width": 16, "shape.length": 12}
+    plan = make_plan(tiny_study(search=fields, set=more, tasks=["lm"]), tmp_path)
+    found = run_search(plan, Here(), heard, lambda: False)
+    assert found.chosen == {
+        "lm": {"learned": {"training.learning_rate": 0.01}, "rope": {"training.learning_rate": 0.01}}
+    }
+    told = found.told["lm"]
+    assert told["tries"] == 4
+    assert told["variants"]["rope"]["tries"] == 2
+    assert told["variants"]["rope"]["validation"] == min(told["variants"]["rope"]["scores"])
+    records = [Record.open(path.parent) for path in tmp_path.glob("search/*/*/*/*/trial.json")]
+    assert len(records) == 4
+    for record in records:
+        assert record.result["test_reads"] == {"hbush": 0, "obama": 0, "wbush": 0}
+        assert record.result["tests"] == {}
+        assert {name.partition("/")[0] for name in record.outcomes()} == {"validation"}
+        assert {event["split"] for event in record.events() if event["event"] == "score"} <= {"train", "validation"}
+        assert record.trial["seed"] == 1000
+    final = plan.with_recipes(found.chosen).recipes["lm"]["rope"]
+    assert final.training.learning_rate == 0.01
+    assert final.scoring.tests
+    heard.told.clear()
+    assert run_search(plan, Here(), heard, lambda: False) == found  # nothing is run twice
+    assert not heard.of("begin")
+
+
+def test_without_validation_there_is_nothing_to_choose_on(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+    study = tiny_study(search={"training.batch": [2, 4]}, set={"data.validation": 0.0})
+    with pytest.raises(BadInput, match="no validation set"):
+        run_search(make_plan(study, tmp_path), Here(), lambda kind, facts: None, lambda: False)
