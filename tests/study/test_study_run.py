@@ -247,3 +247,20 @@ def test_a_typo_in_a_variant_is_refused_before_any_trial(tiny_study: Callable[..
 def test_stopping_before_the_first_trial_leaves_no_study(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         run_study(tiny_study(), tmp_path / "study", Here(), stop=lambda: True)
+
+
+def test_until_clear_looks_at_five_ten_and_twenty_seeds_and_nowhere_else(
+    copied: tuple[Study, Path], heard: Any
+) -> None:
+    study, folder = copied
+    table = tomllib.loads(write_study(study)) | {"tasks": ["classify"], "least_difference": {"accuracy": 0.01}}
+    verdict = run_study(study_from(table), folder, Cores(2), Wishes(until_clear=True), heard)
+    assert verdict is not None
+    assert verdict["until_clear"]
+    looks = [facts["trials"] // 2 for facts in heard.of("jobs")]
+    assert looks == [5, 10, 20][: len(looks)]
+    (row,) = verdict["tasks"]["classify"]["comparisons"]
+    assert row["seeds"] == looks[-1] == verdict["look"]["seeds"]
+    assert verdict["look"]["alpha"] == {5: 0.005, 10: 0.015, 20: 0.03}[looks[-1]]
+    assert looks[-1] == 20 or row["verdict"] in ("better", "worse", "same")
+    assert len(study_from(tomllib.loads((folder / "study.toml").read_text())).seeds) == looks[-1]
