@@ -22,7 +22,7 @@ def audit(
         str | None,
         typer.Argument(
             help="A part ('rope'), a recipe file (TOML), or the folder of a record.",
-            metavar="[PART|RECIPE.toml|RECORD]",
+            metavar="PART|RECIPE.toml|RECORD",
             show_default=False,
         ),
     ] = None,
