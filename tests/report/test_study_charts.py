@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.report.bands import PAPER, Band, band_chart, band_of
+from fairtrial.report.bands import PAPER, Band, band_chart, band_of, told_apart
 from fairtrial.report.curves import Curve
 from fairtrial.report.map_svg import SHADES, large_map, map_shapes, mean_over_heads, shade, small_map, without_future
 from fairtrial.report.study_charts import EDGE, Scale, axis_strip, difference_strip, score_strip
@@ -27,7 +27,7 @@ def places(strip: str) -> list[float]:
 @given(some_numbers, some_numbers)
 @settings(max_examples=200, deadline=None)
 def test_every_value_has_its_place_in_order(values: list[float], near: list[float]) -> None:
-    scale = Scale.around(values, near)
+    scale = Scale.around(values, [near])
     assert scale is not None
     assert all(EDGE - 1e-6 <= scale.place(value) <= 100 - EDGE + 1e-6 for value in values)
     assert sorted(values, key=scale.place) == sorted(values) or len({scale.place(value) for value in values}) < len(
@@ -38,7 +38,7 @@ def test_every_value_has_its_place_in_order(values: list[float], near: list[floa
 
 
 def test_what_is_far_off_does_not_squeeze_the_rest() -> None:
-    scale = Scale.around([84.0, 86.0], near=[88.0, 33.3])
+    scale = Scale.around([84.0, 86.0], near=[[88.0], [33.3, 84.1]])
     assert scale == Scale(84.0, 88.0)
     far = score_strip("majority", {"mean": 33.3, "low": 30.0, "high": 36.0}, Scale(84.0, 88.0), [])
     assert "◂" in far
@@ -157,3 +157,18 @@ def test_a_map_speaks_its_strongest_link() -> None:
     drawn = small_map("m", "rope, layer 0, head 1", [[0.2, 0.8], [0.6, 0.4]], ["we", "will"])
     assert "strongest link we to will, 80%; on the word itself 30% on average" in drawn
     assert large_map("m", "x", 2, ["we", "will"]).count(">will</text>") == 2
+
+
+@pytest.mark.parametrize(
+    ("marks", "told"),
+    [
+        ([0.25, 0.5, 0.75], ["0.25", "0.50", "0.75"]),
+        ([1.09, 1.095, 1.1], ["1.090", "1.095", "1.100"]),
+        ([200, 500, 1000, 2000], ["200", "500", "1,000", "2,000"]),
+        ([10_000, 20_000], ["10k", "20k"]),
+        ([5_000, 10_000, 12_500], ["5.0k", "10.0k", "12.5k"]),
+        ([7.0], ["7"]),
+    ],
+)
+def test_marks_have_as_few_digits_as_tell_them_apart(marks: list[float], told: list[str]) -> None:
+    assert told_apart(marks) == told

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from fairtrial.report.chart import y_marks
 from fairtrial.report.curves import Curve
@@ -58,10 +59,11 @@ def band_chart(bands: Sequence[Band], *, title: str, unit: str, log: bool = Fals
         return 1 - ((math.log(value) if log else value) - low) / (high - low)
 
     shapes = []
-    for mark in y_marks(low, high, percent=False, log=log):
+    marks = y_marks(low, high, percent=False, log=log)
+    for mark, told in zip(marks, told_apart(marks), strict=True):
         y = TOP + TALL * up(mark)
         shapes.append(f'<line class="grid" x1="{LEFT}%" x2="{LEFT + WIDE}%" y1="{y:.2f}%" y2="{y:.2f}%"/>')
-        shapes.append(f'<text x="{LEFT - 1.5}%" y="{y:.2f}%" dy="4" text-anchor="end">{short(mark)}</text>')
+        shapes.append(f'<text x="{LEFT - 1.5}%" y="{y:.2f}%" dy="4" text-anchor="end">{told}</text>')
     for step, anchor in ((0, "start"), (last // 2, "middle"), (last, "end")):
         told = f"{step:,} steps" if step == last else f"{step:,}"
         x = LEFT + WIDE * step / last
@@ -92,8 +94,17 @@ def band_shapes(band: Band, last: int, up: Callable[[float], float]) -> tuple[st
     return area, f'<polyline class="curve {style}" points="{line}">{title}</polyline>'
 
 
-def short(value: float) -> str:
-    """`0.25`, `850`, `1,200`, `15k`."""
-    if abs(value) >= 10_000:
-        return f"{value / 1000:,.0f}k" if abs(value) < 1e7 else f"{value:.0e}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+def told_apart(marks: Sequence[float]) -> list[str]:
+    """`0.25`, `1,200`, `15k`: with as few decimals as still tell them apart, and evenly."""
+    large = max(map(abs, marks), default=0.0)
+    unit, letter = (1e6, "M") if large >= 1e7 else (1e3, "k") if large >= 1e4 else (1.0, "")
+    if large >= 1e10:
+        return [f"{mark:.1e}" for mark in marks]
+    least = min((abs(two - one) for one, two in pairwise(marks)), default=large) / unit
+    decimals = next((places for places in range(8) if rounded_off(marks, unit, places) <= least / 20), 8)
+    return [f"{mark / unit:,.{decimals}f}" + letter for mark in marks]
+
+
+def rounded_off(marks: Sequence[float], unit: float, decimals: int) -> float:
+    """The most that any mark loses."""
+    return max((abs(round(mark / unit, decimals) - mark / unit) for mark in marks), default=0.0)

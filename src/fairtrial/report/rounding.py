@@ -53,11 +53,11 @@ def probability(value: float | None) -> str:
     return f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
 
 
-def few_digits(value: float | None, digits: int = 3) -> str:
+def few_digits(value: float | None, digits: int = 3, *, whole_below: float = 1e7) -> str:
     """`576,467` whole, `1.2G` short, `0.0123`: a size that has no interval."""
     if value is None or not is_number(value):
         return MISSING
-    if float(value).is_integer() and abs(value) < 1e7:
+    if float(value).is_integer() and abs(value) < whole_below:
         return f"{int(value):,}"
     for power, letter in ((12, "T"), (9, "G"), (6, "M")):
         if abs(value) >= 10.0**power:

@@ -23,14 +23,18 @@ class Scale:
     high: float
 
     @classmethod
-    def around(cls, values: Iterable[object], near: Iterable[object] = ()) -> Scale | None:
-        """A scale that holds all of `values`, and those of `near` that are not so far off as to squeeze the rest."""
+    def around(cls, values: Iterable[object], near: Iterable[Sequence[object]] = ()) -> Scale | None:
+        """A scale that holds all of `values`, and those groups of `near` whose first number is not so far off that the
+        rest would be squeezed."""
         chosen = finite(list(values))
         if not chosen:
             return None
         low, high = min(chosen), max(chosen)
         span = (high - low) or max(1.0, abs(low) / 10)
-        chosen += [value for value in finite(list(near)) if low - NEAR * span <= value <= high + NEAR * span]
+        for group in near:
+            numbers = finite(group)
+            if numbers and low - NEAR * span <= numbers[0] <= high + NEAR * span:
+                chosen += numbers
         low, high = min(chosen), max(chosen)
         return cls(low, high) if high > low else cls(low - span / 2, high + span / 2)
 
@@ -91,7 +95,7 @@ def difference_strip(
 def interval_shapes(scale: Scale, mean: object, low: object, high: object, y: int = 22) -> str:
     shapes = ""
     ends = finite([low, high])
-    if len(ends) == 2 and ends[0] <= scale.high and ends[1] >= scale.low:
+    if len(ends) == 2 and all(scale.holds(value) for value in finite([mean])):
         left, right = (scale.place(min(scale.high, max(scale.low, end))) for end in ends)
         shapes += f'<line class="interval" x1="{left:.2f}%" x2="{right:.2f}%" y1="{y}" y2="{y}"/>'
     for value in finite([mean]):

@@ -64,7 +64,13 @@ def map_rows(maps: dict[str, Any], task: str, stamps: dict[str, str]) -> dict[st
                 small.append({"name": place, "map": small_map(identity, f"{variant}, {place}", values, words)})
                 large.append({"name": place, "map": large_map(identity, f"{variant}, {place}", len(values), words)})
         rows.append({"name": Cell(variant, stamps.get(variant, "")), "small": small, "large": large})
-    return {"rows": rows, "sentence": maps.get("sentence", " ".join(maps.get("words", []))), "merged": merged}
+    hidden = any(None in row for heads in variants.values() for layer in heads for head in layer for row in head)
+    return {
+        "rows": rows,
+        "hidden": hidden,
+        "sentence": maps.get("sentence", " ".join(maps.get("words", []))),
+        "merged": merged,
+    }
 
 
 def ledger_tables(ledger: dict[str, Any], task: str, stamps: dict[str, str]) -> list[Table]:

@@ -99,8 +99,8 @@ def score_panel(task: Task, reference: str, set_name: str, basis: str) -> dict[s
     shown = [(cell, by_set.get(set_name, {}).get(basis, {}), ours) for cell, by_set, ours in contenders(task)]
     shown = [(cell, estimate, ours) for cell, estimate, ours in shown if "mean" in estimate]
     inside = [each for _, estimate, ours in shown if ours for each in numbers_of(estimate)]
-    beside = [each for _, estimate, ours in shown if not ours for each in numbers_of(estimate)]
-    scale = Scale.around(inside or beside, near=beside)
+    beside = [numbers_of(estimate) for _, estimate, ours in shown if not ours]
+    scale = Scale.around(inside or [each for group in beside for each in group], near=beside)
     if scale is None:
         return None
     kinds = {

@@ -22,6 +22,7 @@ from fairtrial.report.verdict_words import (
 )
 
 Task = dict[str, Any]
+AUDIT = "what an audit of the data found amiss; fairtrial audit --data shows examples"
 NEEDED = ("more seeds needed", "more items needed")
 
 
@@ -165,7 +166,7 @@ def data_audit(task: Task) -> Table | None:
         for each in task.get("contamination", {}).get("findings", [])
         if each.get("verdict") in levels
     )
-    return some(Table("audit of the data", ("check", "where", "level", "found", "meaning"), rows, words=5))
+    return some(Table("audit of the data", ("check", "where", "level", "found", "meaning"), rows, AUDIT, words=5))
 
 
 def is_decisive(task: Task, set_name: str, basis: str) -> bool:
@@ -203,7 +204,7 @@ def cost(task: Task) -> Table | None:
         numbers = [each.get(key) for key in ("flops_per_step", "seconds_per_step", "seconds_ratio", "peak_memory_mb")]
         flops, seconds, ratio, memory = numbers
         milliseconds = MISSING if seconds is None else few_digits(1000 * seconds)
-        told = (few_digits(each.get("parameters")), few_digits(flops), milliseconds)
+        told = (few_digits(each.get("parameters")), few_digits(flops, whole_below=1e6), milliseconds)
         beside = (MISSING if ratio is None else f"{ratio:.2f}×", MISSING if memory is None else f"{memory:,.0f}")
         rows.append(row(named(task, variant), *told, *beside))
     columns = (
