@@ -37,6 +37,7 @@ def test_maps_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
         assert all(check.passed for check in maps.checks), maps.checks
         ids = torch.tensor(checkpoint.tokenizer.encode([text]))
         assert ids.shape[1] == maps.real
+        assert maps.words[-1] == ("<pad>" if kind == "roberta" else "[PAD]")
         wanted = theirs(input_ids=ids, output_attentions=True).attentions
         for layer, each in enumerate(wanted):
             ours = torch.from_numpy(maps.weights[layer, :, : maps.real, : maps.real])

@@ -48,16 +48,16 @@ def map_figure(
     with matplotlib.rc_context({"svg.hashsalt": "fairtrial", **settings}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a word in a script that the font lacks is drawn as boxes
         figure = Figure(figsize=(frame.width, frame.height), dpi=120)
-        lines = textwrap.wrap(title, int(12 * frame.width))[:2]
-        figure.suptitle("\n".join(lines), fontsize=10, y=1 - 0.1 / frame.height, va="top", parse_math=False)
+        top = textwrap.wrap(title, int(12 * frame.width))[:2]
+        figure.suptitle("\n".join(top), fontsize=10, y=1 - 0.1 / frame.height, va="top", parse_math=False)
         for row, (layer, numbers) in enumerate(zip(layers, rows, strict=True)):
             for place, head in enumerate(numbers):
                 for column, (maps, name) in enumerate(((untrained, stage), (trained, "trained"))):
                     axis = figure.add_axes(frame.place(row, 2 * place + column))
                     said = captions.get((layer, head), "") if name == "trained" else ""
-                    axis.set_title(
-                        f"layer {layer}, head {head}\n{name}{said and ': '}{said}", fontsize=8, parse_math=False
-                    )
+                    lines = [f"layer {layer}, head {head}", f"{name}{said and ': '}{said}"]
+                    points = min(8.0, 72 * (frame.side + 0.1) / (0.58 * max(map(len, lines))))  # as wide as its map
+                    axis.set_title("\n".join(lines), fontsize=points, parse_math=False)
                     shown = draw(axis, maps, layer, head, frame.points, left=not (place or column))
         bar = figure.colorbar(shown, cax=figure.add_axes(frame.bar()))
         bar.set_label("share of a word's attention\n(square-root scale; hatched: hidden)", fontsize=7)

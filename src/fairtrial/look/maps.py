@@ -15,7 +15,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.part import Site
 from fairtrial.model.tap import watch
 from fairtrial.revive import Revived
-from fairtrial.text.tokenizer import PAD, Tokenizer
+from fairtrial.text.tokenizer import Tokenizer
 from fairtrial.train.score import scoring
 
 Network = Any  # a network of any task: a body of blocks, and what answers on top of it
@@ -115,7 +115,7 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
     checks = check_maps(weights, visible, real, network.body.causal)
     checks += (watching(unwatched, watched),)
     weights = weights * visible[:, None]  # rows of padding are computed and thrown away: they are no one's attention
-    words = (*before, *tokenizer.words(reading.ids), *[PAD] * (kept - real))
+    words = (*before, *tokenizer.words(reading.ids), *tokenizer.words([tokenizer.pad]) * (kept - real))
     return Maps(
         words,
         weights[:, :, :kept, :kept],
