@@ -9,8 +9,8 @@ from audits import HONEST, UNTRAINED, failed
 
 from fairtrial.model.part import parts
 from fairtrial.passport.run import audit
-from fairtrial.passport.subject import Plan, subject_of
-from fairtrial.recipe import TASKS, PartChoice, Shape
+from fairtrial.passport.subject import AUDITED, Plan, subject_of
+from fairtrial.recipe import PartChoice, Shape
 
 NORMAL, SLOW = 40, 200
 
@@ -44,7 +44,7 @@ def configuration(number: int) -> Plan:
         tied=dice.random() < 0.3,
     )
     choices = tuple(PartChoice(name=name, options=options(name, dice)) for name in names)
-    return Plan(dice.choice(TASKS), shape, choices, seed=number)
+    return Plan(dice.choice(AUDITED), shape, choices, seed=number)
 
 
 def ensure_unflagged(number: int, only: list[str]) -> None:

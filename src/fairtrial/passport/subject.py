@@ -22,7 +22,7 @@ from fairtrial.model.attention import Cache
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import Part
 from fairtrial.passport.sample import SENTENCES, VOCABULARY, sample_rows, word_ids
-from fairtrial.recipe import TASKS, PartChoice, Recipe, Shape
+from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.record import Record
 from fairtrial.streams import seed_for
 from fairtrial.text.tokenizer import Tokenizer
@@ -30,6 +30,7 @@ from fairtrial.train.checkpoint import put_weights
 
 CLASSES = 3
 STRICT = 1e-9  # in float64: a correct network drifts by 4e-16, the smallest real fault seen is 1e-2
+AUDITED = ("classify", "lm")  # an encoder and a decoder
 
 
 @dataclass(frozen=True)
@@ -152,17 +153,21 @@ def subject_of(plan: Plan, stream: list[int] | None = None, weights: dict[str, T
 
 def plans_of_part(name: str, shape: Shape | None = None) -> list[Plan]:
     """A part alone at the default shape, in an encoder and in a decoder."""
-    return [Plan(task, shape or Shape(), (PartChoice(name=name),)) for task in TASKS]
+    return [Plan(task, shape or Shape(), (PartChoice(name=name),)) for task in AUDITED]
 
 
 def plan_of_recipe(recipe: Recipe) -> Plan:
-    """The recipe's network over the audit's own small vocabulary: its data need not be there."""
-    return Plan(recipe.task, recipe.shape, recipe.parts)
+    """The recipe's network over the audit's own small vocabulary: its data need not be there. An encoder that guesses
+    hidden words is audited as the classifier that it will become."""
+    return Plan("classify" if recipe.task == "mlm" else recipe.task, recipe.shape, recipe.parts)
 
 
 def subject_of_record(record: Record) -> Subject:
     """The network that a record holds, with its trained weights and its tokenizer."""
     recipe, trial, result = record.recipe, record.trial, record.result
+    if recipe.task not in AUDITED:
+        hint = "audit its recipe (recipe.toml in the record), or a classifier that starts from it"
+        raise BadInput(f"the weights of a network for {recipe.task!r} cannot be audited", hint)
     tokenizer = Tokenizer.load(record.folder / "tokenizer.json", trial["tokenizer"])
     plan = replace(
         plan_of_recipe(recipe), vocabulary=tokenizer.size, classes=max(1, len(trial["labels"])), seed=result["seed"]
