@@ -156,5 +156,12 @@ def test_the_course_data_in_figures(shared_data: Path) -> None:
     assert shared == {"obama": "151", "wbush": "151", "hbush": "162"}
 
 
+def test_the_vocabulary_of_a_pretrained_encoder_is_not_ours_to_audit(jsonl: Write) -> None:
+    ours = {"D4", "D4l", "P3", "D6u"}
+    told = {each["id"] for each in audit(jsonl(), "classify", "encoder.source=minilm")["findings"]}
+    assert not ours & told
+    assert ours <= {each["id"] for each in audit(jsonl())["findings"]}
+
+
 def test_find_copies_gives_the_status_alone() -> None:
     assert find_copies(["Yes, we can."], ["yes we can", "no"]).tolist() == [1, 0]

@@ -15,7 +15,7 @@ MORE_UNKNOWN = 0.05  # unknown share of a test set above that of train
 
 
 def audit_vocabulary(dealt: Dealt) -> Iterator[DataFinding]:
-    if dealt.recipe.tokens.kind == "encoder":
+    if dealt.recipe.tokens.kind == "encoder" or dealt.recipe.encoder.source != "none":
         return  # a pretrained encoder brings its vocabulary
     fitted = fitted_lines(dealt)
     yield from _fitted_on_tests(dealt, fitted)
