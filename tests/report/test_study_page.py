@@ -51,7 +51,7 @@ def parsed(page: str) -> Element:
 
 
 def words_of(element: Element) -> str:
-    return re.sub(r"\s+", " ", " ".join(element.itertext())).replace("−", "-")
+    return re.sub(r"\s+", " ", " ".join(element.itertext())).replace("−", "-").replace("\u00a0", " ")
 
 
 def body_text(page: str) -> str:

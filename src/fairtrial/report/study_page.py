@@ -54,8 +54,9 @@ def template() -> Template:
 
 
 def minus(text: str) -> Markup:
-    """A true minus sign before digits: a hyphen is hard to see in a column."""
-    return Markup(re.sub(r"(?<![\w-])-(?=\d)", "−", str(escape(text))))
+    """A true minus sign before digits, as a hyphen is hard to see in a column; an interval stays on one line."""
+    text = re.sub(r"(?<![\w-])-(?=\d)", "−", str(escape(text)))
+    return Markup(re.sub(r" \[([^\[\],]{1,12}), ([^\[\],]{1,12})\]", "\u00a0[\\1,\u00a0\\2]", text))
 
 
 def about_study(study: StudyFolder) -> dict[str, Any]:
@@ -99,6 +100,15 @@ def counts_line(study: StudyFolder) -> str:
     return f"{told}; a look at {look['seeds']} seeds, {further}, each with its share of the 5% of false alarms"
 
 
+def tries_line(search: dict[str, Any]) -> str:
+    """Whether the variants were tuned alike: one that had more tries had more luck."""
+    each = {facts.get("tries") for facts in search.get("variants", {}).values()}
+    if "tries" not in search:
+        return ""
+    told = f"{search['tries']} tries in all, "
+    return told + ("the same number for every variant." if len(each) == 1 else "not the same number for every variant.")
+
+
 def about_task(study: StudyFolder, name: str, reference: str, stamps: dict[str, str]) -> dict[str, Any]:
     task = study.verdict["tasks"][name]
     records = study.records.get(name, {})
@@ -120,6 +130,6 @@ def about_task(study: StudyFolder, name: str, reference: str, stamps: dict[str, 
         "maps": map_rows(study.maps, name, stamps),
         "ledger": ledger_tables(study.ledger, name, stamps),
         "best_of": task.get("best_of", {}).get("sentence", ""),
-        "tries": task.get("search", {}).get("tries"),
+        "tries": tries_line(task.get("search", {})),
         "table": {maker.__name__: maker(task) for maker in tables.MAIN + tables.FURTHER},
     }

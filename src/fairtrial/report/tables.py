@@ -133,7 +133,7 @@ def against_baselines(task: Task) -> Table | None:
     rows: dict[tuple[str, str, str], dict[str, Cell]] = {}
     for each in found:
         verdict = verdict_cell(each)
-        text = f"{difference_text(task, each)} {verdict.text}"
+        text = f"{verdict.text} {difference_text(task, each)}"
         place = (each.get("variant", ""), each.get("set", ""), each.get("basis", ""))
         rows.setdefault(place, {})[each.get("baseline", each.get("against", ""))] = Cell(
             text, kind="unfit" if verdict.kind == "not_comparable" else verdict.kind
@@ -235,7 +235,7 @@ def search(task: Task) -> Table | None:
         tried = (few_digits(each.get("tries")), plain_number(each.get("validation"), 1))
         rows.append(row(named(task, variant), best, *tried))
     columns = ("variant", "chosen on validation", "tries", f"validation ({metric_text(task)})")
-    return some(Table("search", columns, tuple(rows), "no test set was read while searching", words=2))
+    return some(Table("search", columns, tuple(rows), "a try never reads a test set", words=2))
 
 
 def failures(task: Task) -> Table | None:
