@@ -17,6 +17,16 @@ from fairtrial.recipe_file import BUILT_IN, built_in_recipe, load_recipe, recipe
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 FEW_STEPS = ["--steps", "3"]
+LONG = {
+    "demo",
+    "study",
+    "verdict",
+    "report",
+    "finetune",
+    "export",
+    "replicate",
+    "puzzle",
+}  # minutes, or what they need is not here
 
 
 def commands() -> list[str]:
@@ -32,7 +42,15 @@ def fairtrial(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_readme_shows_commands() -> None:
     shown = {line.split()[1] for line in commands()}
-    assert {"train", "show", "resume", "parts", "audit", "length"} <= shown
+    assert {"train", "show", "resume", "parts", "audit", "length", "study", "look", "finetune"} <= shown
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if line.split()[1] in LONG])
+def test_the_readmes_long_commands_have_the_options_that_it_names(line: str, tmp_path: Path) -> None:
+    words = shlex.split(line)[1:]
+    told = fairtrial(*words[: 2 if words[0] == "puzzle" else 1], "--help", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert all(word in told.stdout for word in words if word.startswith("--"))
 
 
 def test_the_readmes_commands_work_one_after_another(course_folder: Path) -> None:
@@ -45,8 +63,8 @@ def test_the_readmes_commands_work_one_after_another(course_folder: Path) -> Non
         words = shlex.split(line)[1:]
         if ">" in words:
             words = words[: words.index(">")]
-        if words[0] == "demo":
-            continue  # the demo has a test of its own
+        if words[0] in LONG:
+            continue  # they have tests of their own
         if words[0] == "resume":
             done = fairtrial(*words, cwd=cwd)
             assert done.returncode == 0, f"{line}\n{done.stderr}"
