@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import combinations
 from math import atan2, gcd
 
 Key = tuple[int, int]
@@ -28,4 +29,24 @@ def faces(keys: list[Key]) -> set[frozenset[int]]:
     for x, y in directions(keys):
         scores = [x * key[0] + y * key[1] for key in keys]
         found.add(frozenset(place for place, score in enumerate(scores) if score == max(scores)))
+    return found
+
+
+def faces_in_space(keys: list[tuple[int, int, int]]) -> set[frozenset[int]] | None:
+    """The same in space: every face is a meeting of sides, and a side is a plane through three keys with all others
+    on one side of it. None where all keys lie in one plane."""
+    sides = set()
+    for a, b, c in combinations(sorted(set(keys)), 3):
+        u, v = [y - x for x, y in zip(a, b, strict=True)], [y - x for x, y in zip(a, c, strict=True)]
+        across = (u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0])
+        heights = [sum(n * (x - y) for n, x, y in zip(across, key, a, strict=True)) for key in keys]
+        if any(across) and (max(heights) <= 0 or min(heights) >= 0):
+            if not any(heights):
+                return None
+            sides.add(frozenset(place for place, height in enumerate(heights) if height == 0))
+    if not sides:
+        return None
+    found = {frozenset(range(len(keys))), *sides}
+    while more := {one & other for one in found for other in sides if one & other} - found:
+        found |= more
     return found

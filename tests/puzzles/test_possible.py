@@ -27,7 +27,7 @@ def verdict(keys: np.ndarray, target: np.ndarray) -> Certificate:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(plane_keys, st.data())
 def test_averages_in_the_plane_agree_with_brute_force(keys: list[tuple[int, int]], data: st.DataObject) -> None:
     """Whole-number keys are full of copies, keys in a row, and keys on an edge: what floats hardly ever draw."""
@@ -75,10 +75,11 @@ def test_random_keys_reach_their_precision_in_our_own_attention(count: int, widt
     assert any(answer.possible for answer in answers)
 
 
-def test_thousands_of_random_keys_are_certified() -> None:
+@pytest.mark.parametrize("puzzle_count", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_thousands_of_random_keys_are_certified(puzzle_count: int) -> None:
     """Certificates alone, so that thousands take seconds. `holds` checks each by products, without a solver."""
     rolls, possible = dice(0, "certificates"), 0
-    for number in range(2000):
+    for number in range(puzzle_count):
         count, width = int(rolls.integers(2, 9)), int(rolls.integers(1, 5))
         keys = rolls.normal(size=(count, width))
         target = puzzles.average_target(
@@ -91,7 +92,7 @@ def test_thousands_of_random_keys_are_certified() -> None:
         if not found.possible:  # the balance binds every query's weights
             weights = softmax((keys @ rolls.normal(size=(width, 20))).T)  # query key
             assert np.log(weights) @ found.balance == pytest.approx(0, abs=1e-5)
-    assert 400 < possible < 1900
+    assert 0.2 < possible / puzzle_count < 0.95
 
 
 @settings(max_examples=60, deadline=None)

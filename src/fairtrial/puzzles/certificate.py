@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairtrial.puzzles.face import TIGHT, Places, expose
-from fairtrial.puzzles.frame import Array, Frame
+from fairtrial.puzzles.frame import SAME, Array, Frame, spread_of
 
 CLOSE = 1e-6  # in logarithms of weights: one part in a million
+FAINT = 1e-10  # what is left of nothing after rounding
 
 
 @dataclass(frozen=True)
@@ -34,23 +35,24 @@ class Certificate:
         to one another."""
         if self.balance is None:
             return []
-        carried = np.abs(self.balance) > CLOSE * np.abs(self.balance).max()
+        carried = np.abs(self.balance) > FAINT * np.abs(self.balance).max()
         unwanted = carried & (target == 0)
         return [int(place) for place in np.flatnonzero(unwanted if unwanted.any() else carried)]
 
     def holds(self, keys: Array, target: Array) -> bool:
         """Check the certificate from scratch: no solver is asked."""
-        spread = float(np.abs(keys - keys.mean(0)).max()) or 1.0
+        spread = spread_of(keys) or float(np.abs(keys).max()) or 1.0
         wanted = target > 0
         if not self.possible:
             assert self.balance is not None
             c = self.balance / np.abs(self.balance).max()
-            size = len(keys) * spread
-            if abs(c.sum()) > CLOSE * len(keys) or np.abs(c @ (keys - keys.mean(0))).max() > CLOSE * size:
-                return False
             if (c[~wanted] < 0).any():
                 return False
-            return bool((c[~wanted] > CLOSE).any() or abs(c[wanted] @ np.log(target[wanted])) > CLOSE)
+            pressed = float(c[~wanted].sum())  # on keys that should get nothing
+            exact = CLOSE * len(keys) * (pressed if pressed > FAINT else 1.0)
+            if abs(c.sum()) > exact or np.abs(c @ (keys - keys.mean(0))).max() > exact * spread:
+                return False
+            return bool(pressed > FAINT or abs(c[wanted] @ np.log(target[wanted])) > CLOSE)
         assert self.direction is not None
         assert self.base is not None
         scores = keys @ self.direction
@@ -83,7 +85,9 @@ def proportions(points: Array, logs: Array) -> tuple[Array, Array]:
     wanted = logs - logs.mean()
     if np.abs(wanted).max() < 1e-15:
         return np.zeros(points.shape[1]), wanted
-    base = np.linalg.lstsq(centred, wanted, rcond=1e-9)[0]
+    far, sizes, axes = np.linalg.svd(centred, full_matrices=False)
+    told = sizes > SAME
+    base = (far[:, told].T @ wanted / sizes[told]) @ axes[told]
     return base, wanted - centred @ base
 
 
@@ -95,7 +99,7 @@ def _pressed(points: Array, chosen: Places, others: Places, pressure: Array) -> 
     met = np.append(pressure @ points[others], pressure.sum())
     mix, rest = nnls(held, met)  # few keys, all with a plus, where the others meet the chosen keys' own hull
     if rest > TIGHT:  # they meet its plane outside the hull
-        mix = np.linalg.lstsq(held, met, rcond=1e-9)[0]
+        mix = np.linalg.lstsq(held, met, rcond=1e-13)[0]
     balance = _spread_out(-mix, chosen, len(points))
     balance[others] = pressure
     return balance / np.abs(balance).max()

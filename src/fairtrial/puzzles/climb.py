@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from fairtrial.puzzles.frame import Array, log_sum, softmax
+from fairtrial.puzzles.frame import Array, log_sum, softmax, step_of
 
 FAINT = 1e-11  # a pull towards zero that moves no weight by more than rounding does
 
@@ -27,7 +27,7 @@ def climb(points: Array, target: Array, pull: float = 0.0, start: Array | None =
     for _ in range(200):
         slope, bend = slope_and_bend(points, place)
         uphill = mean - slope - pull * place
-        step = np.linalg.lstsq(bend + pull * np.eye(len(place)), uphill, rcond=1e-15)[0]
+        step = step_of(bend + pull * np.eye(len(place)), uphill)
         gain = float(uphill @ step)
         if gain < 1e-12:  # so near the top, a whole step squares what is left
             return place + step
@@ -64,7 +64,7 @@ def best_within(points: Array, target: Array, length: float) -> Array:
             break  # the best of all places is nearer than the length allows
         low, high = (pull, high) if norm > length else (low, pull)
         _, bend = slope_and_bend(points, place)
-        shrink = float(place @ np.linalg.solve(bend + pull * np.eye(len(place)), place)) / norm**3
+        shrink = float(place @ step_of(bend + pull * np.eye(len(place)), place)) / norm**3
         pull = pull + (1 / length - 1 / norm) / shrink
         if not low < pull < high:
             pull = math.sqrt(max(low, FAINT) * high)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fairtrial.puzzles.frame import SAME, Array
 
 Places = NDArray[np.intp]
-TIGHT = 1e-8  # a lead below this share of the keys' spread is no lead
+TIGHT = 1e-7  # a lead below this share of the keys' spread is no lead
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -72,7 +72,10 @@ def smallest_face(points: Array, chosen: Places) -> Places:
         if not behind.any():
             break
         left = left[~behind]
-    return np.sort(np.concatenate((chosen, left)))
+    face = np.sort(np.concatenate((chosen, left)))
+    while not (found := expose(points, face)).found:  # a lead too small to count: who presses belongs to the face
+        face = np.union1d(face, found.others[found.pressure > 1e-9])
+    return face
 
 
 def _program(cost: Array, below: Array, bounds: list[tuple[Any, Any]]) -> Any:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairtrial.errors import BadInput
 
 Array = NDArray[np.float64]
-SAME = 1e-9  # in units of the keys' spread: what differs by less is the same, as 0.1 + 0.2 is 0.3
+SAME = 1e-7  # in units of the keys' spread: what differs by less is the same, as 0.1 + 0.2 is 0.3 in single precision
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,8 @@ class Frame:
 
     @classmethod
     def of(cls, keys: Array, scaled: bool) -> Frame:
-        centred = keys - keys.mean(0)
-        spread = float(np.linalg.norm(centred, axis=1).max())
-        if spread <= SAME * float(np.abs(keys).max()):
+        centred, spread = keys - keys.mean(0), spread_of(keys)
+        if not spread:
             spread, axes = 1.0, np.zeros((0, keys.shape[1]))
         else:
             _, sizes, axes = np.linalg.svd(centred / spread, full_matrices=False)
@@ -51,6 +50,12 @@ class Frame:
         return softmax(self.factor * self.keys @ query)
 
 
+def spread_of(keys: Array) -> float:
+    """The greatest distance of a key from the keys' mean; zero where it is nothing beside the keys' own size."""
+    spread = float(np.linalg.norm(keys - keys.mean(0), axis=1).max())
+    return spread if spread > SAME * float(np.abs(keys).max()) else 0.0
+
+
 def softmax(scores: Array) -> Array:
     raised = np.exp(scores - scores.max(-1, keepdims=True))
     return raised / raised.sum(-1, keepdims=True)
@@ -59,6 +64,15 @@ def softmax(scores: Array) -> Array:
 def log_sum(scores: Array) -> float:
     top = scores.max()
     return float(top + np.log(np.exp(scores - top).sum()))
+
+
+def step_of(matrix: Array, slope: Array) -> Array:
+    """A Newton step; the shortest one where rounding leaves the matrix without an inverse."""
+    try:
+        step = np.linalg.solve(matrix, slope)
+    except np.linalg.LinAlgError:
+        step = np.linalg.lstsq(matrix, slope, rcond=None)[0]
+    return np.asarray(step, dtype=np.float64)
 
 
 def as_keys(keys: ArrayLike) -> Array:

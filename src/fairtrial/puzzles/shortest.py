@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from fairtrial.puzzles.climb import slope_and_bend
-from fairtrial.puzzles.frame import Array, log_sum
+from fairtrial.puzzles.frame import Array, log_sum, step_of
 
 
 def shortest(points: Array, target: Array, precision: float, start: Array) -> Array:
@@ -19,6 +19,8 @@ def shortest(points: Array, target: Array, precision: float, start: Array) -> Ar
     length)."""
     if (room(points, target, precision, np.zeros(points.shape[1])) > 0).all():
         return np.zeros(points.shape[1])
+    if not (room(points, target, precision, start) > 0).all():
+        return start  # out of reach of what floats can tell
     place, wanted = start, points[target > 0]
     weight = len(wanted) / max(float(start @ start), 1e-12)
     while True:
@@ -48,7 +50,7 @@ def _settle(points: Array, target: Array, precision: float, place: Array, weight
         steep = (mean - wanted) / left[:, None]  # wanted rank
         slope = weight * place + steep.sum(0)
         whole = weight * np.eye(len(place)) + steep.T @ steep + bend * float((1 / left).sum())
-        step = -np.linalg.solve(whole, slope)
+        step = -step_of(whole, slope)
         gain = -float(slope @ step)
         if gain < 1e-9:
             break

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairtrial.puzzles.certificate import Certificate, certify, proportions
-from fairtrial.puzzles.climb import best_within, climb
+from fairtrial.puzzles.climb import FAINT, best_within, climb
 from fairtrial.puzzles.face import Places, across, expose, smallest_face
 from fairtrial.puzzles.frame import Array, Frame, as_keys, as_values
 from fairtrial.puzzles.least_squares import LeastSquares, least_squares
@@ -124,7 +124,7 @@ def nearest_possible(points: Array, target: Array, possible: bool) -> tuple[Arra
     face = smallest_face(points, chosen)
     centred = points[face] - points[face].mean(0)
     along = np.eye(points.shape[1]) - (level := across(points[face])).T @ level
-    base = climb(centred @ along, target[face]) @ along
+    base = climb(centred @ along, target[face], FAINT) @ along
     raised = np.exp(centred @ base - (centred @ base).max())
     nearest = np.zeros(len(target))
     nearest[face] = raised / raised.sum()
@@ -136,7 +136,10 @@ def precise_start(points: Array, nearest: Array, precision: float, base: Array, 
     exposure = expose(points, face)
     if not len(exposure.others):
         return base
-    far = 1.0
-    while far < 1e12 and not (room(points, nearest, precision, base + far * exposure.direction) > 0).all():
-        far *= 2
-    return base + far * exposure.direction
+    best = base + exposure.direction
+    for doubling in range(1, 40):
+        if (worst := room(points, nearest, precision, best).min()) > 0:
+            break
+        further = base + 2.0**doubling * exposure.direction
+        best = further if room(points, nearest, precision, further).min() > worst else best
+    return best

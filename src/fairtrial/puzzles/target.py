@@ -44,8 +44,8 @@ def need_place(place: int, count: int) -> int:
 
 
 def need_precision(precision: float) -> float:
-    if not 0 < precision < 1:
-        raise BadInput(f"a precision of {precision:g} will not do", "it lies between 0 and 1, as 0.999 does")
+    if not 0 < precision <= 0.999999:
+        raise BadInput(f"a precision of {precision:g} will not do", "it lies above 0 and is at most 0.999999")
     return precision
 
 

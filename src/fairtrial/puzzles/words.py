@@ -82,9 +82,9 @@ def why_impossible(answer: Answer) -> list[str]:
     balance = answer.certificate.balance
     assert balance is not None
     names, target = answer.names, answer.target
-    carried = np.abs(balance) > 1e-6 * np.abs(balance).max()
+    carried = np.abs(balance) > 1e-10 * np.abs(balance).max()
     left, right = np.where(carried & (balance > 0), balance, 0), np.where(carried & (balance < 0), -balance, 0)
-    left, right = left / left.sum(), right / right.sum()
+    left, right = left / (left.sum() or 1.0), right / (right.sum() or 1.0)
     equation = f"{mixture(left, names)} = {mixture(right, names)}"
     way = listed([names[place] for place in answer.in_the_way])
     twins = (left > 0).sum() == 1 and (right > 0).sum() == 1
