@@ -81,7 +81,7 @@ class Lines:
     """One line for each trial that ends, and a sign of life in between."""
 
     def __init__(self) -> None:
-        self.count, self.spoken = Count(), time.monotonic()
+        self.count, self.spoken, self.timing = Count(), time.monotonic(), False
 
     def say(self, text: str) -> None:
         print(text, flush=True)
@@ -92,6 +92,9 @@ class Lines:
         if kind == "plan":
             for line in plan_lines(facts):
                 self.say(line)
+        elif kind == "begin" and facts["work"] == "calibrate" and not self.timing:
+            self.timing = True
+            self.say("timing a few steps of each variant on this machine ...")
         elif kind == "search":
             self.say(
                 f"search: {facts['tries']} tries for each variant, chosen on validation ({facts['left']} trials to run)"

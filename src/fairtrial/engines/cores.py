@@ -168,8 +168,12 @@ def last_words(code: int | None) -> str:
 
 
 def ask_to_stop(running: list[Running]) -> None:
+    """Trials save what they have; other jobs have nothing to save, and are begun anew another time."""
     for each in running:
-        if each.asked is None:
+        if each.job.work != "trial" and each.answer is None:
+            each.process.kill()
+            each.answer = Answer(each.job, error="stopped", stopped=True)
+        elif each.asked is None:
             each.asked = time.monotonic()
             with suppress(OSError):
                 each.wire.send(True)

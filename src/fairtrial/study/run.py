@@ -105,7 +105,7 @@ def one_look(
     run_jobs(beside, passport_jobs(plan, alone=True), listen, stop, accept)  # where auditing all together broke down
     tasks = {task: gather(plan, task, search.get(task)) for task in plan.recipes}
     verdict = judge_study(plan.study.name, tasks, until_clear=wishes.until_clear, look=look_of(plan, wishes))
-    verdict["sentences"] += earlier_looks(plan, wishes)
+    verdict["sentences"] += [*data_lines(verdict), *earlier_looks(plan, wishes)]
     return verdict
 
 
@@ -144,6 +144,20 @@ def earlier_looks(plan: Plan, wishes: Wishes) -> list[str]:
         f"This study was judged before, with {counts} seeds: going on until something shows raises false alarms above"
         " 5%; --until-clear corrects for its looks."
     ]
+
+
+def data_lines(verdict: Mapping[str, Any]) -> list[str]:
+    """Red findings on the data that clean items do not mend. All variants share them, so differences stand."""
+    lines = []
+    for task, facts in verdict["tasks"].items():
+        findings = (facts.get("contamination") or {}).get("findings", [])
+        red = {each["name"]: None for each in findings if each["verdict"] == "RED" and not each["id"].startswith("D1")}
+        if red:
+            lines.append(
+                f"{task}: the audit of the data is red ({', '.join(red)}). It is the same for all variants, so"
+                " differences stand; the scores themselves are not what new text would get."
+            )
+    return lines
 
 
 def describe(plan: Plan, engine: Engine, wishes: Wishes, decision: str) -> dict[str, Any]:

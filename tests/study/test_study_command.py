@@ -1,0 +1,131 @@
+"""`fairtrial study` as one types it: lists of words, mistakes, the plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial.cli.lists import spread
+from fairtrial.cli.study import add_settings, complete, default_folder, read_table, variant_tables
+from fairtrial.cli.study_screen import Count, Lines
+from fairtrial.errors import BadInput
+
+Call = Callable[..., Any]
+
+
+def test_an_option_may_take_several_words() -> None:
+    words = "my.toml --variants learned rope --seeds 8 --set a=1 b=-2 --json".split()
+    asked = "my.toml --variants learned --variants rope --seeds 8 --set a=1 --set b=-2 --json".split()
+    assert spread(words) == asked
+    assert spread(asked) == asked
+    assert spread(["--data", "x", "y"]) == ["--data", "x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere"], "neither a study file nor a study's folder"),
+        (["--variants", "rope"], "at least two variants"),
+        (["--variants", "rope", "rope"], "given twice"),
+        (["--task", "clasify"], "did you mean 'classify'"),
+        (["--engine", "core"], "did you mean 'cores'"),
+        (["--address", "auto"], "add --engine ray"),
+        (["--budget", "soon"], "is not a time"),
+        (["--until-clear", "--seeds", "7"], "takes no --seeds"),
+        (["--steps", "3", "--epochs", "2"], "exclude each other"),
+        (["--set", "shape.heds=3"], "did you mean 'heads'"),
+        (["--set", "task=lm"], "--task"),
+        (["--data", "nowhere/"], "nowhere"),
+        (["--with", "absent.py", "--variants", "learned", "absent"], "absent.py"),
+    ],
+)
+def test_mistakes_are_refused_with_a_hint_and_leave_nothing(
+    words: list[str], said: str, fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    engine = [] if "--engine" in words else ["--engine", "here"]
+    answer = fairtrial("study", *words, *engine)
+    assert answer.code == 2
+    assert said in answer.err
+    assert "Traceback" not in answer.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_no_study_is_refused(fairtrial: Call, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "is not a study" in fairtrial("study", tmp_path).err
+    assert "is not empty and holds no study" in fairtrial("study", "--out", tmp_path).err
+
+
+def test_the_tasks_are_what_the_data_are_for(course_folder: Path, tmp_path: Path) -> None:
+    assert complete({"data": str(course_folder)}, []).tasks == ("classify", "lm")
+    text = tmp_path / "novel.txt"
+    text.write_text("It was a dark night.\n")
+    assert complete({"data": str(text)}, []).tasks == ("lm",)
+    assert complete({}, []).tasks == ("classify", "lm")
+
+
+def test_settings_of_the_command_line_win_over_the_file() -> None:
+    table = {"set": {"training.batch": 4, "lm": {"training.batch": 2}}}
+    add_settings(table, ["training.batch=8", "training.duration=5 epochs", "shape.tied=true"])
+    assert table["set"] == {"training.batch": 8, "lm": {}, "training.duration": "5 epochs", "shape.tied": True}
+
+
+def test_the_default_folder_is_of_the_variants_and_data_not_of_the_seeds(course_folder: Path) -> None:
+    table = {"data": str(course_folder), "variants": variant_tables(["learned", "window:size=8"])}
+    folder = default_folder(complete(dict(table), []))
+    assert folder == default_folder(complete(table | {"seeds": 9}, []))
+    assert folder != default_folder(complete(table | {"set": {"training.batch": 3}}, []))
+    assert folder.name.startswith("learned-vs-window-size-8-")
+
+
+def test_a_study_file_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such"):
+        read_table(str(tmp_path / "my.toml"))
+
+
+def test_a_dry_run_shows_the_plan(fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    small = ["--set", *tiny, "training.duration=5 steps", "--task", "lm", "--engine", "here", "--dry-run"]
+    said = fairtrial("study", "--data", course_folder, *small, "--seeds", 3, "--out", tmp_path / "study")
+    assert said.code == 0
+    assert "plan: 9 trials (3 variants x 3 seeds x 1 task)" in said.out
+    assert "smallest difference that 3 seeds can show, lm: hbush:" in said.out
+    assert "fewer than 5 seeds are refused a verdict" in said.out
+    told = fairtrial("study", "--data", course_folder, *small, "--seeds", 3, "--out", tmp_path / "study", "--json").out
+    assert [json.loads(line)["event"] for line in told.splitlines()][-1] == "plan"
+    assert not (tmp_path / "study").exists()
+
+
+PLAN = {
+    "name": "x", "width": 2, "seed_count": 5, "trial_count": 10, "left": 10, "expected_seconds": 50.0, "decision": "",
+    "trial_seconds": {"lm": {"a": 10.0, "b": 10.0}}, "smallest_detectable": {"lm": {}}, "search_tries": 0,
+    "folder": "f",
+}  # fmt: skip
+
+
+def test_the_time_left_follows_how_long_trials_really_took() -> None:
+    count = Count()
+    count.hear("plan", PLAN)
+    count.hear("jobs", {"trials": 10, "left": 10, "beside": 0})
+    assert count.left() == "0:50 left"
+    key = {"key": ["lm", "a", "seed 0"], "work": "trial"}
+    count.hear("begin", key)
+    count.hear("step", key | {"step": 50, "steps": 100})
+    assert count.left() == "0:48 left"
+    count.hear("done", key | {"seconds": 20.0})
+    assert count.left() == "1:30 left"  # 90 expected seconds, each lasting two, on two cores
+
+
+def test_plain_lines_tell_each_trial_and_each_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines()
+    lines.show("plan", PLAN)
+    lines.show("jobs", {"trials": 10, "left": 10, "beside": 0})
+    lines.show("done", {"key": ["lm", "a", "seed 0"], "work": "trial", "seconds": 10.0, "scores": {"test": 81.25}})
+    lines.show("failed", {"key": ["lm", "b", "seed 0"], "work": "trial", "error": "ValueError: no"})
+    said = capsys.readouterr().out
+    assert "trial 1/10  lm a seed 0: test 81.2  0:45 left" in said
+    assert "trial 2/10  lm b seed 0 failed: ValueError: no" in said
