@@ -75,7 +75,8 @@ def test_the_readmes_commands_work_one_after_another(course_folder: Path) -> Non
         if "--steps" in words:
             words[words.index("--steps") + 1] = "3"
         done = fairtrial(*words, cwd=cwd)
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
+        codes = (0, 1) if words[:2] == ["audit", "--data"] else (0,)  # 1: the small folder here may hold copies
+        assert done.returncode in codes, f"{line}\n{done.stderr}"
         assert done.stdout
 
 
