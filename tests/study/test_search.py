@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from fairtrial.engines.here import Here
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
 from fairtrial.study.design import Search, Study
+from fairtrial.study.file import study_from, write_study
 from fairtrial.study.plan import make_plan
 from fairtrial.study.search import run_search, tries_of
 
@@ -73,3 +75,19 @@ def test_without_validation_there_is_nothing_to_choose_on(tiny_study: Callable[.
     study = tiny_study(search={"training.batch": [2, 4]}, set={"data.validation": 0.0})
     with pytest.raises(BadInput, match="no validation set"):
         run_search(make_plan(study, tmp_path), Here(), lambda kind, facts: None, lambda: False)
+
+
+def test_a_variant_may_be_run_as_given(tiny_study: Callable[..., Study], tmp_path: Path, heard: Any) -> None:
+    study = tiny_study(
+        search={"training.learning_rate": [1e-2, 1e-3]},
+        set={"training.duration": "2 steps"},
+        tasks=["classify"],
+        variants={"tuned": {}, "as given": {"search": False, "training.learning_rate": 0.5}},
+    )
+    assert study_from(tomllib.loads(write_study(study))) == study
+    plan = make_plan(study, tmp_path)
+    found = run_search(plan, Here(), heard, lambda: False)
+    assert list(found.chosen["classify"]) == ["tuned"]
+    assert found.told["classify"]["tries"] == 2
+    recipes = plan.with_recipes(found.chosen).recipes["classify"]
+    assert recipes["as given"].training.learning_rate == 0.5

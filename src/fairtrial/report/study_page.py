@@ -106,7 +106,11 @@ def tries_line(search: dict[str, Any]) -> str:
     if "tries" not in search:
         return ""
     told = f"{search['tries']} tries in all, "
-    return told + ("the same number for every variant." if len(each) == 1 else "not the same number for every variant.")
+    return told + (
+        "the same number for every variant that was searched."
+        if len(each) == 1
+        else "not the same number for every variant."
+    )
 
 
 def about_task(study: StudyFolder, name: str, reference: str, stamps: dict[str, str]) -> dict[str, Any]:

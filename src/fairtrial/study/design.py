@@ -30,6 +30,7 @@ class Variant:
     settings: Settings = field(default_factory=dict)
     seeds_from: int | None = None  # draws of its own, so not paired
     accept_failed_passport: bool = False
+    searched: bool = True  # takes part in the study's search; else it is run as given
 
 
 @dataclass(frozen=True, kw_only=True)

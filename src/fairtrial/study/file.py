@@ -16,7 +16,7 @@ from fairtrial.study.design import LEAST, METRIC, Search, Study, Variant, base_r
 KNOWN = (
     "name", "tasks", "recipe", "data", "baseline", "seeds", "least_difference", "sentence", "set", "variants", "search",
 )  # fmt: skip
-OF_A_VARIANT = ("parts", "recipe", "with", "seeds_from", "accept_failed_passport")
+OF_A_VARIANT = ("parts", "recipe", "with", "seeds_from", "accept_failed_passport", "search")
 DEFAULT_VARIANTS = ("learned", "rope", "alibi")
 DEFAULT_SEEDS = 5
 
@@ -103,6 +103,7 @@ def variant_from(name: str, table: dict[str, Any], path: Path | None) -> Variant
         settings=settings,
         seeds_from=start,
         accept_failed_passport=wanted(table, "accept_failed_passport", bool, False, path),
+        searched=wanted(table, "search", bool, True, path),
     )
 
 
@@ -209,4 +210,6 @@ def _variant_lines(variant: Variant) -> list[str]:
         lines.append(f"seeds_from = {variant.seeds_from}")
     if variant.accept_failed_passport:
         lines.append("accept_failed_passport = true")
+    if not variant.searched:
+        lines.append("search = false")
     return lines + [f"{toml(name)} = {toml(value)}" for name, value in variant.settings.items()]

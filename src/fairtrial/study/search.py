@@ -1,4 +1,4 @@
-"""Search: the same number of tries for every variant, chosen on validation.
+"""Search: the same number of tries for every variant that is not run as given, chosen on validation.
 
 No test set is read, and the records of the tries prove it."""
 
@@ -18,7 +18,7 @@ from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
 from fairtrial.streams import dice
-from fairtrial.study.design import METRIC, Search, Settings, settled
+from fairtrial.study.design import METRIC, Search, Settings, Variant, settled
 from fairtrial.study.events import Listen
 from fairtrial.study.plan import Plan, Trial, missing
 from fairtrial.study.trials import note_failure, run_jobs
@@ -62,7 +62,7 @@ def search_trials(plan: Plan, search: Search, tries: list[dict[str, Any]]) -> di
     """The trials of each task, variant and try, one for each search seed."""
     found = {}
     for task, recipes in plan.recipes.items():
-        for variant in plan.study.variants:
+        for variant in searched(plan):
             for number, settings in enumerate(tries):
                 place = plan.folder / "search" / task / variant.name / f"try-{number}"
                 recipe = blind(recipes[variant.name], settings)
@@ -70,6 +70,10 @@ def search_trials(plan: Plan, search: Search, tries: list[dict[str, Any]]) -> di
                     Trial(task, variant, seed, recipe, place / f"seed-{seed}") for seed in search.seeds
                 ]
     return found
+
+
+def searched(plan: Plan) -> list[Variant]:
+    return [variant for variant in plan.study.variants if variant.searched]
 
 
 def blind(recipe: Recipe, settings: Settings) -> Recipe:
@@ -105,7 +109,7 @@ def choose(plan: Plan, tries: list[dict[str, Any]], named: Mapping[tuple[str, st
     told: dict[str, dict[str, Any]] = {}
     for task in plan.recipes:
         chosen[task], rows = {}, {}
-        for variant in plan.study.variants:
+        for variant in searched(plan):
             scores = [validation_score(named[task, variant.name, number], task) for number in range(len(tries))]
             known = {number: score for number, score in enumerate(scores) if score is not None}
             if not known:
