@@ -70,7 +70,7 @@ class Count:
 
     def left(self) -> str:
         """Time left, in words; nothing while it is not known."""
-        if self.waiting <= 0 or not self.trials:
+        if self.waiting < 0.1 or not self.trials:
             return ""
         halves = sum(share * self.seconds_of(key) for key, share in self.running.items())
         pace = self.spent_done / self.expected_done if self.expected_done else 1.0
@@ -143,6 +143,8 @@ class Board(Lines):
 
     def show(self, kind: str, facts: dict[str, Any]) -> None:
         self.spoken = time.monotonic()  # the bars are life enough
+        if kind == "verdict":
+            self.progress.stop()
         super().show(kind, facts)
         key = tuple(facts.get("key", ()))
         if kind == "begin":

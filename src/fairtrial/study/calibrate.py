@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fairtrial.engines.job import Engine, Job, News, Stop
+from fairtrial.engines.job import Answer, Engine, Job, Stop
 from fairtrial.errors import BadInput
 from fairtrial.recipe_file import fingerprint, write_recipe
 from fairtrial.study.events import Listen
 from fairtrial.study.plan import Plan, read_plan
+from fairtrial.study.trials import run_jobs
 
 SECONDS = 120.0  # a variant that does not take a few steps in this time is not going to finish
 # measured on two calm cores: what comes beside the trials
@@ -35,19 +36,14 @@ def calibrate(plan: Plan, engine: Engine, listen: Listen, stop: Stop) -> Plan:
             text = write_recipe(recipes[variant.name])
             jobs.append(Job(key, "calibrate", text, plan.study.seeds[0], strangers=variant.strangers, seconds=SECONDS))
 
-    def hear(news: News) -> None:
-        if news.kind == "begin":
-            listen("begin", {"key": list(news.job.key), "work": news.job.work})
-
-    for answer in engine.run(jobs, hear, stop):
+    def accept(answer: Answer) -> None:
         task, name = answer.job.key[:2]
-        if answer.facts is None:
-            if answer.mistake:
-                raise BadInput(f"variant {name!r} ({task}): {answer.error}")
-            if not answer.stopped:
-                listen("notice", {"text": f"{task} {name} failed while it was timed: {answer.error}"})
-            continue
-        found[task][name] = answer.facts | {"mark": calibration_mark(plan, task, name)}
+        if answer.facts is not None:
+            found[task][name] = answer.facts | {"mark": calibration_mark(plan, task, name)}
+        elif answer.mistake:
+            raise BadInput(f"variant {name!r} ({task}): {answer.error}")
+
+    run_jobs(engine, jobs, listen, stop, accept)
     ordered = {
         task: {name: named[name] for name in plan.recipes[task] if name in named} for task, named in found.items()
     }

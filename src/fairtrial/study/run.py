@@ -11,7 +11,7 @@ from typing import Any
 from fairtrial.disk import disk_errors, locked, write_text
 from fairtrial.engines.cores import Cores
 from fairtrial.engines.job import Answer, Engine, Stop
-from fairtrial.errors import BadInput, Busy, Interrupted
+from fairtrial.errors import BadInput, Busy
 from fairtrial.judge.expected import expected_smallest
 from fairtrial.judge.looks import LOOKS, Look
 from fairtrial.judge.study_verdict import is_clear, judge_study
@@ -54,8 +54,6 @@ def run_study(
     plan = make_plan(study, folder)
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
     plan = calibrate(plan, engine, listen, stop)
-    if stop():
-        raise Interrupted("stopped before any trial")
     decision = ""
     if wishes.budget_seconds is not None:
         plan, decision = fit(plan, engine.width, wishes.budget_seconds, wishes.most_seeds or 40)
