@@ -69,25 +69,29 @@ def test_values_show_what_comes_out() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
-@pytest.mark.parametrize(("kind", "first"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_pictures_of_every_width_can_be_drawn(width: int, kind: str, first: bytes) -> None:
+def test_pictures_of_every_width_can_be_drawn(width: int) -> None:
     keys = dice(width, "drawn").normal(size=(6, width))
+    picture = answer_picture(puzzles.average(keys, [0, 1]), "svg")
+    assert picture.startswith(b"<?xml")
+    assert (f"seen along 2 of {width} axes".encode() in picture) == (width > 3)
+
+
+def test_the_same_numbers_give_the_same_picture_and_others_do_not() -> None:
+    keys = dice(2, "drawn").normal(size=(6, 2))
     answer = puzzles.average(keys, [0, 1])
-    picture = answer_picture(answer, kind)
-    assert picture.startswith(first)
-    if kind == "svg":
-        assert picture == answer_picture(answer, kind)
-        assert picture != answer_picture(puzzles.average(keys, [0, 2]), kind)
-        assert (f"seen along 2 of {width} axes".encode() in picture) == (width > 3)
-        replaced = puzzles.replace_key(keys, 2, puzzles.select_target(6, 2), answer.query)
-        assert replacement_picture(replaced, kind).startswith(first)
+    picture = answer_picture(answer, "svg")
+    assert picture == answer_picture(answer, "svg")
+    assert picture != answer_picture(puzzles.average(keys, [0, 2]), "svg")
+    assert answer_picture(answer, "png").startswith(b"\x89PNG")
+    replaced = puzzles.replace_key(keys, 2, puzzles.select_target(6, 2), answer.query)
+    assert replacement_picture(replaced, "svg").startswith(b"<?xml")
 
 
-@pytest.mark.parametrize("keys", [np.ones((3, 2)), np.ones((1, 3)), np.array([[0.0, 0, 0], [1, 1, 1], [2, 2, 2]])])
+@pytest.mark.parametrize(
+    "keys", [np.ones((3, 2)), np.ones((1, 3)), np.array([[0.0, 0, 0], [1, 1, 0], [2, 3, 0], [5, 1, 0]])]
+)
 def test_flat_keys_are_drawn_too(keys: np.ndarray) -> None:
     assert identity_picture(puzzles.identity(keys), "svg").startswith(b"<?xml")
-    flat = np.column_stack((dice(0, "flat").normal(size=(5, 2)), np.zeros(5)))
-    assert answer_picture(puzzles.select(flat, 0), "svg").startswith(b"<?xml")
 
 
 def test_weights_grow_towards_what_is_wanted() -> None:

@@ -10,7 +10,7 @@ from fairtrial.puzzles.replace_key import Replacement
 from fairtrial.puzzles.solve import Answer
 
 
-def query_growth(answer: Answer, points: int = 40, far: float = 0.0) -> tuple[Array, Array]:
+def query_growth(answer: Answer, points: int = 31, far: float = 0.0) -> tuple[Array, Array]:
     """Lengths up to `far`, and the weights of the best query of each length [length key]."""
     frame = Frame.of(answer.keys, answer.scaled)
     lengths = np.linspace(0, far or 1.5 * max(answer.norm, answer.smallest_norm) or 1.0, points)
