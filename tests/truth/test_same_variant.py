@@ -19,8 +19,8 @@ from fairtrial.study.gather import by_set
 SEEDS, SPLITS, MOST = 40, 400, 0.07
 TINY = [
     "shape.layers=1", "shape.width=32", "shape.hidden=64", "shape.classifier_hidden=32", "training.batch=32",
-    "training.duration=120 steps", "training.select_every=60 steps", "scoring.curve_every=120 steps",
-    "scoring.full_context=0.5",
+    "training.select_every=100 steps", "scoring.curve_every=300 steps", "scoring.full_context=0.5",
+    "training.learning_rate=3e-3", "training.duration=300 steps",
 ]  # fmt: skip
 PLACES = {"classify": ("test", "accuracy"), "lm": ("Obama", "perplexity")}
 

@@ -75,6 +75,8 @@ def audit(
         else:
             load_installed([what])
             findings = audit_plans(plans_of_part(what))
+    from fairtrial.passport.finding import as_passport
+
     passport = as_passport(what, findings)
     if json:
         from json import dumps
@@ -121,20 +123,9 @@ def audit_record(record: Record) -> list[Finding]:
         recorded = recorded_in(record.trial)
         refuse_changed(recorded, met(), record.folder)
         refuse_missing(recorded, met(), record.folder)
+        from fairtrial.passport.finding import as_passport
         from fairtrial.passport.run import audit_record
 
         findings = audit_record(record)
         record.write_json("passport.json", as_passport(record.folder.name, findings))
         return findings
-
-
-def as_passport(what: str, findings: list[Finding]) -> dict[str, object]:
-    from fairtrial.environment import code_fingerprint
-
-    return {
-        "format": 1,
-        "what": what,
-        "code": code_fingerprint(),
-        "passed": not any(finding.blocks for finding in findings),
-        "findings": [finding.to_dict() for finding in findings],
-    }
