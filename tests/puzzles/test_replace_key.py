@@ -108,3 +108,23 @@ def test_a_longer_query_helps_a_short_key_unless_another_key_is_further() -> Non
     blocked = puzzles.replace_key(keys, 2, target, [400.0, 0.0], norm=1.0)
     assert blocked.in_the_way == [0]
     assert "further along the query" in " ".join(replacement_lines(blocked))
+
+
+def test_a_query_that_just_misses_the_precision_is_told_with_the_keys_in_the_way() -> None:
+    query = puzzles.average(KEYS, [0, 1]).query
+    misses = 0
+    for less in np.linspace(0.9, 1.0, 41):
+        for target in (puzzles.average_target(5, [0, 1, 2]), puzzles.average_target(5, [0, 1])):
+            answer = puzzles.replace_key(KEYS, 2, target, less * query)
+            assert answer.possible == (not answer.wrong_proportions)
+            assert replacement_lines(answer)
+            misses += not answer.possible
+    assert 0 < misses < 82
+
+
+def test_a_query_so_long_that_weights_vanish_is_told_too() -> None:
+    answer = puzzles.replace_key(KEYS, 2, puzzles.average_target(5, [0, 1]), [1e4, -1e4, 1e4])
+    assert not answer.possible
+    assert answer.in_the_way
+    assert np.isfinite(answer.key).all()
+    assert replacement_lines(answer)

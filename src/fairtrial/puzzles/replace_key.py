@@ -65,9 +65,13 @@ class Replacement:
 
     @property
     def wrong_proportions(self) -> list[int]:
-        """Keys whose weight is wrong by more than the precision allows, with the best key of any length."""
-        off = np.abs(self.best - self.target) > 1 - self.wanted_precision
-        return [int(place) for place in np.flatnonzero(off)]
+        """Keys whose weight no key of any length can put right: wanted ones that get too little, and whoever gets
+        it."""
+        wanted, slack = self.target > 0, 1 - self.wanted_precision
+        short = wanted & (self.best < (self.wanted_precision - 1e-9) * self.target)
+        greedy = self.best - self.target > slack / len(self.target)
+        greedy[self.place] = False
+        return [int(place) for place in np.flatnonzero(short | greedy)] if short.any() else []
 
     @property
     def reach(self) -> Array:
@@ -148,7 +152,7 @@ def wished_score(scores: Array, place: int, target: Array, precision: float) -> 
     elif share == 0:
         left = np.delete(target, place)
         least = float((softmax(others)[left > 0] / left[left > 0]).min())
-        share = max(1 - precision / least, (1 - precision) / 10) * 0.999
+        share = max(1 - precision / max(least, 1e-300), (1 - precision) / 10) * 0.999
     return log_sum(others) + math.log(share / (1 - share))
 
 

@@ -30,6 +30,8 @@ def replacement_lines(answer: Replacement) -> list[str]:
 def length_note(answer: Replacement) -> str:
     if answer.needed is None:
         return "which makes no difference to this query"
+    if answer.length is None and not answer.possible:
+        return "the shortest that comes nearest"
     if answer.length is None:
         return "the shortest that will do; anything across the query may be added to it and changes nothing"
     return f"as it must be; the shortest key that will do has {answer.needed:.4g}"
