@@ -89,6 +89,7 @@ def test_paths_are_seen_from_where_the_file_stands(tmp_path: Path, course_folder
         ({"variants": {"a": {"training": {"batch": 1}}, "b": {}}}, "quote a field's dots"),
         ({"variants": {"a": {"parts": "rope"}, "b": {}}}, "must be a list"),
         ({"variants": {"a": {}, "A": {}}}, "share a name"),
+        ({"variants": {"a": {}, "b": {"seeds_from": 3}}}, "no draw of its own"),
         ({"least_difference": {"accuracy": -1}}, "must be a number above 0"),
         ({"search": {"training.batch": []}}, "nothing to try"),
         ({"search": {"random": 3}}, "names no field"),

@@ -57,7 +57,8 @@ class Ray:
             while waiting and len(running) < self.width and not stop():
                 job = waiting.pop()
                 data = self.data_of(job, shipped)
-                running[task.remote(asdict(job), files_in(Path(job.folder)), strangers_of(job), data, board)] = job
+                begun = files_in(Path(job.folder)) if job.folder else {}
+                running[task.remote(asdict(job), begun, strangers_of(job), data, board)] = job
                 hear(News(job, "begin"))
             done, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
             with suppress(ray.exceptions.RayError):

@@ -13,7 +13,7 @@ from fairtrial.environment import code_fingerprint
 from fairtrial.recipe_file import fingerprint, to_table, write_recipe
 from fairtrial.study.plan import Plan
 
-PASSPORT_SECONDS = 300.0  # a part that loops forever is ended
+PASSPORT_SECONDS = 180.0  # and so many more for each variant: a part that loops forever is ended
 
 
 def jobs_beside(plan: Plan) -> list[Job]:
@@ -47,7 +47,8 @@ def passport_jobs(plan: Plan, *, alone: bool = False) -> list[Job]:
 
 def passport_job(asked: list[dict[str, str]], strangers: tuple[str, ...]) -> Job:
     key = (asked[0]["task"], asked[0]["variant"], "passport") if len(asked) == 1 else ("all", "variants", "passports")
-    return Job(key, "passport", strangers=strangers, seconds=PASSPORT_SECONDS, options={"plans": asked})
+    seconds = PASSPORT_SECONDS * (1 + len(asked))
+    return Job(key, "passport", strangers=strangers, seconds=seconds, options={"plans": asked})
 
 
 def baseline_jobs(plan: Plan) -> list[Job]:

@@ -13,7 +13,7 @@ from fairtrial.study.events import Listen
 from fairtrial.study.plan import Plan, read_plan
 from fairtrial.study.trials import run_jobs
 
-SECONDS = 120.0  # a variant that does not take a few steps in this time is not going to finish
+SECONDS = 600.0  # a variant that does not take a few steps in this time is not going to finish
 # measured on two calm cores: what comes beside the trials
 PASSPORT_SECONDS = 7.0
 BASELINE_SECONDS = 4.0

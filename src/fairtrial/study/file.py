@@ -58,6 +58,11 @@ def study_from(table: Mapping[str, Any], path: Path | None = None) -> Study:
     for task in tasks:
         if task not in METRIC:
             raise BadInput(f"a study cannot be about {task!r}{near(str(task), list(METRIC))}", path=path)
+    seeds = seeds_from(table.get("seeds", DEFAULT_SEEDS), "seeds", path)
+    for variant in variants:
+        if variant.seeds_from is not None and variant.seeds_from <= max(seeds):
+            hint = f"take one above {max(seeds)}, the last of the study's seeds"
+            raise BadInput(f"variant {variant.name!r}: seeds_from = {variant.seeds_from} is no draw of its own", hint)
     data = wanted(table, "data", str, "", path)
     settings = wanted(table, "set", dict, {}, path)
     return Study(
@@ -67,7 +72,7 @@ def study_from(table: Mapping[str, Any], path: Path | None = None) -> Study:
         data=data if data in ("", "sotu") else located(data),
         variants=variants,
         baseline=baseline,
-        seeds=seeds_from(table.get("seeds", DEFAULT_SEEDS), "seeds", path),
+        seeds=seeds,
         settings={key: value for key, value in settings.items() if key not in METRIC},
         task_settings={task: wanted(settings, task, dict, {}, path) for task in METRIC if task in settings},
         least_difference=least_from(wanted(table, "least_difference", dict, {}, path), path),

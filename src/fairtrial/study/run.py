@@ -213,5 +213,7 @@ def refuse_strange_folder(folder: Path) -> None:
     """A folder that holds something else is not turned into a study."""
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file", "choose another folder with --out")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "study.toml").is_file():
+    if (folder / "study.toml").is_file() or not folder.is_dir():
+        return
+    if any(path.name != "study.lock" for path in folder.iterdir()):
         raise BadInput(f"{folder} is not empty and holds no study", "choose another folder with --out")
