@@ -17,7 +17,7 @@ from fairtrial.study.beside import passport_path, read_json
 from fairtrial.study.gather import finished, gather
 from fairtrial.study.plan import Plan
 
-ALSO_CALLED = {"wbush": "bush-43", "hbush": "bush-41"}  # test sets of the embedded corpus
+ALSO_CALLED = {"obama": "Obama", "wbush": "W. Bush", "hbush": "H. W. Bush"}  # test sets of the embedded corpus
 EVERY = "all test sets"
 
 

@@ -34,8 +34,8 @@ tells them apart. A red passport means that the variant's number says nothing of
 """)
 
 STREAM = flowing("""
-r0's blocks add to the normed stream. No part can do that, since parts change attention; but it is what a post-norm block
-does, so the recipe says it: `shape.norm_place = "post"`. Declared as such it is no fault and its passport passes; under
+r0's blocks add to the normed stream. No part can do that, since parts change attention; but it is what a post-norm
+block does, so the recipe says it: `shape.norm_place = "post"`. Declared as such it is no fault and its passport passes; under
 the name of pre-norm it fails M11, residual identity.
 """)
 

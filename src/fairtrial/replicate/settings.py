@@ -18,16 +18,17 @@ FOLDERS = {
 }
 # the same variants in a few minutes, on text that everyone has; the figures say nothing of the reports
 QUICK: Settings = {
-    "data.test": 0.1,
+    "data.test": 0.05,
     "data.train_share": 0.3,
     "tokens.fit": "train",
+    "tokens.size": 1000,
     "shape.layers": 2,
     "shape.width": 24,
     "shape.hidden": 48,
     "shape.length": 24,
-    "training.duration": "40 steps",
+    "training.duration": "30 steps",
     "training.batch": 16,
-    "scoring.curve_every": "20 steps",
+    "scoring.curve_every": "30 steps",
     "scoring.full_context": 0.5,
 }
 

@@ -1,0 +1,101 @@
+"""What the reports publish and claim, and the studies that retry it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fairtrial.errors import BadInput
+from fairtrial.replicate.library import (
+    REPORTS,
+    all_studies,
+    chosen_reports,
+    claims,
+    counts,
+    figures,
+    joined,
+    studies_of,
+)
+from fairtrial.replicate.rules import DECIDERS
+from fairtrial.replicate.settings import QUICK, at_hand
+from fairtrial.study.design import recipe_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_claim_and_every_figure_has_trials_that_decide_it() -> None:
+    known = {(key, variant.name) for key, study in all_studies().items() for variant in study.variants}
+    needs = [need for claim in claims() for need in claim.needs] + [(each.study, each.variant) for each in figures()]
+    assert set(needs) <= known
+    assert {claim.rule for claim in claims()} <= DECIDERS.keys()
+    assert {each.report for each in (*claims(), *figures(), *counts())} <= set(REPORTS)
+    assert len({claim.id for claim in claims()}) == len(claims())
+
+
+def test_every_report_is_a_study_that_stands_alone_under_examples() -> None:
+    from fairtrial.study.file import load_study, study_from
+
+    for report in REPORTS:
+        study = study_from(load_study(ROOT / "examples" / "reports" / f"{report}.toml"))
+        assert len(study.variants) > 1
+        assert len(study.seeds) >= 5
+        for task in study.tasks:
+            for variant in study.variants:
+                assert recipe_of(study, task, variant).task == task
+                assert all(Path(name).is_file() for name in variant.strangers)
+
+
+def test_trials_of_one_setting_are_run_once_for_all_reports() -> None:
+    studies = studies_of(REPORTS)
+    assert [variant.name for variant in studies["speeches-lm"].variants].count("learned") == 1
+    assert {each.name for each in studies["speeches-lm"].variants} > {"learned", "window 8", "sinusoidal"}
+
+
+def test_one_report_runs_only_what_it_needs() -> None:
+    studies = studies_of(("r1",))
+    assert {key: [each.name for each in study.variants] for key, study in studies.items()} == {
+        "speeches-classify": ["learned"],
+        "speeches-lm": ["learned", "window 8"],
+    }
+
+
+def test_studies_of_different_settings_are_not_joined() -> None:
+    one = all_studies()["speeches-lm"]
+    assert joined(one, one) == one
+    with pytest.raises(BadInput, match="differ in 'settings'"):
+        joined(one, replace(one, settings={"shape.heads": 4}))
+    changed = replace(one, variants=tuple(replace(each, seeds_from=9) for each in one.variants))
+    with pytest.raises(BadInput, match="differ in the variant 'learned'"):
+        joined(one, changed)
+
+
+def test_a_report_that_is_not_there_is_told_with_those_that_are() -> None:
+    assert chosen_reports(["r3", "r1"]) == ("r1", "r3")
+    assert chosen_reports([]) == REPORTS
+    with pytest.raises(BadInput, match="no report is called 'r9'"):
+        chosen_reports(["r9"])
+
+
+def test_studies_whose_data_are_not_there_are_left_out_and_told(course_folder: Path, tmp_path: Path) -> None:
+    studies = studies_of(REPORTS)
+    wanted = at_hand(studies, course_folder, seeds=7)  # the course's own folder will do
+    assert wanted.studies.keys() == {"speeches-classify", "speeches-lm"}
+    assert {len(study.seeds) for study in wanted.studies.values()} == {7}
+    assert sorted(line.split(":")[0] for line in wanted.left_out) == ["lm1b-lm", "sst2-classify", "sst2-classify-tuned"]
+    (tmp_path / "data" / "lm1b").mkdir(parents=True)
+    assert at_hand(studies, tmp_path / "data").studies.keys() == {"lm1b-lm"}
+    with pytest.raises(BadInput, match="nothing can be run"):
+        at_hand(studies, tmp_path)
+    with pytest.raises(BadInput, match="not named"):
+        at_hand(studies, None)
+
+
+def test_a_quick_look_needs_no_data_and_is_small() -> None:
+    wanted = at_hand(studies_of(REPORTS), None, quick=True)
+    assert wanted.studies.keys() == {"speeches-classify", "speeches-lm", "lm1b-lm"}
+    for study in wanted.studies.values():
+        recipe = recipe_of(study, study.tasks[0], study.variants[0])
+        assert recipe.data.source == "sotu"
+        assert recipe.shape.layers == QUICK["shape.layers"]
