@@ -8,7 +8,7 @@ from typing import Any
 
 from fairtrial.judge.measure import METRICS
 from fairtrial.judge.power import MoreSeeds
-from fairtrial.judge.words import NEEDED, bare, change, counted, listed, p_words, score_words
+from fairtrial.judge.words import NEEDED, about, bare, change, counted, listed, p_words, score_words
 
 Rows = list[dict[str, Any]]
 ONE = {
@@ -78,7 +78,7 @@ def _needs_of_all(story: Rows, least: str) -> str:
     if open_to_seeds:
         lows, highs = [low for low, _ in open_to_seeds if low], [high for _, high in open_to_seeds]
         more = MoreSeeds(min(lows, default=None), None if None in highs else max(highs))
-        line += f"; about {more} more seeds would show {least}"
+        line += f"; {about(more)} more seeds would show {least}"
     closed = [row["set"] for row in story if row["more_items"]]
     if closed:
         line += f"; on {listed(closed)} no number of seeds will show {least}, only more test items"

@@ -13,6 +13,11 @@ NEEDED = f"A verdict needs {FEWEST_SEEDS}; a single seed raises a false alarm in
 FEW_ITEMS = 30  # below, an interval is a rough one
 
 
+def about(count: object) -> str:
+    """A rough number, said as one; `more than 100` is rough already."""
+    return str(count) if str(count).startswith("more than") else f"about {count}"
+
+
 def listed(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`"""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
@@ -119,13 +124,13 @@ def _what_it_takes(comparison: Comparison, verdict: Verdict, least: float) -> li
     metric, wanted = comparison.metric.name, _least(comparison, least)
     told = f"A study like this finds {change(metric, verdict.smallest, signed=False)} in 4 of 5 cases"
     if verdict.more is not None:
-        told += f"; about {verdict.more} more seeds would show {wanted}"
+        told += f"; {about(verdict.more)} more seeds would show {wanted}"
     elif verdict.more_items is not None:
         what = "test items" if comparison.groups is None else "groups of test items"
         takes = f"that takes at least {_two_digits(verdict.more_items):,} {what}"
         told += f"; no number of seeds will show {wanted}, {takes}"
     if verdict.more_for_observed is not None:
-        told += f"; about {verdict.more_for_observed} more seeds would tell a difference as small as this one"
+        told += f"; {about(verdict.more_for_observed)} more seeds would tell a difference as small as this one"
     return [f"{told}."]
 
 
