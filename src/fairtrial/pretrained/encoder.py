@@ -20,6 +20,8 @@ from fairtrial.text.tokenizer import Tokenizer
 NONE, POOL = "none", "pool-"
 # what weights decide; the rest of a shape is the recipe's own
 WRITTEN = "layers heads width length hidden activation norm norm_place norm_epsilon qkv_bias".split()
+OUTPUT = ("tied", "output_bias")  # of a language model
+STARTS = {"classify": ("classify", "mlm"), "lm": ("lm",)}  # task -> what a record that it starts from was trained for
 
 
 def open_encoder(recipe: Recipe) -> Checkpoint | None:
@@ -27,29 +29,36 @@ def open_encoder(recipe: Recipe) -> Checkpoint | None:
     source = recipe.encoder.source
     if source == NONE:
         return None
-    if recipe.task != "classify":
+    if recipe.task not in STARTS:
         raise BadInput(f"an encoder is no start for the task {recipe.task!r}", "use it with task = 'classify'")
     folder = find_minilm() if source == "minilm" else Path(source)
-    is_record = (folder / "trial.json").is_file()
-    found = read_record(folder, recipe.shape) if is_record else read_checkpoint(folder, recipe.shape)
+    if (folder / "trial.json").is_file():
+        found = read_record(folder, recipe.shape, recipe.task)
+    elif recipe.task == "classify":
+        found = read_checkpoint(folder, recipe.shape)
+    else:
+        raise BadInput(f"{source} is no record; a language model starts from one", "train one: fairtrial train lm")
     known = recipe.encoder.sha256
     if known not in (NONE, found.sha256):
         raise BadInput(f"the encoder {source} has changed since this recipe was resolved", "restore its weights")
     return found
 
 
-def read_record(folder: Path, shape: Shape) -> Checkpoint:
-    """A classifier or masked language model that fairtrial trained."""
+def read_record(folder: Path, shape: Shape, task: str = "classify") -> Checkpoint:
+    """A classifier or masked language model that fairtrial trained; for a language model, another one."""
     record = Record.open(folder)
     recipe, result = record.recipe, record.result
-    if recipe.task not in ("classify", "mlm"):
-        raise BadInput(f"{folder} is no encoder: its task is {recipe.task!r}", "pretrain one: fairtrial train mlm")
+    if recipe.task not in STARTS[task]:
+        what = "encoder" if task == "classify" else "language model"
+        hint = f"pretrain one: fairtrial train {STARTS[task][-1]}"
+        raise BadInput(f"{folder} is no {what}: its task is {recipe.task!r}", hint)
     path = folder / "model.safetensors"
     if not path.is_file() or sha256_of(path) != result["model_sha256"]:
         raise BadInput("the weights are missing or damaged (their checksum differs)", path=path)
-    weights = {name: tensor for name, tensor in load(path.read_bytes()).items() if name.startswith("body.")}
+    kept = ("body.", "out.") if task == "lm" else ("body.",)  # a classifier's own layers know other labels
+    weights = {name: tensor for name, tensor in load(path.read_bytes()).items() if name.startswith(kept)}
     tokenizer = Tokenizer.load(folder / "tokenizer.json", record.trial["tokenizer"])
-    written = {name: getattr(recipe.shape, name) for name in WRITTEN}
+    written = {name: getattr(recipe.shape, name) for name in (*WRITTEN, *(OUTPUT if task == "lm" else ()))}
     return Checkpoint(replace(shape, **written), weights, tokenizer, result["model_sha256"], recipe.parts)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from fairtrial.pretrained.families import BERT
 
 Weights = dict[str, Tensor]
+Put = Callable[[Weights, Weights], None]
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class Names:
     qkv: tuple[str, str, str]
     types: int
     first_position: Callable[[int], int]  # pad token -> row where positions begin
-    add_classifier: Callable[[Weights, Weights], None]
-    add_masked: Callable[[Weights, Weights], None]
+    add_classifier: Put
+    add_masked: Put
 
 
 def copy(into: Weights, theirs: str, weights: Weights, ours: str) -> None:
@@ -36,30 +37,23 @@ def output(weights: Weights) -> Tensor:
     return weights.get("out.weight", weights["body.tokens.weight"])
 
 
-def bert_classifier(into: Weights, weights: Weights) -> None:
-    copy(into, "bert.pooler.dense", weights, "hidden")
-    copy(into, "classifier", weights, "out")
+def classifier(hidden: str, out: str) -> Put:
+    def put(into: Weights, weights: Weights) -> None:
+        copy(into, hidden, weights, "hidden")
+        copy(into, out, weights, "out")
+
+    return put
 
 
-def bert_masked(into: Weights, weights: Weights) -> None:
-    copy(into, "cls.predictions.transform.dense", weights, "hidden")
-    copy(into, "cls.predictions.transform.LayerNorm", weights, "norm")
-    into["cls.predictions.decoder.weight"] = output(weights).clone()
-    into["cls.predictions.decoder.bias"] = weights["out.bias"]
-    into["cls.predictions.bias"] = weights["out.bias"].clone()
+def masked(head: str, dense: str, norm: str) -> Put:
+    def put(into: Weights, weights: Weights) -> None:
+        copy(into, f"{head}.{dense}", weights, "hidden")
+        copy(into, f"{head}.{norm}", weights, "norm")
+        into[f"{head}.decoder.weight"] = output(weights).clone()
+        into[f"{head}.decoder.bias"] = weights["out.bias"]
+        into[f"{head}.bias"] = weights["out.bias"].clone()
 
-
-def xl_classifier(into: Weights, weights: Weights) -> None:
-    copy(into, "classifier.dense", weights, "hidden")
-    copy(into, "classifier.out_proj", weights, "out")
-
-
-def xl_masked(into: Weights, weights: Weights) -> None:
-    copy(into, "lm_head.dense", weights, "hidden")
-    copy(into, "lm_head.layer_norm", weights, "norm")
-    into["lm_head.decoder.weight"] = output(weights).clone()
-    into["lm_head.decoder.bias"] = weights["out.bias"]
-    into["lm_head.bias"] = weights["out.bias"].clone()
+    return put
 
 
 BERT_NAMES = Names(
@@ -71,8 +65,8 @@ BERT_NAMES = Names(
     qkv=BERT.qkv,
     types=2,
     first_position=lambda pad: 0,
-    add_classifier=bert_classifier,
-    add_masked=bert_masked,
+    add_classifier=classifier("bert.pooler.dense", "classifier"),
+    add_masked=masked("cls.predictions", "transform.dense", "transform.LayerNorm"),
 )
 XL_NAMES = Names(
     title="XLMRobertaXL",
@@ -89,6 +83,6 @@ XL_NAMES = Names(
     qkv=BERT.qkv,
     types=1,
     first_position=lambda pad: pad + 1,
-    add_classifier=xl_classifier,
-    add_masked=xl_masked,
+    add_classifier=classifier("classifier.dense", "classifier.out_proj"),
+    add_masked=masked("lm_head", "dense", "layer_norm"),
 )
