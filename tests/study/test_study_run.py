@@ -151,6 +151,7 @@ def test_a_killed_study_goes_on_to_the_same_verdict(same_twice: tuple[Study, Pat
             assert (folder / path.relative_to(whole)).read_bytes() == path.read_bytes()
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_go_on(copied: tuple[Study, Path]) -> None:
     _, folder = copied
     shutil.rmtree(folder / "trials" / "lm")
@@ -249,6 +250,7 @@ def test_stopping_before_the_first_trial_leaves_no_study(tiny_study: Callable[..
         run_study(tiny_study(), tmp_path / "study", Here(), stop=lambda: True)
 
 
+@pytest.mark.slow
 def test_until_clear_looks_at_five_ten_and_twenty_seeds_and_nowhere_else(
     copied: tuple[Study, Path], heard: Any
 ) -> None:
