@@ -13,6 +13,7 @@ from fairtrial.replicate.library import Figure, claims
 from fairtrial.replicate.nearest import Likeness, apart
 from fairtrial.replicate.over_seeds import mean_of
 from fairtrial.replicate.own_measure import Retried, sentence_perplexity
+from fairtrial.replicate.possible import nearest_right, told
 from fairtrial.replicate.rules import FAILS, HOLDS, NOT_RUN, OPEN, Answer
 
 
@@ -85,3 +86,16 @@ def test_an_unsound_comparison_is_told_before_what_the_sound_one_found() -> None
     assert Answer(claim, HOLDS, "").headline == HOLDS
     assert "unsound" in Answer(claim, HOLDS, "", unsound=("it sees the future",)).headline
     assert Answer(claim, NOT_RUN, "", unsound=("it sees the future",)).headline == NOT_RUN
+
+
+def test_printed_accuracies_are_checked_against_all_that_can_be() -> None:
+    def brute(printed: str) -> set[int]:
+        places = len(printed.partition(".")[2])
+        return {right for right in range(751) if f"{100 * right / 750:.{places}f}" == printed}
+
+    for printed in ("85.3", "87.60", "84.67", "84.667", "63.680", "84.333", "33.6"):
+        found = nearest_right(printed, 750)
+        assert (found is not None) == bool(brute(printed)), printed
+        assert found is None or (found[0] in brute(printed) and found[1] == "rounded")
+    assert nearest_right("85.86", 750) == (644, "cut off")
+    assert "63.600 and 63.733" in told("63.680", 750)

@@ -90,7 +90,7 @@ def replicate(
 
 
 def quiet(listen: Any) -> Any:
-    """Without the plan of each study, which was told at the start, and the verdict, which the page tells."""
+    """Without the verdicts of single studies: the answers come at the end, with the page."""
 
     def heard(kind: str, facts: dict[str, Any]) -> None:
         if kind != "verdict":

@@ -14,11 +14,13 @@ from fairtrial.replicate.page_tables import (
     flaws_table,
     marks_table,
     parameters_table,
+    printed_table,
 )
-from fairtrial.replicate.page_words import ALONE, FIGURES, FINGERPRINTS, FLAWS, NOT_RETRIED, OPENING, QUICK
+from fairtrial.replicate.page_words import ALONE, FIGURES, FINGERPRINTS, FLAWS, NOT_RETRIED, OPENING, PRINTED, QUICK
 from fairtrial.replicate.run import Replication
 from fairtrial.report.words import spoken_time
 
+COURSE_ITEMS = 750
 UNITS = {"accuracy": "accuracy, %", "perplexity": "change of perplexity, % (to the left: lower)"}
 
 
@@ -75,6 +77,7 @@ def lines(found: Replication, pictures: dict[str, str]) -> list[str]:
         "",
         *[line for report in found.reports for line in report_figures(found, report)],
         *shown(pictures, "published-"),
+        *printed(found),
         "## Parameters",
         "",
         *parameters_table(found),
@@ -127,6 +130,13 @@ def details(found: Replication) -> list[str]:
 def report_figures(found: Replication, report: str) -> list[str]:
     rows = [row for row in found.retried if row.figure.report == report]
     return [f"### {report}", "", *figures_table(rows, found), ""] if rows else []
+
+
+def printed(found: Replication) -> list[str]:
+    evidence = found.evidences.get("speeches-classify")
+    items = 0 if evidence is None else evidence.pooled(evidence.outcomes.baseline).items
+    rows = printed_table(found, items) if items == COURSE_ITEMS else []
+    return ["## Numbers that can be", "", PRINTED, "", *rows, ""] if rows else []
 
 
 def flaws(found: Replication) -> list[str]:

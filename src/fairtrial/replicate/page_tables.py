@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from fairtrial.judge.scores import score
 from fairtrial.replicate.evidence import Evidence
-from fairtrial.replicate.library import claims, counts
+from fairtrial.replicate.library import claims, counts, published
 from fairtrial.replicate.own_measure import Retried
 from fairtrial.replicate.page_words import STREAM
+from fairtrial.replicate.possible import told
 from fairtrial.replicate.rules import Answer
 from fairtrial.replicate.run import Replication
 from fairtrial.report.rounding import few_digits, with_interval
@@ -38,14 +42,14 @@ def size(answer: Answer) -> str:
 
 
 def figures_table(rows: Sequence[Retried], found: Replication) -> list[str]:
-    told = []
+    lines = []
     for row in rows:
         figure = row.figure
         how = figure.measure + (", best epoch on test" if figure.picked_on_test else "")
         ours = with_interval(row.mean, *(row.interval or (None, None)))
         seeds = f"{few_digits(min(row.by_seed), 4)} to {few_digits(max(row.by_seed), 4)}"
-        told.append([figure.variant, figure.set, how, f"{figure.value:g}", ours, seeds, row.place, honest(row, found)])
-    return table(["variant", "set", "measure", "published", "ours", "our seeds", "place", "honest"], told)
+        lines.append([figure.variant, figure.set, how, f"{figure.value:g}", ours, seeds, row.place, honest(row, found)])
+    return table(["variant", "set", "measure", "published", "ours", "our seeds", "place", "honest"], lines)
 
 
 def honest(row: Retried, found: Replication) -> str:
@@ -69,6 +73,17 @@ def parameters_table(found: Replication) -> list[str]:
     return table(
         ["report", "model", "published", "ours, everything counted", "difference", "what the report counts"], rows
     )
+
+
+def printed_table(found: Replication, items: int) -> list[str]:
+    """Whether the accuracies that the reports print can be at all."""
+    rows = [
+        [row["report"], f"{printed} %", told(printed, items)]
+        for row in published()["printed"]
+        for printed in row["accuracies"]
+        if row["report"] in found.reports
+    ]
+    return table(["report", "printed", "right answers"], rows) if rows else []
 
 
 def flaws_table(found: Replication) -> list[str]:
@@ -101,17 +116,15 @@ def passport_words(evidence: Evidence, variant: str) -> str:
 
 
 def headline(evidence: Evidence, variant: str) -> str:
-    from fairtrial.judge.scores import score
-
     outcomes = evidence.pooled(variant)
     status = evidence.status()
-    keep = outcomes.arrays[next(iter(outcomes.arrays))][0] == outcomes.arrays[next(iter(outcomes.arrays))][0]
+    keep = np.ones(outcomes.items, bool)
     if status is not None and evidence.basis()["basis"] == "clean":
         keep = status == 0
     shown = score(evidence.outcomes.metric, outcomes, keep, evidence.clusters())
     unit = "% of clean items" if evidence.basis()["basis"] == "clean" else "%"
-    told = with_interval(shown["mean"], shown["low"], shown["high"])
-    return f"{told} {unit}" if evidence.outcomes.metric == "accuracy" else f"perplexity {told}"
+    figure = with_interval(shown["mean"], shown["low"], shown["high"])
+    return f"{figure} {unit}" if evidence.outcomes.metric == "accuracy" else f"perplexity {figure}"
 
 
 def alone_table(alone: dict[str, tuple[float, float]]) -> list[str]:

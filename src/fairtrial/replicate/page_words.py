@@ -25,7 +25,12 @@ FIGURES = flowing("""
 epoch that is best on the test set where the report did that; perplexity over windows side by side; for r4 the mean of
 per-sentence perplexities. *Place* tells where the published figure lies: `inside` the range of our seeds, `near` it
 (where one more run would fall, 95%), or `below` or `above`. *Honest* is the same models measured as one should: last
-weights, clean items, every token once at full context.
+weights (the course's data bring no validation set to choose by), clean items, every token once at full context.
+""")
+
+PRINTED = flowing("""
+Out of 750 test sentences only some accuracies can come. What the reports print, checked digit by digit (r2 also prints
+a training perplexity of 454.79 at iteration 600 of a run of 500: it is the figure of its H. Bush test set):
 """)
 
 FLAWS = flowing("""
@@ -35,8 +40,8 @@ tells them apart. A red passport means that the variant's number says nothing of
 
 STREAM = flowing("""
 r0's blocks add to the normed stream. No part can do that, since parts change attention; but it is what a post-norm
-block does, so the recipe says it: `shape.norm_place = "post"`. Declared as such it is no fault and its passport passes; under
-the name of pre-norm it fails M11, residual identity.
+block does, so the recipe says it: `shape.norm_place = "post"`. Declared as such it is no fault and its passport
+passes; under the name of pre-norm it fails M11, residual identity.
 """)
 
 ALONE = flowing("""

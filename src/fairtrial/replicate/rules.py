@@ -16,6 +16,7 @@ from fairtrial.replicate.nearest import Likeness
 from fairtrial.replicate.over_seeds import Mean, mean_of
 
 HOLDS, FAILS, OPEN, NOT_RUN = "holds", "does not hold", "cannot be told", "not run"
+SPEAKERS = {"0": "Obama", "1": "W. Bush", "2": "H. Bush"}  # the course's labels
 TRIFLE_POINTS, TRIFLE_TIME = 1.0, math.log(1.02)  # too little to matter: a point, 2 % of time
 
 
@@ -159,7 +160,7 @@ def nearest(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
     )
     because = f"Exact perplexity by test set: {told}."
     if like.rows:
-        rows = ", ".join(f"{count} of class {label}" for label, count in like.rows.items())
+        rows = ", ".join(f"{SPEAKERS.get(label, label)} {count}" for label, count in like.rows.items())
         because += f" Training rows whose speaker the classifier's files tell: {rows}."
     return like.verdict(claim.label), because
 
