@@ -13,6 +13,8 @@ from fairtrial.judge.interval import wilson
 from fairtrial.judge.measure import Sums, measure
 from fairtrial.judge.outcomes import CLEAN, SetOutcomes
 
+FEWEST = 5  # items (or groups of them) that an interval can be told from
+
 
 def bases(status: np.ndarray | None, items: int) -> dict[str, np.ndarray]:
     """Which items count, three ways: all, clean, contaminated; where nothing was found, all only."""
@@ -53,9 +55,9 @@ def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.nda
 
 
 def _interval(metric: str, sums: Sums) -> tuple[float, float] | None:
-    """Over seeds and items; of a single seed over items only."""
+    """Over seeds and items; of a single seed over items only. None of a handful: it would reach from 0 to millions."""
     seeds, units = sums.values.shape
-    if units < 2:
+    if units < FEWEST:
         return None
     values = sums.linearised()
     if metric == "accuracy" and (values.mean() in (0.0, 100.0) or (seeds == 1 and units == sums.weights.sum())):
