@@ -33,9 +33,11 @@ class Tokens:
     min_count: Annotated[int, "words seen less often in training become unknown, so that unknown is trained"] = 2
     size: Annotated[int, "the most entries a vocabulary may have"] = 20_000
     lowercase: Annotated[bool, "fold upper case to lower case"] = False
-    fit: Annotated[str, "'train': the training split only; 'course': both whole training files, as the reports do"] = (
-        "train"
-    )
+    fit: Annotated[
+        str,
+        "'train': the training split only; 'course': both whole training files, as the reports do; or a record, whose"
+        " vocabulary is taken",
+    ] = "train"
 
 
 @dataclass(frozen=True, kw_only=True)

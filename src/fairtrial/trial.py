@@ -22,6 +22,7 @@ from fairtrial.memory import keep_freed_memory, peak_memory_mb
 from fairtrial.model.network import count_parameters
 from fairtrial.notes import notes_on
 from fairtrial.pretrained.encoder import fill, open_encoder, with_encoder
+from fairtrial.pretrained.vocabulary import is_record, take_vocabulary
 from fairtrial.recipe import Recipe
 from fairtrial.recipe_file import fingerprint
 from fairtrial.record import Record, ensure_free
@@ -178,9 +179,7 @@ def _finish(
     return record
 
 
-def write_result(
-    record: Record, bench: AnyBench, loop: Loop, kept: int, tell: Callable[[str, float], None]
-) -> None:
+def write_result(record: Record, bench: AnyBench, loop: Loop, kept: int, tell: Callable[[str, float], None]) -> None:
     """Score the kept weights, the test sets among them this once, and write what came of it."""
     trial = record.trial
     tests = trial["test_sets"] if record.recipe.scoring.tests else []
@@ -234,8 +233,12 @@ def fit_tokenizer(recipe: Recipe, corpus: Corpus, train_texts: list[str]) -> Tok
             hint = "use --set tokens.fit=train, or give the course's folder"
             raise BadInput("tokens.fit = 'course' needs the course's folder (train_CLS.tsv and train_LM.txt)", hint)
         return fit(recipe.tokens, corpus.course_lines, marks=marks, mask=mask)
+    if is_record(recipe.tokens.fit):
+        return take_vocabulary(Path(recipe.tokens.fit), train_texts)
     if recipe.tokens.fit != "train":
-        raise BadInput(f"tokens.fit = {recipe.tokens.fit!r} is not known; there is: train, course")
+        raise BadInput(
+            f"tokens.fit = {recipe.tokens.fit!r} is not known; there is: train, course, or a record's folder"
+        )
     return fit(recipe.tokens, train_texts, marks=marks, mask=mask)
 
 

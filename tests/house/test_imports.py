@@ -30,6 +30,7 @@ MAY_KNOW = {
     "strangers": PLAIN | {"disk", "model", "parts"},
     "puzzles": PLAIN | {"disk", "text.lines", "model", "parts", "look.draw", "puzzles"},
     "baselines": PLAIN | {"text", "judge", "train", "trial", "baselines"},
+    "mix": VALUES | {"text", "train", "judge", "baselines", "revive", "mix"},
     "pretrained": VALUES | {"text", "model", "pretrained"},
     "record": VALUES,
 }

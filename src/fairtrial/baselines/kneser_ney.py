@@ -66,8 +66,9 @@ class KneserNey:
         numbers = self._numbers(ids, ends, length)
         if length < order:
             inner = places[ends] >= length  # a token stands before the run
-            before = np.stack((ids[ends[inner] - length], numbers[inner]), axis=1)
-            numbers = np.concatenate((np.unique(before, axis=0)[:, 1], numbers[~inner]))
+            runs_here = self.size**length  # so many runs there are, so run and token before it make one number
+            before = np.unique(ids[ends[inner] - length].astype(np.int64) * runs_here + numbers[inner])
+            numbers = np.concatenate((before % runs_here, numbers[~inner]))
         runs, counts = np.unique(numbers, return_counts=True)
         taken = discounts(counts)[np.minimum(counts, 3)]
         contexts, owner = np.unique(runs // self.size, return_inverse=True)

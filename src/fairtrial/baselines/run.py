@@ -78,8 +78,9 @@ def _labels(documents: tuple[Document, ...], number: dict[str, int]) -> np.ndarr
 
 def _language(dealt: Dealt, tell: Tell) -> dict[str, Outcomes]:
     """Tokens, targets and documents come from the functions that a trial uses, so that they are the same."""
-    from fairtrial.baselines.kneser_ney import KneserNey, flatten
+    from fairtrial.baselines.kneser_ney import KneserNey
     from fairtrial.train.bench import token_set
+    from fairtrial.train.score_lm import document_outcomes
     from fairtrial.trial import fit_tokenizer
 
     tell("fitting the tokenizer")
@@ -93,15 +94,6 @@ def _language(dealt: Dealt, tell: Tell) -> dict[str, Outcomes]:
         model = KneserNey(train.sequences, tokenizer.size, order)
         found[name] = {}
         for each, tokens in sets.items():
-            ids, places = flatten(tokens.sequences)
-            targets = places >= 1
-            owners = np.concatenate(tokens.owners)[targets]
             nats = -np.log(model.probabilities(tokens.sequences))
-            lost = owners[ids[targets] == tokens.unknown] if tokens.unknown is not None else owners[:0]
-            found[name] |= {
-                f"{each}/nats": np.bincount(owners, nats, minlength=tokens.documents),
-                f"{each}/tokens": np.bincount(owners, minlength=tokens.documents),
-                f"{each}/bytes": tokens.bytes.astype(np.int64),
-                f"{each}/unknown": np.bincount(lost, minlength=tokens.documents),
-            }
+            found[name] |= {f"{each}/{what}": values for what, values in document_outcomes(tokens, nats).items()}
     return found

