@@ -16,6 +16,7 @@ from fairtrial.record import Record
 from fairtrial.study.design import Search, Study
 from fairtrial.study.file import study_from, write_study
 from fairtrial.study.plan import make_plan
+from fairtrial.study.run import run_study
 from fairtrial.study.search import run_search, tries_of
 
 
@@ -69,6 +70,22 @@ def test_a_search_chooses_on_validation_and_reads_no_test_set(
     heard.told.clear()
     assert run_search(plan, Here(), heard, lambda: False) == found  # nothing is run twice
     assert not heard.of("begin")
+
+
+def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
+    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
+) -> None:
+    study = tiny_study(search={"training.learning_rate": [1e-2, 1e-7]}, seeds=2, tasks=["lm"])
+    verdict = run_study(study, tmp_path / "study", Here(), listen=heard)
+    assert verdict is not None
+    assert verdict["tasks"]["lm"]["search"]["tries"] == 4
+    assert verdict["tasks"]["lm"]["search"]["variants"]["rope"]["best"] == {"training.learning_rate": 0.01}
+    record = Record.open(tmp_path / "study/trials/lm/rope/seed-1")
+    assert record.recipe.training.learning_rate == 0.01
+    assert record.result["test_reads"] == {"hbush": 1, "obama": 1, "wbush": 1}
+    heard.told.clear()
+    assert run_study(study, tmp_path / "study", Here(), listen=heard) == verdict
+    assert not heard.of("begin", "trial")
 
 
 def test_without_validation_there_is_nothing_to_choose_on(tiny_study: Callable[..., Study], tmp_path: Path) -> None:

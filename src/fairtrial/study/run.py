@@ -24,7 +24,7 @@ from fairtrial.study.file import write_study
 from fairtrial.study.gather import gather
 from fairtrial.study.plan import Plan, make_plan, missing, write_plan
 from fairtrial.study.portraits import draw_portraits
-from fairtrial.study.search import run_search, tries_of
+from fairtrial.study.search import remembered, run_search, tries_of
 from fairtrial.study.trials import jobs_to_run, note_failure, run_jobs
 
 
@@ -52,6 +52,7 @@ def run_study(
     if wishes.until_clear:
         study = study.with_seeds(LOOKS[0].seeds)
     plan = make_plan(study, folder)
+    plan = plan.with_recipes(remembered(plan))
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
     plan = calibrate(plan, engine, listen, stop)
     decision = ""

@@ -18,6 +18,7 @@ from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
 from fairtrial.streams import dice
+from fairtrial.study.beside import read_json
 from fairtrial.study.design import METRIC, Search, Settings, Variant, settled
 from fairtrial.study.events import Listen
 from fairtrial.study.plan import Plan, Trial, missing
@@ -102,6 +103,16 @@ def run_search(plan: Plan, engine: Engine, listen: Listen, stop: Stop) -> Found:
     told = {"format": 1, "seeds": list(search.seeds), "tries": tries, "tasks": found.told}
     write_text(plan.folder / "search.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n")
     return found
+
+
+def remembered(plan: Plan) -> dict[str, dict[str, Settings]]:
+    """What the same search chose in this folder before: its trials are those that a study goes on with."""
+    search, kept = plan.study.search, read_json(plan.folder / "search.json")
+    if search is None or kept.get("tries") != tries_of(search) or kept.get("seeds") != list(search.seeds):
+        return {}
+    return {
+        task: {name: row["best"] for name, row in facts["variants"].items()} for task, facts in kept["tasks"].items()
+    }
 
 
 def choose(plan: Plan, tries: list[dict[str, Any]], named: Mapping[tuple[str, str, int], list[Trial]]) -> Found:
