@@ -30,7 +30,8 @@ def test_names_say_something(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_nothing_is_unpickled_or_evaluated(path: Path) -> None:
-    unsafe = re.compile(r"torch\.load\(|(?:import|from) +c?[pP]ickle|\b(?:un)?pickle(?:r)?\.|yaml\.load\(|(?<![\w.])eval\(|(?<![\w.])exec\(")
+    uses = r"torch\.load\(|yaml\.load\(|(?<![\w.])eval\(|(?<![\w.])exec\("
+    unsafe = re.compile(uses + r"|(?:import|from) +c?[pP]ickle|\b(?:un)?pickle(?:r)?\.")
     assert not unsafe.search(path.read_text())
 
 
