@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from fairtrial.judge.outcomes import SetOutcomes
-from fairtrial.replicate.library import Figure, claims
+from fairtrial.replicate.doubts import weak
+from fairtrial.replicate.library import Figure, claims, figures
 from fairtrial.replicate.nearest import Likeness, apart
 from fairtrial.replicate.over_seeds import mean_of
 from fairtrial.replicate.own_measure import Retried, sentence_perplexity
@@ -99,3 +100,13 @@ def test_printed_accuracies_are_checked_against_all_that_can_be() -> None:
         assert found is None or (found[0] in brute(printed) and found[1] == "rounded")
     assert nearest_right("85.86", 750) == (644, "cut off")
     assert "63.600 and 63.733" in told("63.680", 750)
+
+
+def test_a_report_whose_own_figures_say_the_contrary_is_told_so() -> None:
+    def doubts(name: str) -> tuple[str, ...]:
+        return weak(next(claim for claim in claims() if claim.id == name), figures())
+
+    assert "its own perplexities are higher on train, obama, hbush" in doubts("r2-perplexity")
+    assert doubts("r1-window") == ("one run of each",)
+    assert "the epoch picked on the test set" in doubts("r0-rope")
+    assert doubts("r0-layers") == ("one run",)

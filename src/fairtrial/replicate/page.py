@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairtrial.disk import disk_errors, write_bytes, write_text
+from fairtrial.judge.words import listed
 from fairtrial.replicate.charts import claims_chart, layers_chart, published_chart
 from fairtrial.replicate.library import published
 from fairtrial.replicate.page_tables import (
@@ -102,8 +103,8 @@ def opening(found: Replication, trials: int, seeds: list[int]) -> list[str]:
         OPENING,
         "",
         f"Made by `{found.command}` from {trials} trials ({counted} seeds of each variant), which took"
-        f" {spoken_time(found.seconds)} with {found.width} trials at a time. Every number is out of their records; the"
-        " published ones are typed in from the reports.",
+        f" {spoken_time(found.seconds)} with {counted_trials(found.width)} at a time. Every number is out of"
+        " their records; the published ones are typed in from the reports.",
     ]
     if found.quick:
         told += [
@@ -111,6 +112,10 @@ def opening(found: Replication, trials: int, seeds: list[int]) -> list[str]:
             QUICK,
         ]
     return told
+
+
+def counted_trials(width: int) -> str:
+    return "one trial" if width == 1 else f"{width} trials"
 
 
 def details(found: Replication) -> list[str]:
@@ -123,7 +128,7 @@ def details(found: Replication) -> list[str]:
             told += [f"**{each.claim.says}** *{each.headline.capitalize()}.* {each.because}"]
             if each.unsound:
                 told += [f"The report's own comparison: {'; '.join(each.unsound)}."]
-            told += [f"It rests on {' and '.join(each.weak)}.", ""] if each.weak else [""]
+            told += [f"It rests on {listed(each.weak)}.", ""] if each.weak else [""]
     return told
 
 

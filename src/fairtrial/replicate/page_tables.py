@@ -45,7 +45,7 @@ def figures_table(rows: Sequence[Retried], found: Replication) -> list[str]:
     lines = []
     for row in rows:
         figure = row.figure
-        how = figure.measure + (", best epoch on test" if figure.picked_on_test else "")
+        how = figure.measure + (", best on test" if figure.picked_on_test and figure.set != "train" else "")
         ours = with_interval(row.mean, *(row.interval or (None, None)))
         seeds = f"{few_digits(min(row.by_seed), 4)} to {few_digits(max(row.by_seed), 4)}"
         lines.append([figure.variant, figure.set, how, f"{figure.value:g}", ours, seeds, row.place, honest(row, found)])

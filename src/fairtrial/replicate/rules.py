@@ -1,4 +1,4 @@
-"""The rules: a claim and the records -> holds, does not hold, cannot be told; and was the report's comparison sound?"""
+"""The rules: a claim and the records -> holds, does not hold, cannot be told."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from statistics import median
 
 from fairtrial.judge.words import figures as in_words
 from fairtrial.replicate.comparing import DECIDED_BY_COMPARISON, Decided, compare_two
+from fairtrial.replicate.doubts import unsound, weak
 from fairtrial.replicate.evidence import Evidence
 from fairtrial.replicate.layers import Layers
 from fairtrial.replicate.library import Claim, Figure
@@ -53,7 +54,7 @@ def answer(claim: Claim, found: Found, published: list[Figure]) -> Answer:
         return Answer(claim, NOT_RUN, "The trials that it needs were not run: see what was left out.")
     outcome, because = DECIDERS[claim.rule](claim, evidence, found)
     decided = found.decided.get(claim.id)
-    return Answer(claim, outcome, because, unsound(claim, found), weak(claim, published), decided)
+    return Answer(claim, outcome, because, unsound(claim, evidence), weak(claim, published), decided)
 
 
 def by_comparison(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
@@ -69,6 +70,8 @@ def by_comparison(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, 
         told += f" {smallest_words(decided)}"
     if kind in ("undetected", "too_few_seeds"):
         return OPEN, told
+    if kind == "same":
+        told += " If they differ at all, then by less than matters (1 point, 1% of perplexity)."
     return (HOLDS if kind == claim.rule else FAILS), told + one_rate_words(claim, found)
 
 
@@ -77,7 +80,7 @@ def smallest_words(decided: Decided) -> str:
     if smallest is None:
         return ""
     if decided.comparison.metric.name == "perplexity":
-        return f"So many seeds and items show differences of {100 * math.expm1(smallest):.1f} % and more."
+        return f"So many seeds and items show differences of {100 * math.expm1(smallest):.1f}% and more."
     return f"So many seeds and items show differences of {smallest:.1f} {decided.unit} and more."
 
 
@@ -172,28 +175,6 @@ DECIDERS = {
     "concentrates": concentrates,
     "nearest": nearest,
 }
-
-
-def unsound(claim: Claim, found: Found) -> tuple[str, ...]:
-    """What no number of seeds would have repaired."""
-    reasons = []
-    evidence = found.evidences[claim.study]
-    stamp = claim.as_coded and evidence.has(claim.as_coded) and evidence.outcomes.stamp(claim.as_coded)
-    if stamp:
-        reasons.append(f"its own code, repeated, fails the passport: {stamp.partition('(')[2].rstrip(')')}")
-    basis = evidence.basis()
-    if basis["basis"] == "clean" and evidence.outcomes.metric == "accuracy" and claim.rule != "concentrates":
-        reasons.append(f"{basis['exact'] + basis['near']} of {basis['items']} test items stand in train, too")
-    if claim.one_rate:
-        reasons.append("one learning rate was given to optimizers that need different ones")
-    return tuple(reasons)
-
-
-def weak(claim: Claim, published: list[Figure]) -> tuple[str, ...]:
-    """What makes a sound comparison say little."""
-    own = [each for each in published if each.report == claim.report and each.study == claim.study]
-    picked = any(each.picked_on_test for each in own if each.variant in (claim.variant, claim.against))
-    return ("one run", *(["best epoch picked on test"] if picked else []))
 
 
 def spoken(found: Mean, unit: str) -> str:

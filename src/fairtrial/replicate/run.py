@@ -25,8 +25,9 @@ from fairtrial.study.calibrate import calibrate
 from fairtrial.study.design import Study
 from fairtrial.study.events import Listen
 from fairtrial.study.file import write_study
-from fairtrial.study.plan import make_plan, missing, write_plan
+from fairtrial.study.plan import Plan, make_plan, missing, write_plan
 from fairtrial.study.run import Wishes, describe, refuse_strange_folder, run_study
+from fairtrial.study.search import remembered
 
 Tell = Callable[[str], None]
 
@@ -55,7 +56,7 @@ def estimate(wanted: Wanted, out: Path, engine: Engine, listen: Listen, stop: St
     for key, study in wanted.studies.items():
         folder = out / key
         refuse_strange_folder(folder)
-        plan = make_plan(study, folder)
+        plan = planned(study, folder)
         missing(plan, plan.trials())
         plan = calibrate(plan, engine, listen, stop)
         if stop():
@@ -84,7 +85,13 @@ def run_all(wanted: Wanted, out: Path, engine: Engine, wishes: Wishes, listen: L
 
 
 def gather_all(studies: Mapping[str, Study], out: Path) -> dict[str, Evidence]:
-    return {key: collect(make_plan(study, out / key)) for key, study in studies.items()}
+    return {key: collect(planned(study, out / key)) for key, study in studies.items()}
+
+
+def planned(study: Study, folder: Path) -> Plan:
+    """The plan, with what a search chose in this folder before."""
+    plan = make_plan(study, folder)
+    return plan.with_recipes(remembered(plan))
 
 
 def find_answers(
