@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from brute import faces_in_space
+from brute_hull import faces_in_space
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from brute import faces
+from brute_hull import faces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
