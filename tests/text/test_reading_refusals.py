@@ -54,7 +54,7 @@ def test_a_bad_row_of_the_course_is_refused_with_its_line(tmp_path: Path, conten
         (b"0\tA b\r\n1\tcaf\xe9 au lait\n", 2, "byte 6 of this line, 0xE9, is not UTF-8"),
         (GOOD.encode("utf-16"), 1, "this is UTF-16; UTF-8 is expected"),
         (GOOD.encode("utf-16-le"), 1, "byte 2 of this line is NUL; plain UTF-8 text is expected"),
-        (gzip.compress(GOOD.encode(, mtime=0)), 1, "this is a gzip file, not plain text"),
+        (gzip.compress(GOOD.encode(), mtime=0), 1, "this is a gzip file, not plain text"),
     ],
 )  # fmt: skip
 def test_a_bad_table_is_refused_with_its_line(
