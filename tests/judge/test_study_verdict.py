@@ -13,6 +13,7 @@ from fairtrial.errors import BadInput
 from fairtrial.judge.looks import LOOKS
 from fairtrial.judge.outcomes import EXACT, NEAR, SetOutcomes, TaskOutcomes, stack_outcomes
 from fairtrial.judge.study_verdict import is_clear, judge_study, judge_task
+from fairtrial.judge.words import peek_lines, score_words
 
 ITEMS, SEEDS = 400, 8
 
@@ -281,3 +282,15 @@ def test_failures_and_peeks_are_told() -> None:
     lines = judge_study("told", {"classify": classify(failures=failures, peeks=peeks)})["sentences"]
     assert "learned, picked on test, would read 87.6% on test instead of 84.7%." in lines
     assert "1 trial failed and is left out: rope (seed 3)." in lines
+
+
+def test_a_look_at_perplexity_says_how_it_was_taken() -> None:
+    peeks = {"alibi": {"wbush": {"reads": 35, "watched": True, "picked_on_test": 463.3, "honest": 472.0}}}
+    told = "alibi, picked on test, would read 463.3 on wbush instead of 472.0"
+    assert peek_lines(peeks, "perplexity") == [f"{told} (windows side by side)."]
+    assert "windows" not in peek_lines(peeks, "accuracy")[0]
+
+
+def test_one_mean_reads_the_same_however_it_was_summed() -> None:
+    assert 86.85 != 86.85000000000001
+    assert score_words("accuracy", 86.85) == score_words("accuracy", 86.85000000000001)

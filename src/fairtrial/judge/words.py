@@ -29,6 +29,7 @@ def counted(count: int, noun: str) -> str:
 
 def score_words(metric: str, value: float) -> str:
     """A score as people say it: 85.2%, 374.6, 1.234 bits per byte."""
+    value = round(value, 9)  # two sums of the same numbers must not part at a half
     if metric in ("accuracy", "macro-F1"):
         return f"{value:.1f}%"
     return f"{value:.1f}" if metric == "perplexity" else f"{value:.3f}"
@@ -188,14 +189,15 @@ def passport_lines(passports: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def peek_lines(peeks: Mapping[str, Mapping[str, Any]], metric: str) -> list[str]:
-    """What picking the best moment on test would have claimed."""
+    """What picking the best moment on test would have claimed. Looks at perplexity are quick ones: not the table's."""
     lines = []
+    way = " (windows side by side)" if metric == "perplexity" else ""
     for name, by_set in peeks.items():
         for place, peek in by_set.items():
             picked, honest = peek.get("picked_on_test"), peek.get("honest")
             if peek.get("watched") and picked is not None and honest is not None and picked != honest:
                 told = [score_words(metric, value) for value in (picked, honest)]
-                lines.append(f"{name}, picked on test, would read {told[0]} on {place} instead of {told[1]}.")
+                lines.append(f"{name}, picked on test, would read {told[0]} on {place} instead of {told[1]}{way}.")
     return lines
 
 

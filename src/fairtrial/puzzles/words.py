@@ -27,7 +27,7 @@ def answer_lines(answer: Answer) -> list[str]:
         *wrapped(why(answer)),
         "",
         f"query   {vector(answer.query)}",
-        f"length  {answer.norm:.4g}, {length_note(answer)}",
+        f"length  {round(answer.norm, 12):.4g}, {length_note(answer)}",
         "",
         *bars(answer.weights, answer.target, answer.names),
         result_line(answer),

@@ -144,7 +144,7 @@ def against_baselines(task: Task) -> Table | None:
             rows.items(), key=lambda each: not is_decisive(task, *each[0][1:])
         )
     )
-    note = f"difference in {difference_unit(task)}, 95% interval, after Holm's correction"
+    note = f"difference in {difference_unit(task)}, 95% interval; the word is after Holm's correction, not the interval"
     return some(
         Table(
             "against what needs no transformer", ("variant", "test set", "items", *baselines), told_rows, note, words=3
@@ -195,6 +195,7 @@ def peeks(task: Task) -> Table | None:
     columns = ("variant", "test set", "watched while training", "looks, all seeds", "best moment picked on test")
     flattered = any(cells[4].text != MISSING for cells in rows)
     note = "the best moment picked on test flatters: the first figure is what would be told, the second what is true"
+    note += "; a look takes perplexity over windows side by side" * (task.get("metric") == "perplexity")
     return some(Table("looks at the test sets", columns, tuple(rows), note if flattered else "", words=3))
 
 

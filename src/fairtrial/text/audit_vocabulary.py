@@ -76,7 +76,7 @@ def _unknown_trained(dealt: Dealt, tokenizer: Tokenizer) -> DataFinding:
     bad = RED if dealt.recipe.task == "lm" else AMBER
     return DataFinding(
         "P3",
-        "unknown word is trained",
+        "unknown word never trained",
         "train",
         float(count),
         f"{count:,} tokens",
