@@ -71,8 +71,8 @@ def spoken_map(name: str, values: Map, words: Sequence[str]) -> str:
         (value, query, key)
         for query, row in enumerate(values)
         for key, value in enumerate(row)
-        if value is not None and is_number(value)
-    ]
+        if value is not None and is_number(value) and (len(values) == 1 or sum(map(is_number, row)) > 1)
+    ]  # the first word of a language model sees itself alone: 100%, whatever the head
     if not links:
         return name
     value, query, key = max(links)
