@@ -64,7 +64,10 @@ class Retried:
         return "below" if self.figure.value < min(self.by_seed) else "above"
 
 
-def retry(figures: Sequence[Figure], evidences: dict[str, Evidence]) -> list[Retried]:
+def retry(
+    figures: Sequence[Figure], evidences: dict[str, Evidence], together: dict[str, list[tuple[float, float]]]
+) -> list[Retried]:
+    """`together`: sentence perplexities in batches as in training, for variants that depend on their batch."""
     found = []
     for figure in figures:
         evidence = evidences.get(figure.study)
@@ -76,6 +79,8 @@ def retry(figures: Sequence[Figure], evidences: dict[str, Evidence]) -> list[Ret
         if place is None:
             continue
         by_seed = measured(figure, evidence, place)
+        if figure.measure == "sentence perplexity" and evidence.outcomes.stamp(figure.variant):
+            by_seed = tuple(batched for batched, _ in together.get(figure.variant, []))
         if by_seed:
             found.append(Retried(figure, by_seed, *honest(figure, evidence, place)))
     return found

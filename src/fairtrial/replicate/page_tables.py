@@ -102,10 +102,10 @@ def flaws_table(found: Replication) -> list[str]:
         if evidence is None or not evidence.has(coded, meant):
             continue
         for name, what in ((coded, "as coded"), (meant, "as meant")):
-            rows.append([report, study, f"{name} ({what})", passport_words(evidence, name), headline(evidence, name)])
+            rows.append([report, study, what, name, passport_words(evidence, name), headline(evidence, name)])
     if not rows:
         return []
-    columns = ["report", "study", "variant", "passport", "score, all test sets"]
+    columns = ["report", "study", "", "variant", "passport", "score, all test sets"]
     return table(columns, rows) + (["", STREAM] if "r0" in found.reports else [])
 
 
@@ -127,9 +127,12 @@ def headline(evidence: Evidence, variant: str) -> str:
     return f"{figure} {unit}" if evidence.outcomes.metric == "accuracy" else f"perplexity {figure}"
 
 
-def alone_table(alone: dict[str, tuple[float, float]]) -> list[str]:
-    rows = [[name, f"{one:,.1f}", f"{other:,.1f}", f"{other / one:,.3g}"] for name, (one, other) in alone.items()]
-    return table(["variant", "together", "alone", "alone / together"], rows)
+def alone_table(alone: dict[str, list[tuple[float, float]]]) -> list[str]:
+    rows = []
+    for name, seeds in alone.items():
+        one, other = (float(np.exp(np.log(column).mean())) for column in zip(*seeds, strict=True))
+        rows.append([name, str(len(seeds)), f"{one:,.1f}", f"{other:,.1f}", f"{other / one:,.3g}"])
+    return table(["variant", "seeds", "together", "alone", "alone / together"], rows)
 
 
 def marks_table(found: Replication) -> list[str]:

@@ -45,8 +45,8 @@ passes; under the name of pre-norm it fails M11, residual identity.
 """)
 
 ALONE = flowing("""
-The same sentences scored in batches as in training, and one by one, by the same trained model (first seed; mean of
-per-sentence perplexities). An honest model does not notice:
+The same sentences scored in batches as in training, and one by one, by the same trained models (means of
+per-sentence perplexities; over seeds the mean of logarithms). An honest model does not notice:
 """)
 
 FINGERPRINTS = flowing("""

@@ -42,7 +42,7 @@ class Replication:
     retried: list[Retried]
     layers: Layers | None
     likeness: Likeness | None
-    alone: dict[str, tuple[float, float]]
+    alone: dict[str, list[tuple[float, float]]]  # variant -> of each seed: together, alone
     left_out: tuple[str, ...]
     seconds: float  # that all runs of the command took together
     width: int
@@ -103,7 +103,7 @@ def find_answers(
     asked = [claim for claim in claims() if claim.report in reports]
     published = [figure for figure in figures() if figure.report in reports]
     layers = like = None
-    alone: dict[str, tuple[float, float]] = {}
+    alone: dict[str, list[tuple[float, float]]] = {}
     for claim in asked:
         evidence = evidences.get(claim.study)
         if evidence is None or not evidence.has(claim.variant):
@@ -120,7 +120,7 @@ def find_answers(
     family = sum(each.p_adjusted is not None for each in decided.values())
     found = Found(evidences, decided, family, layers, like)
     answers = [answer(claim, found, published) for claim in asked]
+    retried = retry(published, evidences, alone)
     return Replication(
-        reports, evidences, answers, retry(published, evidences), layers, like, alone, wanted.left_out, seconds, width,
-        quick, command,
-    )  # fmt: skip
+        reports, evidences, answers, retried, layers, like, alone, wanted.left_out, seconds, width, quick, command
+    )
