@@ -23,6 +23,8 @@ DEFAULT_SEEDS = 5
 
 def load_study(path: Path) -> dict[str, Any]:
     """A study file's table, its paths seen from where the file stands."""
+    if not path.exists():
+        raise BadInput("there is no such study file", "see examples/studies/, or name variants: --variants", path=path)
     table = read_toml(path)
 
     def seen(text: Any) -> Any:
