@@ -37,8 +37,10 @@ def test_every_claim_and_every_figure_has_trials_that_decide_it() -> None:
 def test_every_report_is_a_study_that_stands_alone_under_examples() -> None:
     from fairtrial.study.file import load_study, study_from
 
-    for report in REPORTS:
-        study = study_from(load_study(ROOT / "examples" / "reports" / f"{report}.toml"))
+    paths = sorted((ROOT / "examples" / "reports").glob("r*.toml"))
+    assert {f"{report}.toml" for report in REPORTS} <= {path.name for path in paths}
+    for path in paths:
+        study = study_from(load_study(path))
         assert len(study.variants) > 1
         assert len(study.seeds) >= 5
         for task in study.tasks:
@@ -85,7 +87,10 @@ def test_studies_whose_data_are_not_there_are_left_out_and_told(course_folder: P
     assert {len(study.seeds) for study in wanted.studies.values()} == {7}
     assert sorted(line.split(":")[0] for line in wanted.left_out) == ["lm1b-lm", "sst2-classify", "sst2-classify-tuned"]
     (tmp_path / "data" / "lm1b").mkdir(parents=True)
+    (tmp_path / "data" / "sst2").mkdir()
     assert at_hand(studies, tmp_path / "data").studies.keys() == {"lm1b-lm"}
+    tuned = at_hand(studies, tmp_path / "data", fine_tuning=True).studies
+    assert tuned.keys() == {"lm1b-lm", "sst2-classify", "sst2-classify-tuned"}
     with pytest.raises(BadInput, match="nothing can be run"):
         at_hand(studies, tmp_path)
     with pytest.raises(BadInput, match="not named"):

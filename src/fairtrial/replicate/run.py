@@ -73,6 +73,8 @@ def estimate(wanted: Wanted, out: Path, engine: Engine, listen: Listen, stop: St
 def run_all(wanted: Wanted, out: Path, engine: Engine, wishes: Wishes, listen: Listen, stop: Stop) -> float:
     """Run what is missing; seconds that all runs so far took."""
     path = out / "replication.json"
+    with disk_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
     for key, study in wanted.studies.items():
         began = time.monotonic()
         try:
