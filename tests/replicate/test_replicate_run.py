@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from fairtrial.engines.cores import Cores
+from fairtrial.engines.here import Here
 from fairtrial.replicate.library import REPORTS, claims, studies_of
 from fairtrial.replicate.page import write_page
-from fairtrial.replicate.run import Replication, estimate, find_answers, run_all
+from fairtrial.replicate.run import Replication, estimate, find_answers, planned, run_all
 from fairtrial.replicate.settings import Wanted, at_hand
 from fairtrial.study.run import Wishes
+from fairtrial.trial import run_trial
 
 SMALL = {
     "shape.layers": 2, "shape.width": 24, "shape.hidden": 16, "shape.length": 12, "shape.classifier_hidden": 8,
@@ -37,12 +39,19 @@ def answered(wanted: Wanted, out: Path, *reports: str) -> Replication:
 
 @pytest.fixture(scope="module")
 def replication(tmp_path_factory: pytest.TempPathFactory) -> tuple[Wanted, Path]:
-    """Report r1 on a small folder in the course's form."""
-    return run_tiny(tmp_path_factory.mktemp("replication"), "r1")
+    """The trials of report r1 on a small folder in the course's form, without what stands beside them."""
+    room = write_data(tmp_path_factory.mktemp("replication"))
+    wanted, out = tiny(room, "r1"), room / "out"
+    plans = estimate(wanted, out, Here(), lambda kind, facts: None, lambda: False, write=True)
+    assert {key: plan["left"] for key, plan in plans.items()} == {"speeches-classify": 5, "speeches-lm": 10}
+    for key, study in wanted.studies.items():
+        for trial in planned(study, out / key).trials():
+            run_trial(trial.recipe, trial.seed, trial.folder)
+    return wanted, out
 
 
-def run_tiny(room: Path, *reports: str) -> tuple[Wanted, Path]:
-    from conftest import sentence, write_course
+def write_data(room: Path) -> Path:
+    from course_text import sentence, write_course
 
     dice = random.Random(2)
     write_course(room / "speeches")
@@ -50,9 +59,7 @@ def run_tiny(room: Path, *reports: str) -> tuple[Wanted, Path]:
     for name, rows in (("dev", 90), ("test", 40)):
         lines = [sentence(dice.choice("012"), dice).replace(".", " .") for _ in range(rows)]
         (room / "lm1b" / f"small.{name}.tokens").write_text("\n".join(lines) + "\n")
-    wanted = tiny(room, *reports)
-    run_all(wanted, room / "out", Cores(2), Wishes(), lambda kind, facts: None, lambda: False)
-    return wanted, room / "out"
+    return room
 
 
 def test_a_claim_is_answered_out_of_the_records(replication: tuple[Wanted, Path]) -> None:
@@ -95,7 +102,9 @@ def page_of(found: Replication, folder: Path) -> tuple[str, dict[str, bytes]]:
 
 @pytest.mark.slow
 def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path) -> None:
-    found = answered(*run_tiny(tmp_path, *REPORTS), *REPORTS)
+    wanted, out = tiny(write_data(tmp_path), *REPORTS), tmp_path / "out"
+    assert run_all(wanted, out, Cores(2), Wishes(), lambda kind, facts: None, lambda: False) > 0
+    found = answered(wanted, out, *REPORTS)
     answers = {each.claim.id: each for each in found.answers}
     assert answers.keys() == {claim.id for claim in claims()}
     run = {name for name, each in answers.items() if each.outcome != "not run"}
@@ -113,10 +122,10 @@ def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path) -> None
 
 def test_what_is_there_is_not_run_again(replication: tuple[Wanted, Path]) -> None:
     wanted, out = replication
-    plans = estimate(wanted, out, Cores(2), lambda kind, facts: None, lambda: False, write=False)
+    plans = estimate(wanted, out, Here(), lambda kind, facts: None, lambda: False, write=False)
     assert {plan["left"] for plan in plans.values()} == {0}
     more = {key: study.with_seeds(6) for key, study in wanted.studies.items()}
-    plans = estimate(Wanted(more, ()), out, Cores(2), lambda kind, facts: None, lambda: False, write=False)
+    plans = estimate(Wanted(more, ()), out, Here(), lambda kind, facts: None, lambda: False, write=False)
     assert {key: plan["left"] for key, plan in plans.items()} == {
         key: len(study.variants) for key, study in more.items()
     }

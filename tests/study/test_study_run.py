@@ -222,6 +222,7 @@ def test_the_plan_comes_first_and_a_dry_run_leaves_nothing(
     assert not (tmp_path / "study").exists()
 
 
+@pytest.mark.slow  # it compares times, which a busy machine spoils
 def test_calibration_is_near_the_truth(tiny_study: Callable[..., Study], tmp_path: Path, heard: Any) -> None:
     study = tiny_study(set={"training.duration": "150 steps", "training.batch": 32, "shape.layers": 2})
     plan = calibrate(make_plan(study, tmp_path), Here(), heard, lambda: False)
