@@ -66,3 +66,33 @@ def test_a_case_by_hand() -> None:
     assert found.variance == pytest.approx(8 / 3)
     assert found.df == pytest.approx(float(1024 / (404 + Fraction(2, 3))))
     assert (found.shares.seed, found.shares.item, found.shares.rest) == pytest.approx(((28 - 2) / 4, (6 - 2) / 3, 2))
+
+
+def check_trained(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    for key in ("difference", "low", "high", "p", "df"):
+        assert found[key] == pytest.approx(expected[key], rel=1e-6), key
+    assert found["verdict"] == expected["verdict"]
+
+
+def test_trained_classifiers_rotary_shows_no_difference() -> None:
+    case = json.loads((GOLDEN / "trained-rotary.json").read_text())
+    variants = {}
+    for name in ("learned", "rope"):
+        right = np.array([[int(letter) for letter in row] for row in case[name]])
+        facts = {"label": np.ones_like(right), "guess": right, "log_p": np.where(right == 1, -0.1, -3.0)}
+        variants[name] = {"test": SetOutcomes(tuple(range(8)), facts)}
+    entry = judge_task(TaskOutcomes(task="classify", baseline="learned", least_difference=1.0, variants=variants))
+    check_trained(entry["comparisons"][0], case["expected"])
+
+
+def test_trained_language_models_a_window_is_better() -> None:
+    case = json.loads((GOLDEN / "trained-window.json").read_text())
+    tokens = np.tile(case["tokens"], (5, 1))
+    facts = {"tokens": tokens, "bytes": 5 * tokens, "unknown": np.zeros_like(tokens)}
+    variants = {
+        name: {"wbush": SetOutcomes(tuple(range(5)), {"nats": np.array(case[name]), **facts})}
+        for name in ("full", "window")
+    }
+    entry = judge_task(TaskOutcomes(task="lm", baseline="full", least_difference=0.01, variants=variants))
+    check_trained(entry["comparisons"][0], case["expected"])
+    assert entry["comparisons"][0]["ratio"] == pytest.approx(case["expected"]["ratio"])
