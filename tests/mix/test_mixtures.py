@@ -25,7 +25,7 @@ WHAT = {"lm": "nats", "classify": "log_p"}
 @pytest.mark.parametrize("task", ["lm", "classify"])
 def test_one_weight_alone_is_the_record_or_the_baseline(task: str, finished_records: dict[str, Path]) -> None:
     record = Record.open(finished_records[task])
-    mixture = open_mixture(record, (), lambda what: None).mixture
+    mixture = open_mixture(record).mixture
     names, kept = list(mixture.models), record.outcomes()
     counted = baseline_outcomes(record.recipe, record.trial["seed"])[BASELINE[task]]
     for name in ("validation", *record.trial["test_sets"]):
@@ -43,7 +43,7 @@ def test_one_weight_alone_is_the_record_or_the_baseline(task: str, finished_reco
 def test_a_language_mixture_gives_all_next_tokens_one_together(finished_records: dict[str, Path]) -> None:
     """Every entry of the vocabulary in turn as the last token of one context."""
     record = Record.open(finished_records["lm"])
-    mixture, revived = open_mixture(record, (), lambda what: None).mixture, revive(record)
+    mixture, revived = open_mixture(record).mixture, revive(record)
     assert isinstance(revived.bench, LanguageBench)
     tokens = revived.bench.sets["validation"]
     size, context = revived.tokenizer.size, tokens.sequences[0][:6]
@@ -60,7 +60,7 @@ def test_the_mixture_is_no_worse_than_its_models_where_it_was_chosen(
     task: str, finished_records: dict[str, Path]
 ) -> None:
     opened = [Record.open(finished_records[task])]
-    mixture = open_mixture(opened[0], (), lambda what: None).mixture
+    mixture = open_mixture(opened[0]).mixture
     weights = np.array(list(mix_records(opened, tests=False)["weights"].values()))
 
     def loss(taken: np.ndarray) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from fairtrial.baselines.bayes import fit_bayes
-from fairtrial.baselines.guess import Guess
+from fairtrial.baselines.guess import Fit, Guess
 from fairtrial.baselines.logistic import fit_logistic
 from fairtrial.errors import BadInput
 from fairtrial.mix.more import More
@@ -19,33 +19,36 @@ from fairtrial.train.bench import ClassifyBench
 from fairtrial.train.score_classify import log_probabilities
 
 COUNTING = {"naive Bayes": fit_bayes, "logistic regression": fit_logistic}
-Model = Callable[[str], np.ndarray]  # set -> log-probabilities [item class]
 
 
 class ClassifyMixture:
-    """The record's network; and the baselines that read words and pairs, on its training split, and once more with each
-    further labelled text."""
+    """The record's network and the models that count."""
 
     metric = "accuracy"
 
-    def __init__(self, revived: Revived, more: Sequence[More]) -> None:
+    def __init__(self, revived: Revived, counting: Mapping[str, Guess]) -> None:
         bench, splits = revived.bench, revived.splits
         assert isinstance(bench, ClassifyBench)
         self.sets = bench.sets
-        self.texts = {
-            name: [each.text for each in documents]
-            for name, documents in {"validation": splits.validation, **splits.tests}.items()
-        }
-        self.number = {label: place for place, label in enumerate(splits.labels)}
-        self.models: dict[str, Model] = {"transformer": partial(self._transformer, bench)}
-        for name, fit in COUNTING.items():
-            self.models[name] = partial(self._counting, self._fitted(fit, splits.train))
-        for each in more:
-            self._refuse_strange(each)
-            for name, fit in COUNTING.items():
-                guess = self._fitted(fit, (*splits.train, *each.documents))
-                self.models[f"{name} with {each.name}"] = partial(self._counting, guess)
+        named = {"validation": splits.validation, **splits.tests}
+        self.texts = {name: [each.text for each in documents] for name, documents in named.items()}
+        self.models: dict[str, Callable[[str], np.ndarray]] = {"transformer": partial(_transformer, bench)}
+        self.models |= {name: partial(self._counting, guess) for name, guess in counting.items()}
         self.known: dict[str, np.ndarray] = {}
+
+    @staticmethod
+    def count(revived: Revived, more: Sequence[More]) -> dict[str, Guess]:
+        """The baselines that read words and pairs, on a record's training split, and once more with each further
+        labelled text."""
+        train, labels = revived.splits.train, revived.splits.labels
+        found = {name: _fitted(fit, train, labels) for name, fit in COUNTING.items()}
+        for each in more:
+            if strange := sorted({document.label for document in each.documents} - set(labels)):
+                what = f"{each.name} has a label {strange[0]!r} that the record does not know"
+                raise BadInput(what, f"the record's labels are: {', '.join(labels)}")
+            for name, fit in COUNTING.items():
+                found[f"{name} with {each.name}"] = _fitted(fit, (*train, *each.documents), labels)
+        return found
 
     def said(self, name: str) -> np.ndarray:
         """Log-probabilities of one set's items [model item class]"""
@@ -68,17 +71,15 @@ class ClassifyMixture:
             "log_p": log_p[np.arange(len(labels)), labels],
         }
 
-    def _transformer(self, bench: ClassifyBench, name: str) -> np.ndarray:
-        return log_probabilities(bench.network, self.sets[name][0], pad=0)
-
     def _counting(self, guess: Guess, name: str) -> np.ndarray:
         return guess(self.texts[name])
 
-    def _fitted(self, fit: Callable[..., Guess], documents: Sequence[Document]) -> Guess:
-        labels = np.array([self.number[each.label] for each in documents], dtype=np.int64)
-        return fit([each.text for each in documents], labels, len(self.number))
 
-    def _refuse_strange(self, more: More) -> None:
-        if strange := sorted({document.label for document in more.documents} - self.number.keys()):
-            what = f"{more.name} has a label {strange[0]!r} that the record does not know"
-            raise BadInput(what, f"the record's labels are: {', '.join(self.number)}")
+def _transformer(bench: ClassifyBench, name: str) -> np.ndarray:
+    return log_probabilities(bench.network, bench.sets[name][0], pad=0)
+
+
+def _fitted(fit: Fit, documents: Sequence[Document], labels: Sequence[str]) -> Guess:
+    number = {label: place for place, label in enumerate(labels)}
+    answers = np.array([number[each.label] for each in documents], dtype=np.int64)
+    return fit([each.text for each in documents], answers, len(labels))

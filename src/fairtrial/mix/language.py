@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -20,27 +20,31 @@ Model = Callable[[TokenSet], np.ndarray]  # tokens -> probability of every targe
 
 
 class LanguageMixture:
-    """The record's network; Kneser-Ney on its training split, and once more with each further text; and what is left
-    for words that this split does not hold."""
+    """The record's network and the models that count."""
 
     metric = "perplexity"
 
-    def __init__(self, revived: Revived, more: Sequence[More]) -> None:
-        bench, tokenizer = revived.bench, revived.tokenizer
+    def __init__(self, revived: Revived, counting: Mapping[str, Model]) -> None:
+        bench = revived.bench
         assert isinstance(bench, LanguageBench)
         self.sets = bench.sets
+        self.models: dict[str, Model] = {"transformer": partial(_transformer, bench), **counting}
+        self.known: dict[str, np.ndarray] = {}
+
+    @staticmethod
+    def count(revived: Revived, more: Sequence[More]) -> dict[str, Model]:
+        """Kneser-Ney on a record's training split, and once more with each further text; and what is left for words
+        that this split does not hold."""
+        bench, tokenizer = revived.bench, revived.tokenizer
+        assert isinstance(bench, LanguageBench)
         train, size = bench.sets["train"].sequences, tokenizer.size
-        self.models: dict[str, Model] = {
-            "transformer": partial(_transformer, bench),
-            "Kneser-Ney": partial(_counting, KneserNey(train, size, ORDER)),
-        }
+        models: dict[str, Model] = {"Kneser-Ney": partial(_counting, KneserNey(train, size, ORDER))}
         for each in more:
             further = token_set(each.documents, tokenizer, revived.splits.running).sequences
             model = KneserNey([*further, *train], size, ORDER)
-            self.models[f"Kneser-Ney with {each.name}"] = partial(_counting, model)
-        shares = unseen(train, size, tokenizer.pad, tokenizer.unknown)
-        self.models[UNSEEN] = partial(_looking_up, shares)
-        self.known: dict[str, np.ndarray] = {}
+            models[f"Kneser-Ney with {each.name}"] = partial(_counting, model)
+        models[UNSEEN] = partial(_looking_up, unseen(train, size, tokenizer.pad, tokenizer.unknown))
+        return models
 
     def said(self, name: str) -> np.ndarray:
         """Probabilities of one set's targets [model target]"""

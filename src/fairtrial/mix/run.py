@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,12 +25,20 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class Counted:
+    """Models that count, and the further text that they have read."""
+
+    models: dict[str, Any]
+    more: list[More]
+
+
+@dataclass(frozen=True)
 class Opened:
     """A record with the models that are mixed."""
 
     revived: Revived
     mixture: ClassifyMixture | LanguageMixture
-    more: list[More]
+    counted: Counted
 
 
 def mix_records(
@@ -44,7 +53,8 @@ def mix_records(
     weights are chosen on; without them, `records` themselves. No test set has a part in that choice; with `tests` false
     none is scored at all."""
     refuse_mismatch(records, chosen_on)
-    held_out = [open_mixture(record, more, tell, validated=True) for record in chosen_on or records]
+    known: dict[str, Counted] = {}  # records that share their training text share what counts it
+    held_out = [open_mixture(record, more, known, tell, validated=True) for record in chosen_on or records]
     kind = KINDS[records[0].recipe.task]
     tell("choosing weights on validation")
     weights = kind.choose([each.mixture for each in held_out])
@@ -55,12 +65,14 @@ def mix_records(
         "records": [record.folder.name for record in records],
         "chosen_on": [record.folder.name for record in chosen_on or records],
         "weights": dict(zip(held_out[0].mixture.models, weights.tolist(), strict=True)),
-        "more": [{"name": m.name, "documents": len(m.documents), "dropped": m.dropped} for m in held_out[0].more],
+        "more": [
+            {"name": m.name, "documents": len(m.documents), "dropped": m.dropped} for m in held_out[0].counted.more
+        ],
         "validation": validation_figures(held_out, weights),
         "tests": {},
     }
     if tests:
-        opened = [open_mixture(record, more, tell) for record in records] if chosen_on else held_out
+        opened = [open_mixture(record, more, known, tell) for record in records] if chosen_on else held_out
         for name in records[0].trial["test_sets"]:
             tell(f"scoring {name}")
             found["tests"][name] = test_figures(str(name), opened, weights)
@@ -82,16 +94,31 @@ def refuse_mismatch(records: Sequence[Record], chosen_on: Sequence[Record]) -> N
         raise BadInput("two of these records have the same seed", "give each seed once")
 
 
-def open_mixture(record: Record, more: Sequence[str], tell: Tell, *, validated: bool = False) -> Opened:
-    tell(f"counting words for {record.folder.name}")
+def open_mixture(
+    record: Record,
+    more: Sequence[str] = (),
+    known: dict[str, Counted] | None = None,
+    tell: Tell = lambda what: None,
+    *,
+    validated: bool = False,
+) -> Opened:
+    """`known` keeps models that count from record to record."""
+    tell(f"reading {record.folder.name}")
     revived = revive(record)
     splits = revived.splits
     if validated and not splits.validation:
         hint = "give records of this recipe with data.validation=0.1 to choose them on: --chosen-on RECORD"
         raise BadInput(f"{record.folder} has no validation set to choose weights on", hint)
-    scored = [each.text for documents in (splits.validation, *splits.tests.values()) for each in documents]
-    further = [read_more(source, revived.recipe.task, scored) for source in more]
-    return Opened(revived, KINDS[revived.recipe.task](revived, further), further)
+    known = {} if known is None else known
+    kind = KINDS[revived.recipe.task]
+    read = [revived.tokenizer.to_json(), *(f"{each.label} {each.text}" for each in splits.train)]
+    key = hashlib.sha256("\n".join(read).encode()).hexdigest()
+    if key not in known:
+        tell(f"counting words for {record.folder.name}")
+        scored = [each.text for documents in (splits.validation, *splits.tests.values()) for each in documents]
+        further = [read_more(source, revived.recipe.task, scored) for source in more]
+        known[key] = Counted(kind.count(revived, further), further)
+    return Opened(revived, kind(revived, known[key].models), known[key])
 
 
 def alone_and_together(opened: Opened, weights: np.ndarray) -> dict[str, np.ndarray]:
