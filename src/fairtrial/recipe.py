@@ -51,6 +51,7 @@ class Shape:
     hidden: Annotated[int, "width of the feed-forward layer"] = 256
     classifier_hidden: Annotated[int, "width of the classifier's hidden layer"] = 100
     dropout: Annotated[float, "share of activations dropped in training"] = 0.1
+    attention_dropout: Annotated[float, "share of attention weights dropped in training (GPT-2 and BERT: 0.1)"] = 0.0
     activation: Annotated[str, "relu, gelu, gelu_tanh or silu"] = "relu"
     classifier_activation: Annotated[str, "of the classifier's hidden layer; 'same': as `activation`; or tanh"] = "same"
     norm: Annotated[str, "layer or rms"] = "layer"
@@ -77,6 +78,7 @@ class Shape:
         one_of("shape.norm_place", self.norm_place, ("pre", "post"))
         one_of("shape.start", self.start, ("torch", "small"))
         share("shape.dropout", self.dropout)
+        share("shape.attention_dropout", self.attention_dropout)
 
     @property
     def each(self) -> int:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from networks import decoder, encoder, some_tokens
 from torch import Tensor, nn
 
+import fairtrial.parts  # noqa: F401
+from fairtrial.model.attention import View
 from fairtrial.model.dropout import Dropout, dropouts_of, roll_dice
+from fairtrial.model.kept import Kept
+from fairtrial.model.near import attend_near, shortest_reach
+from fairtrial.model.part import Site, build_parts
+from fairtrial.recipe import PartChoice, Shape
 
 
 def dropped(network: nn.Module, seed: int, step: int) -> dict[str, Tensor]:
     """Which numbers each dropout of the network drops, by its name."""
     roll_dice(dropouts_of(network), seed, step)
     ones = torch.ones(200)
-    return {name: module(ones) == 0 for name, module in network.named_modules() if isinstance(module, Dropout)}
+    return {name: module(ones) == 0 for name, module in dropouts_of(network).items()}
 
 
 def same(one: dict[str, Tensor], two: dict[str, Tensor]) -> list[bool]:
@@ -45,7 +52,7 @@ def test_two_batches_of_one_step_are_dropped_differently() -> None:
 
 
 def test_a_whole_network_repeats_a_step_exactly() -> None:
-    network, ids = decoder("learned", dropout=0.3), some_tokens(3, 8)
+    network, ids = decoder("learned", dropout=0.3, attention_dropout=0.2), some_tokens(3, 8)
     answers = []
     for step in (4, 4, 5):
         roll_dice(dropouts_of(network), 1, step)
@@ -55,7 +62,7 @@ def test_a_whole_network_repeats_a_step_exactly() -> None:
 
 
 def test_evaluation_draws_no_dice_and_drops_nothing() -> None:
-    network, ids = decoder("learned", dropout=0.3), some_tokens(3, 8)
+    network, ids = decoder("learned", dropout=0.3, attention_dropout=0.2), some_tokens(3, 8)
     dropouts = [module for module in network.modules() if isinstance(module, Dropout)]
     roll_dice(dropouts_of(network), 1, 1)
     before = [module.generator.get_state() for module in dropouts]
@@ -89,3 +96,43 @@ def test_dropping_all_gives_zeros_and_dropping_none_the_same() -> None:
     x = torch.randn(50, generator=torch.Generator().manual_seed(0))
     assert torch.equal(Dropout(1.0)(x), torch.zeros(50))
     assert Dropout(0.0)(x) is x
+
+
+def test_attention_weights_are_dropped_behind_the_softmax() -> None:
+    network, ids = decoder("rope", attention_dropout=0.4, layers=1), some_tokens(3, 8)
+    layer = network.body.blocks[0].attention
+    q, k, v = (torch.randn(3, 2, 8, 8, generator=torch.Generator().manual_seed(place)) for place in range(3))
+    _, layout = network.body(ids)
+    view = View.of(layout, True, 0, q.dtype)
+    site = Site(0, True, view.queries, view.keys)
+    roll_dice(dropouts_of(network), 3, 5)
+    seen = layer.attend_fast(q, k, v, view, site, [])
+    future = torch.ones(8, 8).triu(1).bool()
+    weights = (q @ k.transpose(-2, -1) / 8**0.5).masked_fill(future, -torch.inf).softmax(-1)
+    roll_dice(dropouts_of(network), 3, 5)
+    kept = layer.dropout(torch.ones_like(weights))
+    assert kept.unique().tolist() == pytest.approx([0, 1 / 0.6])
+    assert torch.allclose(seen, (weights * kept) @ v, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_near_attention_drops_weights_and_nothing_else(kind: str) -> None:
+    """With values of one everywhere, a query receives the sum of its kept weights: on average one."""
+    generator = torch.Generator().manual_seed(1)
+    q, k = (torch.randn(2, 2, 300, 4, generator=generator, dtype=torch.float64) for _ in range(2))
+    parts = list(build_parts([PartChoice(name="window", options={"size": 9})], Shape(), 1).values())
+    v, causal = torch.ones_like(k), kind == "decoder"
+    site, reach = Site(0, causal, torch.arange(300), torch.arange(300)), shortest_reach(parts, causal)
+    dropout, none = Dropout(0.3), Dropout(0.0)
+    real = torch.arange(300) < torch.tensor([[300], [140]])
+    plain = attend_near(q, k, v, real, reach, site, parts, Kept(), none)
+    written = attend_near(q, k, v, real, reach, site, parts, Kept(), dropout.eval())
+    assert torch.equal(plain, written)
+    dropout.train()
+    dropped = torch.stack([attend_near(q, k, v, real, reach, site, parts, Kept(), dropout) for _ in range(200)])
+    seen = plain[0].abs().sum(-1) > 0
+    assert (dropped.mean(0)[0][seen] - 1).abs().max() < 0.35
+    assert (dropped[:, 0].mean() - 1).abs() < 0.01
+    assert dropped.std(0)[0].min() > 0.1
+    dropout.share = 1e-12  # written out, and nothing dropped: the fused kernel's numbers
+    assert torch.allclose(attend_near(q, k, v, real, reach, site, parts, Kept(), dropout)[0], plain[0], atol=1e-10)

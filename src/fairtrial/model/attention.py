@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from fairtrial.model.dropout import Dropout
 from fairtrial.model.kept import Kept
 from fairtrial.model.layout import Layout
 from fairtrial.model.mask import add_up, narrow, said_of
@@ -91,6 +92,7 @@ class Attention(nn.Module):
         self.layer, self.heads = layer, shape.heads
         self.qkv = nn.Linear(shape.width, 3 * shape.width, bias=shape.qkv_bias)
         self.out = nn.Linear(shape.width, shape.width)
+        self.dropout = Dropout(shape.attention_dropout)
         self.maps = Tap()  # attention weights [batch head query key]
 
     def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None) -> Tensor:
@@ -129,14 +131,17 @@ class Attention(nn.Module):
         else:
             # the lowest number instead of minus infinity: a row with nothing to see stays finite, and is then emptied
             weights = scores.masked_fill(~visible, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(~visible, 0.0)
-        return self.maps(weights) @ v
+        return self.dropout(self.maps(weights)) @ v
 
     def attend_fast(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
-        """The same by torch's fused kernel, where no part reads the scores."""
+        """The same by torch's fused kernel, where no part reads the scores and no weight is dropped: its dropout has no
+        dice of its own."""
         reach = shortest_reach(parts, view.causal)
         if reach is not None and len(view.queries) == len(view.keys) and worth_it(reach, len(view.queries)):
             real = None if view.layout.lengths is None else view.layout.real()
-            return attend_near(q, k, v, real, reach, site, parts, view.mask)
+            return attend_near(q, k, v, real, reach, site, parts, view.mask, self.dropout)
+        if self.dropout.drops:
+            return self.attend(q, k, v, view, site, parts)
         biases, allowed = said_of(site, parts)
         if not biases and not allowed:
             return scaled_dot_product_attention(q, k, v, attn_mask=view.added, is_causal=view.triangle)

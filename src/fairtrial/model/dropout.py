@@ -18,8 +18,12 @@ class Dropout(nn.Module):
         self.share = share
         self.generator = torch.Generator()
 
+    @property
+    def drops(self) -> bool:
+        return self.training and self.share > 0
+
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.share == 0:
+        if not self.drops:
             return x
         kept = torch.empty_like(x).bernoulli_(1 - self.share, generator=self.generator)
         return x * kept.div_(1 - self.share) if self.share < 1 else x * kept

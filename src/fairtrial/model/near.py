@@ -3,6 +3,7 @@ only the keys that it can reach. The same numbers as hiding the rest, without ev
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
+from fairtrial.model.dropout import Dropout
 from fairtrial.model.kept import Kept
 from fairtrial.model.mask import add_up, narrow, said_of
 from fairtrial.model.part import Part, Site
@@ -77,6 +79,7 @@ def attend_near(
     site: Site,
     parts: Sequence[Part],
     kept: Kept[Tensor],
+    dropout: Dropout,
 ) -> Tensor:
     """[batch head time each] -> the same, each query seeing what it can reach. `real`: real keys [batch time]"""
     cut = Cut.of(reach, q.shape[2])
@@ -90,9 +93,18 @@ def attend_near(
     q = (pad(q, (0, 0, 0, 0, 0, cut.over)) if cut.over else q).unflatten(1, (cut.blocks, cut.size)).flatten(0, 1)
     k, v = Windows.apply(k, cut), Windows.apply(v, cut)  # row time head each
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-    seen = scaled_dot_product_attention(q, k, v, attn_mask=mask)  # row head query each
+    seen = weigh(q, k, v, mask, dropout)  # row head query each
     whole = seen.transpose(1, 2).unflatten(0, (-1, cut.blocks)).flatten(1, 2)  # batch time head each
     return whole[:, : cut.time].transpose(1, 2)
+
+
+def weigh(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: Dropout) -> Tensor:
+    """torch's fused attention, or the same written out where weights are dropped."""
+    if not dropout.drops:
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    hidden = mask.isneginf()
+    scores = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]) + mask).masked_fill(hidden, torch.finfo(q.dtype).min)
+    return dropout(scores.softmax(-1).masked_fill(hidden, 0.0)) @ v
 
 
 def met(cut: Cut, near: Site, real: Tensor) -> Tensor:

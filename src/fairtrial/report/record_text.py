@@ -24,7 +24,8 @@ def record_lines(record: Record) -> list[str]:
         f"  data      {recipe.data.source} ({documents})",
         f"  tokens    {recipe.tokens.kind}, vocabulary {trial['vocabulary']:,}",
         f"  shape     {shape.layers} layers, {shape.heads} heads, width {shape.width}, feed-forward {shape.hidden},"
-        f" length {shape.length}, dropout {shape.dropout:g}",
+        f" length {shape.length}, dropout {shape.dropout:g}"
+        + (f" (of attention weights {shape.attention_dropout:g})" if shape.attention_dropout else ""),
         f"  parts     {spoken_parts(recipe)}",
         f"  training  {training.duration}, batch {training.batch}, {training.optimizer},"
         f" learning rate {training.learning_rate:g}",
