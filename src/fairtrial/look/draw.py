@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
-from typing import Any
+
+from fairtrial.figure import figure_bytes, our_look
 
 SHADES = "·░▒▓█"
 TERMINAL_WIDTH = 100
@@ -89,9 +89,7 @@ def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
 
     columns = min(4, max(len(picture.panels) for picture in pictures))
     heights = [-(-len(picture.panels) // columns) for picture in pictures]
-    # one font by name: every word of an SVG would carry the whole list
-    settings: Any = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"], "font.size": 8}
-    with matplotlib.rc_context({"svg.hashsalt": "fairtrial", **settings}):
+    with our_look():
         figure = Figure(figsize=(max(4.0, 2.2 * columns), 0.4 + 2.5 * sum(heights)), layout="constrained", dpi=120)
         figure.suptitle(title)
         parts = figure.subfigures(len(pictures), 1, height_ratios=heights, squeeze=False)[:, 0]
@@ -112,7 +110,4 @@ def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
                 axis.set_axis_off()
             if not picture.yes_or_no:
                 part.colorbar(shown, ax=list(axes))
-        file = BytesIO()
-        nameless = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-        figure.savefig(file, format=kind, metadata=nameless)
-    return file.getvalue()
+        return figure_bytes(figure, kind)

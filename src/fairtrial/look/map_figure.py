@@ -6,25 +6,20 @@ import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from fairtrial.figure import figure_bytes, our_look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from fairtrial.look.maps import Maps
 
-KINDS = ("png", "svg", "pdf")
 WIDEST = 36.0  # inches of all maps in a row
 SMALLEST_TYPE = 3.0  # points; smaller words are left out
 INVISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥", "": "∅"}
-TIMELESS: dict[str, dict[str, Any]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-}
 
 
 def map_figure(
@@ -38,14 +33,12 @@ def map_figure(
 ) -> bytes:
     """Maps of these (layer, head), each before and after training: the same bytes for the same numbers. `stage` says
     what the network was before."""
-    import matplotlib
     from matplotlib.figure import Figure
 
     layers = sorted({layer for layer, _ in heads})
     rows = [[head for each, head in heads if each == layer] for layer in layers]
     frame = Frame.of(trained.words, len(layers), 2 * max(map(len, rows)))
-    settings: Any = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"], "font.size": 8, "hatch.linewidth": 0.6}
-    with matplotlib.rc_context({"svg.hashsalt": "fairtrial", **settings}), warnings.catch_warnings():
+    with our_look({"hatch.linewidth": 0.6}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a word in a script that the font lacks is drawn as boxes
         figure = Figure(figsize=(frame.width, frame.height), dpi=120)
         top = textwrap.wrap(title, int(12 * frame.width))[:2]
@@ -62,9 +55,7 @@ def map_figure(
         bar = figure.colorbar(shown, cax=figure.add_axes(frame.bar()))
         bar.set_label("share of a word's attention\n(square-root scale; hatched: hidden)", fontsize=7)
         bar.set_ticks([0, 0.05, 0.25, 0.5, 1], labels=["0", "5%", "25%", "50%", "100%"])
-        file = BytesIO()
-        figure.savefig(file, format=kind, metadata=TIMELESS[kind])
-    return file.getvalue()
+        return figure_bytes(figure, kind)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from fairtrial.model.network import LanguageModel
 from fairtrial.text.batches import padded
 from fairtrial.text.tokenizer import START, STOP, Tokenizer
 from fairtrial.train.score import scoring
-from fairtrial.train.score_lm import Window, sliding
+from fairtrial.train.score_lm import Window, in_batches, sliding
 
 TOKENS = 2048  # read at once
 
@@ -86,7 +86,7 @@ def surprise(
     found = [np.full((len(row), 4), np.nan) for row in rows]  # nats, rank, guess, its share
     stride = max(1, int(length * (1 - full_context)))
     done = 0
-    for windows in in_batches(sliding(rows, length, stride)):
+    for windows in in_batches(sliding(rows, length, stride), TOKENS):
         numbers = window_numbers(network, rows, windows)
         begin = 0
         for window in windows:
@@ -105,19 +105,6 @@ def count_windows(texts: Sequence[Prose], *, marks: bool, length: int, full_cont
     """How many windows `surprise` will read."""
     rows = [np.zeros(len(prose.ids) + 2 * marks) for prose in texts]
     return sum(1 for _ in sliding(rows, length, max(1, int(length * (1 - full_context)))))
-
-
-def in_batches(windows: Iterator[Window]) -> Iterator[list[Window]]:
-    waiting: list[Window] = []
-    size = 0
-    for window in windows:
-        waiting.append(window)
-        size += window.end - window.begin
-        if size >= TOKENS:
-            yield waiting
-            waiting, size = [], 0
-    if waiting:
-        yield waiting
 
 
 def window_numbers(network: LanguageModel, rows: Sequence[np.ndarray], windows: Sequence[Window]) -> np.ndarray:

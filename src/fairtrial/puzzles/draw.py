@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 
+from fairtrial.figure import figure_bytes, our_look
 from fairtrial.puzzles.draw_keys import draw_keys
 from fairtrial.puzzles.frame import Array, Frame
 from fairtrial.puzzles.growth import key_growth, query_growth
@@ -129,12 +129,10 @@ class _figure:  # noqa: N801  used as a word: with _figure(...) as page
     """A page with a title, and its bytes when it is done."""
 
     def __init__(self, title: str, kind: str) -> None:
-        import matplotlib
         from matplotlib.figure import Figure
 
-        settings: Any = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"], "font.size": 8}
         self.kind, self.content = kind, b""
-        self.settings = matplotlib.rc_context({"svg.hashsalt": "fairtrial", **settings})
+        self.settings = our_look()
         self.settings.__enter__()
         self.figure = Figure(figsize=(13, 4.4), layout="constrained", dpi=110)
         self.figure.suptitle(title if len(title) <= 120 else title[:116] + " ...")
@@ -145,9 +143,6 @@ class _figure:  # noqa: N801  used as a word: with _figure(...) as page
     def __exit__(self, kind: object, *rest: object) -> None:
         try:
             if kind is None:
-                file = BytesIO()
-                nameless = {"Date": None, "Creator": None} if self.kind == "svg" else {"Software": None}
-                self.figure.savefig(file, format=self.kind, metadata=nameless)
-                self.content = file.getvalue()
+                self.content = figure_bytes(self.figure, self.kind)
         finally:
             self.settings.__exit__(None, None, None)

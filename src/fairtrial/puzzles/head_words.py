@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from fairtrial.disk import disk_errors, write_bytes
+from fairtrial.figure import figure_bytes, our_look
 from fairtrial.look.draw import SHADES, shade
 from fairtrial.model.network import LanguageModel, count_parameters
 from fairtrial.puzzles.head_check import Check, check_head, random_words, run, spelled
@@ -93,8 +93,7 @@ def show_picture(show: Show, kind: str) -> bytes:
     import numpy as np
     from matplotlib.figure import Figure
 
-    settings: Any = {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"], "font.size": 8}
-    with matplotlib.rc_context({"svg.hashsalt": "fairtrial", **settings}):
+    with our_look():
         figure = Figure(figsize=(0.8 + 4.6 * len(show.maps), 4.9), layout="constrained", dpi=120)
         figure.suptitle(f"{show.name}, written by hand")
         axes = np.atleast_1d(figure.subplots(1, len(show.maps)))
@@ -107,10 +106,7 @@ def show_picture(show: Show, kind: str) -> bytes:
             axis.set(xticks=ticks, xticklabels=show.words, yticks=ticks, yticklabels=show.words)
             axis.set(xlabel="key", ylabel="query", title=f"layer {layer + 1}" if len(show.maps) > 1 else "weights")
         figure.colorbar(shown, ax=list(axes), shrink=0.7)
-        file = BytesIO()
-        nameless = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-        figure.savefig(file, format=kind, metadata=nameless)
-    return file.getvalue()
+        return figure_bytes(figure, kind)
 
 
 def write_head_files(show: Show, folder: Path, kind: str) -> list[Path]:

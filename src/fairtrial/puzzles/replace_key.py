@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 
 from fairtrial.puzzles.frame import Array, as_keys, as_query, as_values, log_sum, softmax
 from fairtrial.puzzles.least_squares import FAR
+from fairtrial.puzzles.reached import Reached
 from fairtrial.puzzles.solve import PRECISION
-from fairtrial.puzzles.target import misplaced, need_norm, need_place, need_precision, precision_of
+from fairtrial.puzzles.target import need_norm, need_place, need_precision
 
 
 @dataclass(frozen=True)
-class Replacement:
+class Replacement(Reached):
     """A new key for one place, what attention does then, and why it cannot do better."""
 
     ask: str
@@ -40,14 +41,6 @@ class Replacement:
     simple_key: Array
     simple_weights: Array
     values: Array | None = None
-
-    @property
-    def precision(self) -> float:
-        return precision_of(self.weights, self.target)
-
-    @property
-    def error(self) -> float:
-        return misplaced(self.weights, self.target)
 
     @property
     def possible(self) -> bool:
@@ -83,14 +76,6 @@ class Replacement:
         """Other keys that go further along the query than the fixed length can."""
         limit = np.inf if self.length is None else self.length
         return [int(place) for place in np.flatnonzero(self.reach >= limit) if place != self.place]
-
-    @property
-    def output(self) -> Array | None:
-        return None if self.values is None else self.weights @ self.values
-
-    @property
-    def wanted_output(self) -> Array | None:
-        return None if self.values is None else self.target @ self.values
 
 
 def replace_key(

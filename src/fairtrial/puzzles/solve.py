@@ -13,14 +13,15 @@ from fairtrial.puzzles.climb import FAINT, best_within, climb
 from fairtrial.puzzles.face import Places, across, expose, smallest_face
 from fairtrial.puzzles.frame import Array, Frame, as_keys, as_values
 from fairtrial.puzzles.least_squares import LeastSquares, least_squares
+from fairtrial.puzzles.reached import Reached
 from fairtrial.puzzles.shortest import room, shortest
-from fairtrial.puzzles.target import misplaced, need_norm, need_precision, precision_of
+from fairtrial.puzzles.target import misplaced, need_norm, need_precision
 
 PRECISION = 0.999
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Reached):
     """A query, what it does, and why nothing better is possible."""
 
     ask: str
@@ -48,25 +49,8 @@ class Answer:
         return self.certificate.in_the_way(self.target)
 
     @property
-    def precision(self) -> float:
-        return precision_of(self.weights, self.target)
-
-    @property
-    def error(self) -> float:
-        """Share of the attention in the wrong place."""
-        return misplaced(self.weights, self.target)
-
-    @property
     def norm(self) -> float:
         return float(np.linalg.norm(self.query))
-
-    @property
-    def output(self) -> Array | None:
-        return None if self.values is None else self.weights @ self.values
-
-    @property
-    def wanted_output(self) -> Array | None:
-        return None if self.values is None else self.target @ self.values
 
 
 def solve(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from io import BytesIO
 from typing import Any
 
+from fairtrial.figure import figure_bytes, our_look
 from fairtrial.replicate.layers import Layers
 from fairtrial.replicate.own_measure import Retried
 from fairtrial.replicate.rules import FAILS, HOLDS, Answer
@@ -89,16 +89,9 @@ def layers_chart(layers: Layers) -> bytes:
 
 def drawn(draw: Callable[[Any], None], rows: int, *, turned: bool = True) -> bytes:
     """The same bytes for the same numbers."""
-    import matplotlib
     from matplotlib.figure import Figure
 
-    settings: Any = {
-        "svg.fonttype": "none",
-        "font.sans-serif": ["DejaVu Sans"],
-        "font.size": 8,
-        "svg.hashsalt": "fairtrial",
-    }
-    with matplotlib.rc_context(settings):
+    with our_look():
         figure = Figure(figsize=(7.5, ROW * rows + 1.1), dpi=100, facecolor="white", layout="tight")
         axis = figure.add_subplot()
         axis.spines[["top", "right"]].set_visible(False)
@@ -106,6 +99,4 @@ def drawn(draw: Callable[[Any], None], rows: int, *, turned: bool = True) -> byt
         draw(axis)
         if turned:
             axis.set_ylim(rows - 0.5, -0.5)
-        held = BytesIO()
-        figure.savefig(held, format="svg", metadata={"Date": None, "Creator": None})
-    return held.getvalue()
+        return figure_bytes(figure, "svg")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from io import BytesIO
 from typing import Any
 
 from fairtrial.errors import BadInput
+from fairtrial.figure import TIMELESS, figure_bytes, our_look
 from fairtrial.judge.headline import headline
 from fairtrial.record import Record
 
@@ -16,11 +16,6 @@ TITLES = {
     "accuracy": "Accuracy",
     "window_perplexity": "Perplexity, the course's way",
     "masked_perplexity": "Perplexity of hidden words",
-}
-TIMELESS: dict[str, dict[str, Any]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 
 
@@ -33,11 +28,9 @@ def curves_figure(record: Record, kind: str) -> bytes:
         raise BadInput(f"{record.folder} has no scores yet, so there is nothing to draw")
     name, _ = headline(scores[0])
     loss = next(each for each in LOSSES if each in scores[0])
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    with matplotlib.rc_context({"svg.hashsalt": "fairtrial", "axes.spines.top": False, "axes.spines.right": False}):
-        from matplotlib.figure import Figure
-
+    with our_look({"axes.spines.top": False, "axes.spines.right": False}):
         figure = Figure(figsize=(10, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2)
         _draw(left, scores, loss, "Loss (nats per answer)", record)
@@ -47,9 +40,7 @@ def curves_figure(record: Record, kind: str) -> bytes:
         else:
             right.set_yscale("log")
         figure.suptitle(f"{record.folder.name}: seed {record.trial['seed']}", fontsize=10)
-        written = BytesIO()
-        figure.savefig(written, format=kind, dpi=150, metadata=TIMELESS[kind])
-    return written.getvalue()
+        return figure_bytes(figure, kind, dpi=150)
 
 
 def _draw(axes: Any, scores: Sequence[dict[str, Any]], name: str, title: str, record: Record) -> None:

@@ -4,7 +4,7 @@ and, named as such, the course's way (mean over windows side by side)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +52,20 @@ def sliding(sequences: Sequence[np.ndarray], length: int, stride: int) -> Iterat
             end = min(done + (stride if done else length), inputs)
             yield Window(number, max(0, end - length), end, done)
             done = end
+
+
+def in_batches(windows: Iterable[Window], least: int) -> Iterator[list[Window]]:
+    """As many windows together as hold `least` tokens."""
+    waiting: list[Window] = []
+    size = 0
+    for window in windows:
+        waiting.append(window)
+        size += window.end - window.begin
+        if size >= least:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting
 
 
 def score_lm(
@@ -149,19 +163,11 @@ def _by_document(
 
 
 def _score(
-    network: LanguageModel, tokens: TokenSet, windows: Iterator[Window] | Sequence[Window], pad: int
+    network: LanguageModel, tokens: TokenSet, windows: Iterable[Window], pad: int
 ) -> Iterator[tuple[Window, np.ndarray]]:
     """Each window with the nats of the targets that it scores."""
-    waiting: list[Window] = []
-    size = 0
-    for window in windows:
-        waiting.append(window)
-        size += window.end - window.begin
-        if size >= TOKENS:
-            yield from _score_batch(network, tokens, waiting, pad)
-            waiting, size = [], 0
-    if waiting:
-        yield from _score_batch(network, tokens, waiting, pad)
+    for batch in in_batches(windows, TOKENS):
+        yield from _score_batch(network, tokens, batch, pad)
 
 
 def _score_batch(
