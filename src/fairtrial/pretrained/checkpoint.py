@@ -30,7 +30,7 @@ class Checkpoint:
     weights: dict[str, Tensor]
     tokenizer: Tokenizer
     sha256: str
-    parts: tuple[PartChoice, ...] = (PartChoice(name="learned"), PartChoice(name="pool-first"))
+    parts: tuple[PartChoice, ...]
 
 
 def read_checkpoint(folder: Path, shape: Shape) -> Checkpoint:
@@ -51,7 +51,8 @@ def read_checkpoint(folder: Path, shape: Shape) -> Checkpoint:
         refuse_other_sizes(config, shape, weights, tokenizer)
     except BadInput as error:
         raise BadInput(f"{folder}: {error.what}", error.hint) from error
-    return Checkpoint(shape, weights, tokenizer, sha256_of(path))
+    parts = (PartChoice(name="learned"), PartChoice(name=read_pool(folder)))
+    return Checkpoint(shape, weights, tokenizer, sha256_of(path), parts)
 
 
 def read_config(folder: Path) -> tuple[Family, dict[str, Any]]:
@@ -59,18 +60,34 @@ def read_config(folder: Path) -> tuple[Family, dict[str, Any]]:
     hint = "an encoder is a folder with config.json, model.safetensors and tokenizer.json (or vocab files)"
     if not folder.is_dir():
         raise BadInput(f"there is no folder {folder}", hint)
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise BadInput(f"{folder} has no config.json", hint) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"cannot be read: {error}", hint, path=path) from error
-    if not isinstance(config, dict):
-        raise BadInput("is not a JSON object", hint, path=path)
+    if not path.exists():
+        raise BadInput(f"{folder} has no config.json", hint)
+    config = read_object(path, hint)
     kind = config.get("model_type")
     if kind not in FAMILIES:
         raise BadInput(f"model_type is {kind!r}; there is: {', '.join(FAMILIES)}", path=path)
     return FAMILIES[kind], config
+
+
+def read_pool(folder: Path) -> str:
+    """A sentence encoder tells how its sentence vectors were made when it was trained; others are read by their first
+    token, as `transformers` does."""
+    path = folder / "1_Pooling" / "config.json"
+    if not path.is_file():
+        return "pool-first"
+    told = read_object(path, "delete the folder 1_Pooling, or restore it")
+    modes = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max"}
+    return "pool-" + next((pool for mode, pool in modes.items() if told.get(mode) is True), "first")
+
+
+def read_object(path: Path, hint: str) -> dict[str, Any]:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(f"cannot be read: {error}", hint, path=path) from error
+    if not isinstance(told, dict):
+        raise BadInput("is not a JSON object", hint, path=path)
+    return told
 
 
 def refuse_pickles(folder: Path) -> None:
