@@ -76,13 +76,13 @@ def test_a_short_pilot_gives_a_wider_range_than_a_long_one() -> None:
     assert short is not None
     assert long is not None
     assert short.high is None
-    assert str(short).endswith("to more than 100")
+    assert str(short).endswith("to over 100")
     assert (long.low or 100) >= (short.low or 100)
 
 
 @pytest.mark.parametrize(
     ("more", "told"),
-    [((10, 40), "10 to 40"), ((20, 20), "20"), ((40, None), "40 to more than 100"), ((None, None), "more than 100")],
+    [((10, 40), "10 to 40"), ((20, 20), "20"), ((40, None), "40 to over 100"), ((None, None), "more than 100")],
 )
 def test_how_a_range_reads(more: tuple[int | None, int | None], told: str) -> None:
     assert str(MoreSeeds(*more)) == told

@@ -123,8 +123,12 @@ def table_lines(found: Surprise) -> list[str]:
 
         written = f"  (unknown: {plain(token.written.strip())})" if token.unknown else ""
         guess = f"{plain(token.guess)} {token.guess_share:.1%}"
-        lines.append(f"{word}  {token.nats:>7.3f}  {exp(-token.nats):>11.3%}  {token.rank:>6,}  {guess}{written}")
+        lines.append(f"{word}  {token.nats:>7.3f}  {percent(exp(-token.nats)):>11}  {token.rank:>6,}  {guess}{written}")
     return lines
+
+
+def percent(share: float) -> str:
+    return f"{share:.3%}" if share >= 0.00001 else "< 0.001%"
 
 
 def print_totals(totals: Totals) -> None:

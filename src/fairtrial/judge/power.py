@@ -62,7 +62,7 @@ class MoreSeeds:
     def __str__(self) -> str:
         if self.low == self.high:
             return "more than 100" if self.low is None else str(self.low)
-        return f"{self.low} to {'more than 100' if self.high is None else self.high}"
+        return f"{self.low} to {'over 100' if self.high is None else self.high}"
 
 
 def more_seeds(found: Crossed, least: float) -> MoreSeeds | None:
