@@ -29,7 +29,7 @@ def replicate(
         typer.Option("--quick", help="The same on the embedded corpus with small steps."),
     ] = False,
     fine_tuning: Annotated[
-        bool, typer.Option("--fine-tuning", help="Run r4's optimizers on MiniLM, too, which takes hours.")
+        bool, typer.Option("--fine-tuning", help="Run r4's optimizers on MiniLM, too: about an hour more.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the studies.", metavar="FOLDER", show_default="replication")

@@ -16,7 +16,7 @@ from fairtrial.study.file import load_study, study_from
 
 HERE = Path(__file__).parent
 REPORTS = ("r0", "r1", "r2", "r3", "r4")
-FINE_TUNING = "sst2"  # takes hours on two cores, so it is run on request
+FINE_TUNING = "sst2"  # takes about an hour on two cores, so it is run on request
 
 
 @dataclass(frozen=True)

