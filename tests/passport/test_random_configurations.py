@@ -42,6 +42,7 @@ def configuration(number: int) -> Plan:
         norm=dice.choice(["layer", "rms"]),
         qkv_bias=dice.random() < 0.5,
         tied=dice.random() < 0.3,
+        attention_dropout=dice.choice([0.0, 0.2]),
     )
     choices = tuple(PartChoice(name=name, options=options(name, dice)) for name in names)
     return Plan(dice.choice(AUDITED), shape, choices, seed=number)
