@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -247,6 +247,8 @@ def start_facts(record: Record, bench: AnyBench, loop: Loop) -> dict[str, Any]:
         "folder": str(record.folder),
         "task": record.recipe.task,
         "parameters": count_parameters(bench.network),
+        "shape": asdict(record.recipe.shape),  # a pretrained encoder brings its own
+        "parts": [asdict(choice) for choice in record.recipe.parts],
         "steps": loop.steps,
         "steps_per_epoch": loop.steps_per_epoch,
         "choose_on": bench.choose_on,

@@ -18,6 +18,8 @@ from fairtrial.train.loop import Event
 START = {
     "folder": "runs/[red]:bomb:", "task": "classify", "parameters": 12_345, "steps": 4, "steps_per_epoch": 2, "seed": 3,
     "choose_on": "validation", "notes": ["be [bold]careful[/bold]"], "documents": {"train": 1200}, "vocabulary": 50,
+    "shape": {"layers": 6, "heads": 12, "width": 384, "length": 512},
+    "parts": [{"name": "window", "options": {"size": 8}}],
 }  # fmt: skip
 RESULT = {
     "kept_step": 2, "steps": 4, "kept": "best", "seed": 3, "test_watched": False, "test_reads": {"test": 1},
@@ -38,7 +40,8 @@ EVENTS = [
     Event("end", 2, RESULT),
 ]
 SAID = (
-    "12,345 parameters", "note: be [bold]careful[/bold]", "notice: a checkpoint is damaged", "validation 25.0%",
+    "12,345 parameters (6 layers, 12 heads, width 384, length 512; parts: window (size 8))",
+    "note: be [bold]careful[/bold]", "notice: a checkpoint is damaged", "validation 25.0%",
     "step 2/4  epoch  1.00  validation 75.0%", "left", "stopped early: no better validation score",
     "scoring test with the kept weights", "accuracy 50.0% [30.0%, 70.0%]", "record: runs/[red]:bomb:",
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairtrial.judge.headline import headline
@@ -22,22 +22,23 @@ def spoken_time(seconds: float) -> str:
 
 
 def spoken_parts(recipe: Recipe) -> str:
-    def one(name: str, options: dict[str, Any]) -> str:
-        return name + (f" ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else "")
+    return " + ".join(spoken_part(part.name, part.options) for part in recipe.parts) or "none"
 
-    return " + ".join(one(part.name, part.options) for part in recipe.parts) or "none"
+
+def spoken_part(name: str, options: Mapping[str, Any]) -> str:
+    return name + (f" ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else "")
 
 
 def start_lines(recipe: Recipe, facts: dict[str, Any], step: int) -> list[str]:
     """What is about to be trained."""
     kind = KINDS[recipe.task]
     documents = ", ".join(f"{count:,} {name}" for name, count in facts["documents"].items())
-    shape = recipe.shape
+    shape, parts = facts["shape"], [spoken_part(**part) for part in facts["parts"]]
     lines = [
         f"data: {recipe.data.source} ({documents}); vocabulary {facts['vocabulary']:,}",
         f"network: {kind}, {facts['parameters']:,} parameters"
-        f" ({shape.layers} layers, {shape.heads} heads, width {shape.width}, length {shape.length};"
-        f" parts: {spoken_parts(recipe)})",
+        f" ({shape['layers']} layers, {shape['heads']} heads, width {shape['width']}, length {shape['length']};"
+        f" parts: {' + '.join(parts) or 'none'})",
         f"training: {facts['steps']:,} steps, {facts['steps_per_epoch']:,} in an epoch; seed {facts['seed']};"
         f" weights chosen on {facts['choose_on'] or 'nothing: the last are kept'}",
     ]
