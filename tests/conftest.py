@@ -18,6 +18,19 @@ if TYPE_CHECKING:
     from fairtrial.recipe import Recipe
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tiny networks are slower on many threads. Where no torch was imported, none is."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture
 def shared_data() -> Path:
     """The folder of the course's speeches, SST-2 and the 1B files, which cannot be shipped with the code."""
