@@ -11,10 +11,14 @@ import torch
 from checkpoints import write_checkpoint
 from safetensors.torch import load_file
 
+from fairtrial.engines.here import Here
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.pretrained.checkpoint import read_checkpoint
 from fairtrial.record import Record
 from fairtrial.revive import revive
+from fairtrial.study.file import study_from
+from fairtrial.study.plan import make_plan
+from fairtrial.study.search import run_search
 from fairtrial.train.optimizer import group_parameters
 from fairtrial.trial import resume_trial, run_trial
 
@@ -108,6 +112,27 @@ def test_a_masked_language_model_of_ones_own_is_a_start(tiny_recipe: Make, tmp_p
     torch.testing.assert_close(after["body.tokens.weight"], before["body.tokens.weight"], rtol=0, atol=1e-6)
     assert (tmp_path / "mlm" / "tokenizer.json").read_text() == (tmp_path / "run" / "tokenizer.json").read_text()
     assert record.trial["vocabulary"] == pretrained.trial["vocabulary"]
+
+
+def test_a_search_around_an_encoder_goes_on_where_it_was(encoder: Path, course_folder: Path, tmp_path: Path) -> None:
+    table = {
+        "data": str(course_folder), "tasks": ["classify"], "recipe": "finetune", "seeds": 2,
+        "set": {"encoder.source": str(encoder), "training.duration": "4 steps", "training.batch": 8,
+                "scoring.curve_every": "4 steps", "training.select_every": "4 steps"},
+        "variants": {"adamw": {"training.optimizer": "adamw"}, "sgd": {"training.optimizer": "sgd"}},
+        "search": {"training.learning_rate": [1e-3, 1e-2]},
+    }  # fmt: skip
+    plan = make_plan(study_from(table), tmp_path)
+    begun: list[str] = []
+
+    def listen(kind: str, facts: object) -> None:
+        begun.append(kind)
+
+    found = run_search(plan, Here(), listen, lambda: False)
+    assert begun.count("begin") == 4
+    begun.clear()
+    assert run_search(plan, Here(), listen, lambda: False) == found
+    assert "begin" not in begun
 
 
 def test_a_decoder_is_no_encoder(tiny_recipe: Make, tmp_path: Path) -> None:

@@ -131,8 +131,7 @@ def stale(plan: Plan, trial: Trial, why: str) -> BadInput:
 
 def write_plan(plan: Plan, facts: Mapping[str, Any]) -> None:
     """Plain numbers for readers; and what was asked of every folder, for a later plan to compare with."""
-    trials = plan.trials()
-    asked = {trial.folder.relative_to(plan.folder).as_posix(): fingerprint(trial.recipe) for trial in trials}
+    asked = asked_of(plan, plan.trials())
     told = {
         "format": 1,
         "tasks": list(plan.recipes),
@@ -146,6 +145,18 @@ def write_plan(plan: Plan, facts: Mapping[str, Any]) -> None:
         "asked": read_plan(plan.folder).get("asked", {}) | asked,
         "ground": {task: asdict(replace(ground, groups={})) for task, ground in plan.grounds.items()},
     }
+    write_text(plan.folder / "plan.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+
+
+def asked_of(plan: Plan, trials: Sequence[Trial]) -> dict[str, str]:
+    """What a study asks of each folder. A record may tell more: a pretrained encoder brings its shape and parts."""
+    return {trial.folder.relative_to(plan.folder).as_posix(): fingerprint(trial.recipe) for trial in trials}
+
+
+def note_asked(plan: Plan, trials: Sequence[Trial]) -> None:
+    """For trials beside the study's own, such as tries of a search."""
+    told = read_plan(plan.folder)
+    told["asked"] = told.get("asked", {}) | asked_of(plan, trials)
     write_text(plan.folder / "plan.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -21,7 +21,7 @@ from fairtrial.streams import dice
 from fairtrial.study.beside import read_json
 from fairtrial.study.design import METRIC, Search, Settings, Variant, settled
 from fairtrial.study.events import Listen
-from fairtrial.study.plan import Plan, Trial, missing
+from fairtrial.study.plan import Plan, Trial, missing, note_asked
 from fairtrial.study.trials import note_failure, run_jobs
 
 
@@ -91,6 +91,7 @@ def run_search(plan: Plan, engine: Engine, listen: Listen, stop: Stop) -> Found:
     named = search_trials(plan, search, tries)
     trials = [trial for each in named.values() for trial in each]
     left, notices = missing(plan, trials)
+    note_asked(plan, trials)
     for text in notices:
         listen("notice", {"text": text})
     listen("search", {"tries": len(tries), "trials": len(trials), "left": len(left)})
