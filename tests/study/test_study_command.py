@@ -129,3 +129,18 @@ def test_plain_lines_tell_each_trial_and_each_failure(capsys: pytest.CaptureFixt
     said = capsys.readouterr().out
     assert "trial 1/10  lm a seed 0: test 81.2  0:45 left" in said
     assert "trial 2/10  lm b seed 0 failed: ValueError: no" in said
+
+
+def test_tries_of_a_search_are_counted_apart_from_trials(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines()
+    ended = {"key": ["lm", "a", "seed 0"], "work": "trial", "seconds": 10.0, "scores": {"validation": 81.25}}
+    lines.show("plan", PLAN)
+    lines.show("search", {"tries": 4, "trials": 8, "left": 7})
+    lines.show("done", ended)
+    lines.show("jobs", {"trials": 10, "left": 10, "beside": 0})
+    lines.show("done", ended)
+    lines.show("plan", PLAN)  # another study follows
+    assert lines.place() == "preparing"
+    said = capsys.readouterr().out
+    assert "try 2/8  lm a seed 0: validation 81.2" in said
+    assert "trial 1/10  lm a seed 0" in said

@@ -37,6 +37,7 @@ class Count:
     def __init__(self) -> None:
         self.plan: dict[str, Any] = {}
         self.width, self.trials, self.done = 1, 0, 0
+        self.noun = "trial"
         self.waiting = 0.0  # expected seconds of trials that have not ended
         self.running: dict[tuple[str, ...], float] = {}  # share that is done
         self.expected_done = self.spent_done = 0.0
@@ -47,8 +48,9 @@ class Count:
     def hear(self, kind: str, facts: dict[str, Any]) -> None:
         key = tuple(facts.get("key", ()))
         if kind == "plan":
-            self.plan, self.width = facts, facts["width"]
-        elif kind == "jobs":
+            self.plan, self.width, self.trials = facts, facts["width"], 0
+        elif kind in ("search", "jobs"):
+            self.noun = "try" if kind == "search" else "trial"
             self.trials, self.done = facts["trials"], facts["trials"] - facts["left"]
             share = facts["left"] / max(1, facts["trials"])
             per_seed = sum(sum(named.values()) for named in self.plan.get("trial_seconds", {}).values())
@@ -114,7 +116,7 @@ class Lines:
             self.say(f"{self.place()}  {self.count.left()}".rstrip())
 
     def place(self) -> str:
-        return f"trial {self.count.done}/{self.count.trials}" if self.count.trials else "preparing"
+        return f"{self.count.noun} {self.count.done}/{self.count.trials}" if self.count.trials else "preparing"
 
 
 class Board(Lines):
