@@ -10,10 +10,11 @@ from scipy import stats
 
 from fairtrial.judge.outcomes import SetOutcomes
 from fairtrial.replicate.doubts import weak
-from fairtrial.replicate.library import Figure, claims, figures
+from fairtrial.replicate.facts import Figure, figures
+from fairtrial.replicate.library import claims
 from fairtrial.replicate.nearest import Likeness, apart
 from fairtrial.replicate.over_seeds import mean_of
-from fairtrial.replicate.own_measure import Retried, sentence_perplexity
+from fairtrial.replicate.own_measure import Retried, sentence_loss, sentence_perplexity
 from fairtrial.replicate.possible import nearest_right, told
 from fairtrial.replicate.rules import FAILS, HOLDS, NOT_RUN, OPEN, Answer
 
@@ -27,6 +28,10 @@ def test_the_mean_of_sentence_perplexities_is_what_report_r4_computes() -> None:
     by_hand = (math.exp(10 / 5) + math.exp(3 / 3)) / 2
     assert sentence_perplexity(nats, tokens) == pytest.approx(by_hand)
     assert sentence_perplexity(nats, np.array([5, 5, 0])) > math.exp(13 / 10)  # sentences of one length: never below
+
+
+def test_the_mean_of_sentence_losses_counts_sentences_alike() -> None:
+    assert sentence_loss(np.array([10.0, 3.0, 0.0]), np.array([5, 3, 0])) == pytest.approx((10 / 5 + 3 / 3) / 2)
 
 
 def test_a_published_figure_is_inside_near_or_outside_of_what_seeds_give() -> None:

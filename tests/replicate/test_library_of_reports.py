@@ -8,16 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairtrial.errors import BadInput
-from fairtrial.replicate.library import (
-    REPORTS,
-    all_studies,
-    chosen_reports,
-    claims,
-    counts,
-    figures,
-    joined,
-    studies_of,
-)
+from fairtrial.replicate.facts import counts, figures
+from fairtrial.replicate.library import REPORTS, all_studies, chosen_reports, claims, joined, studies_of
 from fairtrial.replicate.rules import DECIDERS
 from fairtrial.replicate.settings import QUICK, at_hand
 from fairtrial.study.design import recipe_of

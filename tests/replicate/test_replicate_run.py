@@ -9,12 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from published_numbers import missing
 
+from fairtrial.duration import Duration
 from fairtrial.engines.cores import Cores
 from fairtrial.engines.here import Here
-from fairtrial.replicate.library import REPORTS, claims, studies_of
+from fairtrial.replicate.comparing import decide_all
+from fairtrial.replicate.facts import Count, Figure, published
+from fairtrial.replicate.library import REPORTS, Claim, claims, studies_of
+from fairtrial.replicate.own_measure import Retried, retry_one
 from fairtrial.replicate.page import write_page
+from fairtrial.replicate.rules import Found, answer
 from fairtrial.replicate.run import Replication, estimate, find_answers, planned, run_all
+from fairtrial.replicate.same_setting import WAYS, our_count, our_setting
 from fairtrial.replicate.settings import Wanted, at_hand
 from fairtrial.study.run import Wishes
 from fairtrial.trial import run_trial
@@ -100,6 +107,69 @@ def page_of(found: Replication, folder: Path) -> tuple[str, dict[str, bytes]]:
     return text, pictures
 
 
+def test_a_page_without_most_trials_still_deals_with_every_published_number(
+    replication: tuple[Wanted, Path], tmp_path: Path
+) -> None:
+    found = answered(*replication, *REPORTS)
+    text, _ = page_of(found, tmp_path)
+    assert not missing(text, published())
+    assert {each.why for each in found.missed if each.figure.study == "lm1b-lm"} == {
+        "the trials that it needs were not run: see what was left out"
+    }
+    assert all(each.why in text for each in found.missed)
+    gone = next(each for each in found.missed if each.figure.value == 525.31)
+    fewer = replace(found, missed=[each for each in found.missed if each is not gone])
+    assert missing(page_of(fewer, tmp_path)[0], published()) == {("r4", 525.31): 1}
+
+
+def test_points_of_curves_are_the_looks_of_that_moment(replication: tuple[Wanted, Path]) -> None:
+    evidence = answered(*replication, "r1").evidences["speeches-lm"]
+    figure = Figure("r1", "speeches-lm", "learned", "obama", "window perplexity", 375.02, at=Duration(3, "steps"))
+    found = retry_one(figure, evidence, {})
+    assert isinstance(found, Retried)
+    looks = [
+        [line for line in each.events() if line["event"] == "score"] for each in evidence.records["learned"].values()
+    ]
+    wanted = [
+        line["window_perplexity"] for lines in looks for line in lines if (line["step"], line["split"]) == (3, "obama")
+    ]
+    assert list(found.by_seed) == wanted
+    assert len(wanted) == 5
+    assert retry_one(replace(figure, at=Duration(4, "steps")), evidence, {}) == "the records keep no such score"
+
+
+def test_parameters_are_counted_as_the_reports_count(replication: tuple[Wanted, Path]) -> None:
+    evidences = answered(*replication, "r1").evidences
+    for study, evidence in evidences.items():
+        shape = evidence.plan.recipes[evidence.task]["learned"].shape
+        vocabulary = our_setting("vocabulary", evidence)
+        ours = {way: our_count(Count("r0", study, way, 0), evidence) for way in WAYS}
+        assert ours["everything"] == evidence.results("learned")[0]["parameters"]
+        assert ours["token embedding"] == vocabulary * shape.width
+        assert ours["attention matrices of one layer"] == 4 * shape.width**2
+        assert ours["feed-forward matrices of one layer"] == 2 * shape.width * shape.hidden
+        layer = ours["attention matrices of one layer"] + ours["feed-forward matrices of one layer"]
+        assert ours["matrices"] == ours["token embedding"] + shape.layers * layer
+    assert our_setting("training.batch", evidences["speeches-lm"]) == 8
+
+
+def test_optimizers_are_answered_at_one_rate_and_at_their_own(replication: tuple[Wanted, Path]) -> None:
+    """A claim of that form about trials that are there; both comparisons are of the same trials, and that is told."""
+    evidences = answered(*replication, "r1").evidences
+    claim = Claim(
+        "x", "r4", "", "better", "speeches-lm", "window 8", "learned", one_rate="speeches-lm", setting="theirs"
+    )
+    decided = decide_all([claim], evidences)
+    found = answer(claim, Found(evidences, decided, 1, None, None), [])
+    assert found.at_one_rate is not None
+    assert found.headline.startswith(f"at one learning rate, as the report did it: {found.at_one_rate.outcome}; each")
+    assert "The 5 trials of window 8 and learned are the same in both comparisons" in found.because
+    assert found.because.index("With one learning rate for all (0.001)") < found.because.index("With each at its own")
+    left = answer(replace(claim, study="elsewhere"), Found(evidences, decided, 1, None, None), [])
+    assert left.outcome == "not run"
+    assert "With one learning rate" in left.because
+
+
 @pytest.mark.slow
 def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path) -> None:
     wanted, out = tiny(write_data(tmp_path), *REPORTS), tmp_path / "out"
@@ -116,6 +186,7 @@ def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path) -> None
     assert "re-weight as coded" in changed
     assert not changed & {"learned", "sinusoidal", "shuffle", "shift", "re-weight causal"}
     text, pictures = page_of(found, tmp_path / "page")
+    assert not missing(text, published())
     assert len(pictures) == 6
     assert "**red**" in text
 

@@ -126,6 +126,7 @@ def plain(answer: Any) -> dict[str, Any]:
         "report": answer.claim.report,
         "claim": answer.claim.says,
         "outcome": answer.outcome,
+        "at_one_rate": answer.at_one_rate.outcome if answer.at_one_rate else None,
         "headline": answer.headline,
         "because": answer.because,
         "unsound": list(answer.unsound),

@@ -13,8 +13,10 @@ from fairtrial.disk import write_text
 from fairtrial.record import Record
 from fairtrial.replicate.evidence import Evidence
 from fairtrial.replicate.own_measure import sentence_perplexity
+from fairtrial.replicate.sentences import nats_of, rows_of
+from fairtrial.revive import revive
+from fairtrial.strangers import load_files
 from fairtrial.study.beside import read_json
-from fairtrial.text.batches import padded
 
 SENTENCES = 320
 
@@ -39,20 +41,10 @@ def together_and_alone(evidence: Evidence, kept: Path, tell: Callable[[str], Non
 
 
 def two_ways(record: Record, strangers: tuple[str, ...]) -> tuple[float, float]:
-    from fairtrial.revive import revive
-    from fairtrial.strangers import load_files
-    from fairtrial.train.bench import token_set
-
     load_files(map(Path, strangers))
     revived = revive(record)
     documents = next(iter(revived.splits.tests.values()))[:SENTENCES]
-    tokens = token_set(documents, revived.tokenizer, revived.splits.running)
-    longest = revived.recipe.shape.length + 1
-    if revived.splits.running:  # one long row: pieces of it stand for sentences
-        (whole,) = tokens.sequences
-        rows = [whole[start : start + longest] for start in range(0, len(whole) - longest, longest)][:SENTENCES]
-    else:
-        rows = [row[:longest] for row in tokens.sequences if len(row) > 1]
+    rows = rows_of(revived, documents)[:SENTENCES]
     batch = revived.recipe.training.batch
     return (
         scored(revived.bench.network, rows, batch, revived.tokenizer.pad),
@@ -60,15 +52,6 @@ def two_ways(record: Record, strangers: tuple[str, ...]) -> tuple[float, float]:
     )
 
 
-@torch.no_grad()
 def scored(network: torch.nn.Module, rows: list[np.ndarray], size: int, pad: int) -> float:
     """Mean of sentence perplexities, `size` sentences at a time."""
-    nats, counts = [], []
-    for start in range(0, len(rows), size):
-        batch = rows[start : start + size]
-        ids, lengths = (torch.from_numpy(each) for each in padded([row[:-1] for row in batch], pad))
-        answers = torch.from_numpy(padded([row[1:] for row in batch], pad)[0])
-        values = network.nats(ids, lengths, answers)  # type: ignore[operator]
-        nats += [float(each.double().sum()) for each in values.split(lengths.tolist())]
-        counts += lengths.tolist()
-    return sentence_perplexity(np.array(nats), np.array(counts))
+    return sentence_perplexity(*nats_of(network, rows, size, pad))

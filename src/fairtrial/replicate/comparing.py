@@ -56,24 +56,23 @@ def compare_two(evidence: Evidence, variant: str, against: str, basis: str) -> C
     return replace(found, hurdles=(*(stamp for stamp in stamps if stamp), *found.hurdles))
 
 
-def decide_all(claims: Sequence[Claim], evidences: Mapping[str, Evidence]) -> dict[str, Decided]:
-    """Claim id -> what the comparison says. Holm's correction is over all comparisons of the page."""
-    made: dict[str, Comparison] = {}
+def decide_all(claims: Sequence[Claim], evidences: Mapping[str, Evidence]) -> dict[tuple[str, str], Decided]:
+    """Claim id and study -> what the comparison says. Holm's correction is over all comparisons of the page."""
+    made: dict[tuple[str, str], Comparison] = {}
     for claim in claims:
-        evidence = evidences.get(claim.study)
-        if claim.rule in DECIDED_BY_COMPARISON and evidence and evidence.has(claim.variant, claim.against):
-            made[claim.id] = compare_two(evidence, claim.variant, claim.against, evidence.basis()["basis"])
+        for study in claim.studies if claim.rule in DECIDED_BY_COMPARISON else ():
+            evidence = evidences.get(study)
+            if evidence and evidence.has(claim.variant, claim.against):
+                made[claim.id, study] = compare_two(evidence, claim.variant, claim.against, evidence.basis()["basis"])
     family = {key: each.found.p for key, each in made.items() if may_be_judged(each) and each.found is not None}
     adjusted = dict(zip(family, holm(list(family.values())), strict=True))
     decided = {}
-    for claim in claims:
-        if claim.id not in made:
-            continue
-        evidence, comparison = evidences[claim.study], made[claim.id]
-        least = least_for(comparison, evidence.outcomes.least_difference, evidence.pooled(claim.against))
+    for (name, study), comparison in made.items():
+        evidence = evidences[study]
+        least = least_for(comparison, evidence.outcomes.least_difference, evidence.pooled(comparison.against))
         on_all = None
         if comparison.basis != "all":
-            on_all = compare_two(evidence, claim.variant, claim.against, "all")
-        verdict = decide(comparison, adjusted.get(claim.id), ALPHA, least)
-        decided[claim.id] = Decided(comparison, verdict, adjusted.get(claim.id), on_all)
+            on_all = compare_two(evidence, comparison.variant, comparison.against, "all")
+        p = adjusted.get((name, study))
+        decided[name, study] = Decided(comparison, decide(comparison, p, ALPHA, least), p, on_all)
     return decided

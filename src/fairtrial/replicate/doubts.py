@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairtrial.replicate.evidence import Evidence
-from fairtrial.replicate.library import Claim, Figure
+from fairtrial.replicate.facts import Figure
+from fairtrial.replicate.library import Claim
 
 ON_TEST_ITEMS = ("better", "worse", "same", "narrows")  # rules whose claims are about scores
 
@@ -30,7 +31,7 @@ def is_red(finding: Mapping[str, Any]) -> bool:
 
 def weak(claim: Claim, published: list[Figure]) -> tuple[str, ...]:
     reasons = ["one run of each" if claim.against else "one run"]
-    own = [each for each in published if each.report == claim.report and each.study == claim.study]
+    own = [each for each in published if (each.report, each.study, each.at) == (claim.report, claim.study, None)]
     ours, others = figures_of(claim.variant, own), figures_of(claim.against, own)
     if claim.against and any(picked for _, picked in (*ours, *others)):
         reasons.append("the epoch picked on the test set")

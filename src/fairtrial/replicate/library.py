@@ -1,4 +1,4 @@
-"""The library: what the reports publish and claim, and the studies that retry it, out of the package's files."""
+"""The library: what the reports claim, and the studies that retry it, out of the package's files."""
 
 from __future__ import annotations
 
@@ -7,40 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from fairtrial.errors import BadInput
 from fairtrial.names import near
+from fairtrial.replicate.facts import figures
 from fairtrial.study.design import Study, Variant
 from fairtrial.study.file import load_study, study_from
 
 HERE = Path(__file__).parent
 REPORTS = ("r0", "r1", "r2", "r3", "r4")
 FINE_TUNING = "sst2"  # takes about an hour on two cores, so it is run on request
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One published number, and what we train for it."""
-
-    report: str
-    study: str
-    variant: str
-    set: str  # a test set, or `train`
-    measure: str
-    value: float
-    picked_on_test: bool = False
-    other_data: bool = False  # the report's own are not at hand
-
-
-@dataclass(frozen=True)
-class Count:
-    """A published number of parameters."""
-
-    report: str
-    study: str
-    value: int
-    counts: str
 
 
 @dataclass(frozen=True)
@@ -54,46 +30,20 @@ class Claim:
     against: str = ""
     as_coded: str = ""  # the variant that repeats the report's own code
     one_rate: str = ""  # the study in which all optimizers have one learning rate, as in the report
+    setting: str = ""  # the report's own, where ours is another
     set: str = ""
     label: str = ""
 
     @property
+    def studies(self) -> tuple[str, ...]:
+        """Those in which it is decided: where optimizers are compared, at one learning rate, too."""
+        return (self.study, self.one_rate) if self.one_rate else (self.study,)
+
+    @property
     def needs(self) -> list[tuple[str, str]]:
         """(study, variant) of all that decides it."""
-        found = [(self.study, self.variant), (self.study, self.against), (self.study, self.as_coded)]
-        if self.one_rate:
-            found += [(self.one_rate, self.variant), (self.one_rate, self.against)]
-        return [(study, name) for study, name in found if name]
-
-
-@cache
-def published() -> dict[str, Any]:
-    return tomllib.loads((HERE / "published.toml").read_text(encoding="utf-8"))
-
-
-def figures() -> list[Figure]:
-    facts = published()
-    found = []
-    for measure in ("accuracy", "window_perplexity", "sentence_perplexity"):
-        for row in facts[measure]:
-            for name, value in row["values"].items():
-                found.append(
-                    Figure(
-                        row["report"],
-                        row["study"],
-                        row.get("variant", name),
-                        row.get("set", name),
-                        measure.replace("_", " "),
-                        value,
-                        row.get("picked_on_test", False),
-                        row.get("other_data", False),
-                    )
-                )
-    return found
-
-
-def counts() -> list[Count]:
-    return [Count(**row) for row in published()["parameters"]]
+        names = (self.variant, self.against, self.as_coded)
+        return [(study, name) for study in self.studies for name in names if name]
 
 
 @cache

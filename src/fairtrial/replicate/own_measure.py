@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
+from fairtrial.duration import Duration
 from fairtrial.judge.scores import score
+from fairtrial.record import Record
 from fairtrial.replicate.evidence import Evidence
-from fairtrial.replicate.library import Figure
+from fairtrial.replicate.facts import Figure
+
+OF_TRAIN = 4000  # sentences of the training text that are scored, the same for all
+
+# (variant, set) -> of each seed: mean of sentence perplexities, mean of sentence losses, in batches as in training
+Batched = dict[tuple[str, str], list[tuple[float, float]]]
 
 
 @dataclass(frozen=True)
@@ -28,9 +36,11 @@ class Retried:
     @property
     def mean(self) -> float:
         """Of logarithms, where the figure is a perplexity."""
-        if self.figure.measure == "accuracy":
-            return mean(self.by_seed)
-        return math.exp(mean(map(math.log, self.by_seed)))
+        return math.exp(mean(map(math.log, self.by_seed))) if self.ratio else mean(self.by_seed)
+
+    @property
+    def ratio(self) -> bool:
+        return self.figure.measure.endswith("perplexity")
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -45,11 +55,10 @@ class Retried:
     def _spread(self, factor: float) -> tuple[float, float] | None:
         if len(self.by_seed) < 2:
             return None
-        ratio = self.figure.measure != "accuracy"
-        values = [math.log(each) if ratio else each for each in self.by_seed]
+        values = [math.log(each) if self.ratio else each for each in self.by_seed]
         half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) * factor
         low, high = mean(values) - half, mean(values) + half
-        return (math.exp(low), math.exp(high)) if ratio else (max(0.0, low), min(100.0, high))
+        return (math.exp(low), math.exp(high)) if self.ratio else (max(0.0, low), min(100.0, high))
 
     @property
     def place(self) -> str:
@@ -64,39 +73,84 @@ class Retried:
         return "below" if self.figure.value < min(self.by_seed) else "above"
 
 
+@dataclass(frozen=True)
+class Missed:
+    """A published figure that these records cannot be compared with."""
+
+    figure: Figure
+    why: str
+
+
 def retry(
-    figures: Sequence[Figure], evidences: dict[str, Evidence], together: dict[str, list[tuple[float, float]]]
-) -> list[Retried]:
-    """`together`: sentence perplexities in batches as in training, for variants that depend on their batch."""
-    found = []
+    figures: Sequence[Figure], evidences: Mapping[str, Evidence], batched: Batched
+) -> tuple[list[Retried], list[Missed]]:
+    found, missed = [], []
     for figure in figures:
-        evidence = evidences.get(figure.study)
-        if evidence is None or not evidence.has(figure.variant):
-            continue
-        place = "train" if figure.set == "train" else evidence.place(figure.set)
-        if place is None and len(evidence.outcomes.sets) == 1:
-            place = evidence.outcomes.sets[0]
-        if place is None:
-            continue
-        by_seed = measured(figure, evidence, place)
-        if figure.measure == "sentence perplexity" and evidence.outcomes.stamp(figure.variant):
-            by_seed = tuple(batched for batched, _ in together.get(figure.variant, []))
-        if by_seed:
-            found.append(Retried(figure, by_seed, *honest(figure, evidence, place)))
-    return found
+        each = retry_one(figure, evidences.get(figure.study), batched)
+        if isinstance(each, Retried):
+            found.append(each)
+        else:
+            missed.append(Missed(figure, each))
+    return found, missed
 
 
-def measured(figure: Figure, evidence: Evidence, place: str) -> tuple[float, ...]:
-    """Ours, of every seed, in the report's own way."""
+def retry_one(figure: Figure, evidence: Evidence | None, batched: Batched) -> Retried | str:
+    """Ours beside it, or why not."""
+    if evidence is None:
+        return "the trials that it needs were not run: see what was left out"
+    if not evidence.has(figure.variant):
+        return "no trial of this variant is finished"
+    place = place_of(figure, evidence)
+    if place is None:
+        return "these data have no such test set"
+    by_seed = measured(figure, evidence, place, batched)
+    if not by_seed:
+        return "the records keep no such score"
+    return Retried(figure, by_seed, *honest(figure, evidence, place))
+
+
+def place_of(figure: Figure, evidence: Evidence) -> str | None:
+    """The set by our name; a single test set is meant by any name."""
+    if figure.set == "train":
+        return "train"
+    known = evidence.place(figure.set)
+    return evidence.outcomes.sets[0] if known is None and len(evidence.outcomes.sets) == 1 else known
+
+
+def measured(figure: Figure, evidence: Evidence, place: str, batched: Batched) -> tuple[float, ...]:
+    """Ours, of every seed, in the report's own way. Nothing, where a seed does not have it."""
+    if figure.measure.startswith("sentence"):
+        return by_sentence(figure, evidence, place, batched)
+    key, factor = ("accuracy", 100) if figure.measure == "accuracy" else ("window_perplexity", 1)
+    if figure.at is not None:
+        looks = [look(record, place, figure.at) for record in evidence.records[figure.variant].values()]
+        return tuple(factor * each[key] for each in looks if each is not None) if None not in looks else ()
     results = evidence.results(figure.variant)
-    if figure.measure == "accuracy":
-        return tuple(100 * scored(result, place, figure.picked_on_test)["accuracy"] for result in results)
-    if figure.measure == "window perplexity":
-        if place == "train":
-            return tuple(result["train"]["window_perplexity"] for result in results)
-        return tuple(scored(result, place, figure.picked_on_test)["window_perplexity"] for result in results)
+    found = [
+        result["train"] if place == "train" else scored(result, place, figure.picked_on_test) for result in results
+    ]
+    return tuple(factor * each[key] for each in found)
+
+
+def look(record: Record, place: str, at: Duration) -> dict[str, Any] | None:
+    """The score of a set so far into training."""
+    return looks_of(record).get((at.steps(record.result["steps_per_epoch"]), place))
+
+
+@lru_cache(maxsize=256)
+def looks_of(record: Record) -> dict[tuple[int, str], dict[str, Any]]:
+    """Of a finished record, which does not change any more."""
+    return {(line["step"], line["split"]): line for line in record.events() if line["event"] == "score"}
+
+
+def by_sentence(figure: Figure, evidence: Evidence, place: str, batched: Batched) -> tuple[float, ...]:
+    loss = figure.measure == "sentence loss"
+    if place == "train" or evidence.outcomes.stamp(figure.variant):
+        pairs = batched.get((figure.variant, "train" if place == "train" else "test"), [])
+        return tuple(pair[loss] for pair in pairs)
     outcomes = evidence.outcomes.variants[figure.variant][place]
-    return tuple(sentence_perplexity(*rows) for rows in zip(outcomes["nats"], outcomes["tokens"], strict=True))
+    way = sentence_loss if loss else sentence_perplexity
+    return tuple(way(*rows) for rows in zip(outcomes["nats"], outcomes["tokens"], strict=True))
 
 
 def scored(result: dict[str, Any], place: str, picked: bool) -> dict[str, Any]:
@@ -110,9 +164,15 @@ def sentence_perplexity(nats: np.ndarray, tokens: np.ndarray) -> float:
     return float(np.exp(np.minimum(700.0, nats[counted] / tokens[counted])).mean())
 
 
+def sentence_loss(nats: np.ndarray, tokens: np.ndarray) -> float:
+    """The mean of the losses of sentences, as report r4 has it: a token of a short sentence weighs more."""
+    counted = tokens > 0
+    return float((nats[counted] / tokens[counted]).mean())
+
+
 def honest(figure: Figure, evidence: Evidence, place: str) -> tuple[dict[str, Any] | None, str]:
     """The same model measured as one should: last weights, items that do not stand in train, every token once."""
-    if place == "train":
+    if place == "train" or figure.at is not None or figure.measure == "sentence loss":
         return None, ""
     outcomes = evidence.outcomes.variants[figure.variant][place]
     status = evidence.outcomes.status.get(place)

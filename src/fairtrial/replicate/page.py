@@ -6,18 +6,32 @@ from pathlib import Path
 
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.judge.words import listed
-from fairtrial.replicate.charts import claims_chart, layers_chart, published_chart
-from fairtrial.replicate.library import published
-from fairtrial.replicate.page_tables import (
-    alone_table,
-    answers_table,
+from fairtrial.replicate.charts import claims_chart, curves_chart, layers_chart, published_chart
+from fairtrial.replicate.facts import published
+from fairtrial.replicate.own_measure import OF_TRAIN
+from fairtrial.replicate.page_published import (
+    curve_tables,
     figures_table,
-    flaws_table,
-    marks_table,
+    missed_table,
     parameters_table,
-    printed_table,
+    settings_table,
 )
-from fairtrial.replicate.page_words import ALONE, FIGURES, FINGERPRINTS, FLAWS, NOT_RETRIED, OPENING, PRINTED, QUICK
+from fairtrial.replicate.page_tables import alone_table, answers_table, flaws_table, marks_table, printed_table
+from fairtrial.replicate.page_words import (
+    ALONE,
+    CURVES,
+    FIGURES,
+    FINGERPRINTS,
+    FLAWS,
+    LEFT_OUT,
+    NOT_RETRIED,
+    OPENING,
+    PARAMETERS,
+    PRINTED,
+    QUICK,
+    SENTENCES,
+    SETTINGS,
+)
 from fairtrial.replicate.run import Replication
 from fairtrial.report.words import spoken_time
 
@@ -40,7 +54,12 @@ def write_page(found: Replication, path: Path) -> Path:
 def draw(found: Replication) -> dict[str, bytes]:
     pictures = {}
     for key, evidence in found.evidences.items():
-        rows = [row for row in found.retried if row.figure.study == key and row.figure.set != "train"]
+        rows = [row for row in found.retried if row.figure.study == key]
+        curves = [row for row in rows if row.figure.in_curve and row.figure.at and row.figure.at.count]
+        if curves:
+            pictures[f"curves-{key}.svg"] = curves_chart(curves)
+        rows = [row for row in rows if row.figure.at is None and row.figure.set != "train"]
+        rows = [row for row in rows if row.figure.measure != "sentence loss"]
         if rows:
             unit = "accuracy on all test items, %" if evidence.outcomes.metric == "accuracy" else rows[0].figure.measure
             title = f"{key}: published figures among ours, measured as the reports measured"
@@ -78,16 +97,26 @@ def lines(found: Replication, pictures: dict[str, str]) -> list[str]:
         "",
         *[line for report in found.reports for line in report_figures(found, report)],
         *shown(pictures, "published-"),
+        *curves(found, pictures),
+        *missed(found),
         *printed(found),
         "## Parameters",
         "",
+        PARAMETERS,
+        "",
         *parameters_table(found),
+        "",
+        "## Settings",
+        "",
+        SETTINGS,
+        "",
+        *settings_table(found),
         "",
         *flaws(found),
         *(["## Attention, layer by layer", "", *shown(pictures, "layers")] if found.layers else []),
         "## What was left out",
         "",
-        *[f"- {line}" for line in (*found.left_out, *NOT_RETRIED)],
+        *[f"- {line}" for line in (*found.left_out, *LEFT_OUT)],
         "",
         "## Fingerprints",
         "",
@@ -133,8 +162,25 @@ def details(found: Replication) -> list[str]:
 
 
 def report_figures(found: Replication, report: str) -> list[str]:
-    rows = [row for row in found.retried if row.figure.report == report]
-    return [f"### {report}", "", *figures_table(rows, found), ""] if rows else []
+    rows = [row for row in found.retried if row.figure.report == report and not row.figure.in_curve]
+    if not rows:
+        return []
+    by_sentence = any(row.figure.measure.startswith("sentence") for row in rows)
+    words = [SENTENCES.format(f"{OF_TRAIN:,}"), ""] if by_sentence else []
+    return [f"### {report}", "", *figures_table(rows, found), "", *words]
+
+
+def curves(found: Replication, pictures: dict[str, str]) -> list[str]:
+    told = []
+    for report in found.reports:
+        rows = [row for row in found.retried if row.figure.report == report and row.figure.in_curve]
+        told += [f"### {report}, as it was trained", "", *curve_tables(rows)] if rows else []
+    return ["## Curves", "", CURVES, "", *shown(pictures, "curves-"), *told] if told else []
+
+
+def missed(found: Replication) -> list[str]:
+    rows = missed_table(found)
+    return ["## Figures that were not retried", "", NOT_RETRIED, "", *rows, ""] if rows else []
 
 
 def printed(found: Replication) -> list[str]:

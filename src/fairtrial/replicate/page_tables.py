@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairtrial.judge.scores import score
+from fairtrial.replicate.comparing import Decided
 from fairtrial.replicate.evidence import Evidence
-from fairtrial.replicate.library import claims, counts, published
-from fairtrial.replicate.own_measure import Retried
+from fairtrial.replicate.facts import published
+from fairtrial.replicate.library import claims
 from fairtrial.replicate.page_words import STREAM
 from fairtrial.replicate.possible import told
 from fairtrial.replicate.rules import Answer
 from fairtrial.replicate.run import Replication
-from fairtrial.report.rounding import few_digits, with_interval
+from fairtrial.report.rounding import with_interval
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -28,51 +29,21 @@ def answers_table(answers: Sequence[Answer]) -> list[str]:
     rows = []
     for each in answers:
         doubts = [*(f"unsound: {reason}" for reason in each.unsound), *each.weak]
-        rows.append([each.claim.report, each.claim.says, f"**{each.outcome}**", size(each), "; ".join(doubts)])
+        outcome, difference = f"**{each.outcome}**", size(each.decided)
+        if each.at_one_rate is not None:
+            outcome = f"at one rate **{each.at_one_rate.outcome}**; each at its own {outcome}"
+            difference = f"at one rate {size(each.at_one_rate.decided)}; each at its own {difference or 'not run'}"
+        rows.append([each.claim.report, each.claim.says, outcome, difference, "; ".join(doubts)])
     return table(["report", "claim", "retried", "difference", "the report's own comparison"], rows)
 
 
-def size(answer: Answer) -> str:
-    shown = answer.decided.shown() if answer.decided else None
-    if shown is None or answer.decided is None:
+def size(decided: Decided | None) -> str:
+    shown = decided.shown() if decided else None
+    if shown is None or decided is None:
         return ""
     first, low, high = (f"{each:+.1f}" for each in shown)
-    unit = "% perplexity" if answer.decided.shown_unit == "% perplexity" else f" {answer.decided.shown_unit}"
+    unit = "% perplexity" if decided.shown_unit == "% perplexity" else f" {decided.shown_unit}"
     return f"{first}{unit} [{low}, {high}]"
-
-
-def figures_table(rows: Sequence[Retried], found: Replication) -> list[str]:
-    lines = []
-    for row in rows:
-        figure = row.figure
-        how = figure.measure + (", best on test" if figure.picked_on_test and figure.set != "train" else "")
-        ours = with_interval(row.mean, *(row.interval or (None, None)))
-        seeds = f"{few_digits(min(row.by_seed), 4)} to {few_digits(max(row.by_seed), 4)}"
-        lines.append([figure.variant, figure.set, how, f"{figure.value:g}", ours, seeds, row.place, honest(row, found)])
-    return table(["variant", "set", "measure", "published", "ours", "our seeds", "place", "honest"], lines)
-
-
-def honest(row: Retried, found: Replication) -> str:
-    evidence = found.evidences[row.figure.study]
-    if evidence.outcomes.stamp(row.figure.variant):
-        return "none: its passport is red"
-    if row.honest is None or row.honest["mean"] is None:
-        return ""
-    return f"{with_interval(row.honest['mean'], row.honest['low'], row.honest['high'])} ({row.honest_how})"
-
-
-def parameters_table(found: Replication) -> list[str]:
-    rows = []
-    for count in counts():
-        evidence = found.evidences.get(count.study)
-        if count.report not in found.reports or evidence is None:
-            continue
-        ours = evidence.results(evidence.outcomes.baseline)[0]["parameters"]
-        same = "equal" if ours == count.value else f"{ours - count.value:+,}"
-        rows.append([count.report, count.study, f"{count.value:,}", f"{ours:,}", same, count.counts])
-    return table(
-        ["report", "model", "published", "ours, everything counted", "difference", "what the report counts"], rows
-    )
 
 
 def printed_table(found: Replication, items: int) -> list[str]:

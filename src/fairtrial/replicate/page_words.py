@@ -21,11 +21,39 @@ says nothing of the reports.
 """)
 
 FIGURES = flowing("""
-*Ours* is the mean over seeds with its 95% interval, measured as the report measured: accuracy on all test items, at the
-epoch that is best on the test set where the report did that; perplexity over windows side by side; for r4 the mean of
-per-sentence perplexities. *Place* tells where the published figure lies: `inside` the range of our seeds, `near` it
-(where one more run would fall, 95%), or `below` or `above`. *Honest* is the same models measured as one should: last
-weights (the course's data bring no validation set to choose by), clean items, every token once at full context.
+*Published* is the report's number. *Ours* is the mean over seeds with its 95% interval, measured as the report
+measured: accuracy on all test items, at the epoch that is best on the test set where the report did that; perplexity
+over windows side by side; for r4 the mean of per-sentence perplexities or losses. *Place* tells where the published
+figure lies: `inside` the range of our seeds, `near` it (where one more run would fall, 95%), or `below` or `above`.
+*Honest* is the same models measured as one should: last weights (the course's data bring no validation set to choose
+by), clean items, every token once at full context.
+""")
+
+SENTENCES = flowing("""
+r4 trains on 61,530 sentences that are not at hand. Ours are trained on its dev file, so beside its *dev* stands our
+score of its test file, and beside its *train* our score of {} sentences of that training text, drawn once by a named
+stream, in batches as in training. A variant whose passport is red is scored in such batches on both. The levels cannot
+be compared; the order of the variants can.
+""")
+
+CURVES = flowing("""
+Two reports print numbers as training went on. Each cell of *ours* is the mean over seeds, its 95% interval, and the
+place of the published number, as above. The reports looked at the test sets while they trained; ours do so for these
+curves and for figures that are called best on test. r1 prints its first perplexities at iteration 1; ours, as r2's, are
+those before the first step. The figures begin after it.
+""")
+
+NOT_RETRIED = flowing("""
+Published numbers beside which no figure of ours stands as the same measure, and why.
+""")
+
+PARAMETERS = flowing("""
+*Matrices* are the token embedding and the weights of attention and feed-forward layers, without biases, positions,
+norms, classifier and output layer: r0 counts so. The output layer is the largest matrix of a decoder.
+""")
+
+SETTINGS = flowing("""
+What the reports say of their models and training, beside what the recipes and records of ours have.
 """)
 
 PRINTED = flowing("""
@@ -40,13 +68,13 @@ tells them apart. A red passport means that the variant's number says nothing of
 
 STREAM = flowing("""
 r0's blocks add to the normed stream. No part can do that, since parts change attention; but it is what a post-norm
-block does, so the recipe says it: `shape.norm_place = "post"`. Declared as such it is no fault and its passport
-passes; under the name of pre-norm it fails M11, residual identity.
+block does, so the recipe says it: `shape.norm_place = "post"`. Declared as such it is no fault and its passport passes;
+under the name of pre-norm it fails M11, residual identity.
 """)
 
 ALONE = flowing("""
-The same sentences scored in batches as in training, and one by one, by the same trained models (means of
-per-sentence perplexities; over seeds the mean of logarithms). An honest model does not notice:
+The same sentences scored in batches as in training, and one by one, by the same trained models (means of per-sentence
+perplexities; over seeds the mean of logarithms). An honest model does not notice:
 """)
 
 FINGERPRINTS = flowing("""
@@ -54,10 +82,9 @@ Each row stands for the records of one variant: its resolved recipe, the sha256 
 order, and the code that trained them. The same recipe, seed, code, torch and machine give the same weights, bit by bit.
 """)
 
-NOT_RETRIED = (
-    "r4's single sentences (normal, weird, long) are not at hand; sentences together and alone stand for them",
-    "r4's roberta-base and its grid of 18 settings: that checkpoint is not at hand; MiniLM is, with `--fine-tuning`",
-    "r4's 61,530 training sentences are not at hand; its dev section is trained on and its test section scored",
+LEFT_OUT = (
+    "r4's fine-tuning is retried with MiniLM (`--fine-tuning`), and only its comparisons: roberta-base is not at hand",
     "r4's attention puzzles have exact answers, not trials: `fairtrial puzzle`",
+    "losses of single batches and seconds of an epoch, which r1 and r2 print: one batch, and another machine",
     "pictures of attention: a map of one sentence is no figure; what can be measured of them is above",
 )

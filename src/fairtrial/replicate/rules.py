@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from statistics import median
 
 from fairtrial.judge.words import figures as in_words
-from fairtrial.replicate.comparing import DECIDED_BY_COMPARISON, Decided, compare_two
+from fairtrial.replicate.comparing import DECIDED_BY_COMPARISON, Decided
 from fairtrial.replicate.doubts import unsound, weak
 from fairtrial.replicate.evidence import Evidence
+from fairtrial.replicate.facts import Figure
 from fairtrial.replicate.layers import Layers
-from fairtrial.replicate.library import Claim, Figure
+from fairtrial.replicate.library import Claim
 from fairtrial.replicate.nearest import Likeness
+from fairtrial.replicate.one_rate import levels, one_rate_words, own_rate_words, setting_words, shared_words
 from fairtrial.replicate.over_seeds import Mean, mean_of
 
 HOLDS, FAILS, OPEN, NOT_RUN = "holds", "does not hold", "cannot be told", "not run"
@@ -26,10 +28,19 @@ class Found:
     """All that claims are decided by."""
 
     evidences: Mapping[str, Evidence]
-    decided: Mapping[str, Decided]
+    decided: Mapping[tuple[str, str], Decided]  # claim id, study
     family: int  # comparisons that are corrected together
     layers: Layers | None
     likeness: Likeness | None
+
+
+@dataclass(frozen=True)
+class AtOneRate:
+    """What becomes of a claim about optimizers when all have one learning rate."""
+
+    outcome: str
+    because: str
+    decided: Decided
 
 
 @dataclass(frozen=True)
@@ -40,26 +51,48 @@ class Answer:
     unsound: tuple[str, ...] = ()  # what makes the report's own comparison worthless
     weak: tuple[str, ...] = ()  # what makes it say little
     decided: Decided | None = None
+    at_one_rate: AtOneRate | None = None
 
     @property
     def headline(self) -> str:
+        if self.at_one_rate is not None:
+            own = f"each at its own best rate: {self.outcome}"
+            return f"at one learning rate, as the report did it: {self.at_one_rate.outcome}; {own}"
         if self.unsound and self.outcome != NOT_RUN:
             return f"the comparison was unsound; retried soundly: {self.outcome}"
         return self.outcome
 
 
 def answer(claim: Claim, found: Found, published: list[Figure]) -> Answer:
+    at_one = at_one_rate(claim, found)
+    before = f"{at_one.because} " if at_one else ""
     evidence = found.evidences.get(claim.study)
     if evidence is None or not evidence.has(*(name for name in (claim.variant, claim.against) if name)):
-        return Answer(claim, NOT_RUN, "The trials that it needs were not run: see what was left out.")
+        because = f"{before}The trials that it needs were not run: see what was left out."
+        return Answer(claim, NOT_RUN, because, at_one_rate=at_one)
     outcome, because = DECIDERS[claim.rule](claim, evidence, found)
-    decided = found.decided.get(claim.id)
-    return Answer(claim, outcome, because, unsound(claim, evidence), weak(claim, published), decided)
+    if claim.one_rate:
+        own = f"{own_rate_words(claim, evidence)}: {levels(claim, evidence)}; {because}"
+        told = [before.strip(), own, shared_words(claim, found.evidences), setting_words(claim, evidence)]
+        because = " ".join(each for each in told if each)
+    decided = found.decided.get((claim.id, claim.study))
+    return Answer(claim, outcome, because, unsound(claim, evidence), weak(claim, published), decided, at_one)
+
+
+def at_one_rate(claim: Claim, found: Found) -> AtOneRate | None:
+    """What the report saw, over several seeds."""
+    decided = found.decided.get((claim.id, claim.one_rate))
+    if decided is None:
+        return None
+    evidence = found.evidences[claim.one_rate]
+    outcome, because = by_comparison(claim, evidence, found)
+    told = f"{one_rate_words(claim, evidence)}: {levels(claim, evidence)}; {because}"
+    return AtOneRate(outcome, told, decided)
 
 
 def by_comparison(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
     """What is claimed must be what is found; a trifle is no gain; too wide an interval tells nothing."""
-    decided = found.decided[claim.id]
+    decided = found.decided[claim.id, evidence.folder]
     kind, comparison = decided.verdict.kind, decided.comparison
     if kind == "not_comparable":
         return OPEN, f"They cannot be compared: {'; '.join(comparison.hurdles)}."
@@ -72,7 +105,7 @@ def by_comparison(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, 
         return OPEN, told
     if kind == "same":
         told += " If they differ at all, then by less than matters (1 point, 1% of perplexity)."
-    return (HOLDS if kind == claim.rule else FAILS), told + one_rate_words(claim, found)
+    return (HOLDS if kind == claim.rule else FAILS), told
 
 
 def smallest_words(decided: Decided) -> str:
@@ -82,14 +115,6 @@ def smallest_words(decided: Decided) -> str:
     if decided.comparison.metric.name == "perplexity":
         return f"So many seeds and items show differences of {100 * math.expm1(smallest):.1f}% and more."
     return f"So many seeds and items show differences of {smallest:.1f} {decided.unit} and more."
-
-
-def one_rate_words(claim: Claim, found: Found) -> str:
-    """What the report saw, with one learning rate for all."""
-    evidence = found.evidences.get(claim.one_rate)
-    if evidence is None or not evidence.has(claim.variant, claim.against):
-        return ""
-    return f" With one learning rate for all: {in_words(compare_two(evidence, claim.variant, claim.against, 'all'))}."
 
 
 def narrows(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:

@@ -14,10 +14,11 @@ from fairtrial.engines.job import Engine, Stop
 from fairtrial.errors import Interrupted
 from fairtrial.replicate.comparing import decide_all
 from fairtrial.replicate.evidence import Evidence, collect
+from fairtrial.replicate.facts import Figure, figures
 from fairtrial.replicate.layers import Layers, by_layer
-from fairtrial.replicate.library import chosen_reports, claims, figures
+from fairtrial.replicate.library import chosen_reports, claims
 from fairtrial.replicate.nearest import Likeness, likeness
-from fairtrial.replicate.own_measure import Retried, retry
+from fairtrial.replicate.own_measure import Batched, Missed, Retried, retry
 from fairtrial.replicate.rules import Answer, Found, answer
 from fairtrial.replicate.settings import Wanted
 from fairtrial.study.beside import read_json
@@ -40,6 +41,7 @@ class Replication:
     evidences: dict[str, Evidence]
     answers: list[Answer]
     retried: list[Retried]
+    missed: list[Missed]  # published figures that these records cannot be compared with
     layers: Layers | None
     likeness: Likeness | None
     alone: dict[str, list[tuple[float, float]]]  # variant -> of each seed: together, alone
@@ -122,7 +124,26 @@ def find_answers(
     family = sum(each.p_adjusted is not None for each in decided.values())
     found = Found(evidences, decided, family, layers, like)
     answers = [answer(claim, found, published) for claim in asked]
-    retried = retry(published, evidences, alone)
+    batched = score_sentences(published, evidences, out / "sentences.json", tell)
+    retried, missed = retry(published, evidences, batched)
     return Replication(
-        reports, evidences, answers, retried, layers, like, alone, wanted.left_out, seconds, width, quick, command
-    )
+        reports, evidences, answers, retried, missed, layers, like, alone,
+        wanted.left_out, seconds, width, quick, command,
+    )  # fmt: skip
+
+
+def score_sentences(published: list[Figure], evidences: Mapping[str, Evidence], kept: Path, tell: Tell) -> Batched:
+    """For figures of sentences that the records do not keep."""
+    needed: dict[str, dict[str, None]] = {}
+    for figure in published:
+        evidence = evidences.get(figure.study)
+        if figure.measure.startswith("sentence") and evidence is not None and evidence.has(figure.variant):
+            needed.setdefault(figure.study, {})[figure.variant] = None
+    if not needed:
+        return {}
+    from fairtrial.replicate.sentences import in_batches
+
+    found: Batched = {}
+    for study, variants in needed.items():
+        found |= in_batches(evidences[study], variants, kept, tell)
+    return found
