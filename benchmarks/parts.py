@@ -33,6 +33,8 @@ COMPARED = (
     ("masked", "local"),
     ("full alibi", "local alibi"),
     ("full, dropout", "local, dropout"),
+    ("full", "local, saving"),
+    ("full, saving", "local, saving"),
 )
 DROPOUT = 0.1  # of attention weights, as GPT-2 and BERT are trained
 POSITIONS = ("none", "rope", "alibi")
@@ -69,7 +71,10 @@ def best(turns: int, cases: dict[str, dict[str, Any]]) -> dict[str, dict[str, fl
 
 def windows() -> None:
     print("training step at length 4,096, width 64, 2 heads, 4 layers, without the output layer, window 64")
-    print("(own: what attention adds to the peak of the network without it; kept: what of that waits for the gradient)")
+    print(
+        "(peak: the most that tensors hold at once in a step; process: how far the process grew in it; kept: what waits"
+    )
+    print(" for the gradient beyond the network without attention; saving: with training.save_memory)")
     for kind, causal in (("decoder", True), ("encoder", False)):
         common = {"kind": "body", "causal": causal, "steps": 3, "length": 4096}
         cases = {
@@ -83,31 +88,35 @@ def windows() -> None:
             "local alibi": {**common, "parts": LOCAL_ALIBI},
             "full, dropout": {**common, "parts": FULL, "instead": "dropout"},
             "local, dropout": {**common, "parts": LOCAL, "dropout": DROPOUT},
+            "full, saving": {**common, "parts": FULL, "saving": True},
+            "local, saving": {**common, "parts": LOCAL, "saving": True},
             "local, 8,192": {**common, "parts": LOCAL, "length": 8192},
+            "local, saving, 8,192": {**common, "parts": LOCAL, "length": 8192, "saving": True},
         }
         found = best(2, cases)
         bare = found["no attention"]
-        own = {name: {key: facts[key] - bare[key] for key in ("memory", "kept")} for name, facts in found.items()}
+        kept = {name: facts["kept"] - bare["kept"] for name, facts in found.items()}
         for name, facts in found.items():
             print(
-                f"  {kind}  {name:<13} {facts['seconds'] * 1e3:7.0f} ms {facts['memory']:6.0f} MB peak"
-                f" {own[name]['memory']:6.0f} MB own {own[name]['kept']:6.1f} MB kept"
+                f"  {kind}  {name:<20} {facts['seconds'] * 1e3:7.0f} ms {facts['peak']:7.1f} MB peak"
+                f" {facts['process']:6.0f} MB process {kept[name]:7.1f} MB kept"
             )
         for one, other in COMPARED:
-            faster = found[one]["seconds"] / found[other]["seconds"]
-            less = found[one]["memory"] / found[other]["memory"]
-            kept = own[one]["kept"] / own[other]["kept"]
-            reached = " (5x reached)" if min(faster, less) >= 5 else ""
+            faster, less, smaller = (found[one][key] / found[other][key] for key in ("seconds", "peak", "process"))
+            reached = " (5x reached)" if min(faster, less, smaller) >= 5 else ""
             print(
-                f"  {kind}  {other} against {one}: {faster:.1f}x as fast, {less:.1f}x less memory in a step{reached};"
-                f" attention keeps {kept:.1f}x less"
+                f"  {kind}  {other} against {one}: {faster:.1f}x as fast, {less:.1f}x less memory in tensors,"
+                f" {smaller:.1f}x in the process{reached}"
             )
-        ratio = found["local, 8,192"]["seconds"] / found["local"]["seconds"]
-        print(f"  {kind}  twice the length takes {ratio:.2f}x the time", flush=True)
+        for name in ("local", "local, saving"):
+            longer, more = (found[f"{name}, 8,192"][key] / found[name][key] for key in ("seconds", "peak"))
+            print(
+                f"  {kind}  {name}: twice the length takes {longer:.2f}x the time, {more:.2f}x the memory", flush=True
+            )
     print(
-        "  without dropout, mask or bias, torch's fused kernel stores no map: its memory is linear too, and no window"
+        "  without dropout, mask or bias, torch's fused kernel stores no map: its memory is linear too, and a window is"
     )
-    print("  can be 5x smaller; with dropout of attention weights it does not apply, and torch computes whole maps")
+    print("  smaller only by what its nearness allows: computing layers stripe by stripe, again for the gradient")
 
 
 def positions() -> None:
@@ -143,13 +152,33 @@ def seconds_of(step: Callable[[], Any]) -> float:
     return time.process_time() - begun
 
 
-def measure_body(steps: int, **what: Any) -> dict[str, float]:
-    forward, step = body_step(**what)
+def measure_body(steps: int, length: int, **what: Any) -> dict[str, float]:
+    body_step(length=min(512, length), **what)[1]()  # what torch loads at its first step is not a step's memory
+    forward, step = body_step(length=length, **what)
     before = memory("VmRSS")
     times = [seconds_of(step)]
-    peak = memory("VmHWM") - before
+    grown = memory("VmHWM") - before
     times += [seconds_of(step) for _ in range(steps)]
-    return {"seconds": sorted(times)[len(times) // 4], "memory": peak, "kept": kept_by(forward)}
+    return {
+        "seconds": sorted(times)[len(times) // 4],
+        "process": grown,
+        "peak": most_held(body_step(length=length, **what)[1]),
+        "kept": kept_by(forward),
+    }
+
+
+def most_held(step: Callable[[], Any]) -> float:
+    """Megabytes that tensors hold at once at most, as torch's allocator counts them."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        step()
+    events = [each for each in seen.profiler.kineto_results.events() if each.name() == "[memory]"]
+    held = most = 0
+    for event in sorted(events, key=lambda each: each.start_ns()):
+        held += event.nbytes()
+        most = max(most, held)
+    return most / 2**20
 
 
 def kept_by(forward: Callable[[], Any]) -> float:
@@ -204,6 +233,7 @@ def body_step(
     instead: str = "",
     padding: int = 0,
     dropout: float = 0.0,
+    saving: bool = False,
 ) -> tuple[Callable[[], Any], Callable[[], None]]:
     """A forward pass and a step. `instead` of our attention: `mask` (full attention with a mask over what is far, as a
     window is usually written), `dropout` (torch's own attention with its dropout), `skip` (none at all)."""
@@ -224,6 +254,7 @@ def body_step(
         attention.Attention.attend_fast = lambda self, q, k, v, *rest: v
     shape = Shape(layers=4, heads=2, width=64, hidden=256, length=length, dropout=0.0, attention_dropout=dropout)
     body = Body(shape, choices(parts), 100, causal=causal, seed=0)
+    body.save_memory = saving
     ids = torch.arange(length)[None] % 100
     lengths = torch.tensor([length - padding]) if padding else None
 

@@ -104,6 +104,9 @@ class Training:
     select_every: Annotated[Duration, "how often validation is scored to choose weights"] = Duration(1, "epochs")
     frozen_layers: Annotated[int, "blocks from the bottom, and the embeddings, that stay as they are; 0: none"] = 0
     layer_decay: Annotated[float, "learning rate of a block as a share of the one above it; 1: all the same"] = 1.0
+    save_memory: Annotated[
+        bool, "compute layers again for their gradients instead of keeping them: slower, smaller"
+    ] = False
     keep: Annotated[str, "'best' weights on validation, or the 'last'"] = "best"
     patience: Annotated[float, "choices without a better one before training stops; inf: never"] = float("inf")
 

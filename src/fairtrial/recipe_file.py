@@ -232,4 +232,6 @@ def fingerprint(recipe: Recipe) -> str:
     plain = to_table(replace(recipe, name="", data=replace(recipe.data, source=""), encoder=encoder))
     if not recipe.shape.attention_dropout:  # younger than the first records, which keep their letters without it
         del plain["shape"]["attention_dropout"]
+    if not recipe.training.save_memory:  # as young
+        del plain["training"]["save_memory"]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

@@ -63,6 +63,19 @@ def test_scoring_more_often_changes_nothing(task: str, course_folder: Path, tmp_
     assert files_of(rare)["outcomes.safetensors"] == files_of(often)["outcomes.safetensors"]
 
 
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_saving_memory_trains_the_same_network(task: str, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    """Bit for bit again from the same seed, also with dropout and several batches a step; to rounding as without."""
+    more = ("shape.dropout=0.2", "training.accumulate=2")
+    saving = recipe_for(task, course_folder, tiny, *more, "training.save_memory=true")
+    one, two = (run_trial(saving, 0, tmp_path / name) for name in ("one", "two"))
+    assert files_of(one) == files_of(two)
+    plain = run_trial(recipe_for(task, course_folder, tiny, *more), 0, tmp_path / "plain")
+    ours, theirs = ([event["loss"] for event in record.events() if event["event"] == "step"] for record in (one, plain))
+    assert len(ours) == 20
+    assert ours == pytest.approx(theirs, rel=1e-4)
+
+
 def test_the_worlds_dice_and_threads_stay_as_they_were(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     state, threads = torch.random.get_rng_state(), torch.get_num_threads()
     run_trial(recipe_for("lm", course_folder, tiny), 0, tmp_path / "a")

@@ -39,6 +39,13 @@ class FeedForward(nn.Module):
         return self.down(self.activation(self.up(x)))
 
 
+Choose = Callable[[Tensor], Tensor]
+
+
+def everyone(x: Tensor) -> Tensor:
+    return x
+
+
 class Block(nn.Module):
     """Pre-norm: each layer reads a normed copy, and the residual stream stays as it is (GPT-2)."""
 
@@ -48,16 +55,22 @@ class Block(nn.Module):
         self.forward_norm, self.feed_forward = make_norm(shape), FeedForward(shape)
         self.attention_dropout, self.forward_dropout = Dropout(shape.dropout), Dropout(shape.dropout)
 
-    def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None) -> Tensor:
-        """[token width] -> [token width]"""
-        x = x + self.attention_dropout(self.attention(self.attention_norm(x), view, parts, cache))
+    def forward(
+        self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None, centre: Choose = everyone
+    ) -> Tensor:
+        """[token width] -> [token width]; only those of the `centre` go on, the others are there to be seen"""
+        x, seen = centre(x), centre(self.attention(self.attention_norm(x), view, parts, cache))
+        x = x + self.attention_dropout(seen)
         return x + self.forward_dropout(self.feed_forward(self.forward_norm(x)))
 
 
 class PostBlock(Block):
     """Post-norm: what a layer adds is normed together with the stream (Vaswani et al. 2017, BERT)."""
 
-    def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None) -> Tensor:
-        """[token width] -> [token width]"""
-        x = self.attention_norm(x + self.attention_dropout(self.attention(x, view, parts, cache)))
+    def forward(
+        self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None, centre: Choose = everyone
+    ) -> Tensor:
+        """[token width] -> [token width]; only those of the `centre` go on, the others are there to be seen"""
+        x, seen = centre(x), centre(self.attention(x, view, parts, cache))
+        x = self.attention_norm(x + self.attention_dropout(seen))
         return self.forward_norm(x + self.forward_dropout(self.feed_forward(x)))

@@ -18,6 +18,7 @@ from fairtrial.model.layout import Layout
 from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats
 from fairtrial.model.part import Part, build_parts
 from fairtrial.model.start import start
+from fairtrial.model.stripes import cut, run_striped
 from fairtrial.recipe import PartChoice, Shape
 
 
@@ -29,6 +30,7 @@ class Body(nn.Module):
     ) -> None:
         super().__init__()
         self.shape, self.causal = shape, causal
+        self.save_memory = False  # in training, compute each layer again for its gradient instead of keeping it
         self.tokens = nn.Embedding(vocabulary, shape.width)
         self.parts = build_parts(choices, shape, seed)
         self.dropout = Dropout(shape.dropout)
@@ -52,11 +54,20 @@ class Body(nn.Module):
         if not self.causal:
             x, layout = with_prefixes(x, layout, parts)
         view = View.of(layout, self.causal, past, x.dtype)
-        for block in self.blocks:
-            x = block(x, view, parts, cache)
+        if self.save_memory and cache is None and torch.is_grad_enabled() and not self.watched():
+            stripes = cut(view, parts)
+            for block in self.blocks:
+                x = run_striped(cast(Block, block), x, layout, stripes, parts)
+        else:
+            for block in self.blocks:
+                x = block(x, view, parts, cache)
         if cache is not None:
             cache.length += time
         return x if before else self.norm(x), layout
+
+    def watched(self) -> bool:
+        """Whether somebody wants to see attention as it happens."""
+        return any(cast(Block, block).attention.maps.watcher is not None for block in self.blocks)
 
     def listed_parts(self) -> list[Part]:
         return cast(list[Part], list(self.parts.values()))

@@ -86,6 +86,7 @@ def build_bench(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer)
     else:
         build = _classify if recipe.task == "classify" else _language
         bench = build(recipe, seed, splits, documents, tokenizer, choose_on, curves)
+    bench.network.body.save_memory = recipe.training.save_memory
     bench.facts = facts | bench.facts
     return bench
 
