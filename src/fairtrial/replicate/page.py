@@ -166,7 +166,7 @@ def report_figures(found: Replication, report: str) -> list[str]:
     if not rows:
         return []
     by_sentence = any(row.figure.measure.startswith("sentence") for row in rows)
-    words = [SENTENCES.format(f"{OF_TRAIN:,}"), ""] if by_sentence else []
+    words = [SENTENCES.format(f"{OF_TRAIN:,}"), ""] if by_sentence and not found.quick else []
     return [f"### {report}", "", *figures_table(rows, found), "", *words]
 
 

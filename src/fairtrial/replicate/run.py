@@ -78,12 +78,15 @@ def run_all(wanted: Wanted, out: Path, engine: Engine, wishes: Wishes, listen: L
     with disk_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     for key, study in wanted.studies.items():
+        plan = planned(study, out / key)
+        left, _ = missing(plan, plan.trials())
         began = time.monotonic()
         try:
             run_study(study, out / key, engine, wishes, listen, stop)
         finally:
             kept = read_json(path).get("seconds", {})
-            kept[key] = round(kept.get(key, 0.0) + time.monotonic() - began, 1)
+            took = time.monotonic() - began if left else 0.0  # reading finished trials again is no part of them
+            kept[key] = round(kept.get(key, 0.0) + took, 1)
             write_text(path, json.dumps({"format": 1, "seconds": kept}, indent=1) + "\n")
     return float(sum(seconds for key, seconds in read_json(path)["seconds"].items() if key in wanted.studies))
 
