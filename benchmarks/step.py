@@ -2,6 +2,7 @@
 
     python benchmarks/step.py            # ratios, peak memory, time to first step, time of --help
     python benchmarks/step.py --rounds 40
+    python benchmarks/step.py --same-memory     # our setting of the memory allocator for all of them
 
 One thread each, the course's shape, real batches. Each contender has a process of its own, set up as its users would;
 they take turns, ten steps at a time, so that a busy moment of the machine hits all of them. The ratio is of medians,
@@ -29,24 +30,28 @@ TURN, UNCOUNTED = 10, 2
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rounds", type=int, default=20, help="turns of each contender")
+    options.add_argument(
+        "--same-memory", action="store_true", help="let all keep freed memory, as fairtrial's trials do"
+    )
     options.add_argument("--work", nargs=2, metavar=("TASK", "NAME"), help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.work:
-        work(*chosen.work)
+        work(*chosen.work, chosen.same_memory)
         return
     for task in TASKS:
-        race(task, chosen.rounds)
+        race(task, chosen.rounds, chosen.same_memory)
     print_help_time()
 
 
-def race(task: str, rounds: int) -> None:
-    workers = {name: Worker(task, name) for name in NAMES}
+def race(task: str, rounds: int, same_memory: bool) -> None:
+    workers = {name: Worker(task, name, same_memory) for name in NAMES}
     times: dict[str, list[float]] = {name: [] for name in NAMES}
     for _ in range(rounds):
         for name, worker in workers.items():
             times[name] += worker.ask("steps")["times"][UNCOUNTED:]
     medians = {name: statistics.median(taken) for name, taken in times.items()}
-    print(f"{task}: one training step, one thread, {rounds} turns of {TURN} steps")
+    setting = ", freed memory kept by all" if same_memory else ""
+    print(f"{task}: one training step, one thread, {rounds} turns of {TURN} steps{setting}")
     for name, worker in workers.items():
         facts = worker.ask("facts")
         taken = sorted(times[name])
@@ -64,9 +69,9 @@ def race(task: str, rounds: int) -> None:
 class Worker:
     """A contender in a process of its own, which steps when it is asked to."""
 
-    def __init__(self, task: str, name: str) -> None:
+    def __init__(self, task: str, name: str, same_memory: bool) -> None:
         begun = time.perf_counter()
-        command = [sys.executable, __file__, "--work", task, name]
+        command = [sys.executable, __file__, "--work", task, name, *(["--same-memory"] if same_memory else [])]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.ask("ready")
         self.first = time.perf_counter() - begun
@@ -83,16 +88,19 @@ class Worker:
         self.process.wait()
 
 
-def work(task: str, name: str) -> None:
+def work(task: str, name: str, same_memory: bool) -> None:
     """In a worker: answer each line of the standard input with one line of JSON."""
     warnings.filterwarnings("ignore")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     import torch
 
     from contenders import make
+    from fairtrial.memory import keep_freed_memory
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    if same_memory:
+        keep_freed_memory()
     contender = make(task, name)
     before = memory("VmRSS")
     contender.step(0)
