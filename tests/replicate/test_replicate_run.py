@@ -95,6 +95,24 @@ def test_the_page_is_whole_and_says_the_same_twice(replication: tuple[Wanted, Pa
     assert page_of(answered(*replication, "r1"), tmp_path / "again") == (text, pictures)
 
 
+def test_models_that_count_stand_beside_the_transformers_best_first(
+    replication: tuple[Wanted, Path], tmp_path: Path
+) -> None:
+    found = answered(*replication, "r1")
+    text, _ = page_of(found, tmp_path)
+    section = text.split("## Beside counting")[1].split("\n## ")[0]
+    evidence = found.evidences["speeches-lm"]
+    rows = [re.split(r" *\| *", line)[1:-1] for line in section.split("speeches-lm, ")[1].splitlines() if "[" in line]
+    names = {name if name not in evidence.outcomes.baselines else f"**{name}**" for name in evidence.outcomes.variants}
+    assert {name for name, *_ in rows} == names | {f"**{name}**" for name in evidence.outcomes.baselines}
+    figures = [float(first.split(" ")[0].replace(",", "")) for _, first, *_ in rows]
+    assert figures == sorted(figures)
+    learned = dict(zip([row[0] for row in rows], figures, strict=True))["learned"]
+    place = evidence.outcomes.sets[0]
+    exact = [record.result["tests"][place]["perplexity"] for record in evidence.records["learned"].values()]
+    assert min(exact) * 0.999 <= learned <= max(exact) * 1.001
+
+
 def page_of(found: Replication, folder: Path) -> tuple[str, dict[str, bytes]]:
     text = write_page(found, folder / "five-reports.md").read_text()
     for each in found.answers:

@@ -85,10 +85,13 @@ def attend_near(
     cut = Cut.of(reach, q.shape[2])
     near = Site(site.layer, site.causal, torch.arange(cut.back, cut.back + cut.size), torch.arange(cut.span))
     biases, allowed = said_of(near, parts)
-    known = torch.ones(q.shape[0], cut.time, dtype=torch.bool) if real is None else real
-    mask = kept.get(
-        lambda: add_up(biases, narrow(met(cut, near, known), allowed), q.dtype), q.dtype, len(biases), *biases, *allowed
-    )
+    batch, dtype = q.shape[0], q.dtype
+
+    def make_mask() -> Tensor:
+        known = torch.ones(batch, cut.time, dtype=torch.bool) if real is None else real
+        return add_up(biases, narrow(met(cut, near, known), allowed), dtype)
+
+    mask = kept.get(make_mask, dtype, len(biases), *biases, *allowed)
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # batch time head each, as they lie in memory
     q = (pad(q, (0, 0, 0, 0, 0, cut.over)) if cut.over else q).unflatten(1, (cut.blocks, cut.size)).flatten(0, 1)
     k, v = Windows.apply(k, cut), Windows.apply(v, cut)  # row time head each

@@ -125,7 +125,7 @@ class Recomputed(torch.autograd.Function):
             with ctx.changing.back_at(moment), torch.enable_grad():
                 made = ctx.run(near, stripe)
                 # one number, whose gradient is what was received: torch.autograd.grad loads sympy when it is given more
-                product = (made * received[:, stripe.begin : stripe.end]).sum()
+                product = made.flatten().dot(received[:, stripe.begin : stripe.end].flatten())
             inputs = [near, *(weights[place] for place in trained)]
             to_near, *to_weights = torch.autograd.grad(product, inputs, allow_unused=True)
             to_x[:, stripe.first : stripe.last] += to_near

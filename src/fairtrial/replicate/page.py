@@ -7,6 +7,7 @@ from pathlib import Path
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.judge.words import listed
 from fairtrial.replicate.charts import claims_chart, curves_chart, layers_chart, published_chart
+from fairtrial.replicate.counting import beside_counting
 from fairtrial.replicate.facts import published
 from fairtrial.replicate.own_measure import OF_TRAIN
 from fairtrial.replicate.page_published import (
@@ -91,6 +92,7 @@ def lines(found: Replication, pictures: dict[str, str]) -> list[str]:
         "",
         *shown(pictures, "claims-"),
         *details(found),
+        *beside_counting(found),
         "## Figures",
         "",
         FIGURES,
