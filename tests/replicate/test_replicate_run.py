@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,9 @@ from published_numbers import missing
 from fairtrial.duration import Duration
 from fairtrial.engines.cores import Cores
 from fairtrial.engines.here import Here
+from fairtrial.judge.outcomes import SetOutcomes
 from fairtrial.replicate.comparing import decide_all
+from fairtrial.replicate.counting import beside_counting, counting_table
 from fairtrial.replicate.facts import Count, Figure, published
 from fairtrial.replicate.library import REPORTS, Claim, claims, studies_of
 from fairtrial.replicate.own_measure import Retried, retry_one
@@ -95,22 +97,28 @@ def test_the_page_is_whole_and_says_the_same_twice(replication: tuple[Wanted, Pa
     assert page_of(answered(*replication, "r1"), tmp_path / "again") == (text, pictures)
 
 
-def test_models_that_count_stand_beside_the_transformers_best_first(
-    replication: tuple[Wanted, Path], tmp_path: Path
-) -> None:
-    found = answered(*replication, "r1")
-    text, _ = page_of(found, tmp_path)
-    section = text.split("## Beside counting")[1].split("\n## ")[0]
-    evidence = found.evidences["speeches-lm"]
-    rows = [re.split(r" *\| *", line)[1:-1] for line in section.split("speeches-lm, ")[1].splitlines() if "[" in line]
-    names = {name if name not in evidence.outcomes.baselines else f"**{name}**" for name in evidence.outcomes.variants}
-    assert {name for name, *_ in rows} == names | {f"**{name}**" for name in evidence.outcomes.baselines}
-    figures = [float(first.split(" ")[0].replace(",", "")) for _, first, *_ in rows]
-    assert figures == sorted(figures)
-    learned = dict(zip([row[0] for row in rows], figures, strict=True))["learned"]
-    place = evidence.outcomes.sets[0]
+def test_models_that_count_stand_beside_the_transformers_best_first(replication: tuple[Wanted, Path]) -> None:
+    evidence = answered(*replication, "r1").evidences["speeches-lm"]
+    assert beside_counting(answered(*replication, "r1")) == []  # nobody has counted yet
+    learned = evidence.outcomes.variants["learned"]
+    counted = {"counted": with_nats(learned, 2.0), "counted well": with_nats(learned, 0.5)}
+    beside = replace(evidence, outcomes=replace(evidence.outcomes, baselines=counted))
+    header, _, *rows = counting_table(beside)
+    cells = [row.strip("| ").split(" | ") for row in rows]
+    names = [name for name, *_ in cells]
+    assert (names[0], names[-1]) == ("**counted well**", "**counted**")
+    assert set(names[1:-1]) == {"learned", "window 8"}
+    place = header.split(" | ")[1]
+    shown = {name: float(first.split(" ")[0].replace(",", "")) for name, first, *_ in cells}
     exact = [record.result["tests"][place]["perplexity"] for record in evidence.records["learned"].values()]
-    assert min(exact) * 0.999 <= learned <= max(exact) * 1.001
+    assert min(exact) * 0.99 <= shown["learned"] <= max(exact) * 1.01
+    assert shown["**counted well**"] == pytest.approx(shown["learned"] ** 0.5, rel=0.01)
+
+
+def with_nats(sets: Mapping[str, SetOutcomes], times: float) -> dict[str, SetOutcomes]:
+    return {
+        place: SetOutcomes(each.seeds, {**each.arrays, "nats": each["nats"] * times}) for place, each in sets.items()
+    }
 
 
 def page_of(found: Replication, folder: Path) -> tuple[str, dict[str, bytes]]:
