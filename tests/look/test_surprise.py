@@ -149,7 +149,7 @@ def test_the_command_tells_and_counts(finished_records: dict[str, Path], fairtri
     lines = fairtrial("surprise", finished_records["lm"], "--samples", "--json").out.splitlines()
     rows = [json.loads(line) for line in lines]
     assert [row["name"] for row in rows[:-1]] == ["normal", "weird", "long"]
-    assert rows[1]["text"] == "After learning language models model natural language"
+    assert rows[1]["text"] == "Yesterday the quiet ladder sang blue arithmetic to the river"
     total = sum(row["nats"] for row in rows[:-1]) / sum(row["counted"] for row in rows[:-1])
     assert rows[-1]["set"]["token_weighted"] == pytest.approx(math.exp(total))
     spoken = fairtrial("surprise", finished_records["lm"], "--samples").out

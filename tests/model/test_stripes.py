@@ -7,15 +7,17 @@ from itertools import pairwise
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401
 from fairtrial.model import stripes
 from fairtrial.model.attention import View
 from fairtrial.model.dropout import dropouts_of, roll_dice
+from fairtrial.model.kept import Kept
 from fairtrial.model.layout import Layout
 from fairtrial.model.network import Body, Classifier, LanguageModel
-from fairtrial.model.part import build_parts
+from fairtrial.model.part import Part, Site, build_parts
+from fairtrial.model.part import parts as registry
 from fairtrial.recipe import PartChoice, Shape
 
 SHAPE = Shape(layers=2, width=16, heads=2, length=700, hidden=20, dropout=0.0)
@@ -91,18 +93,18 @@ def test_one_row_whose_end_is_in_some_stripe(name: str, time: int) -> None:
 
 @pytest.mark.parametrize("name", STRIPED)
 def test_near_parts_are_cut_and_far_ones_are_not(name: str) -> None:
-    assert len(pieces(STRIPED[name])) > 2
-    for other in WHOLE.values():
-        assert len(pieces(other)) == 1
+    found = pieces(STRIPED[name])
+    assert len(found) > 2
+    assert (found[0].begin, found[-1].end) == (0, 700)
+    for one, other in pairwise(found):
+        assert one.end == other.begin
+    for choices in WHOLE.values():
+        assert pieces(choices) == []
 
 
 def pieces(choices: list[PartChoice]) -> list[stripes.Stripe]:
     parts = list(build_parts(choices, SHAPE, 0).values())
-    found = stripes.cut(View.of(Layout.full(1, 700), True, 0, torch.float64), parts)  # type: ignore[arg-type]
-    assert (found[0].begin, found[-1].end) == (0, 700)
-    for one, other in pairwise(found):
-        assert one.end == other.begin
-    return found
+    return stripes.cut(View.of(Layout.full(1, 700), True, 0, torch.float64), parts)  # type: ignore[arg-type]
 
 
 DRAWING = {
@@ -156,6 +158,64 @@ def test_the_gradient_leaves_dice_and_memory_of_parts_as_they_were(name: str) ->
         assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
         assert all(torch.equal(one, other) for one, other in zip(memory, network.buffers(), strict=True))
         assert torch.equal(world, torch.get_rng_state())
+
+
+class Slope(Part):
+    """A learned slope, in forms that are awkward for who collects gradients."""
+
+    relative = True
+
+    def __init__(self, shape: Shape, *, form: str = "two") -> None:
+        super().__init__(shape)
+        self.form = form
+        self.a, self.b = nn.Parameter(torch.tensor([0.1, 0.2])), nn.Parameter(torch.tensor([0.3, 0.1]))
+        self.register_buffer("passes", torch.zeros(()))
+        self.kept: Kept[Tensor] = Kept()
+
+    def bias(self, site: Site) -> Tensor:
+        if self.form == "two":  # both get one and the same gradient
+            rates = self.a + self.b
+        elif self.form == "expanded":  # a gradient that is a view of one number
+            rates = (self.a.sum() * self.b.sum()).expand(2)
+        elif self.form == "kept":
+            rates = self.kept.get(lambda: self.a * self.b, self.a, self.b)
+        elif self.form == "counting":
+            self.passes += self.training
+            rates = self.a * self.b * float(self.passes)
+        else:
+            rates = torch.ones(2, dtype=self.a.dtype)
+        return -rates[:, None, None] * site.distance
+
+    def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+        """In one form only the beginning of the text knows of a weight."""
+        if self.form != "beginning":
+            return q, k
+        return q, torch.where((site.queries < 16)[:, None], k * self.a.sum() * self.b.sum(), k)
+
+
+@pytest.mark.parametrize("form", ["two", "expanded", "kept", "counting", "beginning"])
+def test_awkward_parts_get_their_gradients(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._things, "slope", Slope)
+    for network in networks([choice("slope", form=form), choice("window", size=8)]):
+        network.train()
+        kept = passed(network, some_ids(2, 700), None, save=False)
+        for buffer in network.buffers():
+            buffer.zero_()
+        for ours, theirs in zip(passed(network, some_ids(2, 700), None, save=True), kept, strict=True):
+            assert torch.allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+        part = network.body.parts["slope"]
+        assert all(weight.grad is not None and weight.grad.any() for weight in part.parameters())
+
+
+def test_what_parts_remember_is_copied_once_a_pass() -> None:
+    parts = list(build_parts([choice("shuffle")], SHAPE, 0).values())
+    memory = stripes.Memory(parts)  # type: ignore[arg-type]
+    first = memory.now()
+    assert memory.now() is first
+    memory.buffers[0].add_(1)
+    assert memory.now() is not first
+    memory.set(first)
+    assert torch.equal(memory.buffers[0], first[0])
 
 
 def test_frozen_weights_get_no_gradient_and_the_others_get_theirs() -> None:

@@ -209,7 +209,7 @@ def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path) -> None
     assert caught == {"r2-accuracy", "r2-perplexity", "r2-generalises", "r2-cost", "r4-reweight"}
     ratios = {name: seeds[0][1] / seeds[0][0] for name, seeds in found.alone.items()}
     changed = {name for name, ratio in ratios.items() if abs(ratio - 1) > 1e-4}
-    assert "re-weight as coded" in changed
+    assert "re-weight by batch" in changed
     assert not changed & {"learned", "sinusoidal", "shuffle", "shift", "re-weight causal"}
     text, pictures = page_of(found, tmp_path / "page")
     assert not missing(text, published())

@@ -18,7 +18,7 @@ MOST_SHOWN = 20  # texts that are shown word by word; of more, a line each
 
 SAMPLES = {
     "normal": "Thank you all for being here tonight, and God bless the United States of America.",
-    "weird": "After learning language models model natural language",
+    "weird": "Yesterday the quiet ladder sang blue arithmetic to the river",
     "long": (
         "When the old bridge was closed in the spring, the people of the town, who had crossed it every day to reach"
         " their work, their schools and their church, and who had never asked who built it or what it would cost to"

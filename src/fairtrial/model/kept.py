@@ -22,6 +22,8 @@ class Kept(Generic[Thing]):
 
     def get(self, make: Callable[[], Thing], *key: Any) -> Thing:
         """What `make` gives, or what it gave for this key."""
+        if any(each.requires_grad for thing in key for each in _tensors(thing)):
+            return make()  # a thing made while gradients were off would cut this one's
         last = self._last  # read once: another thread may set it meanwhile
         if last is not None and self._fits(*last, key):
             return last[1]

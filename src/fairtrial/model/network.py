@@ -18,7 +18,7 @@ from fairtrial.model.layout import Layout
 from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats
 from fairtrial.model.part import Part, build_parts
 from fairtrial.model.start import start
-from fairtrial.model.stripes import cut, run_striped
+from fairtrial.model.stripes import Plan, run_striped
 from fairtrial.recipe import PartChoice, Shape
 
 
@@ -55,9 +55,9 @@ class Body(nn.Module):
             x, layout = with_prefixes(x, layout, parts)
         view = View.of(layout, self.causal, past, x.dtype)
         if self.save_memory and cache is None and torch.is_grad_enabled() and not self.watched():
-            stripes = cut(view, parts)
+            plan = Plan.of(view, parts)
             for block in self.blocks:
-                x = run_striped(cast(Block, block), x, layout, stripes, parts)
+                x = run_striped(cast(Block, block), x, layout, plan, parts)
         else:
             for block in self.blocks:
                 x = block(x, view, parts, cache)

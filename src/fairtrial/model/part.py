@@ -66,7 +66,7 @@ class Part(nn.Module):
         return None
 
     def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
-        """Queries and keys [batch head time each], both at `site.queries` -> the same, turned."""
+        """Queries and keys [batch head time each], both at `site.queries` -> the same, turned, each token by itself."""
         return q, k
 
     def bias(self, site: Site) -> Tensor | None:

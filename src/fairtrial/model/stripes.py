@@ -2,7 +2,8 @@
 
 Only what enters each layer is stored. Where parts let a token see near tokens only, a layer is computed stripe by
 stripe along the text, each with as many neighbours as it can see, so that no more than one stripe's insides are ever in
-memory. Numbers are the same to rounding, and dropout falls as it fell the first time.
+memory. Numbers are the same to rounding. Dropout draws stripe by stripe, so it drops other numbers than in one piece;
+the second time, the same as the first.
 
 torch.utils.checkpoint does the first half. By hand it takes a fifth less time on stripes, the gradient of a stripe is
 added in place, and the named dice of our dropout are wound back.
@@ -53,13 +54,28 @@ class Stripe:
         return x.index_select(0, mine.nonzero()[:, 0])
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How one pass runs: the stripes, the same tokens in one piece, and what the parts remember."""
+
+    stripes: list[Stripe]
+    whole: Stripe
+    memory: Memory
+
+    @classmethod
+    def of(cls, view: View, parts: Sequence[Part]) -> Plan:
+        whole = Stripe(0, view.layout.time, 0, view.layout.time, view, view.layout)
+        return cls(cut(view, parts) or [whole], whole, Memory(parts))
+
+
 def cut(view: View, parts: Sequence[Part]) -> list[Stripe]:
-    """The stripes of a pass; one of all tokens where some part sees far, or joins heads in a way of its own."""
+    """The stripes of a pass; none where some part sees far, or may look around in a way of its own."""
     layout = view.layout
-    reach = None if any(part.owns("merge") for part in parts) else shortest_reach(parts, view.causal)
+    own_ways = any(part.owns("merge") or (part.owns("turn") and not part.relative) for part in parts)
+    reach = None if own_ways else shortest_reach(parts, view.causal)
     size = layout.time if reach is None else max(STRIPE, LEAST_SHARE * sum(reach))
     if reach is None or layout.time < 2 * size:
-        return [Stripe(0, layout.time, 0, layout.time, view, layout)]
+        return []
     back, ahead = reach
     masks: dict[int, Kept[Tensor]] = {}  # parts that have a reach know distances alone: equal stripes share a mask
     stripes = []
@@ -80,7 +96,7 @@ def _part_of(layout: Layout, first: int, last: int) -> Layout:
     return Layout.ragged((layout.lengths - first).clamp(0, last - first), last - first)
 
 
-def run_striped(block: Block, x: Tensor, layout: Layout, stripes: Sequence[Stripe], parts: Sequence[Part]) -> Tensor:
+def run_striped(block: Block, x: Tensor, layout: Layout, plan: Plan, parts: Sequence[Part]) -> Tensor:
     """What `block` makes of the real tokens [token width], with little kept for the gradient."""
 
     def run(near: Tensor, stripe: Stripe) -> Tensor:
@@ -88,9 +104,9 @@ def run_striped(block: Block, x: Tensor, layout: Layout, stripes: Sequence[Strip
         made = block(stripe.view.layout.pack(near), stripe.view, parts, None, stripe.centre)
         return stripe.layout.spread(made)
 
-    changing = Changing.of((block, *parts))
+    changing = Changing.of((block, *parts), plan.memory)
     weights = (*block.parameters(), *(weight for part in parts for weight in part.parameters()))
-    return layout.pack(Recomputed.apply(layout.spread(x), run, stripes, changing, *weights))
+    return layout.pack(Recomputed.apply(layout.spread(x), run, plan, changing, *weights))
 
 
 class Recomputed(torch.autograd.Function):
@@ -101,15 +117,19 @@ class Recomputed(torch.autograd.Function):
         ctx: Any,
         x: Tensor,
         run: Callable[[Tensor, Stripe], Tensor],
-        stripes: Sequence[Stripe],
+        plan: Plan,
         changing: Changing,
         *weights: Tensor,
     ) -> Tensor:
-        made = torch.empty_like(x)
-        ctx.run, ctx.stripes, ctx.changing, ctx.moments = run, stripes, changing, []
+        made, begun, stripes = torch.empty_like(x), changing.now(), plan.stripes
+        moments = []
         for stripe in stripes:
-            ctx.moments.append(changing.now())
+            moments.append(changing.now())
             made[:, stripe.begin : stripe.end] = run(x[:, stripe.first : stripe.last], stripe)
+        if len(stripes) > 1 and changing.now()[1] is not begun[1]:  # a part that counts passes is to see one
+            changing.set(begun)
+            made, stripes, moments = run(x, plan.whole), [plan.whole], [begun]
+        ctx.run, ctx.stripes, ctx.changing, ctx.moments = run, stripes, changing, moments
         ctx.save_for_backward(x, *weights)
         return made
 
@@ -117,7 +137,7 @@ class Recomputed(torch.autograd.Function):
     @once_differentiable  # second derivatives are refused rather than wrong
     def backward(ctx: Any, received: Tensor) -> tuple[Tensor | None, ...]:
         x, *weights = ctx.saved_tensors
-        to_x = torch.zeros_like(x)
+        to_x, whole = torch.zeros_like(x), torch.contiguous_format
         trained = [place for place, weight in enumerate(weights) if weight.requires_grad]
         found: list[Tensor | None] = [None] * len(weights)
         for stripe, moment in zip(ctx.stripes, ctx.moments, strict=True):
@@ -130,9 +150,30 @@ class Recomputed(torch.autograd.Function):
             to_near, *to_weights = torch.autograd.grad(product, inputs, allow_unused=True)
             to_x[:, stripe.first : stripe.last] += to_near
             for place, gradient in zip(trained, to_weights, strict=True):
-                so_far = found[place]
-                found[place] = gradient if so_far is None or gradient is None else so_far.add_(gradient)
+                if gradient is not None:  # it may be another weight's, too, or a view: what is added to is ours
+                    so_far = found[place]
+                    found[place] = gradient.clone(memory_format=whole) if so_far is None else so_far.add_(gradient)
         return (to_x, None, None, None, *found)
+
+
+class Memory:
+    """What parts remember in their buffers, copied only when it has changed."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.buffers = [buffer for part in parts for buffer in part.buffers()]
+        self._last: tuple[list[int], list[Tensor]] = ([], [])
+
+    def now(self) -> list[Tensor]:
+        """Copies; the same list while nothing has changed."""
+        versions = [buffer._version for buffer in self.buffers]
+        if self._last[0] != versions:
+            self._last = (versions, [buffer.clone() for buffer in self.buffers])
+        return self._last[1]
+
+    def set(self, copies: list[Tensor]) -> None:
+        for buffer, old in zip(self.buffers, copies, strict=True):
+            if not torch.equal(buffer, old):  # one that is as it was may be waiting for a gradient: leave it alone
+                buffer.copy_(old)
 
 
 Moment = tuple[list[Tensor], list[Tensor]]
@@ -143,33 +184,28 @@ class Changing:
     """What a pass may change: dice, and the parts' own memory."""
 
     dice: list[torch.Generator]
-    buffers: list[Tensor]
+    memory: Memory
 
     @classmethod
-    def of(cls, modules: Sequence[nn.Module]) -> Changing:
+    def of(cls, modules: Sequence[nn.Module], memory: Memory) -> Changing:
         found = [each for module in modules for each in module.modules() if isinstance(each, Dropout)]
         world = torch.default_generator  # a stranger's part may draw from it
-        return cls(
-            [world, *(each.generator for each in found if each.drops)],
-            [buffer for module in modules for buffer in module.buffers()],
-        )
+        return cls([world, *(each.generator for each in found if each.drops)], memory)
 
     def now(self) -> Moment:
-        return [each.get_state() for each in self.dice], [buffer.clone() for buffer in self.buffers]
+        return [each.get_state() for each in self.dice], self.memory.now()
+
+    def set(self, moment: Moment) -> None:
+        for generator, state in zip(self.dice, moment[0], strict=True):
+            generator.set_state(state)
+        self.memory.set(moment[1])
 
     @contextmanager
     def back_at(self, moment: Moment) -> Iterator[None]:
         """As it was at a moment, and then again as it is now."""
         present = self.now()
-        self._set(moment)
+        self.set(moment)
         try:
             yield
         finally:
-            self._set(present)
-
-    def _set(self, moment: Moment) -> None:
-        for generator, state in zip(self.dice, moment[0], strict=True):
-            generator.set_state(state)
-        for buffer, old in zip(self.buffers, moment[1], strict=True):
-            if not torch.equal(buffer, old):  # one that is as it was may be waiting for a gradient: leave it alone
-                buffer.copy_(old)
+            self.set(present)

@@ -2,8 +2,8 @@
 
 `concat` sets them side by side, as everyone does; `shuffle` in an order drawn once for each layer; `shift` moves each
 head by one place. A linear layer follows, so neither can matter but by chance of the first weights. `reweight` weighs
-each head by the norm of its whole output, which sees the future, the padding and, in the form that a report used, the
-other rows of the batch: it is here to be caught. `reweight-causal` weighs by the norm at each position, which sees
+each head by the norm of its whole output, which sees the future, the padding and, taken over the whole batch, the other
+rows of the batch: it is here to be caught. `reweight-causal` weighs by the norm at each position, which sees
 nothing that it should not."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Reweight(Part):
     """Each head weighed by the norm of its whole output, which sees the future: it is here to be caught."""
 
     def __init__(self, shape: Shape, *, over: str = "batch") -> None:
-        """`over`: 'batch' (one norm for all rows, as a report did it) or 'row' (a norm for each row)."""
+        """`over`: 'batch' (one norm for all rows) or 'row' (a norm for each row)."""
         super().__init__(shape)
         if over not in ("batch", "row"):
             raise BadInput(f"reweight: over = {over!r} is not known; there is: batch, row")

@@ -12,7 +12,8 @@ from fairtrial.replicate.page_words import COUNTING
 from fairtrial.replicate.run import Replication
 from fairtrial.report.rounding import with_interval
 
-TITLES = {"all": "all", "clean": "clean", "contaminated": "stand in train"}
+TITLES = {"all": "all {}", "clean": "{} clean", "contaminated": "{} that stand in train"}
+FEWEST = 30  # items of a column
 
 
 def beside_counting(found: Replication) -> list[str]:
@@ -33,7 +34,7 @@ def counting_table(evidence: Evidence) -> list[str]:
         for name, sets in (honest | outcomes.baselines).items()
     }
     names = list(scores[outcomes.baseline])
-    first = names[1] if names[1:] == ["clean", "stand in train"] else names[0]
+    first = next((name for name in names if name.endswith("clean")), names[0])
     order = sorted(scores, key=lambda name: scores[name][first]["mean"], reverse=outcomes.metric == "accuracy")
     return table(
         ["model", *names],
@@ -47,7 +48,9 @@ def counting_table(evidence: Evidence) -> list[str]:
 def columns(ways: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Of one test set its parts; of several each as a whole."""
     if len(ways) == 1:
-        return {TITLES[basis]: score for basis, score in next(iter(ways.values())).items()}
+        parts = next(iter(ways.values()))
+        many = {basis: score for basis, score in parts.items() if score["items"] >= FEWEST}
+        return {TITLES[basis].format(f"{score['items']:,}"): score for basis, score in (many or parts).items()}
     return {place: parts["all"] for place, parts in ways.items()}
 
 

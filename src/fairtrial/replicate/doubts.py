@@ -16,7 +16,8 @@ def unsound(claim: Claim, evidence: Evidence) -> tuple[str, ...]:
     reasons = []
     if claim.as_coded and evidence.has(claim.as_coded) and evidence.outcomes.stamp(claim.as_coded):
         failed = [each["id"] for each in evidence.findings(claim.as_coded) if is_red(each)]
-        reasons.append(f"its own code, repeated, fails checks of the passport ({', '.join(failed)})")
+        code = "its code as we reconstruct it by its symptoms" if claim.reconstructed else "its own code, repeated,"
+        reasons.append(f"{code} fails checks of the passport ({', '.join(failed)})")
     basis = evidence.basis()
     if basis["basis"] == "clean" and evidence.outcomes.metric == "accuracy" and claim.rule in ON_TEST_ITEMS:
         reasons.append(f"{basis['exact'] + basis['near']} of {basis['items']} test items stand in train, too")

@@ -29,6 +29,7 @@ class Claim:
     variant: str
     against: str = ""
     as_coded: str = ""  # the variant that repeats the report's own code
+    reconstructed: bool = False  # that code is not at hand; the variant shows the symptoms which the report tells of
     one_rate: str = ""  # the study in which all optimizers have one learning rate, as in the report
     setting: str = ""  # the report's own, where ours is another
     set: str = ""

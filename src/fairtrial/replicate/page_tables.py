@@ -60,6 +60,7 @@ def printed_table(found: Replication, items: int) -> list[str]:
 def flaws_table(found: Replication) -> list[str]:
     """What was coded beside what was meant, with what the passport says of both."""
     pairs: dict[tuple[str, str, str], str] = {}
+    rebuilt = {claim.as_coded for claim in claims() if claim.reconstructed}
     for claim in claims():
         if claim.as_coded and claim.report in found.reports:
             pairs[claim.study, claim.as_coded, claim.variant] = claim.report
@@ -72,7 +73,8 @@ def flaws_table(found: Replication) -> list[str]:
         evidence = found.evidences.get(study)
         if evidence is None or not evidence.has(coded, meant):
             continue
-        for name, what in ((coded, "as coded"), (meant, "as meant")):
+        what_coded = "reconstructed" if coded in rebuilt else "another form" if report == "r4" else "as coded"
+        for name, what in ((coded, what_coded), (meant, "as meant")):
             rows.append([report, study, what, name, passport_words(evidence, name), headline(evidence, name)])
     if not rows:
         return []
