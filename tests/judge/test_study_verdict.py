@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fairtrial.errors import BadInput
+from fairtrial.judge.first_lines import verdict_lines
 from fairtrial.judge.looks import LOOKS
 from fairtrial.judge.outcomes import EXACT, NEAR, SetOutcomes, TaskOutcomes, stack_outcomes
 from fairtrial.judge.study_verdict import is_clear, judge_study, judge_task
@@ -262,6 +263,21 @@ def test_clusters_widen_the_interval() -> None:
     assert "So few groups of test items (20)" in together["sentence"]
     assert together["difference"] == pytest.approx(alone["difference"])
     assert together["high"] - together["low"] > 1.5 * (alone["high"] - alone["low"])
+
+
+def test_few_items_of_several_sets_are_told_once() -> None:
+    chance = np.random.default_rng(0)
+    groups = {"one": np.repeat(np.arange(20), 20), "other": np.repeat(np.arange(25), 16)}
+    liking = np.clip(0.3 + chance.normal(0, 0.1, 400), 0, 1)
+    variants = {
+        "learned": dict.fromkeys(groups, classifier(0.6, 1)),
+        "rope": dict.fromkeys(groups, _with_shares(liking)),
+    }
+    entry = judge_task(classify(variants=variants, clusters=groups))
+    (told,) = verdict_lines([each for each in entry["comparisons"] if each["variant"] == "rope"])
+    assert told.startswith("rope is worse than learned on one and other")
+    assert told.count("So few") == 1
+    assert told.endswith("So few groups of test items (20 and 25) make rough intervals.")
 
 
 def _with_shares(shares: np.ndarray) -> SetOutcomes:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairtrial.judge.measure import METRICS
 from fairtrial.judge.power import MoreSeeds
-from fairtrial.judge.words import NEEDED, about, bare, change, counted, listed, p_words, score_words
+from fairtrial.judge.words import NEEDED, about, bare, change, counted, few_items, listed, p_words, score_words
 
 Rows = list[dict[str, Any]]
 ONE = {
@@ -56,9 +56,20 @@ def _gathered(story: Rows) -> str:
     seeds = listed(sorted({str(row["seeds"]) for row in story}))
     family = counted(first["family"], "comparison")
     tail = f"95% intervals, {_p_of_all(story)} after correction for {family}; {seeds} seeds"
-    also = dict.fromkeys(remark for row in story for remark in row["remarks"])
+    also = _few_together(story, list(dict.fromkeys(remark for row in story for remark in row["remarks"])))
     needs = [_needs_of_all(story, least)] if first["verdict"] == "undetected" else []
     return " ".join([f"{head}: {metric} {listed(each)} ({tail}).", *needs, *also])
+
+
+def _few_together(story: Rows, remarks: list[str]) -> list[str]:
+    """What is said of each set that has few items, said once of all."""
+    grouped = story[0]["groups"] is not None
+    counts = [row["groups"] if row["groups"] is not None else row["items"] for row in story]
+    single = {few_items([count], grouped=grouped): count for count in counts}
+    few = [single[remark] for remark in remarks if remark in single]
+    if len(few) < 2:
+        return remarks
+    return [*(remark for remark in remarks if remark not in single), few_items(few, grouped=grouped)]
 
 
 def _p_of_all(story: Rows) -> str:

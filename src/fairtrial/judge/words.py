@@ -153,6 +153,12 @@ def _two_digits(value: int) -> int:
     return int(round(value, -places))
 
 
+def few_items(counts: Sequence[int], *, grouped: bool) -> str:
+    what = "groups of test items" if grouped else "test items"
+    interval = "a rough interval" if len(counts) == 1 else "rough intervals"
+    return f"So few {what} ({listed([str(count) for count in counts])}) make {interval}."
+
+
 def remarks(
     comparison: Comparison, verdict: Verdict, least: float, passports: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
@@ -171,8 +177,7 @@ def remarks(
     if comparison.found is not None and not comparison.paired:
         told.append("The two have seeds of their own, so nothing is paired.")
     if comparison.found is not None and comparison.found.items < FEW_ITEMS:
-        what = "test items" if comparison.groups is None else "groups of test items"
-        told.append(f"So few {what} ({comparison.found.items}) make a rough interval.")
+        told.append(few_items([comparison.found.items], grouped=comparison.groups is not None))
     return told
 
 
