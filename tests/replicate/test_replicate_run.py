@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from published_numbers import missing
 from fairtrial.duration import Duration
 from fairtrial.engines.cores import Cores
 from fairtrial.engines.here import Here
+from fairtrial.errors import BadInput
 from fairtrial.judge.outcomes import SetOutcomes
 from fairtrial.replicate.comparing import decide_all
 from fairtrial.replicate.counting import beside_counting, counting_table
@@ -24,7 +26,8 @@ from fairtrial.replicate.page import write_page
 from fairtrial.replicate.rules import Found, answer
 from fairtrial.replicate.run import Replication, estimate, find_answers, planned, run_all
 from fairtrial.replicate.same_setting import WAYS, our_count, our_setting
-from fairtrial.replicate.settings import Wanted, at_hand
+from fairtrial.replicate.sentences import in_batches
+from fairtrial.replicate.settings import Wanted, at_hand, read_samples
 from fairtrial.study.run import Wishes
 from fairtrial.trial import run_trial
 
@@ -95,6 +98,41 @@ def test_the_page_is_whole_and_says_the_same_twice(replication: tuple[Wanted, Pa
     text, pictures = page_of(answered(*replication, "r1"), tmp_path)
     assert len(pictures) == 3
     assert page_of(answered(*replication, "r1"), tmp_path / "again") == (text, pictures)
+
+
+def test_single_sentences_are_scored_where_the_user_gives_them(replication: tuple[Wanted, Path]) -> None:
+    """Of any study whose figures ask for them; here of trials that are there."""
+    wanted, out = replication
+    evidence = answered(wanted, out, "r1").evidences["speeches-lm"]
+    figure = Figure("r4", "speeches-lm", "learned", "weird", "sentence perplexity", 12820.43, other_data=True)
+    why = retry_one(figure, evidence, {})
+    assert isinstance(why, str)
+    assert "r4-samples.tsv" in why
+    text, kept = "We will build many more green bridges over the old river tonight, my friends.", out / "samples.json"
+    said: list[str] = []
+    scored = in_batches(evidence, ["learned"], {"weird": text}, kept, said.append)
+    found = retry_one(figure, evidence, scored)
+    assert isinstance(found, Retried)
+    assert len(found.by_seed) == len(said) == 5
+    assert found.honest is None
+    losses = retry_one(replace(figure, measure="sentence loss"), evidence, scored)
+    assert isinstance(losses, Retried)
+    assert [math.exp(loss) for loss in losses.by_seed] == pytest.approx(found.by_seed)
+    assert in_batches(evidence, ["learned"], {"weird": text}, kept, said.append) == scored
+    assert len(said) == 5  # kept
+    in_batches(evidence, ["learned"], {"weird": text + " Thanks."}, kept, said.append)
+    assert len(said) == 10  # another sentence
+
+
+def test_samples_are_read_and_mistakes_are_told(tmp_path: Path) -> None:
+    assert read_samples(tmp_path) == {}
+    (tmp_path / "r4-samples.tsv").write_text("normal\tWe came .\r\nlong\t We saw ,\tand left .\n")
+    assert read_samples(tmp_path) == {"normal": "We came .", "long": "We saw ,\tand left ."}
+    for line in ("odd\tWe came .", "normal We came .", "weird\t "):
+        (tmp_path / "r4-samples.tsv").write_text(f"normal\tWe came .\n{line}\n")
+        with pytest.raises(BadInput) as refused:
+            read_samples(tmp_path)
+        assert "r4-samples.tsv:2" in refused.value.what
 
 
 def test_models_that_count_stand_beside_the_transformers_best_first(replication: tuple[Wanted, Path]) -> None:

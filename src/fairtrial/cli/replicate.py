@@ -19,7 +19,11 @@ def replicate(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="The folder that holds speeches/, lm1b/ and sst2/, or some of them.", metavar="DIR"),
+        typer.Option(
+            help="The folder that holds speeches/, lm1b/ and sst2/, or some of them (and r4-samples.tsv: normal, weird"
+            " or long, a tab, the sentence as r4 prints it).",
+            metavar="DIR",
+        ),
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(help="Seeds of each variant; fewer than 5 get no verdict.", show_default="5", min=1)

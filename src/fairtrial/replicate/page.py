@@ -9,7 +9,7 @@ from fairtrial.judge.words import listed
 from fairtrial.replicate.charts import claims_chart, curves_chart, layers_chart, published_chart
 from fairtrial.replicate.counting import beside_counting
 from fairtrial.replicate.facts import published
-from fairtrial.replicate.own_measure import OF_TRAIN
+from fairtrial.replicate.own_measure import OF_TRAIN, SAMPLES
 from fairtrial.replicate.page_published import (
     curve_tables,
     figures_table,
@@ -59,7 +59,7 @@ def draw(found: Replication) -> dict[str, bytes]:
         curves = [row for row in rows if row.figure.in_curve and row.figure.at and row.figure.at.count]
         if curves:
             pictures[f"curves-{key}.svg"] = curves_chart(curves)
-        rows = [row for row in rows if row.figure.at is None and row.figure.set != "train"]
+        rows = [row for row in rows if row.figure.at is None and row.figure.set not in ("train", *SAMPLES)]
         rows = [row for row in rows if row.figure.measure != "sentence loss"]
         if rows:
             unit = "accuracy on all test items, %" if evidence.outcomes.metric == "accuracy" else rows[0].figure.measure

@@ -39,8 +39,9 @@ are left out. What can be reached on these data, and by what, stands in docs/bes
 SENTENCES = flowing("""
 r4 trains on 61,530 sentences that are not at hand. Ours are trained on its dev file, so beside its *dev* stands our
 score of its test file, and beside its *train* our score of {} sentences of that training text, drawn once by a named
-stream, in batches as in training. A variant whose passport is red is scored in such batches on both. The levels cannot
-be compared; the order of the variants can.
+stream, in batches as in training. A variant whose passport is red is scored in such batches on both. *Normal*, *weird*
+and *long* are single sentences of the report, each scored by itself; they are not part of fairtrial and come from
+DIR/r4-samples.tsv, where somebody has written them down. The levels cannot be compared; the order of the variants can.
 """)
 
 CURVES = flowing("""
@@ -71,7 +72,7 @@ a training perplexity of 454.79 at iteration 600 of a run of 500: it is the figu
 FLAWS = flowing("""
 Two reports describe one thing and compute another (r0, r2); their code is repeated here, beside what was meant. Of r4
 only the words are at hand: *by batch* is our reconstruction, the form that shows both symptoms it tells of, a better
-score in batches and a breakdown on single sentences. The passport tells them apart. A red passport means that the
+score in batches and a breakdown on single sentences (the report's breakdown is larger still). The passport tells them apart. A red passport means that the
 variant's number says nothing of its idea.
 """)
 

@@ -127,7 +127,7 @@ def find_answers(
     family = sum(each.p_adjusted is not None for each in decided.values())
     found = Found(evidences, decided, family, layers, like)
     answers = [answer(claim, found, published) for claim in asked]
-    batched = score_sentences(published, evidences, out / "sentences.json", tell)
+    batched = score_sentences(published, evidences, wanted.samples, out / "sentences.json", tell)
     retried, missed = retry(published, evidences, batched)
     return Replication(
         reports, evidences, answers, retried, missed, layers, like, alone,
@@ -135,7 +135,9 @@ def find_answers(
     )  # fmt: skip
 
 
-def score_sentences(published: list[Figure], evidences: Mapping[str, Evidence], kept: Path, tell: Tell) -> Batched:
+def score_sentences(
+    published: list[Figure], evidences: Mapping[str, Evidence], samples: Mapping[str, str], kept: Path, tell: Tell
+) -> Batched:
     """For figures of sentences that the records do not keep."""
     needed: dict[str, dict[str, None]] = {}
     for figure in published:
@@ -148,5 +150,5 @@ def score_sentences(published: list[Figure], evidences: Mapping[str, Evidence], 
 
     found: Batched = {}
     for study, variants in needed.items():
-        found |= in_batches(evidences[study], variants, kept, tell)
+        found |= in_batches(evidences[study], variants, samples, kept, tell)
     return found

@@ -3,8 +3,9 @@ when a sentence comes alone."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,33 +24,49 @@ from fairtrial.text.corpus import Document
 from fairtrial.train.bench import token_set
 
 
-def in_batches(evidence: Evidence, variants: Iterable[str], kept: Path, tell: Callable[[str], None]) -> Batched:
-    """What was measured before is kept in `kept`, by the checksum of the weights."""
+def in_batches(
+    evidence: Evidence, variants: Iterable[str], samples: Mapping[str, str], kept: Path, tell: Callable[[str], None]
+) -> Batched:
+    """`samples`: single sentences by name, each a batch of its own. What was measured before is kept in `kept`, by the
+    checksum of the weights, and for a sample by the sentence."""
     known = read_json(kept)
     found: Batched = {}
     for variant in variants:
-        sets = ("train", "test") if evidence.outcomes.stamp(variant) else ("train",)
+        whole = ("train", "test") if evidence.outcomes.stamp(variant) else ("train",)
+        sets = dict.fromkeys(whole, "") | dict(samples)  # name -> sentence, or nothing
         for seed, record in evidence.records[variant].items():
             mark = record.result["model_sha256"]
-            if not known.get(mark, {}).keys() >= set(sets):
-                tell(f"training sentences of {variant}, seed {seed}")
-                known[mark] = means(record, evidence.plan.study.variant(variant).strangers, sets)
+            before = known.setdefault(mark, {})
+            if new := {name: text for name, text in sets.items() if key(name, text) not in before}:
+                tell(f"sentences of {variant}, seed {seed}")
+                before |= means(record, evidence.plan.study.variant(variant).strangers, new)
                 write_text(kept, json.dumps(known, indent=1) + "\n")
-            for name in sets:
-                found.setdefault((variant, name), []).append((known[mark][name][0], known[mark][name][1]))
+            for name, text in sets.items():
+                one, other = before[key(name, text)]
+                found.setdefault((variant, name), []).append((one, other))
     return found
 
 
-def means(record: Record, strangers: tuple[str, ...], sets: Sequence[str]) -> dict[str, tuple[float, float]]:
+def key(name: str, text: str) -> str:
+    return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:16]}" if text else name
+
+
+def means(record: Record, strangers: tuple[str, ...], sets: Mapping[str, str]) -> dict[str, tuple[float, float]]:
     """By set: the mean of sentence perplexities, and of sentence losses."""
     load_files(map(Path, strangers))
     revived = revive(record)
-    rows = {"train": drawn(rows_of(revived, revived.splits.train))}
-    if "test" in sets:
-        rows["test"] = rows_of(revived, next(iter(revived.splits.tests.values())))
     batch, pad = revived.recipe.training.batch, revived.tokenizer.pad
-    scored = {name: nats_of(revived.bench.network, each, batch, pad) for name, each in rows.items()}
-    return {name: (sentence_perplexity(*each), sentence_loss(*each)) for name, each in scored.items()}
+    found = {}
+    for name, text in sets.items():
+        if text:
+            rows = rows_of(revived, (Document(text),))
+        elif name == "train":
+            rows = drawn(rows_of(revived, revived.splits.train))
+        else:
+            rows = rows_of(revived, next(iter(revived.splits.tests.values())))
+        scored = nats_of(revived.bench.network, rows, batch, pad)
+        found[key(name, text)] = (sentence_perplexity(*scored), sentence_loss(*scored))
+    return found
 
 
 def drawn(rows: list[np.ndarray]) -> list[np.ndarray]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairtrial.errors import BadInput
 from fairtrial.replicate.library import FINE_TUNING
+from fairtrial.replicate.own_measure import SAMPLES
 from fairtrial.study.design import Settings, Study
+from fairtrial.text.lines import read_lines
 from fairtrial.text.read_course import is_course
 
 FOLDERS = {
@@ -39,6 +41,7 @@ class Wanted:
 
     studies: dict[str, Study]
     left_out: tuple[str, ...]
+    samples: Mapping[str, str] = field(default_factory=dict)  # r4's single sentences by name, where they are given
 
 
 def at_hand(
@@ -72,7 +75,22 @@ def at_hand(
         ready[key] = study.with_seeds(seeds) if seeds else study
     if not ready:
         raise BadInput("nothing can be run: " + "; ".join(left_out))
-    return Wanted(ready, tuple(left_out))
+    return Wanted(ready, tuple(left_out), {} if quick or data is None else read_samples(data))
+
+
+def read_samples(data: Path) -> dict[str, str]:
+    """Sentences that a report prints and that we do not ship, if the user wrote them down: name, tab, sentence."""
+    path = data / "r4-samples.tsv"
+    if not path.is_file():
+        return {}
+    found = {}
+    for number, line in read_lines(path).numbered():
+        name, _, sentence = line.partition("\t")
+        if name not in SAMPLES or not sentence.strip():
+            hint = f"write one of {', '.join(SAMPLES)}, a tab, and the sentence"
+            raise BadInput(f"{path}:{number}: this is no sample", hint)
+        found[name] = sentence.strip()
+    return found
 
 
 def found(folder: str, data: Path | None) -> str:
