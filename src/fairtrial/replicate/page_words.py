@@ -72,8 +72,8 @@ a training perplexity of 454.79 at iteration 600 of a run of 500: it is the figu
 FLAWS = flowing("""
 Two reports describe one thing and compute another (r0, r2); their code is repeated here, beside what was meant. Of r4
 only the words are at hand: *by batch* is our reconstruction, the form that shows both symptoms it tells of, a better
-score in batches and a breakdown on single sentences (the report's breakdown is larger still). The passport tells them apart. A red passport means that the
-variant's number says nothing of its idea.
+score in batches and a breakdown on single sentences (the report's breakdown is larger still). The passport tells them
+apart. A red passport means that the variant's number says nothing of its idea.
 """)
 
 STREAM = flowing("""
