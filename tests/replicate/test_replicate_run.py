@@ -235,7 +235,7 @@ def test_optimizers_are_answered_at_one_rate_and_at_their_own(replication: tuple
 
 
 @pytest.mark.slow
-def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path) -> None:
+def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path, strangers_leave: Callable[[], None]) -> None:
     wanted, out = tiny(write_data(tmp_path), *REPORTS), tmp_path / "out"
     assert run_all(wanted, out, Cores(2), Wishes(), lambda kind, facts: None, lambda: False) > 0
     found = answered(wanted, out, *REPORTS)
