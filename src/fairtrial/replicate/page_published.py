@@ -142,14 +142,16 @@ def missed_table(found: Replication) -> list[str]:
         for each in asides()
         if each.report in found.reports
     ]
-    missed: dict[tuple[str, ...], list[Figure]] = {}
+    missed: dict[tuple[str, ...], dict[str, list[Figure]]] = {}
     for each in found.missed:
         figure = each.figure
-        what = f"{figure.study}, {figure.variant}: {figure.set}, {figure.measure}"
+        what = f"{figure.set}, {figure.measure}"
         what += "" if figure.at is None else ", as it was trained" if figure.in_curve else f", {moment(figure.at)}"
-        missed.setdefault((figure.report, what, each.why), []).append(figure)
-    for (report, what, why), figures in missed.items():
-        rows.append([report, what, ", ".join(in_full(each.value) for each in figures), why, ""])
+        group = missed.setdefault((figure.report, figure.study, what, each.why), {})
+        group.setdefault(figure.variant, []).append(figure)
+    for (report, study, what, why), variants in missed.items():
+        values = {name: ", ".join(in_full(each.value) for each in figures) for name, figures in variants.items()}
+        rows.append([report, f"{study}: {what}", "; ".join(f"{name} {each}" for name, each in values.items()), why, ""])
     return table(["report", "figure", "published", "why not", "beside it"], rows) if rows else []
 
 
