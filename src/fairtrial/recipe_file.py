@@ -24,6 +24,8 @@ from fairtrial.names import near
 from fairtrial.recipe import PartChoice, Recipe
 
 BUILT_IN = Path(__file__).parent / "recipes"
+# fields younger than the first records, which keep their letters: they count only where they are set
+YOUNGER = (("shape", "attention_dropout"), ("training", "save_memory"))
 
 
 def load_recipe(path: Path) -> Recipe:
@@ -230,8 +232,7 @@ def fingerprint(recipe: Recipe) -> str:
     fingerprint does), nor where an encoder lies whose checksum is known."""
     encoder = recipe.encoder if recipe.encoder.sha256 == "none" else replace(recipe.encoder, source="")
     plain = to_table(replace(recipe, name="", data=replace(recipe.data, source=""), encoder=encoder))
-    if not recipe.shape.attention_dropout:  # younger than the first records, which keep their letters without it
-        del plain["shape"]["attention_dropout"]
-    if not recipe.training.save_memory:  # as young
-        del plain["training"]["save_memory"]
+    for room, field in YOUNGER:
+        if not plain[room][field]:
+            del plain[room][field]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

@@ -114,13 +114,20 @@ DRAWING = {
 }
 
 
+def drawing_networks(name: str) -> list[Classifier | LanguageModel]:
+    """In training, saving memory, with dropout."""
+    shape = replace(SHAPE, dropout=0.3, attention_dropout=0.2, activation="gelu", start="torch")
+    found = networks(DRAWING[name], shape)
+    for network in found:
+        network.train()
+        network.body.save_memory = True
+    return found
+
+
 @pytest.mark.parametrize("name", DRAWING)
 def test_what_was_drawn_is_drawn_again(name: str) -> None:
     """Against the slope of the loss itself: with other draws it would be the gradient of another network."""
-    shape = replace(SHAPE, dropout=0.3, attention_dropout=0.2, activation="gelu", start="torch")
-    for network in networks(DRAWING[name], shape):
-        network.train()
-        network.body.save_memory = True
+    for network in drawing_networks(name):
         buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
 
         def loss(network: Classifier | LanguageModel = network, buffers: dict[str, Tensor] = buffers) -> Tensor:
@@ -145,10 +152,7 @@ def test_what_was_drawn_is_drawn_again(name: str) -> None:
 
 @pytest.mark.parametrize("name", DRAWING)
 def test_the_gradient_leaves_dice_and_memory_of_parts_as_they_were(name: str) -> None:
-    shape = replace(SHAPE, dropout=0.3, attention_dropout=0.2, activation="gelu", start="torch")
-    for network in networks(DRAWING[name], shape):
-        network.train()
-        network.body.save_memory = True
+    for network in drawing_networks(name):
         loss = network(some_ids(2, 200)).pow(2).sum()
         before = [dropout.generator.get_state() for dropout in dropouts_of(network).values()]
         memory = [buffer.clone() for buffer in network.buffers()]

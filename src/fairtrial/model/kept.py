@@ -47,8 +47,7 @@ class Kept(Generic[Thing]):
 
 def _same(old: Any, new: Any) -> bool:
     if isinstance(old, Tensor) and isinstance(new, Tensor):
-        alike = (old.dtype, old.device, old.requires_grad) == (new.dtype, new.device, new.requires_grad)
-        return old is new or (alike and torch.equal(old, new))
+        return old is new or (old.dtype == new.dtype and old.device == new.device and torch.equal(old, new))
     return type(old) is type(new) and bool(old == new)
 
 

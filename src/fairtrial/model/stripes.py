@@ -121,11 +121,11 @@ class Recomputed(torch.autograd.Function):
         changing: Changing,
         *weights: Tensor,
     ) -> Tensor:
-        made, begun, stripes = torch.empty_like(x), changing.now(), plan.stripes
-        moments = []
+        made, stripes, moments = torch.empty_like(x), plan.stripes, list[Moment]()
         for stripe in stripes:
             moments.append(changing.now())
             made[:, stripe.begin : stripe.end] = run(x[:, stripe.first : stripe.last], stripe)
+        begun = moments[0]
         if len(stripes) > 1 and changing.now()[1] is not begun[1]:  # a part that counts passes is to see one
             changing.set(begun)
             made, stripes, moments = run(x, plan.whole), [plan.whole], [begun]

@@ -85,8 +85,6 @@ def curves_chart(rows: Sequence[Retried]) -> bytes:
 
     fields: dict[tuple[str, str], dict[str, list[Retried]]] = {}
     for row in rows:
-        if row.figure.at is None or not row.figure.at.count:  # an untrained model would hide all that comes after
-            continue
         reports = fields.setdefault((row.figure.variant, row.figure.set), {})
         reports.setdefault(row.figure.report, []).append(row)
     across = min(4, len(fields))

@@ -21,6 +21,7 @@ from fairtrial.replicate.facts import Figure
 OF_TRAIN = 4000  # sentences of the training text that are scored, the same for all
 
 SAMPLES = ("normal", "weird", "long")  # r4's single sentences, each scored by itself
+NO_TEST_SET = ("train", *SAMPLES)  # what figures are of, beside test sets
 NO_SAMPLE = (
     "a single sentence says little of a model; the report prints it, but it is not ours to ship: with a line"
     " `{}<tab>the sentence` in DIR/r4-samples.tsv it is scored"
@@ -117,7 +118,7 @@ def retry_one(figure: Figure, evidence: Evidence | None, batched: Batched) -> Re
 
 def place_of(figure: Figure, evidence: Evidence) -> str | None:
     """The set by our name; a single test set is meant by any name."""
-    if figure.set in ("train", *SAMPLES):
+    if figure.set in NO_TEST_SET:
         return figure.set
     known = evidence.place(figure.set)
     return evidence.outcomes.sets[0] if known is None and len(evidence.outcomes.sets) == 1 else known
@@ -151,8 +152,8 @@ def looks_of(record: Record) -> dict[tuple[int, str], dict[str, Any]]:
 
 def by_sentence(figure: Figure, evidence: Evidence, place: str, batched: Batched) -> tuple[float, ...]:
     loss = figure.measure == "sentence loss"
-    if place in ("train", *SAMPLES) or evidence.outcomes.stamp(figure.variant):
-        pairs = batched.get((figure.variant, place if place in ("train", *SAMPLES) else "test"), [])
+    if place in NO_TEST_SET or evidence.outcomes.stamp(figure.variant):
+        pairs = batched.get((figure.variant, place if place in NO_TEST_SET else "test"), [])
         return tuple(pair[loss] for pair in pairs)
     outcomes = evidence.outcomes.variants[figure.variant][place]
     way = sentence_loss if loss else sentence_perplexity
@@ -178,7 +179,7 @@ def sentence_loss(nats: np.ndarray, tokens: np.ndarray) -> float:
 
 def honest(figure: Figure, evidence: Evidence, place: str) -> tuple[dict[str, Any] | None, str]:
     """The same model measured as one should: last weights, items that do not stand in train, every token once."""
-    if place in ("train", *SAMPLES) or figure.at is not None or figure.measure == "sentence loss":
+    if place in NO_TEST_SET or figure.at is not None or figure.measure == "sentence loss":
         return None, ""
     outcomes = evidence.outcomes.variants[figure.variant][place]
     status = evidence.outcomes.status.get(place)

@@ -9,7 +9,7 @@ from fairtrial.judge.words import listed
 from fairtrial.replicate.charts import claims_chart, curves_chart, layers_chart, published_chart
 from fairtrial.replicate.counting import beside_counting
 from fairtrial.replicate.facts import published
-from fairtrial.replicate.own_measure import OF_TRAIN, SAMPLES
+from fairtrial.replicate.own_measure import NO_TEST_SET, OF_TRAIN
 from fairtrial.replicate.page_published import (
     curve_tables,
     figures_table,
@@ -56,10 +56,11 @@ def draw(found: Replication) -> dict[str, bytes]:
     pictures = {}
     for key, evidence in found.evidences.items():
         rows = [row for row in found.retried if row.figure.study == key]
+        # an untrained model would hide all that comes after
         curves = [row for row in rows if row.figure.in_curve and row.figure.at and row.figure.at.count]
         if curves:
             pictures[f"curves-{key}.svg"] = curves_chart(curves)
-        rows = [row for row in rows if row.figure.at is None and row.figure.set not in ("train", *SAMPLES)]
+        rows = [row for row in rows if row.figure.at is None and row.figure.set not in NO_TEST_SET]
         rows = [row for row in rows if row.figure.measure != "sentence loss"]
         if rows:
             unit = "accuracy on all test items, %" if evidence.outcomes.metric == "accuracy" else rows[0].figure.measure
