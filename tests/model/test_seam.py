@@ -54,6 +54,31 @@ def test_a_part_owns_the_verbs_that_it_overrides() -> None:
     assert owned == {"none": set(), "learned": {"embed"}, "slope": {"bias"}, "first": {"pool"}}
 
 
+def test_layers_add_to_what_a_part_carries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both layers of every block, in the encoder and in the decoder, pre-norm and post-norm."""
+
+    class Half(Part):
+        def carry(self, x: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
+            return x / 2 + 0 * read
+
+    monkeypatch.setitem(parts._things, "halved", Half)
+    for make in (encoder, decoder):
+        for place in ("pre", "post"):
+            network = make("halved", norm_place=place)
+            block = network.body.blocks[0]
+            for last in (block.attention.out, block.feed_forward.down):
+                for weight in last.parameters():
+                    weight.data.zero_()
+            seen: list[torch.Tensor] = []
+            block.register_forward_pre_hook(lambda module, given, seen=seen: seen.append(given[0]))
+            block.register_forward_hook(lambda module, given, said, seen=seen: seen.append(said))
+            network(some_tokens(2, 5))
+            expected = seen[0] / 4
+            if place == "post":
+                expected = block.forward_norm(block.attention_norm(seen[0] / 2) / 2)
+            torch.testing.assert_close(seen[1], expected, atol=1e-12, rtol=1e-12)
+
+
 def test_the_owner_of_pool_makes_the_sentence_vector() -> None:
     ids, lengths = some_tokens(3, 6), torch.tensor([6, 2, 4])
     network = encoder("first")

@@ -57,6 +57,13 @@ def test_a_recipe_that_cheats_exits_1_and_the_table_says_how(fairtrial: Call, re
     assert "FAIL" in row
 
 
+def test_an_amber_failure_exits_1_too(fairtrial: Call, recipe_file: Call, strangers_leave: Call) -> None:
+    flaws = Path(__file__).parents[2] / "examples" / "reports" / "r0_flaws.py"
+    said = fairtrial("audit", recipe_file("lm", "normed-stream"), "--with", flaws)
+    assert said.code == 1
+    assert said.out.strip().splitlines()[-1] == "FAIL: M11 residual identity (amber)"
+
+
 def test_a_trained_record_keeps_its_passport(
     fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path
 ) -> None:

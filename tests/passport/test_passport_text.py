@@ -13,8 +13,11 @@ def finding(id: str, verdict: str, level: str = "red", task: str = "lm", value: 
     return Finding(id, f"check {id}", task, level, value, "1e-09", verdict, f"Meaning of {id}.")
 
 
-def test_a_red_failure_blocks_and_an_amber_one_is_told_beside() -> None:
-    assert summary([finding("M3", PASS), finding("M14", FAIL, "amber")]) == "PASS: 2 checks, none red (1 amber)"
+def test_every_failure_is_told_those_that_block_first() -> None:
+    assert summary([finding("M3", PASS), finding("M8", REPORT, "amber")]) == "PASS: 2 checks"
+    assert summary([finding("M3", PASS), finding("M14", FAIL, "amber")]) == "FAIL: M14 check M14 (amber)"
+    both = [finding("M14", FAIL, "amber"), finding("R1", FAIL)]
+    assert summary(both) == "FAIL: R1 check R1, M14 check M14 (amber)"
     assert summary([finding("M3", FAIL), finding("M3", FAIL, task="classify")]) == "FAIL: M3 check M3"
 
 
@@ -37,6 +40,7 @@ def test_a_markdown_row_names_what_is_wrong() -> None:
         "| `rope` | encoder, decoder | PASS |  |"
     )
     assert "| FAIL | M3, M6 |" in markdown_row("reweight", [finding("M3", FAIL), finding("M6", FAIL)])
+    assert "| FAIL | M11 (amber) |" in markdown_row("normed", [finding("M11", FAIL, "amber")])
     blind = finding("M8", REPORT, "amber", "classify")
     assert "sees no word order (encoder)" in markdown_row("none", [blind])
 

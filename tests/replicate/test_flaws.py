@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from fairtrial.model.network import LanguageModel
 from fairtrial.passport.finding import FAIL
@@ -23,13 +25,42 @@ CHECKS = ["M3", "M4", "M6", "M7", "M7s", "M8", "M9"]
 
 @pytest.fixture(autouse=True)
 def brought(strangers_leave: Callable[[], None]) -> None:
-    load_files([REPORTS / "r2_flaws.py", REPORTS / "r4_flaws.py"])
+    load_files([REPORTS / "r0_flaws.py", REPORTS / "r2_flaws.py", REPORTS / "r4_flaws.py"])
 
 
 def red(task: str, *names: str) -> set[str]:
     choices = tuple(PartChoice(name=name) for name in names)
     findings = audit(subject_of(Plan(task, SMALL, choices)), only=CHECKS)
     return {each.id for each in findings if each.verdict == FAIL and each.level == "red"}
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_what_report_r0_coded_is_no_pre_norm_block_and_what_it_meant_is(task: str) -> None:
+    def failed(*names: str) -> set[str]:
+        subject = subject_of(Plan(task, SMALL, tuple(PartChoice(name=name) for name in names)))
+        return {each.id for each in audit(subject, only=[*CHECKS, "M11"]) if each.verdict == FAIL}
+
+    assert failed("learned", "normed-stream") == {"M11"}
+    assert failed("learned") == set()
+
+
+def test_what_report_r0_coded_is_a_post_norm_network() -> None:
+    """The same weights, one norm later."""
+    coded = LanguageModel(SMALL, [PartChoice(name="normed-stream")], 30, seed=3).double()
+    post = LanguageModel(replace(SMALL, norm_place="post"), [], 30, seed=3).double()
+    dice = torch.Generator().manual_seed(0)
+    for weight in coded.parameters():
+        weight.data.add_(torch.randn(weight.shape, generator=dice, dtype=weight.dtype), alpha=0.1)
+    weights = coded.state_dict()
+    norms = [name for name in weights if "norm" in name]
+    for place in ("weight", "bias"):
+        before = [name for name in norms if name.endswith(place)]  # a block's two, the next one's, ..., the last
+        behind = [f"body.norm.{place}", *(name for name in before if name != f"body.norm.{place}")]
+        moved = {new: weights[old].clone() for new, old in zip(behind, before, strict=True)}
+        weights |= moved
+    post.load_state_dict(weights)
+    ids = torch.randint(1, 30, (3, 9), generator=dice)
+    torch.testing.assert_close(coded(ids), post(ids), atol=1e-12, rtol=1e-12)
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])

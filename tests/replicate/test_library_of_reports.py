@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairtrial.errors import BadInput
+from fairtrial.replicate.chosen import with_twins
 from fairtrial.replicate.facts import counts, figures
 from fairtrial.replicate.library import REPORTS, all_studies, chosen_reports, claims, joined, studies_of
 from fairtrial.replicate.rules import DECIDERS
@@ -53,6 +54,27 @@ def test_one_report_runs_only_what_it_needs() -> None:
         "speeches-classify": ["learned"],
         "speeches-lm": ["learned", "window 8"],
     }
+
+
+def test_each_study_that_holds_nothing_back_has_a_twin_that_does() -> None:
+    studies = studies_of(REPORTS)
+    both = with_twins(studies)
+    assert both.keys() - studies.keys() == {f"{key}-chosen" for key in ("lm1b-lm", "speeches-classify", "speeches-lm")}
+    for key in both.keys() - studies.keys():
+        own, twin = studies[key.removesuffix("-chosen")], both[key]
+        (task,) = twin.tasks
+        recipe, meant = (recipe_of(each, task, each.variant(each.baseline)) for each in (twin, own))
+        assert (recipe.data.validation, recipe.training.keep, recipe.scoring.watch_test) == (0.1, "best", False)
+        assert (meant.data.validation, meant.training.keep) == (0.0, "last")
+        assert (recipe.shape, recipe.training.duration) == (meant.shape, meant.training.duration)
+        names = {each.name for each in twin.variants}
+        assert not names & {claim.as_coded for claim in claims()}
+        needed = {each.variant for each in figures() if each.study == own.name} - {c.as_coded for c in claims()}
+        assert needed <= names <= {each.name for each in own.variants}
+    assert [each.name for each in with_twins(studies_of(("r1",)))["speeches-lm-chosen"].variants] == [
+        "learned",
+        "window 8",
+    ]
 
 
 def test_studies_of_different_settings_are_not_joined() -> None:

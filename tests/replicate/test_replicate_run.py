@@ -105,17 +105,17 @@ def test_single_sentences_are_scored_where_the_user_gives_them(replication: tupl
     wanted, out = replication
     evidence = answered(wanted, out, "r1").evidences["speeches-lm"]
     figure = Figure("r4", "speeches-lm", "learned", "weird", "sentence perplexity", 12820.43, other_data=True)
-    why = retry_one(figure, evidence, {})
+    why = retry_one(figure, evidence, None, {})
     assert isinstance(why, str)
     assert "r4-samples.tsv" in why
     text, kept = "We will build many more green bridges over the old river tonight, my friends.", out / "samples.json"
     said: list[str] = []
     scored = in_batches(evidence, ["learned"], {"weird": text}, kept, said.append)
-    found = retry_one(figure, evidence, scored)
+    found = retry_one(figure, evidence, None, scored)
     assert isinstance(found, Retried)
     assert len(found.by_seed) == len(said) == 5
     assert found.honest is None
-    losses = retry_one(replace(figure, measure="sentence loss"), evidence, scored)
+    losses = retry_one(replace(figure, measure="sentence loss"), evidence, None, scored)
     assert isinstance(losses, Retried)
     assert [math.exp(loss) for loss in losses.by_seed] == pytest.approx(found.by_seed)
     assert in_batches(evidence, ["learned"], {"weird": text}, kept, said.append) == scored
@@ -189,7 +189,7 @@ def test_a_page_without_most_trials_still_deals_with_every_published_number(
 def test_points_of_curves_are_the_looks_of_that_moment(replication: tuple[Wanted, Path]) -> None:
     evidence = answered(*replication, "r1").evidences["speeches-lm"]
     figure = Figure("r1", "speeches-lm", "learned", "obama", "window perplexity", 375.02, at=Duration(3, "steps"))
-    found = retry_one(figure, evidence, {})
+    found = retry_one(figure, evidence, None, {})
     assert isinstance(found, Retried)
     looks = [
         [line for line in each.events() if line["event"] == "score"] for each in evidence.records["learned"].values()
@@ -199,7 +199,7 @@ def test_points_of_curves_are_the_looks_of_that_moment(replication: tuple[Wanted
     ]
     assert list(found.by_seed) == wanted
     assert len(wanted) == 5
-    assert retry_one(replace(figure, at=Duration(4, "steps")), evidence, {}) == "the records keep no such score"
+    assert retry_one(replace(figure, at=Duration(4, "steps")), evidence, None, {}) == "the records keep no such score"
 
 
 def test_parameters_are_counted_as_the_reports_count(replication: tuple[Wanted, Path]) -> None:

@@ -40,6 +40,7 @@ def audit(
     json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON object, for machines.")] = False,
 ) -> None:
     """Does it cheat? Check that a variant sees no future, no padding, no batch mates, and keeps its own claims.
+    Exits 1 where a check fails.
 
     With --data: does a test set test what it should? Exits 1 where a check is red."""
     from fairtrial.errors import BadInput

@@ -53,6 +53,7 @@ def replicate(
     from fairtrial.cli.study_screen import open_study_screen
     from fairtrial.engines.cores import Cores
     from fairtrial.errors import Interrupted
+    from fairtrial.replicate.chosen import with_twins
     from fairtrial.replicate.library import chosen_reports, studies_of
     from fairtrial.replicate.page import write_page
     from fairtrial.replicate.run import estimate, find_answers, run_all
@@ -60,7 +61,7 @@ def replicate(
     from fairtrial.study.run import Wishes
 
     names = reports or []
-    studies = studies_of(chosen_reports(names))
+    studies = with_twins(studies_of(chosen_reports(names)))
     wanted = at_hand(studies, data, seeds=seeds, quick=quick, fine_tuning=fine_tuning)
     folder = out or Path("replication-quick" if quick else "replication")
     engine = Cores(jobs)

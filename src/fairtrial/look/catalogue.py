@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fairtrial.model.part import Part, parts
 
-VERBS = ("embed", "prefix", "turn", "bias", "score", "allow", "merge", "pool")
+VERBS = ("embed", "prefix", "turn", "bias", "score", "allow", "merge", "carry", "pool")
 CLAIMS = {"sees_order": "sees order", "relative": "by distance alone"}
 
 

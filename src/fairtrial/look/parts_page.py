@@ -9,7 +9,7 @@ from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.look.catalogue import Entry
 from fairtrial.look.draw import image
 from fairtrial.look.portray import portray
-from fairtrial.passport.finding import Finding
+from fairtrial.passport.finding import FAIL, Finding
 from fairtrial.passport.run import audit
 from fairtrial.passport.subject import plans_of_part, subject_of
 from fairtrial.passport.text import HEADER, KINDS, markdown_row
@@ -61,7 +61,7 @@ def section(entry: Entry, findings: Sequence[Finding], drawings: str) -> str:
     options = [f"- {name} = {default}" for name, default in entry.options.items()]
     lines += ["Options:", "", *options, ""] if options else []
     lines += [entry.options_help, ""] if entry.options_help else []
-    failed = [finding for finding in findings if finding.blocks]
+    failed = [finding for finding in findings if finding.verdict == FAIL]
     lines += ["It fails its passport:", "", *map(failure, failed), ""] if failed else []
     return "\n".join([*lines, f"![what {entry.name} does]({drawings}/{entry.name}.svg)", ""])
 

@@ -46,6 +46,15 @@ def everyone(x: Tensor) -> Tensor:
     return x
 
 
+def carried(x: Tensor, read: Tensor, parts: Sequence[Part], centre: Choose = everyone) -> Tensor:
+    """What a layer's output is added to, of the `centre`'s tokens [token width]"""
+    stream = centre(x)
+    for part in parts:
+        if part.owns("carry"):
+            stream = part.carry(stream, centre(read))
+    return stream
+
+
 class Block(nn.Module):
     """Pre-norm: each layer reads a normed copy, and the residual stream stays as it is (GPT-2)."""
 
@@ -59,9 +68,11 @@ class Block(nn.Module):
         self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None, centre: Choose = everyone
     ) -> Tensor:
         """[token width] -> [token width]; only those of the `centre` go on, the others are there to be seen"""
-        x, seen = centre(x), centre(self.attention(self.attention_norm(x), view, parts, cache))
-        x = x + self.attention_dropout(seen)
-        return x + self.forward_dropout(self.feed_forward(self.forward_norm(x)))
+        read = self.attention_norm(x)
+        seen = centre(self.attention(read, view, parts, cache))
+        x = carried(x, read, parts, centre) + self.attention_dropout(seen)
+        read = self.forward_norm(x)
+        return carried(x, read, parts) + self.forward_dropout(self.feed_forward(read))
 
 
 class PostBlock(Block):
@@ -71,6 +82,6 @@ class PostBlock(Block):
         self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None, centre: Choose = everyone
     ) -> Tensor:
         """[token width] -> [token width]; only those of the `centre` go on, the others are there to be seen"""
-        x, seen = centre(x), centre(self.attention(x, view, parts, cache))
-        x = self.attention_norm(x + self.attention_dropout(seen))
-        return self.forward_norm(x + self.forward_dropout(self.feed_forward(x)))
+        seen = centre(self.attention(x, view, parts, cache))
+        x = self.attention_norm(carried(x, x, parts, centre) + self.attention_dropout(seen))
+        return self.forward_norm(carried(x, x, parts) + self.forward_dropout(self.feed_forward(x)))

@@ -1,6 +1,7 @@
-"""The seam: a part changes attention through a few verbs that are identities by default.
+"""The seam: a part changes attention, and what it is added to, through a few verbs that are identities by default.
 
-`attention.py` calls the verbs in order; a part overrides those that carry its idea and leaves the rest alone.
+`attention.py` and `block.py` call the verbs in order; a part overrides those that carry its idea and leaves the rest
+alone.
 Causality and padding are not a part's business: no verb can show a token that attention has hidden.
 """
 
@@ -90,6 +91,11 @@ class Part(nn.Module):
         """Head outputs [batch head time each] -> [batch time width]. At most one part may own it."""
         return concatenate(heads)
 
+    def carry(self, x: Tensor, read: Tensor) -> Tensor:
+        """The residual stream, each token by itself -> what a layer's output is added to. `read` is what the layer got,
+        the normed copy of a pre-norm block [token width]."""
+        return x
+
     def pool(self, x: Tensor, real: Tensor) -> Tensor:
         """Token vectors [batch time width], which are real [batch time] -> sentences [batch width]. One owner."""
         return (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
@@ -101,7 +107,7 @@ class Part(nn.Module):
 
 parts: Names[type[Part]] = Names("part")
 SINGLE_OWNER = ("merge", "pool")
-IN_A_DECODER = ("embed", "turn", "bias", "score", "allow", "merge")  # the verbs that a language model calls
+IN_A_DECODER = ("embed", "turn", "bias", "score", "allow", "merge", "carry")  # the verbs that a language model calls
 
 
 def concatenate(heads: Tensor) -> Tensor:

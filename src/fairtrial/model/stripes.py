@@ -71,7 +71,9 @@ class Plan:
 def cut(view: View, parts: Sequence[Part]) -> list[Stripe]:
     """The stripes of a pass; none where some part sees far, or may look around in a way of its own."""
     layout = view.layout
-    own_ways = any(part.owns("merge") or (part.owns("turn") and not part.relative) for part in parts)
+    own_ways = any(
+        part.owns("merge") or part.owns("carry") or (part.owns("turn") and not part.relative) for part in parts
+    )
     reach = None if own_ways else shortest_reach(parts, view.causal)
     size = layout.time if reach is None else max(STRIPE, LEAST_SHARE * sum(reach))
     if reach is None or layout.time < 2 * size:

@@ -48,7 +48,7 @@ def as_passport(what: str, findings: Sequence[Finding]) -> dict[str, Any]:
         "format": 1,
         "what": what,
         "code": code_fingerprint(),
-        "passed": not any(finding.blocks for finding in findings),
+        "passed": not any(finding.verdict == FAIL for finding in findings),
         "findings": [finding.to_dict() for finding in findings],
     }
 

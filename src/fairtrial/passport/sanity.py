@@ -107,8 +107,8 @@ def loss_of(subject: Subject, network: Any) -> tuple[Tensor, int]:
     """(summed nats with a gradient, number of answers) over all rows that have an answer"""
     if subject.causal:
         rows = [row for row in subject.rows if len(row) > 1]
-        if not rows:
-            rows = [torch.cat((row, row)) for row in subject.rows]
+        if not rows:  # of single tokens each has another row's to predict: tied weights know their own
+            rows = [torch.cat(pair) for pair in zip(subject.rows, (*subject.rows[1:], subject.rows[0]), strict=True)]
         ids, lengths = as_batch(rows)
         given = (ids[:, :-1], lengths - 1, ids[:, 1:])
         count = int((lengths - 1).sum())

@@ -89,11 +89,11 @@ class Missed:
 
 
 def retry(
-    figures: Sequence[Figure], evidences: Mapping[str, Evidence], batched: Batched
+    figures: Sequence[Figure], evidences: Mapping[str, Evidence], twins: Mapping[str, Evidence], batched: Batched
 ) -> tuple[list[Retried], list[Missed]]:
     found, missed = [], []
     for figure in figures:
-        each = retry_one(figure, evidences.get(figure.study), batched)
+        each = retry_one(figure, evidences.get(figure.study), twins.get(figure.study), batched)
         if isinstance(each, Retried):
             found.append(each)
         else:
@@ -101,7 +101,7 @@ def retry(
     return found, missed
 
 
-def retry_one(figure: Figure, evidence: Evidence | None, batched: Batched) -> Retried | str:
+def retry_one(figure: Figure, evidence: Evidence | None, twin: Evidence | None, batched: Batched) -> Retried | str:
     """Ours beside it, or why not."""
     if evidence is None:
         return "the trials that it needs were not run: see what was left out"
@@ -113,7 +113,7 @@ def retry_one(figure: Figure, evidence: Evidence | None, batched: Batched) -> Re
     by_seed = measured(figure, evidence, place, batched)
     if not by_seed:
         return NO_SAMPLE.format(figure.set) if figure.set in SAMPLES else "the records keep no such score"
-    return Retried(figure, by_seed, *honest(figure, evidence, place))
+    return Retried(figure, by_seed, *honest(figure, twin, place))
 
 
 def place_of(figure: Figure, evidence: Evidence) -> str | None:
@@ -177,15 +177,18 @@ def sentence_loss(nats: np.ndarray, tokens: np.ndarray) -> float:
     return float((nats[counted] / tokens[counted]).mean())
 
 
-def honest(figure: Figure, evidence: Evidence, place: str) -> tuple[dict[str, Any] | None, str]:
-    """The same model measured as one should: last weights, items that do not stand in train, every token once."""
+def honest(figure: Figure, twin: Evidence | None, place: str) -> tuple[dict[str, Any] | None, str]:
+    """The same idea measured as one should: weights chosen on validation, items that do not stand in train, every token
+    once."""
     if place in NO_TEST_SET or figure.at is not None or figure.measure == "sentence loss":
         return None, ""
-    outcomes = evidence.outcomes.variants[figure.variant][place]
-    status = evidence.outcomes.status.get(place)
+    if twin is None or not twin.has(figure.variant):
+        return None, ""
+    outcomes = twin.outcomes.variants[figure.variant][place]
+    status = twin.outcomes.status.get(place)
     every = np.ones(outcomes.items, bool)
-    keep = every if status is None or evidence.basis()["basis"] == "all" else status == 0
-    shown = score(evidence.outcomes.metric, outcomes, keep, evidence.outcomes.clusters.get(place))
+    keep = every if status is None or twin.basis()["basis"] == "all" else status == 0
+    shown = score(twin.outcomes.metric, outcomes, keep, twin.outcomes.clusters.get(place))
     if figure.measure == "accuracy":
         return shown, f"{int(keep.sum())} clean items" if not keep.all() else f"{int(keep.sum())} items"
     return shown, "exact perplexity"

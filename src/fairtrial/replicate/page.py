@@ -81,7 +81,7 @@ def draw(found: Replication) -> dict[str, bytes]:
 
 def lines(found: Replication, pictures: dict[str, str]) -> list[str]:
     seeds = sorted({len(each.plan.study.seeds) for each in found.evidences.values()})
-    trials = sum(len(records) for each in found.evidences.values() for records in each.records.values())
+    trials = sum(len(records) for each in found.everything for records in each.records.values())
     return [
         "# The five reports, retried",
         "",

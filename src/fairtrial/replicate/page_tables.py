@@ -110,13 +110,12 @@ def alone_table(alone: dict[str, list[tuple[float, float]]]) -> list[str]:
 
 def marks_table(found: Replication) -> list[str]:
     rows = []
-    for key, evidence in found.evidences.items():
+    for evidence in found.everything:
         for variant, records in evidence.records.items():
             if records:
                 marks = evidence.marks(variant)
-                rows.append(
-                    [key, variant, str(len(records)), f"`{marks['recipe']}`", f"`{marks['weights']}`", marks["code"]]
-                )
+                prints = [f"`{marks['recipe']}`", f"`{marks['weights']}`", marks["code"]]
+                rows.append([evidence.folder, variant, str(len(records)), *prints])
     data = {
         name: digest for each in found.evidences.values() for name, digest in each.plan.grounds[each.task].files.items()
     }

@@ -25,8 +25,10 @@ FIGURES = flowing("""
 measured: accuracy on all test items, at the epoch that is best on the test set where the report did that; perplexity
 over windows side by side; for r4 the mean of per-sentence perplexities or losses. *Place* tells where the published
 figure lies: `inside` the range of our seeds, `near` it (where one more run would fall, 95%), or `below` or `above`.
-*Honest* is the same models measured as one should: last weights (the course's data bring no validation set to choose
-by), clean items, every token once at full context.
+*Honest* is the same recipe measured as one should: a tenth of the training text is held back, the weights are those
+that do best on it (classifiers after any epoch, language models after any 50 steps), the test sets are scored once, on
+clean items, every token once at full context. So these are other trainings, on nine tenths of the text: the studies
+called `-chosen` below.
 """)
 
 COUNTING = flowing("""
@@ -77,9 +79,9 @@ apart. A red passport means that the variant's number says nothing of its idea.
 """)
 
 STREAM = flowing("""
-r0's blocks add to the normed stream. No part can do that, since parts change attention; but it is what a post-norm
-block does, so the recipe says it: `shape.norm_place = "post"`. Declared as such it is no fault and its passport passes;
-under the name of pre-norm it fails M11, residual identity.
+r0's blocks add to the normed stream (`normed-stream` in examples/reports/r0_flaws.py). It sees nothing that it should
+not, so the failure is amber: its score counts, but as that of a post-norm network (`shape.norm_place = "post"`, which
+gives the same numbers and passes under its own name), not of the pre-norm blocks that the report describes.
 """)
 
 ALONE = flowing("""

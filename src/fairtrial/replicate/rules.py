@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 from fairtrial.judge.words import figures as in_words
+from fairtrial.replicate.chosen import chosen_words
 from fairtrial.replicate.comparing import DECIDED_BY_COMPARISON, Decided
 from fairtrial.replicate.doubts import unsound, weak
 from fairtrial.replicate.evidence import Evidence
@@ -32,6 +33,7 @@ class Found:
     family: int  # comparisons that are corrected together
     layers: Layers | None
     likeness: Likeness | None
+    twins: Mapping[str, Evidence] = field(default_factory=dict)  # the same studies with weights chosen on validation
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ def answer(claim: Claim, found: Found, published: list[Figure]) -> Answer:
         because = f"{before}The trials that it needs were not run: see what was left out."
         return Answer(claim, NOT_RUN, because, at_one_rate=at_one)
     outcome, because = DECIDERS[claim.rule](claim, evidence, found)
+    because = " ".join(filter(None, (because, chosen_words(claim, found.twins))))
     if claim.one_rate:
         own = f"{own_rate_words(claim, evidence)}: {levels(claim, evidence)}; {because}"
         told = [before.strip(), own, shared_words(claim, found.evidences), setting_words(claim, evidence)]

@@ -12,6 +12,7 @@ from typing import Any
 from fairtrial.disk import disk_errors, write_text
 from fairtrial.engines.job import Engine, Stop
 from fairtrial.errors import Interrupted
+from fairtrial.replicate.chosen import apart
 from fairtrial.replicate.comparing import decide_all
 from fairtrial.replicate.evidence import Evidence, collect
 from fairtrial.replicate.facts import Figure, figures
@@ -38,7 +39,8 @@ class Replication:
     """Everything that the page shows."""
 
     reports: tuple[str, ...]
-    evidences: dict[str, Evidence]
+    evidences: dict[str, Evidence]  # of the reports' own studies
+    twins: dict[str, Evidence]  # of the same with weights chosen on validation, by the same names
     answers: list[Answer]
     retried: list[Retried]
     missed: list[Missed]  # published figures that these records cannot be compared with
@@ -50,6 +52,10 @@ class Replication:
     width: int
     quick: bool
     command: str
+
+    @property
+    def everything(self) -> list[Evidence]:
+        return [*self.evidences.values(), *self.twins.values()]
 
 
 def estimate(wanted: Wanted, out: Path, engine: Engine, listen: Listen, stop: Stop, *, write: bool) -> dict[str, Any]:
@@ -106,7 +112,7 @@ def find_answers(
 ) -> Replication:
     """Out of the records, without training anything."""
     reports = chosen_reports(names)
-    evidences = gather_all(wanted.studies, out)
+    evidences, twins = apart(gather_all(wanted.studies, out))
     asked = [claim for claim in claims() if claim.report in reports]
     published = [figure for figure in figures() if figure.report in reports]
     layers = like = None
@@ -125,12 +131,12 @@ def find_answers(
             alone = together_and_alone(evidence, out / "alone.json", tell)
     decided = decide_all(asked, evidences)
     family = sum(each.p_adjusted is not None for each in decided.values())
-    found = Found(evidences, decided, family, layers, like)
+    found = Found(evidences, decided, family, layers, like, twins)
     answers = [answer(claim, found, published) for claim in asked]
     batched = score_sentences(published, evidences, wanted.samples, out / "sentences.json", tell)
-    retried, missed = retry(published, evidences, batched)
+    retried, missed = retry(published, evidences, twins, batched)
     return Replication(
-        reports, evidences, answers, retried, missed, layers, like, alone,
+        reports, evidences, twins, answers, retried, missed, layers, like, alone,
         wanted.left_out, seconds, width, quick, command,
     )  # fmt: skip
 

@@ -30,6 +30,7 @@ QUICK: Settings = {
     "shape.length": 24,
     "training.duration": "30 steps",
     "training.batch": 16,
+    "training.select_every": "10 steps",
     "scoring.curve_every": "30 steps",
     "scoring.full_context": 0.5,
 }
