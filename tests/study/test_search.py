@@ -77,6 +77,9 @@ def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
 ) -> None:
     study = tiny_study(search={"training.learning_rate": [1e-2, 1e-7]}, seeds=2, tasks=["lm"])
     verdict = run_study(study, tmp_path / "study", Here(), listen=heard)
+    (plan,) = heard.of("plan")
+    trials = sum(2 * seconds for seconds in plan["trial_seconds"]["lm"].values())
+    assert plan["expected_seconds"] > 1.5 * trials  # as many tries as trials, and the baselines
     assert verdict is not None
     assert verdict["tasks"]["lm"]["search"]["tries"] == 4
     assert verdict["tasks"]["lm"]["search"]["variants"]["rope"]["best"] == {"training.learning_rate": 0.01}
@@ -86,6 +89,8 @@ def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
     heard.told.clear()
     assert run_study(study, tmp_path / "study", Here(), listen=heard) == verdict
     assert not heard.of("begin", "trial")
+    (again,) = heard.of("plan")
+    assert (again["left"], again["expected_seconds"]) == (0, 0)  # neither trials nor tries are left
 
 
 def test_without_validation_there_is_nothing_to_choose_on(tiny_study: Callable[..., Study], tmp_path: Path) -> None:

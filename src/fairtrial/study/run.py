@@ -24,7 +24,7 @@ from fairtrial.study.file import write_study
 from fairtrial.study.gather import gather
 from fairtrial.study.plan import Plan, make_plan, missing, write_plan
 from fairtrial.study.portraits import draw_portraits
-from fairtrial.study.search import remembered, run_search, tries_of
+from fairtrial.study.search import remembered, run_search, search_trials, tries_of
 from fairtrial.study.trials import jobs_to_run, note_failure, run_jobs
 
 
@@ -165,10 +165,7 @@ def describe(plan: Plan, engine: Engine, wishes: Wishes, decision: str) -> dict[
     trials = plan.trials()
     left, _ = missing(plan, trials)
     search = study.search
-    search_seconds = 0.0
-    if search is not None:
-        one_try = sum(trial_seconds(facts) for named in plan.calibration.values() for facts in named.values())
-        search_seconds = len(tries_of(search)) * len(search.seeds) * one_try / engine.width
+    search_seconds = search_left(plan) / engine.width
     share_left = len(left) / max(1, len(trials))
     smallest = {
         task: {name: str(expected_smallest(task, seeds, items) or "") for name, items in ground.items.items()}
@@ -192,6 +189,16 @@ def describe(plan: Plan, engine: Engine, wishes: Wishes, decision: str) -> dict[
         "decision": decision,
         "folder": str(plan.folder),
     }
+
+
+def search_left(plan: Plan) -> float:
+    """Seconds of one core that the tries of a search still need."""
+    search = plan.study.search
+    if search is None:
+        return 0.0
+    tries = search_trials(plan, search, tries_of(search))
+    left, _ = missing(plan, [trial for each in tries.values() for trial in each])
+    return sum(trial_seconds(plan.calibration[trial.task][trial.variant.name]) for trial in left)
 
 
 @contextmanager
