@@ -17,6 +17,7 @@ from fairtrial.engines.cores import Cores
 from fairtrial.engines.here import Here
 from fairtrial.errors import BadInput
 from fairtrial.judge.outcomes import SetOutcomes
+from fairtrial.replicate.chosen import with_twins
 from fairtrial.replicate.comparing import decide_all
 from fairtrial.replicate.counting import beside_counting, counting_table
 from fairtrial.replicate.facts import Count, Figure, published
@@ -34,11 +35,12 @@ from fairtrial.trial import run_trial
 SMALL = {
     "shape.layers": 2, "shape.width": 24, "shape.hidden": 16, "shape.length": 12, "shape.classifier_hidden": 8,
     "training.batch": 8, "training.duration": "6 steps", "scoring.curve_every": "3 steps",
+    "training.select_every": "2 steps",
 }  # fmt: skip
 
 
 def tiny(folder: Path, *reports: str) -> Wanted:
-    wanted = at_hand(studies_of(reports), folder)
+    wanted = at_hand(with_twins(studies_of(reports)), folder)
     studies = {key: replace(study, settings={**study.settings, **SMALL}) for key, study in wanted.studies.items()}
     return Wanted(studies, wanted.left_out)
 
@@ -55,7 +57,9 @@ def replication(tmp_path_factory: pytest.TempPathFactory) -> tuple[Wanted, Path]
     room = write_data(tmp_path_factory.mktemp("replication"))
     wanted, out = tiny(room, "r1"), room / "out"
     plans = estimate(wanted, out, Here(), lambda kind, facts: None, lambda: False, write=True)
-    assert {key: plan["left"] for key, plan in plans.items()} == {"speeches-classify": 5, "speeches-lm": 10}
+    assert {key: plan["left"] for key, plan in plans.items()} == {
+        "speeches-classify": 5, "speeches-lm": 10, "speeches-classify-chosen": 5, "speeches-lm-chosen": 10,
+    }  # fmt: skip
     for key, study in wanted.studies.items():
         for trial in planned(study, out / key).trials():
             run_trial(trial.recipe, trial.seed, trial.folder)
@@ -92,6 +96,24 @@ def test_figures_are_those_of_the_records(replication: tuple[Wanted, Path]) -> N
     picked = next(row for row in found.retried if row.figure.picked_on_test)
     last = next(row for row in found.retried if row.figure.measure == "accuracy" and not row.figure.picked_on_test)
     assert all(best >= end for best, end in zip(picked.by_seed, last.by_seed, strict=True))
+
+
+def test_honest_figures_are_of_weights_that_were_chosen_on_validation(replication: tuple[Wanted, Path]) -> None:
+    found = answered(*replication, "r1")
+    twin = found.twins["speeches-lm"].records["window 8"]
+    assert found.evidences["speeches-lm"].records["window 8"].keys() == twin.keys()
+    for record in twin.values():
+        assert record.recipe.data.validation == 0.1
+        assert record.result["test_reads"] == {"hbush": 1, "obama": 1, "wbush": 1}
+        assert record.result["kept_step"] in (2, 4, 6)
+    row = next(row for row in found.retried if row.figure.variant == "window 8" and row.figure.set == "obama")
+    assert row.honest is not None
+    exact = [each.result["tests"]["obama"]["perplexity"] for each in twin.values()]
+    assert row.honest["mean"] == pytest.approx(math.exp(sum(map(math.log, exact)) / len(exact)), rel=1e-6)
+    (window,) = found.answers
+    assert "the weights chosen on it: perplexity" in window.because
+    fewer = Wanted({key: each for key, each in replication[0].studies.items() if "chosen" not in key}, ())
+    assert all(row.honest is None for row in answered(fewer, replication[1], "r1").retried)
 
 
 def test_the_page_is_whole_and_says_the_same_twice(replication: tuple[Wanted, Path], tmp_path: Path) -> None:
