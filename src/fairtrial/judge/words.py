@@ -189,7 +189,7 @@ def passport_lines(passports: Mapping[str, Mapping[str, Any]]) -> list[str]:
             so = "accepted by an explicit option" if passport.get("accepted") else "it cannot be called better"
             lines.append(f"{name} failed its passport ({failed}): {so}.")
         elif passport.get("level") == "amber":
-            lines.append(f"{name}'s passport has a warning ({failed}).")
+            lines.append(f"{name} failed amber checks of its passport ({failed}): to know beside its number.")
     return lines
 
 

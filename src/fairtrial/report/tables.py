@@ -223,7 +223,7 @@ def passports(task: Task) -> Table | None:
     rows = []
     for variant, each in task.get("passports", {}).items():
         level = each.get("level", "")
-        verdict = {"pass": "passed", "red": "failed", "amber": "passed, with remarks"}.get(level, level)
+        verdict = {"pass": "passed", "red": "failed", "amber": "failed, amber"}.get(level, level)
         kind = {"red": "not_comparable", "amber": "remark"}.get(level, "")
         rows.append(row(named(task, variant), Cell(verdict, kind=kind), ", ".join(each.get("failed", [])) or MISSING))
     return some(Table("passports", ("variant", "audit", "failed checks"), tuple(rows), words=3))
