@@ -65,22 +65,31 @@ def with_settings(recipe: Recipe, settings: Sequence[str]) -> Recipe:
     """The recipe with `--set shape.heads=4` applied, one after another."""
     table = to_table(recipe)
     for setting in settings:
-        name, equals, text = setting.partition("=")
-        if not equals:
-            raise BadInput(f"--set {setting!r} has no '='", "write it as --set shape.heads=4")
-        *rooms, last = name.strip().split(".")
-        kinds, inner = Recipe, table
+        name, value = read_setting(setting)
+        *rooms, last = name.split(".")
+        inner = table
         for room in rooms:
-            kinds = _find_field(kinds, room, name, None)
             inner = inner[room]
-            if not _is_room(kinds):
-                raise BadInput(f"--set {setting!r}: {room!r} has no fields")
-        kind = _find_field(kinds, last, name, None)
-        if _is_room(kind):
-            example = f"{name}.{fields(kind)[0].name}"
-            raise BadInput(f"--set {setting!r}: {name!r} is a table", f"set one of its fields, such as {example}")
-        inner[last] = _parse(text.strip(), kind)
+        inner[last] = value
     return recipe_from(table)
+
+
+def read_setting(setting: str) -> tuple[str, Any]:
+    """`shape.heads=4` -> the field's dotted name and its value. Whether it fits is for the whole recipe to say."""
+    name, equals, text = (piece.strip() for piece in setting.partition("="))
+    if not equals:
+        raise BadInput(f"--set {setting!r} has no '='", "write it as --set shape.heads=4")
+    *rooms, last = name.split(".")
+    kinds: Any = Recipe
+    for room in rooms:
+        kinds = _find_field(kinds, room, name, None)
+        if not _is_room(kinds):
+            raise BadInput(f"--set {setting!r}: {room!r} has no fields")
+    kind = _find_field(kinds, last, name, None)
+    if _is_room(kind):
+        example = f"{name}.{fields(kind)[0].name}"
+        raise BadInput(f"--set {setting!r}: {name!r} is a table", f"set one of its fields, such as {example}")
+    return name, _parse(text, kind)
 
 
 def _is_room(kind: Any) -> bool:

@@ -9,7 +9,7 @@ from scipy import stats
 from fairtrial.judge.best_of import expected_bias, largest_of
 from fairtrial.judge.crossed import crossed_t
 from fairtrial.judge.family import benjamini_hochberg, holm
-from fairtrial.judge.looks import ALPHA, LOOKS, look_at, next_look
+from fairtrial.judge.looks import ALPHA, LOOKS, next_look
 from fairtrial.judge.second import multi_bootstrap
 
 
@@ -40,12 +40,9 @@ def test_q_values_are_scipys() -> None:
 
 def test_the_looks_share_one_alpha() -> None:
     assert sum(look.alpha for look in LOOKS) == pytest.approx(ALPHA)
-    assert [look_at(seeds).seeds for seeds in (5, 9, 10, 20, 50)] == [5, 5, 10, 20, 20]
     following = next_look(LOOKS[0])
     assert following == LOOKS[1]
     assert next_look(LOOKS[-1]) is None
-    with pytest.raises(ValueError, match="first look is at 5"):
-        look_at(4)
 
 
 @pytest.mark.parametrize("count", [2, 4, 8])

@@ -159,8 +159,18 @@ def test_a_few_copies_change_nothing() -> None:
 
 
 def test_where_every_item_is_a_copy_nothing_can_be_judged() -> None:
-    entry = judge_task(classify(status={"test": np.full(ITEMS, EXACT)}))
-    assert row(entry, "rope")["verdict"] == "not_comparable"
+    copies = classify(status={"test": np.full(ITEMS, EXACT)})
+    for task in (copies, replace(copies, clusters={"test": np.arange(ITEMS) // 4})):
+        assert row(judge_task(task), "rope")["verdict"] == "not_comparable"
+
+
+def test_what_scores_the_same_as_a_baseline_is_not_called_worse() -> None:
+    """A network that has learnt nothing says the majority's class, always."""
+    same = classifier(0.3, 5)
+    variants = {"learned": {"test": same}, "rope": {"test": same}}
+    lines = judge_study("collapsed", {"classify": classify(variants=variants, baselines={"majority": {"test": same}})})
+    assert lines["sentences"][0].startswith("every variant scores the same as majority")
+    assert {each["verdict"] for each in lines["tasks"]["classify"]["against_baselines"]} == {"equal"}
 
 
 def test_losing_to_a_baseline_is_the_first_thing_said() -> None:

@@ -164,6 +164,25 @@ def test_other_tokens_leave_only_bits_per_byte() -> None:
     assert same.metric.name == "perplexity"
 
 
+def test_bytes_are_counted_for_each_model_by_itself() -> None:
+    """Two tokenizers may count a line's end or not: at the same bits per byte there is no difference."""
+    size = np.random.default_rng(3).integers(30, 60, 400)
+    tokens, none = np.tile(size // 4, (5, 1)), np.zeros((5, 400), int)
+    noise = np.random.default_rng(4).normal(0, 0.1, (5, 400))
+
+    def model(count: np.ndarray, tokens: np.ndarray) -> SetOutcomes:
+        nats = (2 + noise) * np.log(2) * count
+        nats *= 2 * np.log(2) * count.sum() / nats.sum(1, keepdims=True)
+        facts = {"nats": nats, "tokens": tokens, "bytes": np.tile(count, (5, 1)), "unknown": none}
+        return SetOutcomes(tuple(range(5)), facts)
+
+    pair = model(size + 1, tokens + 1), model(size, tokens)
+    found = compare(("bpe", "words", "test", "all"), "perplexity", pair, np.ones(400, bool))
+    assert found.metric.name == "bits per byte"
+    assert found.difference == pytest.approx(0, abs=1e-9)
+    assert found.level == pytest.approx(2)
+
+
 def test_vocabularies_that_hide_different_words_cannot_be_compared() -> None:
     words, none = np.full((5, 40), 20), np.zeros((5, 40), int)
     found = compare(

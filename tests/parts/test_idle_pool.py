@@ -27,7 +27,7 @@ class Both(Part):
 
 @pytest.mark.parametrize("name", POOLS)
 def test_a_pool_is_refused_by_name(name: str) -> None:
-    with pytest.raises(BadInput, match=f"part '{name}' makes a sentence vector") as refused:
+    with pytest.raises(BadInput, match=f"part '{name}' works for sentence vectors") as refused:
         refuse_idle([PartChoice(name="rope"), PartChoice(name=name)])
     assert name in refused.value.hint
 
@@ -38,6 +38,6 @@ def test_what_a_language_model_uses_is_not_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_trial_of_a_language_model_with_a_pool_does_not_begin(tiny_recipe, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="makes a sentence vector"):
+    with pytest.raises(BadInput, match="works for sentence vectors"):
         run_trial(tiny_recipe("lm", "parts=pool-max"), 0, tmp_path / "idle")
     run_trial(tiny_recipe("classify", "parts=pool-max", "training.duration=2 steps"), 0, tmp_path / "pooled")

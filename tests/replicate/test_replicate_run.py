@@ -22,9 +22,10 @@ from fairtrial.replicate.comparing import decide_all
 from fairtrial.replicate.counting import beside_counting, counting_table
 from fairtrial.replicate.facts import Count, Figure, published
 from fairtrial.replicate.library import REPORTS, Claim, claims, studies_of
+from fairtrial.replicate.over_seeds import mean_of
 from fairtrial.replicate.own_measure import Retried, retry_one
 from fairtrial.replicate.page import write_page
-from fairtrial.replicate.rules import Found, answer
+from fairtrial.replicate.rules import Found, answer, gaps, spoken
 from fairtrial.replicate.run import Replication, estimate, find_answers, planned, run_all
 from fairtrial.replicate.same_setting import WAYS, our_count, our_setting
 from fairtrial.replicate.sentences import in_batches
@@ -254,6 +255,25 @@ def test_optimizers_are_answered_at_one_rate_and_at_their_own(replication: tuple
     left = answer(replace(claim, study="elsewhere"), Found(evidences, decided, 1, None, None), [])
     assert left.outcome == "not run"
     assert "With one learning rate" in left.because
+
+
+def test_gaps_are_paired_by_seed_where_one_is_missing(replication: tuple[Wanted, Path]) -> None:
+    evidence = answered(*replication, "r1").evidences["speeches-classify"]
+    both = gaps(evidence, "learned")
+    assert both.keys() == evidence.records["learned"].keys()
+    lacking = replace(
+        evidence,
+        outcomes=replace(
+            evidence.outcomes,
+            variants={
+                name: {place: each.rows((0, 1, 3, 4)) for place, each in sets.items()}
+                for name, sets in evidence.outcomes.variants.items()
+            },
+        ),
+        records={"learned": {seed: each for seed, each in evidence.records["learned"].items() if seed != 2}},
+    )
+    assert gaps(lacking, "learned") == {seed: gap for seed, gap in both.items() if seed != 2}
+    assert "nan" not in spoken(mean_of([1.0]), "points")
 
 
 @pytest.mark.slow

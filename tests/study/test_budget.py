@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fairtrial.engines.here import Here
 from fairtrial.errors import BadInput
-from fairtrial.study.budget import fit, read_time
-from fairtrial.study.calibrate import expected_seconds
+from fairtrial.study.budget import RESERVE, fit, read_time
+from fairtrial.study.calibrate import calibrate, expected_seconds
 from fairtrial.study.design import Study
-from fairtrial.study.plan import Plan, make_plan
+from fairtrial.study.plan import Plan, make_plan, read_plan
+from fairtrial.study.run import Wishes, run_study
 
 
 @pytest.mark.parametrize(
@@ -62,3 +65,37 @@ def test_a_tiny_budget_is_refused_with_what_it_takes(plan: Plan) -> None:
 
 def test_two_cores_are_counted(plan: Plan) -> None:
     assert len(fit(plan, 2, 2000)[0].study.seeds) > len(fit(plan, 1, 2000)[0].study.seeds)
+
+
+def test_a_budget_never_takes_fewer_than_five_seeds_nor_longer_trials(plan: Plan) -> None:
+    with pytest.raises(BadInput, match="3 seeds are too few"):
+        fit(plan, 2, 3600, 3)
+
+
+def test_a_pace_that_nobody_knows_is_not_promised(plan: Plan) -> None:
+    with pytest.raises(BadInput, match="pace of 'rope'"):
+        fit(replace(plan, calibration={"classify": {"learned": plan.calibration["classify"]["learned"]}}), 2, 3600)
+
+
+def test_a_search_takes_its_share_of_the_budget(tiny_study: Callable[..., Study], plan: Plan) -> None:
+    searched = replace(plan, study=tiny_study(search={"training.learning_rate": [1e-2, 1e-3]}))
+    without, _ = fit(plan, 2, 3600)
+    less, _ = fit(searched, 2, 3600)
+    assert len(less.study.seeds) == len(without.study.seeds) - 2  # two tries of each variant
+
+
+def test_a_study_cut_short_goes_on_with_the_same_command(
+    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = {"shape.layers": 1, "shape.width": 16, "shape.length": 12, "training.duration": "400 steps"}
+    study, folder = tiny_study(set=more), tmp_path / "study"
+    whole = calibrate(make_plan(study, folder), Here(), heard, lambda: False)
+    least, most = (expected_seconds(whole, 1, 5, share) for share in (0.0, 1.0))
+    wishes = Wishes(budget_seconds=(least + 0.04 * (most - least)) / RESERVE)
+    first = run_study(study, folder, Here(), wishes, heard)
+    assert "fewer steps" in heard.of("plan")[0]["decision"]
+    assert "fewer steps" in read_plan(folder)["decision"]
+    heard.told.clear()
+    assert run_study(study, folder, Here(), wishes, heard) == first
+    assert not heard.of("begin", "trial")
+    assert "fewer steps" in heard.of("plan")[0]["decision"]

@@ -6,6 +6,9 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
 from fairtrial.recipe_file import built_in_recipe
 from fairtrial.study.ground import survey
@@ -39,3 +42,16 @@ def test_running_text_is_cut_into_blocks(tmp_path: Path) -> None:
 def test_lines_of_a_table_without_groups_stand_alone(course_folder: Path) -> None:
     for task in ("classify", "lm"):
         assert survey({"learned": recipe_for(task, course_folder)}, 0).groups == {}
+
+
+def test_variants_whose_tokens_cut_a_novel_otherwise_are_refused(tmp_path: Path, course_folder: Path) -> None:
+    novel = tmp_path / "novel.txt"
+    novel.write_text("\n\n".join(f"It was late. He slept in room {line}, and dreamt." for line in range(300)) + "\n")
+
+    def two(source: Path) -> dict[str, Recipe]:
+        words = recipe_for("lm", source)
+        return {"words": words, "pieces": replace(words, tokens=replace(words.tokens, kind="bpe"))}
+
+    with pytest.raises(BadInput, match=r"'pieces'.*is not scored on the items of the others"):
+        survey(two(novel), 0)
+    survey(two(course_folder), 0)

@@ -16,8 +16,9 @@ from fairtrial.record import Record
 from fairtrial.study.design import Search, Study
 from fairtrial.study.file import study_from, write_study
 from fairtrial.study.plan import make_plan
-from fairtrial.study.run import run_study
-from fairtrial.study.search import run_search, tries_of
+from fairtrial.study.run import Wishes, run_study
+from fairtrial.study.search import FAILED_TRIES, run_search, tries_of
+from fairtrial.study.trials import read_failures
 
 
 def test_a_grid_is_every_combination() -> None:
@@ -113,3 +114,19 @@ def test_a_variant_may_be_run_as_given(tiny_study: Callable[..., Study], tmp_pat
     assert found.told["classify"]["tries"] == 2
     recipes = plan.with_recipes(found.chosen).recipes["classify"]
     assert recipes["as given"].training.learning_rate == 0.5
+
+
+def test_tries_that_failed_are_no_trials_and_are_not_tried_again(
+    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
+) -> None:
+    study, folder = tiny_study(search={"training.learning_rate": [1e-2, 1e38]}, seeds=2, tasks=["lm"]), tmp_path / "x"
+    verdict = run_study(study, folder, Here(), listen=heard)
+    assert verdict is not None
+    assert verdict["tasks"]["lm"]["failures"] == []
+    assert len(heard.of("failed")) == len(read_failures(folder, FAILED_TRIES)) == 2
+    heard.told.clear()
+    assert run_study(study, folder, Here(), listen=heard) == verdict
+    assert not heard.of("failed")
+    assert any("2 tries failed before" in facts["text"] for facts in heard.of("notice"))
+    run_study(study, folder, Here(), Wishes(retry_failed=True), listen=heard)
+    assert len(heard.of("failed")) == len(read_failures(folder, FAILED_TRIES)) == 2

@@ -55,6 +55,12 @@ def test_mistakes_are_refused_with_a_hint_and_leave_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_settings_that_fit_only_together_are_taken(course_folder: Path) -> None:
+    table: dict[str, Any] = {}
+    add_settings(table, ["shape.width=12", "shape.heads=3"])
+    assert table["set"] == {"shape.width": 12, "shape.heads": 3}
+
+
 def test_a_folder_that_is_no_study_is_refused(fairtrial: Call, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     assert "is not a study" in fairtrial("study", tmp_path).err

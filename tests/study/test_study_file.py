@@ -14,7 +14,7 @@ from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice
 from fairtrial.study.design import Study, recipe_of, refuse_other_items
 from fairtrial.study.file import load_study, study_from, write_study
-from fairtrial.study.plan import recipes_of
+from fairtrial.study.plan import make_plan, recipes_of
 from fairtrial.study.variant_text import read_variant
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "studies"
@@ -94,6 +94,13 @@ def test_paths_are_seen_from_where_the_file_stands(tmp_path: Path, course_folder
         ({"search": {"training.batch": []}}, "nothing to try"),
         ({"search": {"random": 3}}, "names no field"),
         ({"search": {"training.batch": {"from": 1, "to": 9}}}, "nothing to try"),
+        ({"search": {"training.batch": {"from": "a", "to": "b"}, "random": 2}}, "from a number to a larger one"),
+        ({"search": {"training.batch": {"from": 9, "to": 1}, "random": 2}}, "from a number to a larger one"),
+        ({"search": {"training.batch": {"from": 1, "to": 9, "scale": "logarithmic"}, "random": 2}}, "log or linear"),
+        ({"search": {"training.clip": {"from": 0, "to": 1, "scale": "log"}, "random": 2}}, "begins above 0"),
+        ({"search": {"data.split_seed": [0, 1]}}, "decides what is read"),
+        ({"search": {"tokens.size": [500, 1000]}, "tasks": ["lm"]}, "what a token is"),
+        ({"search": {"training.batch": [2, 4], "seeds": 1}}, "some of them are the study's own"),
         ({"recipe": "defualt"}, "did you mean 'default'"),
     ],
 )
@@ -132,6 +139,7 @@ def test_studies_that_ship_are_whole(path: Path) -> None:
         ("window:size=8", "window size=8", {"parts": [{"name": "window", "size": 8}]}),
         ("rope+fade:start=0.5,kind=slow", "rope+fade start=0.5 kind=slow",
          {"parts": ["rope", {"name": "fade", "start": 0.5, "kind": "slow"}]}),
+        ("alibi+fade:start=1e+3", "alibi+fade start=1000.0", {"parts": ["alibi", {"name": "fade", "start": 1000.0}]}),
         ("recipes/mine.toml", "mine", {"recipe": "recipes/mine.toml"}),
     ],
 )  # fmt: skip
@@ -143,3 +151,23 @@ def test_variants_as_one_types_them(text: str, name: str, table: dict[str, Any])
 def test_what_is_no_variant_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
         read_variant(text)
+
+
+def test_draws_of_ones_own_stay_so_when_a_study_grows(tiny_study: Callable[..., Study]) -> None:
+    study = tiny_study(variants={"a": {}, "b": {"seeds_from": 10}})
+    assert study.with_seeds(10).seeds == tuple(range(10))
+    with pytest.raises(BadInput, match="no draw of its own"):
+        study.with_seeds(20)
+    with pytest.raises(BadInput, match="the study's own"):
+        tiny_study(search={"training.batch": [2, 4], "seeds": [8]}).with_seeds(10)
+
+
+def test_a_folder_called_like_a_recipe_is_not_taken_for_it(tmp_path: Path) -> None:
+    (tmp_path / "default").mkdir()
+    (tmp_path / "study.toml").write_text('variants.a.parts = ["learned"]\nvariants.b.parts = ["rope"]\n')
+    assert study_from(load_study(tmp_path / "study.toml")).recipes == ("default",)
+
+
+def test_a_study_without_test_scores_is_refused(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"scoring\.tests is false"):
+        make_plan(tiny_study(set={"scoring.tests": False}), tmp_path)

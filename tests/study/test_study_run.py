@@ -20,6 +20,7 @@ from fairtrial.engines.cores import Cores
 from fairtrial.engines.here import Here
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.record import Record
+from fairtrial.study.beside import contamination_jobs
 from fairtrial.study.calibrate import calibrate
 from fairtrial.study.design import Study
 from fairtrial.study.file import study_from, write_study
@@ -239,6 +240,14 @@ def test_calibration_is_near_the_truth(tiny_study: Callable[..., Study], tmp_pat
     assert 0.2 < facts["step_seconds"] / ((time.monotonic() - begun) / 40) < 5
 
 
+def test_copies_are_looked_for_in_all_text_that_any_seed_may_take(
+    tiny_study: Callable[..., Study], tmp_path: Path
+) -> None:
+    """With a share of the training text each seed takes its own: an item is clean if no seed can have seen it."""
+    (job,) = contamination_jobs(make_plan(tiny_study(set={"data.train_share": 0.1}), tmp_path))
+    assert "train_share = 1.0" in job.recipe
+
+
 def test_a_typo_in_a_variant_is_refused_before_any_trial(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
     study = tiny_study(variants={"learned": {"parts": ["learned"]}, "rpoe": {"parts": ["rpoe"]}})
     with pytest.raises(BadInput, match=r"did you mean 'rope'"):
@@ -249,6 +258,19 @@ def test_a_typo_in_a_variant_is_refused_before_any_trial(tiny_study: Callable[..
 def test_stopping_before_the_first_trial_leaves_no_study(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         run_study(tiny_study(), tmp_path / "study", Here(), stop=lambda: True)
+
+
+def test_a_look_is_remembered_though_the_study_is_stopped_after_it(copied: tuple[Study, Path], heard: Any) -> None:
+    """Else a study that was not clear at 5 seeds could go on as if nobody had looked."""
+    study, folder = copied
+    table = tomllib.loads(write_study(study)) | {"tasks": ["classify"], "least_difference": {"accuracy": 0.01}}
+    (folder / "plan.json").unlink()
+    with pytest.raises(Interrupted):
+        run_study(study_from(table), folder, Here(), Wishes(until_clear=True), heard, lambda: len(heard.of("jobs")) > 1)
+    kept = read_plan(folder)
+    assert (kept["looks"], kept["until_clear"]) == ([5], True)
+    assert len(kept["seeds"]) == 10
+    assert kept["smallest_detectable"]
 
 
 @pytest.mark.slow

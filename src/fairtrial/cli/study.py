@@ -80,9 +80,12 @@ def study(
     from fairtrial.errors import BadInput
     from fairtrial.recipe_file import toml
     from fairtrial.study.budget import read_time
+    from fairtrial.study.plan import read_plan
     from fairtrial.study.run import Wishes
 
     table, folder = read_table(what)
+    if folder is not None and seeds is None and budget is None:
+        until_clear = until_clear or bool(read_plan(folder).get("until_clear"))  # its looks are corrected for
     if data is not None:
         table["data"] = data
     if recipe is not None:
@@ -152,14 +155,10 @@ def variant_tables(texts: list[str]) -> dict[str, Any]:
 def add_settings(table: dict[str, Any], settings: list[str]) -> None:
     """`--set` as it would stand in the study's [set]. What is typed on the command line holds for every task."""
     from fairtrial.errors import BadInput
-    from fairtrial.recipe import Recipe
-    from fairtrial.recipe_file import to_table, with_settings
+    from fairtrial.recipe_file import read_setting
 
     for setting in settings:
-        name = setting.partition("=")[0].strip()
-        value: Any = to_table(with_settings(Recipe(), [setting]))
-        for room in name.split("."):
-            value = value[room]
+        name, value = read_setting(setting)
         if name == "task":
             raise BadInput("a study's task is given by --task")
         table.setdefault("set", {})[name] = value
@@ -238,4 +237,5 @@ def conduct(study: Study, folder: Path, engine: Engine, wishes: Wishes, json: bo
         try:
             run_study(study, folder, engine, wishes, listen, stop)
         except Interrupted as error:
-            raise Interrupted(error.what, f"go on with: fairtrial study {folder}") from error
+            also = " --until-clear" if wishes.until_clear else ""
+            raise Interrupted(error.what, f"go on with: fairtrial study {folder}{also}") from error

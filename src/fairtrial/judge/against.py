@@ -8,16 +8,10 @@ import numpy as np
 
 from fairtrial.judge.compare import Comparison, compare
 from fairtrial.judge.family import holm
+from fairtrial.judge.first_lines import ONE
 from fairtrial.judge.looks import ALPHA
 from fairtrial.judge.outcomes import SetOutcomes, TaskOutcomes
 from fairtrial.judge.words import figures, score_words
-
-VERBS = {
-    "beats": "beats",
-    "loses": "loses to",
-    "above": "scores better, though not clearly, than",
-    "below": "scores worse, though not clearly, than",
-}
 
 
 def against_baselines(task: TaskOutcomes, kept: dict[str, dict[str, np.ndarray]]) -> list[dict[str, Any]]:
@@ -72,7 +66,7 @@ def _verdict(each: Comparison, p_adjusted: float | None) -> str:
         return "not_comparable"
     if p_adjusted is not None and p_adjusted < ALPHA:
         return "beats" if each.gain > 0 else "loses"
-    return "above" if each.gain > 0 else "below"
+    return "above" if each.gain > 0 else "below" if each.gain < 0 else "equal"
 
 
 def _shown(each: Comparison, value: float) -> float:
@@ -84,5 +78,5 @@ def _sentence(each: Comparison, row: dict[str, Any], stamp: str | None) -> str:
         why = "; ".join([*each.hurdles, *([stamp] if stamp else [])])
         return f"{each.variant} cannot be compared with {each.against} on {each.set}: {why}."
     ours, theirs = (score_words(each.metric.name, row[key]) for key in ("ours", "theirs"))
-    who = f"{each.variant} {VERBS[row['verdict']]} {each.against} on {each.set}"
+    who = f"{each.variant} {ONE[row['verdict']]} {each.against} on {each.set}"
     return f"{who}: {ours} against {theirs}; {figures(each, row['p_adjusted'])}."

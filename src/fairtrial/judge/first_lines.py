@@ -14,12 +14,14 @@ Rows = list[dict[str, Any]]
 ONE = {
     "loses": "loses to",
     "below": "scores worse, though not clearly, than",
+    "equal": "scores the same as",
     "above": "scores better, though not clearly, than",
     "beats": "beats",
 }
 MANY = {
     "loses": "lose to",
     "below": "score worse, though not clearly, than",
+    "equal": "score the same as",
     "above": "score better, though not clearly, than",
     "beats": "beat",
 }
@@ -112,7 +114,7 @@ def baseline_lines(rows: Rows, basis: dict[str, str]) -> tuple[list[str], list[s
         kind: [f"{head}: {'; '.join(places)}." for (each, head), places in stories.items() if each == kind]
         for kind in ONE
     }
-    return lines["loses"] + lines["below"], lines["above"] + lines["beats"]
+    return lines["loses"] + lines["below"] + lines["equal"], lines["above"] + lines["beats"]
 
 
 def _of_one_set(rows: Rows, place: str) -> Iterator[tuple[str, str, str]]:

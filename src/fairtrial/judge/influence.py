@@ -5,20 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 
-def macro_f1_values(labels: np.ndarray, guesses: np.ndarray, clusters: np.ndarray | None = None) -> np.ndarray:
+def macro_f1_values(
+    labels: np.ndarray, guesses: np.ndarray, classes: int, clusters: np.ndarray | None = None
+) -> np.ndarray:
     """[seed item] -> [seed unit]: the seed's macro-F1 plus what each unit (item, or cluster of items) contributes to
     it. The mean over units is the macro-F1 itself."""
-    return np.stack([_one_seed(row, guess, clusters) for row, guess in zip(labels, guesses, strict=True)])
+    return np.stack([_one_seed(row, guess, classes, clusters) for row, guess in zip(labels, guesses, strict=True)])
 
 
-def macro_f1(labels: np.ndarray, guesses: np.ndarray, classes: int) -> float:
-    right = np.bincount(labels[labels == guesses], minlength=classes)
-    seen = np.bincount(labels, minlength=classes) + np.bincount(guesses, minlength=classes)
-    return float(_from_counts(right, seen))
-
-
-def _one_seed(labels: np.ndarray, guesses: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
-    classes = int(max(labels.max(), guesses.max())) + 1
+def _one_seed(labels: np.ndarray, guesses: np.ndarray, classes: int, clusters: np.ndarray | None) -> np.ndarray:
     places = np.arange(len(labels)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
     units = int(places.max()) + 1
     right, seen = np.zeros((units, classes)), np.zeros((units, classes))

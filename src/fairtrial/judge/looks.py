@@ -17,14 +17,6 @@ class Look:
 LOOKS = (Look(5, 0.005), Look(10, 0.015), Look(20, 0.03))
 
 
-def look_at(seeds: int) -> Look:
-    """The last look that so many seeds allow; before the first there is none."""
-    reached = [look for look in LOOKS if look.seeds <= seeds]
-    if not reached:
-        raise ValueError(f"the first look is at {LOOKS[0].seeds} seeds, not at {seeds}")
-    return reached[-1]
-
-
 def next_look(look: Look) -> Look | None:
     later = [other for other in LOOKS if other.seeds > look.seeds]
     return later[0] if later else None

@@ -41,17 +41,14 @@ class Sums:
     def linearised(self) -> np.ndarray:
         return linearised(self.values, self.weights)
 
-    def minus(self, other: Sums) -> Sums:
-        """Differences of the same units; a single row of `other` stands for all seeds."""
-        return Sums(self.values - other.values, self.weights)
-
 
 def measure(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> Sums:
     """The kept items of a test set; `keep` [item]. Units without weight (documents of no token) are left out."""
     kept = {name: array[:, keep] for name, array in outcomes.arrays.items()}
     groups = None if clusters is None else clusters[keep]
     if metric == "macro-F1":
-        values = 100 * macro_f1_values(kept["label"], kept["guess"], groups)
+        classes = 1 + max(int(outcomes[what].max()) for what in ("label", "guess"))  # the same for all seeds and items
+        values = 100 * macro_f1_values(kept["label"], kept["guess"], classes, groups)
         return Sums(values, np.ones_like(values))
     items, weights = _per_item(metric, kept)
     values, weights = summed(items, groups), summed(weights, groups)

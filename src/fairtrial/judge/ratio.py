@@ -16,8 +16,8 @@ def summed(values: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
     """[seed item] -> [seed cluster]"""
     if clusters is None:
         return values
-    _, places = np.unique(clusters, return_inverse=True)
-    totals = np.zeros((values.shape[0], int(places.max()) + 1))
+    names, places = np.unique(clusters, return_inverse=True)
+    totals = np.zeros((values.shape[0], len(names)))
     for seed, row in enumerate(values):
         totals[seed] = np.bincount(places, weights=row, minlength=totals.shape[1])
     return totals

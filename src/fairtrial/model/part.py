@@ -135,12 +135,12 @@ def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int) -> nn.Mo
 
 
 def refuse_idle(choices: Sequence[PartChoice]) -> None:
-    """A language model makes no sentence vector: a part for it alone would silently do nothing."""
+    """A language model makes no sentence vector and has no prefix: a part for these would silently do nothing."""
     for choice in choices:
         kind = parts.find(choice.name)
-        if kind.owns("pool") and not any(kind.owns(verb) for verb in IN_A_DECODER):
+        if any(kind.owns(verb) for verb in ("pool", "prefix")) and not any(kind.owns(verb) for verb in IN_A_DECODER):
             raise BadInput(
-                f"part {choice.name!r} makes a sentence vector, and a language model has none",
+                f"part {choice.name!r} works for sentence vectors, and a language model has none",
                 f"leave {choice.name!r} out, or train a classifier",
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairtrial.judge.outcomes import SetOutcomes, TaskOutcomes
 from fairtrial.judge.scores import three_ways
 from fairtrial.replicate.doubts import is_red
 from fairtrial.replicate.evidence import Evidence
@@ -30,7 +31,7 @@ def counting_table(evidence: Evidence) -> list[str]:
     outcomes = evidence.outcomes
     honest = {name: sets for name, sets in outcomes.variants.items() if not any(map(is_red, evidence.findings(name)))}
     scores = {
-        name: columns({place: three_ways(outcomes.metric, sets[place], outcomes.status.get(place)) for place in sets})
+        name: columns({place: measured(outcomes, place, sets[place]) for place in sets})
         for name, sets in (honest | outcomes.baselines).items()
     }
     names = list(scores[outcomes.baseline])
@@ -43,6 +44,10 @@ def counting_table(evidence: Evidence) -> list[str]:
             for name in order
         ],
     )
+
+
+def measured(outcomes: TaskOutcomes, place: str, found: SetOutcomes) -> dict[str, Any]:
+    return three_ways(outcomes.metric, found, outcomes.status.get(place), outcomes.clusters.get(place))
 
 
 def columns(ways: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
+from fairtrial.judge.words import counted
 from fairtrial.judge.words import figures as in_words
 from fairtrial.replicate.chosen import chosen_words
 from fairtrial.replicate.comparing import DECIDED_BY_COMPARISON, Decided
@@ -122,10 +123,10 @@ def smallest_words(decided: Decided) -> str:
 
 def narrows(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
     """The gap between training accuracy and accuracy on clean test items, seed by seed."""
-    gap = mean_of(
-        [one - other for one, other in zip(gaps(evidence, claim.variant), gaps(evidence, claim.against), strict=True)]
-    )
-    levels = [mean_of(gaps(evidence, name)).value for name in (claim.variant, claim.against)]
+    one, other = gaps(evidence, claim.variant), gaps(evidence, claim.against)
+    seeds = [seed for seed in one if seed in other]
+    gap = mean_of([one[seed] - other[seed] for seed in seeds])
+    levels = [mean_of([each[seed] for seed in seeds]).value for each in (one, other)]
     told = (
         f"The gap is {levels[0]:.1f} points with {claim.variant} and {levels[1]:.1f} with {claim.against}:"
         f" {spoken(gap, 'points')}."
@@ -133,14 +134,14 @@ def narrows(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
     return gap.says(0.0, trifle=TRIFLE_POINTS), told
 
 
-def gaps(evidence: Evidence, variant: str) -> list[float]:
+def gaps(evidence: Evidence, variant: str) -> dict[int, float]:
     outcomes = evidence.pooled(variant)
     right = outcomes["guess"] == outcomes["label"]
     status = evidence.status()
     if status is not None and evidence.basis()["basis"] == "clean":
         right = right[:, status == 0]
-    train = [record.result["train"]["accuracy"] for _, record in sorted(evidence.records[variant].items())]
-    return [100 * (one - float(row.mean())) for one, row in zip(train, right, strict=True)]
+    train = {seed: record.result["train"]["accuracy"] for seed, record in evidence.records[variant].items()}
+    return {seed: 100 * (train[seed] - float(row.mean())) for seed, row in zip(outcomes.seeds, right, strict=True)}
 
 
 def quicker(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
@@ -150,11 +151,12 @@ def quicker(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
     ratio = mean_of([math.log(paces[claim.variant][seed] / paces[claim.against][seed]) for seed in seeds])
     if not seeds:
         return OPEN, "The records keep no time of a step."
-    low, high = (100 * math.expm1(each) for each in (ratio.low, ratio.high))
+    low, high = (f"{100 * math.expm1(each):+.1f}" for each in (ratio.low, ratio.high))
+    sure = f"95% interval {low} to {high}%; " if len(seeds) > 1 else ""
     counts = [evidence.results(name)[0]["parameters"] for name in (claim.variant, claim.against)]
     told = (
-        f"A step of {claim.variant} takes {100 * math.expm1(ratio.value):+.1f}% of time (95% interval {low:+.1f} to"
-        f" {high:+.1f}%; {len(seeds)} seeds). It has {counts[0]:,} parameters against {counts[1]:,}."
+        f"A step of {claim.variant} takes {100 * math.expm1(ratio.value):+.1f}% of time ({sure}"
+        f"{counted(len(seeds), 'seed')}). It has {counts[0]:,} parameters against {counts[1]:,}."
     )
     return ratio.says(0.0, trifle=TRIFLE_TIME), told
 
@@ -208,4 +210,5 @@ DECIDERS = {
 def spoken(found: Mean, unit: str) -> str:
     places = 1 if unit == "points" else 2
     figures = [f"{each:+.{places}f}" for each in (found.value, found.low, found.high)]
-    return f"{figures[0]}{unit and ' ' + unit} (95% interval {figures[1]} to {figures[2]}; {found.seeds} seeds)"
+    sure = f"95% interval {figures[1]} to {figures[2]}; " if found.seeds > 1 else ""
+    return f"{figures[0]}{unit and ' ' + unit} ({sure}{counted(found.seeds, 'seed')})"

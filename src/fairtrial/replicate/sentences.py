@@ -82,7 +82,7 @@ def rows_of(revived: Revived, documents: Sequence[Document]) -> list[np.ndarray]
     longest = revived.recipe.shape.length + 1
     if revived.splits.running:
         (whole,) = tokens.sequences
-        return [whole[start : start + longest] for start in range(0, len(whole) - longest, longest)]
+        return [whole[start : start + longest] for start in range(0, len(whole) - longest + 1, longest)]
     return [row[:longest] for row in tokens.sequences if len(row) > 1]
 
 

@@ -21,6 +21,7 @@ VERDICTS = {
     "beats": "beats it",
     "above": "above, not clearly",
     "below": "below, not clearly",
+    "equal": "the same",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,9 @@ def contamination_jobs(plan: Plan) -> list[Job]:
     jobs = []
     for task in plan.recipes:
         if known.get(task, {}).get("mark") != data_mark(plan, task):
-            text = write_recipe(plan.recipes[task][plan.study.baseline])
-            jobs.append(Job((task, "data", "audit"), "contamination", text, plan.study.seeds[0]))
+            recipe = plan.recipes[task][plan.study.baseline]
+            whole = replace(recipe, data=replace(recipe.data, train_share=1.0))  # each seed takes a share of its own
+            jobs.append(Job((task, "data", "audit"), "contamination", write_recipe(whole), plan.study.seeds[0]))
     return jobs
 
 

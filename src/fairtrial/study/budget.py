@@ -10,6 +10,7 @@ from fairtrial.errors import BadInput
 from fairtrial.report.words import spoken_time
 from fairtrial.study.calibrate import expected_seconds
 from fairtrial.study.plan import Plan, recipes_of
+from fairtrial.study.search import search_left
 
 LEAST_SEEDS = 5  # fewer are refused a verdict
 MOST_SEEDS = 40
@@ -32,14 +33,21 @@ def read_time(text: str) -> float:
 
 def fit(plan: Plan, width: int, seconds: float, most: int = MOST_SEEDS) -> tuple[Plan, str]:
     """The plan that fits, and what was decided, in words."""
+    if most < LEAST_SEEDS:
+        hint = f"--seeds is the most that --budget may take: leave it out, or give {LEAST_SEEDS} or more"
+        raise BadInput(f"{most} seeds are too few for a verdict", hint)
+    refuse_unmeasured(plan)
     available = seconds * RESERVE
-    fitting = [count for count in range(LEAST_SEEDS, most + 1) if expected_seconds(plan, width, count) <= available]
+    searching = search_left(plan) / width
+    fitting = [
+        count for count in range(LEAST_SEEDS, most + 1) if expected_seconds(plan, width, count) + searching <= available
+    ]
     told = f"budget {spoken_time(seconds)}"
     if fitting:
         study = plan.study.with_seeds(fitting[-1])
         return replace(plan, study=study), f"{told}: {fitting[-1]} seeds of the whole training fit"
     least = expected_seconds(plan, width, LEAST_SEEDS, 0.0)
-    whole = expected_seconds(plan, width, LEAST_SEEDS, 1.0)
+    whole = expected_seconds(plan, width, LEAST_SEEDS, 1.0) + searching
     share = (available - least) / (whole - least) if whole > least else 0.0
     if share < LEAST_SHARE:
         raise BadInput(
@@ -68,6 +76,14 @@ def fit(plan: Plan, width: int, seconds: float, most: int = MOST_SEEDS) -> tuple
         " what holds there may not hold after a whole training"
     )
     return shorter, text
+
+
+def refuse_unmeasured(plan: Plan) -> None:
+    for task, recipes in plan.recipes.items():
+        for name in recipes:
+            if name not in plan.calibration.get(task, {}):
+                what = f"the pace of {name!r} ({task}) could not be measured, so no number of seeds can be promised"
+                raise BadInput(what, "leave --budget out to see why, or leave the variant out")
 
 
 def scaled(plan: Plan, steps: dict[str, int]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -72,7 +72,20 @@ class Study:
     def with_seeds(self, count: int) -> Study:
         """The first seeds, or more of them."""
         unused = [seed for seed in range(count + len(self.seeds)) if seed not in self.seeds]
-        return replace(self, seeds=(*self.seeds, *unused)[:count])
+        return replace(self, seeds=(*self.seeds, *unused)[:count]).checked()
+
+    def checked(self) -> Study:
+        """Itself. Draws that are to be their own must not be the study's, however many seeds it has grown to."""
+        last = max(self.seeds)
+        for variant in self.variants:
+            if variant.seeds_from is not None and variant.seeds_from <= last:
+                what = f"variant {variant.name!r}: seeds_from = {variant.seeds_from} is no draw of its own"
+                raise BadInput(what, f"take one above {last}, the last of the study's seeds")
+        used = {seed for variant in self.variants for seed in self.seeds_of(variant)}
+        if self.search and used & set(self.search.seeds):
+            what = f"search.seeds = {list(self.search.seeds)}: some of them are the study's own"
+            raise BadInput(what, f"what chooses must not be what is judged: take seeds above {max(used)}")
+        return self
 
 
 def base_recipes(recipes: tuple[str, ...]) -> dict[str, Recipe]:

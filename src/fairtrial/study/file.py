@@ -32,7 +32,8 @@ def load_study(path: Path) -> dict[str, Any]:
 
     if table.get("data") != "sotu":
         table["data"] = seen(table.get("data", ""))
-    table["recipe"] = [seen(each) for each in as_list(table.get("recipe", "default"))]
+    recipes = as_list(table.get("recipe", "default"))
+    table["recipe"] = [seen(each) if each.endswith(".toml") else each for each in recipes]
     variants = table.get("variants")
     for variant in variants.values() if isinstance(variants, dict) else ():
         if isinstance(variant, dict):
@@ -61,10 +62,6 @@ def study_from(table: Mapping[str, Any], path: Path | None = None) -> Study:
         if task not in METRIC:
             raise BadInput(f"a study cannot be about {task!r}{near(str(task), list(METRIC))}", path=path)
     seeds = seeds_from(table.get("seeds", DEFAULT_SEEDS), "seeds", path)
-    for variant in variants:
-        if variant.seeds_from is not None and variant.seeds_from <= max(seeds):
-            hint = f"take one above {max(seeds)}, the last of the study's seeds"
-            raise BadInput(f"variant {variant.name!r}: seeds_from = {variant.seeds_from} is no draw of its own", hint)
     data = wanted(table, "data", str, "", path)
     settings = wanted(table, "set", dict, {}, path)
     return Study(
@@ -79,8 +76,8 @@ def study_from(table: Mapping[str, Any], path: Path | None = None) -> Study:
         task_settings={task: wanted(settings, task, dict, {}, path) for task in METRIC if task in settings},
         least_difference=least_from(wanted(table, "least_difference", dict, {}, path), path),
         sentence=wanted(table, "sentence", str, "", path),
-        search=search_from(wanted(table, "search", dict, {}, path), path),
-    )
+        search=search_from(wanted(table, "search", dict, {}, path), path, tasks),
+    ).checked()
 
 
 def variant_from(name: str, table: dict[str, Any], path: Path | None) -> Variant:
@@ -132,7 +129,7 @@ def least_from(table: dict[str, Any], path: Path | None) -> dict[str, float]:
     return LEAST | {name: float(value) for name, value in table.items()}
 
 
-def search_from(table: dict[str, Any], path: Path | None) -> Search | None:
+def search_from(table: dict[str, Any], path: Path | None, tasks: Iterable[str]) -> Search | None:
     if not table:
         return None
     fields = {name: value for name, value in table.items() if "." in name}
@@ -145,10 +142,28 @@ def search_from(table: dict[str, Any], path: Path | None) -> Search | None:
         if not (isinstance(value, list) and value) and not (is_range and random):
             hint = 'give a list of values, or {from = 1e-4, to = 1e-2, scale = "log"} together with random = 8'
             raise BadInput(f"search: {name} = {value!r} is nothing to try", hint, path=path)
+        if is_range:
+            check_range(name, value, path)
+        if name.startswith("data."):
+            hint = "a search chooses how to train; set it for all, under [set]"
+            raise BadInput(f"search: {name} decides what is read, so nothing could be compared", hint, path=path)
+        if name.startswith("tokens.") and "lm" in tasks:
+            hint = "make variants of it: where no word is unknown they are compared by bits per byte"
+            raise BadInput(f"search: {name} changes what a token is, and with it perplexity", hint, path=path)
     if not fields:
         raise BadInput("[search] names no field", '"training.learning_rate" = [1e-3, 3e-4]', path=path)
     seeds = seeds_from(table.get("seeds", [1000]), "search.seeds", path)
     return Search(fields=fields, random=random, seeds=seeds)
+
+
+def check_range(name: str, value: Mapping[str, Any], path: Path | None) -> None:
+    low, high, scale = value["from"], value["to"], value.get("scale", "linear")
+    if not all(type(each) in (int, float) for each in (low, high)) or not low < high:
+        raise BadInput(f"search: {name} = {value!r} must go from a number to a larger one", path=path)
+    if scale not in ("log", "linear"):
+        raise BadInput(f"search: {name}: scale = {scale!r} must be log or linear", path=path)
+    if scale == "log" and low <= 0:
+        raise BadInput(f"search: {name} = {value!r}: a log scale begins above 0", path=path)
 
 
 def wanted(table: Mapping[str, Any], name: str, kind: type, default: Any, path: Path | None) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairtrial.errors import BadInput
 from fairtrial.judge.ratio import contiguous_blocks
 from fairtrial.recipe import Recipe
 from fairtrial.study.design import refuse_other_items
@@ -30,10 +31,28 @@ def survey(recipes: Mapping[str, Recipe], seed: int) -> Ground:
     refuse_other_items(recipes)
     recipe = next(iter(recipes.values()))
     dealt = deal(recipe, seed)
+    refuse_other_cuts(recipes, recipe, dealt, seed)
     items = {name: len(documents) for name, documents in dealt.splits.tests.items()}
     groups = {name: grouped(documents, dealt) for name, documents in dealt.splits.tests.items()}
     known = {name: group for name, group in groups.items() if group}
     return Ground(dealt.corpus.files, dealt.splits.labels, items, map_sentence(dealt.splits), known)
+
+
+def refuse_other_cuts(recipes: Mapping[str, Recipe], first: Recipe, dealt: Dealt, seed: int) -> None:
+    """Words read a novel as sentences, characters and byte pairs as paragraphs: other items, so nothing to compare."""
+    known = {first.tokens.kind: texts_of(dealt)}
+    for name, recipe in recipes.items():
+        kind = recipe.tokens.kind
+        if kind not in known:
+            known[kind] = texts_of(deal(recipe, seed))
+        if known[kind] != known[first.tokens.kind]:
+            what = f"variant {name!r} (tokens.kind = {kind!r}) is not scored on the items of the others"
+            hint = 'these data are cut into items as tokens ask for; one sentence a line (data.format = "lines") is not'
+            raise BadInput(what, hint)
+
+
+def texts_of(dealt: Dealt) -> dict[str, list[str]]:
+    return {name: [each.text.strip() for each in documents] for name, documents in dealt.splits.tests.items()}
 
 
 def grouped(documents: tuple[Document, ...], dealt: Dealt) -> tuple[int, ...]:

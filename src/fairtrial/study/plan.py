@@ -79,6 +79,10 @@ class Plan:
 
 def make_plan(study: Study, folder: Path) -> Plan:
     recipes = recipes_of(study, {})
+    for task, named in recipes.items():
+        for name, recipe in named.items():
+            if not recipe.scoring.tests:
+                raise BadInput(f"{name!r} ({task}): scoring.tests is false, and a study judges by its test sets")
     grounds = {task: survey(named, study.seeds[0]) for task, named in recipes.items()}
     old = read_plan(folder)
     return Plan(study, folder, grounds, recipes, looks=tuple(old.get("looks", ())))
@@ -131,8 +135,9 @@ def stale(plan: Plan, trial: Trial, why: str) -> BadInput:
 
 def write_plan(plan: Plan, facts: Mapping[str, Any]) -> None:
     """Plain numbers for readers; and what was asked of every folder, for a later plan to compare with."""
-    asked = asked_of(plan, plan.trials())
+    asked, before = asked_of(plan, plan.trials()), read_plan(plan.folder)
     told = {
+        **before,
         "format": 1,
         "tasks": list(plan.recipes),
         "variants": [variant.name for variant in plan.study.variants],
@@ -142,7 +147,7 @@ def write_plan(plan: Plan, facts: Mapping[str, Any]) -> None:
         "calibration": plan.calibration,
         "looks": list(plan.looks),
         **facts,
-        "asked": read_plan(plan.folder).get("asked", {}) | asked,
+        "asked": before.get("asked", {}) | asked,
         "ground": {task: asdict(replace(ground, groups={})) for task, ground in plan.grounds.items()},
     }
     write_text(plan.folder / "plan.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n")

@@ -20,11 +20,11 @@ from fairtrial.study.budget import fit
 from fairtrial.study.calibrate import calibrate, expected_seconds, trial_seconds
 from fairtrial.study.design import Study
 from fairtrial.study.events import Listen, nobody
-from fairtrial.study.file import write_study
+from fairtrial.study.file import load_study, study_from, write_study
 from fairtrial.study.gather import gather
-from fairtrial.study.plan import Plan, make_plan, missing, write_plan
+from fairtrial.study.plan import Plan, make_plan, missing, read_plan, write_plan
 from fairtrial.study.portraits import draw_portraits
-from fairtrial.study.search import remembered, run_search, search_trials, tries_of
+from fairtrial.study.search import remembered, run_search, search_left, tries_of
 from fairtrial.study.trials import jobs_to_run, note_failure, run_jobs
 
 
@@ -51,12 +51,14 @@ def run_study(
     wishes = wishes or Wishes()
     if wishes.until_clear:
         study = study.with_seeds(LOOKS[0].seeds)
+    shortened = wishes.budget_seconds is not None and shortened_before(study, folder)
+    study = shortened or study
     plan = make_plan(study, folder)
     plan = plan.with_recipes(remembered(plan))
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
     plan = calibrate(plan, engine, listen, stop)
-    decision = ""
-    if wishes.budget_seconds is not None:
+    decision = read_plan(folder).get("decision", "") if shortened else ""
+    if wishes.budget_seconds is not None and not shortened:
         plan, decision = fit(plan, engine.width, wishes.budget_seconds, wishes.most_seeds or 40)
     listen("plan", describe(plan, engine, wishes, decision))
     if wishes.dry_run:
@@ -66,11 +68,12 @@ def run_study(
         write_plan(plan, describe(plan, engine, wishes, decision))
         told: dict[str, Any] = {}
         if plan.study.search is not None:
-            found = run_search(plan, engine, listen, stop)
+            found = run_search(plan, engine, listen, stop, retry_failed=wishes.retry_failed)
             told = found.told
             plan = calibrate(plan.with_recipes(found.chosen), engine, listen, stop)
         while True:
             verdict = one_look(plan, engine, wishes, told, listen, stop)
+            plan = looked(plan)
             following = next_seeds(plan, wishes, verdict)
             if following is None:
                 break
@@ -81,11 +84,22 @@ def run_study(
     return verdict
 
 
+def shortened_before(study: Study, folder: Path) -> Study | None:
+    """The study as an earlier budget cut it short in this folder: it goes on with those steps, as it was told."""
+    path = folder / "study.toml"
+    if not path.is_file():
+        return None
+    kept = study_from(load_study(path))
+    same = replace(kept, seeds=study.seeds, task_settings=study.task_settings) == study
+    return kept if same and kept.task_settings != study.task_settings else None
+
+
 def one_look(
     plan: Plan, engine: Engine, wishes: Wishes, search: Mapping[str, Any], listen: Listen, stop: Stop
 ) -> dict[str, Any]:
     """Run what so many seeds still need, and judge."""
-    write_plan(plan, describe(plan, engine, wishes, ""))
+    facts = describe(plan, engine, wishes, "")
+    write_plan(plan, {name: fact for name, fact in facts.items() if name != "decision"})  # which was told before
     beside = Cores(engine.width) if engine.name == "ray" else engine  # data and parts are at hand here
 
     def accept(answer: Answer) -> None:
@@ -108,13 +122,18 @@ def one_look(
     return verdict
 
 
+def looked(plan: Plan) -> Plan:
+    """The plan that remembers, also on the disk, that so many seeds were judged."""
+    count = len(plan.study.seeds)
+    plan = replace(plan, looks=plan.looks if count in plan.looks else (*plan.looks, count))
+    write_plan(plan, {})
+    return plan
+
+
 def finish(plan: Plan, verdict: dict[str, Any], listen: Listen, stop: Stop) -> None:
     """Maps, verdict and page; the verdict stands before the page is drawn."""
-    count = len(plan.study.seeds)
-    looks = plan.looks if count in plan.looks else (*plan.looks, count)
     draw_portraits(plan, Cores(), listen, stop)
     write_json(plan.folder / "verdict.json", verdict)
-    write_plan(replace(plan, looks=looks), {})
     from fairtrial.report.study_page import write_study_page
 
     page = write_study_page(plan.folder)
@@ -189,16 +208,6 @@ def describe(plan: Plan, engine: Engine, wishes: Wishes, decision: str) -> dict[
         "decision": decision,
         "folder": str(plan.folder),
     }
-
-
-def search_left(plan: Plan) -> float:
-    """Seconds of one core that the tries of a search still need."""
-    search = plan.study.search
-    if search is None:
-        return 0.0
-    tries = search_trials(plan, search, tries_of(search))
-    left, _ = missing(plan, [trial for each in tries.values() for trial in each])
-    return sum(trial_seconds(plan.calibration[trial.task][trial.variant.name]) for trial in left)
 
 
 @contextmanager

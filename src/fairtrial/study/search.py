@@ -9,20 +9,24 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from fairtrial.disk import write_text
+from fairtrial.disk import append_line, write_text
 from fairtrial.engines.job import Answer, Engine, Stop
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
 from fairtrial.streams import dice
 from fairtrial.study.beside import read_json
+from fairtrial.study.calibrate import trial_seconds
 from fairtrial.study.design import METRIC, Search, Settings, Variant, settled
 from fairtrial.study.events import Listen
 from fairtrial.study.plan import Plan, Trial, missing, note_asked
-from fairtrial.study.trials import note_failure, run_jobs
+from fairtrial.study.trials import read_failures, run_jobs
+
+FAILED_TRIES = "failed-tries.jsonl"
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ def blind(recipe: Recipe, settings: Settings) -> Recipe:
     return replace(recipe, scoring=replace(recipe.scoring, tests=False, watch_test=False))
 
 
-def run_search(plan: Plan, engine: Engine, listen: Listen, stop: Stop) -> Found:
+def run_search(plan: Plan, engine: Engine, listen: Listen, stop: Stop, *, retry_failed: bool = False) -> Found:
     search = plan.study.search
     assert search is not None
     refuse_unchoosable(plan)
@@ -92,18 +96,42 @@ def run_search(plan: Plan, engine: Engine, listen: Listen, stop: Stop) -> Found:
     trials = [trial for each in named.values() for trial in each]
     left, notices = missing(plan, trials)
     note_asked(plan, trials)
+    if retry_failed:
+        (plan.folder / FAILED_TRIES).unlink(missing_ok=True)
+    failed = {row["folder"] for row in read_failures(plan.folder, FAILED_TRIES)}
+    known = [trial for trial in left if place_of(plan, str(trial.folder)) in failed]
+    if known:
+        notices = [*notices, f"{len(known)} tries failed before and are left out; --retry-failed tries them again"]
+    left = [trial for trial in left if trial not in known]
     for text in notices:
         listen("notice", {"text": text})
     listen("search", {"tries": len(tries), "trials": len(trials), "left": len(left)})
 
     def accept(answer: Answer) -> None:
-        note_failure(plan, answer)
+        if answer.facts is None:
+            row = {"folder": place_of(plan, answer.job.folder), "error": answer.error}
+            append_line(plan.folder / FAILED_TRIES, json.dumps(row, ensure_ascii=False))
 
     run_jobs(engine, [trial.job() for trial in left], listen, stop, accept)
     found = choose(plan, tries, named)
     told = {"format": 1, "seeds": list(search.seeds), "tries": tries, "tasks": found.told}
     write_text(plan.folder / "search.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n")
     return found
+
+
+def place_of(plan: Plan, folder: str) -> str:
+    return Path(folder).relative_to(plan.folder).as_posix()
+
+
+def search_left(plan: Plan) -> float:
+    """Seconds of one core that the tries of a search still need."""
+    search = plan.study.search
+    if search is None:
+        return 0.0
+    tries = search_trials(plan, search, tries_of(search))
+    left, _ = missing(plan, [trial for each in tries.values() for trial in each])
+    paces = [plan.calibration.get(trial.task, {}).get(trial.variant.name) for trial in left]
+    return sum(trial_seconds(facts) for facts in paces if facts)
 
 
 def remembered(plan: Plan) -> dict[str, dict[str, Settings]]:
@@ -125,7 +153,7 @@ def choose(plan: Plan, tries: list[dict[str, Any]], named: Mapping[tuple[str, st
             scores = [validation_score(named[task, variant.name, number], task) for number in range(len(tries))]
             known = {number: score for number, score in enumerate(scores) if score is not None}
             if not known:
-                raise BadInput(f"no try of {variant.name!r} ({task}) finished", f"see {plan.folder / 'failures.jsonl'}")
+                raise BadInput(f"no try of {variant.name!r} ({task}) finished", f"see {plan.folder / FAILED_TRIES}")
             better = max if METRIC[task] == "accuracy" else min
             best = better(known, key=lambda number: known[number])
             chosen[task][variant.name] = tries[best]
@@ -150,7 +178,7 @@ def validation_score(trials: list[Trial], task: str) -> float | None:
 
 def refuse_unchoosable(plan: Plan) -> None:
     for task, recipes in plan.recipes.items():
-        for name, recipe in recipes.items():
-            if not recipe.data.validation:
+        for variant in searched(plan):
+            if not recipes[variant.name].data.validation:
                 hint = 'give it one under [set]: "data.validation" = 0.1'
-                raise BadInput(f"{name!r} ({task}) has no validation set to choose on", hint)
+                raise BadInput(f"{variant.name!r} ({task}) has no validation set to choose on", hint)

@@ -14,6 +14,7 @@ from fairtrial.study.events import Listen
 from fairtrial.study.plan import Plan, Trial, missing
 
 Accept = Callable[[Answer], None]
+FAILURES = "failures.jsonl"
 
 
 def run_jobs(engine: Engine, jobs: Sequence[Job], listen: Listen, stop: Stop, accept: Accept) -> None:
@@ -63,11 +64,11 @@ def note_failure(plan: Plan, answer: Answer) -> None:
     if answer.facts is None:
         task, variant, _ = answer.job.key
         row = {"task": task, "variant": variant, "seed": answer.job.seed, "error": answer.error}
-        append_line(plan.folder / "failures.jsonl", json.dumps(row, ensure_ascii=False))
+        append_line(plan.folder / FAILURES, json.dumps(row, ensure_ascii=False))
 
 
-def read_failures(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "failures.jsonl"
+def read_failures(folder: Path, name: str = FAILURES) -> list[dict[str, Any]]:
+    path = folder / name
     if not path.is_file():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
@@ -76,4 +77,4 @@ def read_failures(folder: Path) -> list[dict[str, Any]]:
 def forget_failures(folder: Path, trials: Sequence[Trial]) -> None:
     tried = {(trial.task, trial.variant.name, trial.seed) for trial in trials}
     kept = [row for row in read_failures(folder) if (row["task"], row["variant"], row["seed"]) not in tried]
-    write_text(folder / "failures.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
+    write_text(folder / FAILURES, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))

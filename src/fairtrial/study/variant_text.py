@@ -16,7 +16,7 @@ def read_variant(text: str) -> tuple[str, dict[str, Any]]:
     """The name of a variant and its table, as it would stand in a study file."""
     if text.endswith(".toml"):
         return Path(text).stem, {"recipe": text}
-    parts = [_part(word, text) for word in text.split("+")]
+    parts = [_part(word, text) for word in re.split(r"\+(?![\d.])", text)]  # 1e+3 is a number
     return "+".join(_name(part) for part in parts), {"parts": parts}
 
 
