@@ -34,6 +34,7 @@ COMPARED = (
     ("full alibi", "local alibi"),
     ("full, dropout", "local, dropout"),
     ("full", "local, saving"),
+    ("full, padded", "local, saving, padded"),
     ("full, saving", "local, saving"),
 )
 DROPOUT = 0.1  # of attention weights, as GPT-2 and BERT are trained
@@ -90,6 +91,7 @@ def windows() -> None:
             "local, dropout": {**common, "parts": LOCAL, "dropout": DROPOUT},
             "full, saving": {**common, "parts": FULL, "saving": True},
             "local, saving": {**common, "parts": LOCAL, "saving": True},
+            "local, saving, padded": {**common, "parts": LOCAL, "saving": True, "padding": 64},
             "local, 8,192": {**common, "parts": LOCAL, "length": 8192},
             "local, saving, 8,192": {**common, "parts": LOCAL, "length": 8192, "saving": True},
         }
@@ -98,7 +100,7 @@ def windows() -> None:
         kept = {name: facts["kept"] - bare["kept"] for name, facts in found.items()}
         for name, facts in found.items():
             print(
-                f"  {kind}  {name:<20} {facts['seconds'] * 1e3:7.0f} ms {facts['peak']:7.1f} MB peak"
+                f"  {kind}  {name:<21} {facts['seconds'] * 1e3:7.0f} ms {facts['peak']:7.1f} MB peak"
                 f" {facts['process']:6.0f} MB process {kept[name]:7.1f} MB kept"
             )
         for one, other in COMPARED:
