@@ -24,6 +24,10 @@ class BadInput(FairtrialError):
         super().__init__(place + what, hint)
 
 
+class OtherBits(BadInput):
+    """A record that was begun on another machine, or by other code: it could not end with the same bits."""
+
+
 class Busy(FairtrialError):
     """Another process is writing this record."""
 

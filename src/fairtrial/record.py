@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -51,7 +52,7 @@ class Record:
                 found = "is not a record (it has no trial.json)" if folder.is_dir() else "is not there"
                 raise BadInput(f"{folder} {found}", hint)
             for path in folder.rglob("*"):  # a link could lead a reader, or a resumed trial's pen, out of the record
-                if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                if not is_plain(path):
                     raise BadInput(f"{path} is a link or a device; a record holds plain files only", hint)
         except OSError as error:
             raise BadInput(f"{folder} cannot be read ({error.strerror})", hint) from error
@@ -172,9 +173,23 @@ class Record:
 
     def outcomes(self) -> dict[str, np.ndarray]:
         """Arrays by `test set/what`, one entry for each item."""
+        from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
-        return load_file(self.folder / "outcomes.safetensors")
+        path = self.folder / "outcomes.safetensors"
+        try:
+            return load_file(path)
+        except (OSError, SafetensorError) as error:
+            raise BadInput(f"cannot be read ({error})", "train it again", path=path) from error
+
+
+def is_plain(path: Path) -> bool:
+    """A file or a folder; also one that a writer has just moved into its place."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return True
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def ensure_free(folder: Path) -> None:

@@ -13,7 +13,7 @@ from fairtrial.record import Record
 from fairtrial.strangers import load_installed, met, recorded_in, refuse_changed, refuse_missing
 from fairtrial.text.corpus import Splits
 from fairtrial.text.reading import read
-from fairtrial.text.shaping import shape_documents
+from fairtrial.text.shaping import kind_in_use, shape_documents
 from fairtrial.text.splitting import split
 from fairtrial.text.tokenizer import Tokenizer
 from fairtrial.train.bench import AnyBench, build_bench
@@ -38,7 +38,7 @@ def revive(record: Record) -> Revived:
     corpus = read(recipe.data, recipe.task)
     if corpus.files != trial["data"]:
         raise BadInput(f"the data have changed since {record.folder} was trained", "restore them, or train anew")
-    splits = split(shape_documents(corpus, recipe.tokens), recipe.data, trial["seed"])
+    splits = split(shape_documents(corpus, kind_in_use(recipe.tokens, trial["tokenizer"])), recipe.data, trial["seed"])
     tokenizer = Tokenizer.load(record.folder / "tokenizer.json", trial["tokenizer"])
     bench = build_bench(recipe, trial["seed"], splits, tokenizer)
     path = record.folder / "model.safetensors"

@@ -16,7 +16,7 @@ from safetensors.torch import save
 
 from fairtrial import environment
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
-from fairtrial.errors import BadInput, Interrupted
+from fairtrial.errors import BadInput, Interrupted, OtherBits
 from fairtrial.judge.headline import headline
 from fairtrial.memory import keep_freed_memory, peak_memory_mb
 from fairtrial.model.network import count_parameters
@@ -28,10 +28,10 @@ from fairtrial.recipe_file import fingerprint
 from fairtrial.record import Record, ensure_free
 from fairtrial.strangers import load_installed, met, recorded_in, refuse_changed, refuse_missing
 from fairtrial.text.corpus import Corpus
-from fairtrial.text.reading import read
-from fairtrial.text.shaping import fitting_tokens, shape_documents
+from fairtrial.text.reading import find_format, read
+from fairtrial.text.shaping import fitting_tokens, kind_in_use, shape_documents
 from fairtrial.text.splitting import split
-from fairtrial.text.tokenizer import Tokenizer, fit
+from fairtrial.text.tokenizer import NO_COURSE, Tokenizer, fit
 from fairtrial.train.bench import AnyBench, build_bench
 from fairtrial.train.checkpoint import Checkpoints, weights_of
 from fairtrial.train.loop import Event, Loop
@@ -60,7 +60,7 @@ def run_trial(
         recipe = with_encoder(recipe, encoder)
         corpus = read(recipe.data, recipe.task)
         recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
-        corpus = shape_documents(corpus, recipe.tokens)
+        corpus = shape_documents(corpus, kind_in_use(recipe.tokens, encoder.tokenizer.facts if encoder else {}))
         splits = split(corpus, recipe.data, seed)
         tokenizer = fit_tokenizer(recipe, corpus, [document.text for document in splits.train])
         bench = build_bench(recipe, seed, splits, tokenizer)
@@ -99,6 +99,8 @@ def resume_trial(
         record.drop_checkpoints()
         return record
     with record.hold():
+        if record.complete:  # another process has ended it while this one came to hold it
+            return record
         recipe, trial = record.recipe, record.trial
         threads = int(trial["environment"]["threads"])
         load_installed(choice.name for choice in recipe.parts)
@@ -112,7 +114,9 @@ def resume_trial(
                 raise BadInput(
                     f"the data have changed since {folder} was begun", "start a new record with `fairtrial train`"
                 )
-            splits = split(shape_documents(corpus, recipe.tokens), recipe.data, trial["seed"])
+            splits = split(
+                shape_documents(corpus, kind_in_use(recipe.tokens, trial["tokenizer"])), recipe.data, trial["seed"]
+            )
             bench = build_bench(
                 recipe, trial["seed"], splits, Tokenizer.load(folder / "tokenizer.json", trial["tokenizer"])
             )
@@ -230,8 +234,7 @@ def fit_tokenizer(recipe: Recipe, corpus: Corpus, train_texts: list[str]) -> Tok
     marks, mask = recipe.task == "lm" and not corpus.running, recipe.task == "mlm"
     if recipe.tokens.fit == "course":
         if not corpus.course_lines:
-            hint = "use --set tokens.fit=train, or give the course's folder"
-            raise BadInput("tokens.fit = 'course' needs the course's folder (train_CLS.tsv and train_LM.txt)", hint)
+            raise BadInput(*NO_COURSE)
         return fit(recipe.tokens, corpus.course_lines, marks=marks, mask=mask)
     if is_record(recipe.tokens.fit):
         return take_vocabulary(Path(recipe.tokens.fit), train_texts)
@@ -263,9 +266,9 @@ def refuse_other_bits(trial: dict[str, Any], threads: int) -> None:
     for name in environment.DECISIVE:
         if now[name] != trial["environment"][name]:
             what = f"this record was begun with {name} {trial['environment'][name]}, here it is {now[name]}"
-            raise BadInput(f"{what}: the bits would differ", "resume with --anyway to accept that")
+            raise OtherBits(f"{what}: the bits would differ", "resume with --anyway to accept that")
     if trial["code"] != environment.code_fingerprint():
-        raise BadInput(
+        raise OtherBits(
             "fairtrial's own code has changed since this record was begun", "resume with --anyway to accept that"
         )
 
@@ -273,7 +276,7 @@ def refuse_other_bits(trial: dict[str, Any], threads: int) -> None:
 def located(recipe: Recipe) -> Recipe:
     """The recipe with its data's whole path, so that the record can be resumed from anywhere."""
     path = Path(recipe.data.source)
-    if recipe.data.format == "sotu" or not path.exists():
+    if not path.exists() or find_format(recipe.data) == "sotu":
         return recipe
     return replace(recipe, data=replace(recipe.data, source=str(path.resolve())))
 

@@ -108,3 +108,8 @@ def test_discounts_of_too_little_text_are_the_usual_ones() -> None:
 def test_a_vocabulary_beyond_all_bounds_is_refused() -> None:
     with pytest.raises(BadInput, match="too large"):
         KneserNey([np.array([0, 1])], 1 << 22, 3)
+
+
+def test_text_that_is_shorter_than_the_longest_run_is_counted_all_the_same() -> None:
+    model = KneserNey([np.array([1, 2])], 5, 3)
+    assert model.probabilities([np.array([1, 2, 3, 4])]).shape == (3,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -74,6 +75,14 @@ def test_whatever_happens_to_one_job_the_others_are_done(job: Callable[..., Job]
     assert answers["raises"].error == "ValueError: no such luck"
     assert "longer than 8 seconds" in answers["sleeps"].error
     assert not any(answers[name].mistake for name in ACTS)
+
+
+def test_a_strangers_endless_thread_holds_nobody(job: Callable[..., Job]) -> None:
+    endless = "import threading; threading.Thread(target=time.sleep, args=(120,)).start()"
+    begun = time.monotonic()
+    answer = run(Cores(1), [job("endless", act=endless)])["endless"]
+    assert answer.facts is not None
+    assert time.monotonic() - begun < 60
 
 
 def test_a_users_mistake_is_told_as_one(job: Callable[..., Job]) -> None:

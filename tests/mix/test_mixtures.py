@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 from fairtrial.baselines.run import baseline_outcomes
+from fairtrial.mix.more import read_more
 from fairtrial.mix.run import mix_records, open_mixture
 from fairtrial.record import Record
 from fairtrial.revive import revive
@@ -119,6 +122,7 @@ def test_more_text_is_counted_without_what_is_scored(
         (("{whole}",), "no validation set"),
         (("{lm}", "{lm}"), "same seed"),
         (("{lm}", "{whole}"), "different recipes"),
+        (("{lm}", "{elsewhere}"), "different data"),
         (("{whole}", "--chosen-on", "{classify}"), "another task"),
         (("{unfinished}",), "not finished"),
     ],
@@ -132,7 +136,22 @@ def test_mistakes_are_told(
     fairtrial: Callable[..., Any],
 ) -> None:
     run_trial(tiny_recipe("lm", "data.validation=0"), 3, tmp_path / "whole")
-    places = {name: str(path) for name, path in finished_records.items()} | {"whole": str(tmp_path / "whole")}
+    shutil.copytree(finished_records["lm"], tmp_path / "elsewhere")
+    elsewhere = Record.open(tmp_path / "elsewhere")
+    elsewhere.write_json("trial.json", elsewhere.trial | {"data": {"other.txt": "0" * 64}, "seed": 99})
+    places = {name: str(path) for name, path in finished_records.items()}
+    places |= {name: str(tmp_path / name) for name in ("whole", "elsewhere")}
     said = fairtrial("mix", *(word.format(**places) for word in words))
     assert said.code == 2
     assert sentence in said.err
+
+
+def test_sentences_inside_paragraphs_of_further_text_are_found(finished_records: dict[str, Path]) -> None:
+    revived = revive(Record.open(finished_records["lm"]))
+    recipe = replace(revived.recipe, tokens=replace(revived.recipe.tokens, kind="word"))
+    scored = ["We shall not rest until every child has a school."]
+    source = finished_records["lm"].parent / "further.txt"
+    source.write_text(f"It was late. {scored[0]} And so they went home.\n\nNobody else came.\n")
+    found = read_more(str(source), recipe, scored)
+    assert found.dropped == 1
+    assert [each.text for each in found.documents] == ["It was late.", "And so they went home.", "Nobody else came."]

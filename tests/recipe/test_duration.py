@@ -65,3 +65,13 @@ def test_all_digits_are_written(count: int, text: str) -> None:
 )
 def test_epochs_are_counted_in_steps_and_rounded_up(duration: Duration, steps: int) -> None:
     assert duration.steps(steps_per_epoch=10) == steps
+
+
+def test_a_share_of_an_epoch_is_not_rounded_up_by_a_hair() -> None:
+    assert Duration.read("0.28 epochs").steps(25) == 7
+    assert Duration.read("0.281 epochs").steps(25) == 8
+
+
+def test_a_length_beyond_all_bounds_is_refused() -> None:
+    with pytest.raises(BadInput, match="too long"):
+        Duration.read("9" * 400 + " steps")

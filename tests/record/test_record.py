@@ -196,3 +196,17 @@ def test_a_damaged_trial_file_is_said_and_not_a_traceback(
 def test_holding_a_record_twice_is_refused(record: Record) -> None:
     with record.hold(), pytest.raises(Busy), record.hold():
         pass
+
+
+def test_a_file_that_a_writer_has_just_moved_is_no_link(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    ghost = record.folder / "trial.json.tmp"
+    monkeypatch.setattr(Path, "rglob", lambda self, pattern: iter([ghost]))
+    assert Record.open(record.folder).folder == record.folder
+
+
+def test_damaged_outcomes_are_told(record: Record) -> None:
+    with pytest.raises(BadInput, match=r"outcomes\.safetensors"):
+        record.outcomes()
+    (record.folder / "outcomes.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(BadInput, match=r"outcomes\.safetensors"):
+        record.outcomes()

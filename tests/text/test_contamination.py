@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fairtrial.errors import BadInput
 from fairtrial.recipe_file import built_in_recipe, with_settings
 from fairtrial.text.contamination import audit_data, find_copies
 
@@ -161,6 +162,17 @@ def test_the_vocabulary_of_a_pretrained_encoder_is_not_ours_to_audit(jsonl: Writ
     told = {each["id"] for each in audit(jsonl(), "classify", "encoder.source=minilm")["findings"]}
     assert not ours & told
     assert ours <= {each["id"] for each in audit(jsonl())["findings"]}
+
+
+def test_a_vocabulary_out_of_a_record_is_not_ours_to_audit_but_copies_are(jsonl: Write) -> None:
+    told = {each["id"] for each in audit(jsonl(), "classify", "tokens.fit=some/record")["findings"]}
+    assert "D1" in told
+    assert not {"D4", "P3"} & told
+
+
+def test_the_courses_vocabulary_needs_the_courses_folder(jsonl: Write) -> None:
+    with pytest.raises(BadInput, match="needs the course's folder"):
+        audit(jsonl(), "classify", name="course")
 
 
 def test_find_copies_gives_the_status_alone() -> None:

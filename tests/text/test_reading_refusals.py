@@ -205,3 +205,18 @@ def test_random_bytes_give_a_corpus_or_a_refusal(tmp_path: Path, name: str) -> N
         assert all(document.label in corpus.labels for document in corpus.train if task == "classify")
 
     check()
+
+
+@pytest.mark.parametrize("name", ["train", "validation", "training"])
+def test_a_test_set_that_is_called_like_another_split_is_refused(tmp_path: Path, name: str) -> None:
+    """Else its text would be trained on, or chosen by."""
+    write(course(tmp_path) / f"test_LM_{name}.txt", "Four.\n")
+    assert f"a test set cannot be called '{name}'" in refusal(tmp_path, "lm").what
+
+
+def test_names_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
+    for folder, text in ((b"yes", "It is."), (b"no\xff", "It is not.")):
+        os.makedirs(os.path.join(os.fsencode(tmp_path), folder))
+        with open(os.path.join(os.fsencode(tmp_path), folder, b"a.txt"), "w") as file:
+            file.write(text)
+    assert "is not UTF-8" in refusal(tmp_path).what

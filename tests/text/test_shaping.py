@@ -23,20 +23,20 @@ def texts(corpus: Corpus) -> list[str]:
 
 
 def test_words_get_the_sentences_of_a_novel(tmp_path: Path) -> None:
-    shaped = shape_documents(novel(tmp_path), Tokens(kind="word"))
+    shaped = shape_documents(novel(tmp_path), "word")
     expected = ["It was a dark night.", "Mr. Smith had lost his hat.", "Nobody spoke!", "Then the clock struck."]
     assert texts(shaped) == expected
 
 
 def test_letters_get_the_novel_as_it_stands_with_its_borders(tmp_path: Path) -> None:
     for kind in ("character", "bpe"):
-        shaped = shape_documents(novel(tmp_path), Tokens(kind=kind))
+        shaped = shape_documents(novel(tmp_path), kind)
         assert "\n".join(texts(shaped)) == NOVEL + "\n"
 
 
 def test_sentences_of_a_table_stay_as_they_are() -> None:
     corpus = Corpus(train=(Document("One. Two.", label="a"), Document("Three.", label="b")))
-    assert shape_documents(corpus, Tokens()) == corpus
+    assert shape_documents(corpus, "word") == corpus
 
 
 def test_words_of_a_tokens_file_are_split_at_spaces(tmp_path: Path) -> None:

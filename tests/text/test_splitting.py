@@ -167,3 +167,10 @@ def test_the_speeches_keep_copies_on_one_side_of_validation(shared_data) -> None
     splits = split(read(data, "classify"), data, seed=0)
     assert (len(splits.train), len(splits.validation), len(splits.tests["test"])) == (1883, 209, 750)
     assert not {normalised(d.text) for d in splits.train} & {normalised(d.text) for d in splits.validation}
+
+
+def test_a_class_that_is_too_small_for_a_share_is_kept() -> None:
+    corpus = Corpus(train=labelled({"a": 20, "b": 1}), tests={"x": labelled({"a": 2})}, labels=("a", "b"))
+    train = split(corpus, Data(validation=0, train_share=0.5), seed=0).train
+    assert Counter(document.label for document in train) == {"a": 10, "b": 1}
+    assert list(train) == [document for document in corpus.train if document in train]

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nltk.tokenize import NLTKWordTokenizer
 
+from fairtrial.text.sentences import sentences
 from fairtrial.text.words import splitting
 
 NORMALIZER, PRE_TOKENIZER = splitting()
@@ -89,3 +90,8 @@ def test_a_carriage_return_changes_nothing(line: str) -> None:
 def test_a_long_text_takes_no_quadratic_time(unit: str) -> None:
     assert split("x." + unit * 10_000 + " y.")[-2:] == ["y", "."]
     assert len(split("x." + unit * 10_000)) >= 1
+
+
+def test_a_long_run_of_marks_is_read_once() -> None:
+    """Looked at again from every mark it would take minutes."""
+    assert sentences("." * 200_000) == ["." * 200_000]

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from fairtrial.errors import BadInput, Diverged, Interrupted
-from fairtrial.recipe import Recipe
+from fairtrial.model.part import Part, parts
+from fairtrial.recipe import Recipe, Shape
 from fairtrial.recipe_file import built_in_recipe, with_settings
 from fairtrial.record import Record
-from fairtrial.trial import resume_trial, run_trial
+from fairtrial.trial import located, resume_trial, run_trial
 
 
 def recipe_for(task: str, folder: Path, tiny: list[str], *more: str) -> Recipe:
@@ -195,3 +197,45 @@ def test_a_watched_course_recipe_says_what_it_did(course_folder: Path, tmp_path:
     assert "test watched" not in said
     assert "labels included" not in said
     assert "no validation" not in said
+
+
+def test_a_record_that_another_process_has_just_ended_is_left_alone(
+    course_folder: Path, tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = run_trial(recipe_for("lm", course_folder, tiny), 0, tmp_path / "a")
+    before = files_of(record)
+    asked = iter([False, True])
+    monkeypatch.setattr(Record, "complete", property(lambda self: next(asked)))
+    resume_trial(record.folder)
+    assert files_of(record) == before
+
+
+def test_a_folder_called_sotu_is_not_taken_for_the_embedded_speeches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sotu").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert located(built_in_recipe("default", "lm")).data.source == "sotu"
+
+
+def test_what_a_part_remembers_is_kept_with_the_best_weights(
+    course_folder: Path, tmp_path: Path, tiny: list[str], strangers_leave: None
+) -> None:
+    """The step at which the kept weights were best, written down by a part, is the record's own."""
+
+    @parts.add("counts-steps")
+    class CountsSteps(Part):
+        def __init__(self, shape: Shape) -> None:
+            super().__init__(shape)
+            self.register_buffer("seen", torch.zeros(1))
+
+        def embed(self, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+            if self.training:
+                self.seen += 1
+            return x
+
+    more = ("parts=[counts-steps]", "training.select_every=1 steps", "training.learning_rate=0.3")
+    record = run_trial(recipe_for("classify", course_folder, tiny, *more), 0, tmp_path / "a")
+    kept = load_file(record.folder / "model.safetensors")["body.parts.counts-steps.seen"]
+    assert record.result["kept_step"] < record.result["steps"]  # else this would show nothing
+    assert int(kept) == record.result["kept_step"]

@@ -45,6 +45,8 @@ class KneserNey:
         targets = np.flatnonzero(places >= 1)
         found = np.full(len(targets), 1 / self.size)
         for length, level in enumerate(self.levels, start=1):
+            if not len(level.runs):  # no training text is so long
+                continue
             reach = places[targets] >= length - 1  # the context is inside the sequence
             runs = self._numbers(ids, targets[reach], length)
             at, seen = find(level.contexts, runs // self.size)

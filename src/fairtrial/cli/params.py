@@ -132,7 +132,7 @@ def sizes_of(recipe: Recipe, vocabulary: int | None, classes: int | None, seed: 
     try:
         corpus = read(recipe.data, recipe.task)
         recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
-        corpus = shape_documents(corpus, recipe.tokens)
+        corpus = shape_documents(corpus, recipe.tokens.kind)
         splits = split(corpus, recipe.data, seed)
         texts = [document.text for document in splits.train]
         return fit_tokenizer(recipe, corpus, texts).size, len(splits.labels)

@@ -19,6 +19,7 @@ from typing import Any
 from fairtrial.engines.job import Answer, Hear, Job, News, Stop, do
 
 PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to stop
+LAST_SECONDS = 5.0  # for a process that has answered to end by itself
 NEWS_SECONDS = 0.5  # between two steps that are told
 # torch._dynamo: the first optimizer imports it, which takes as long as torch itself
 PRELOADED = [
@@ -62,6 +63,8 @@ class Cores:
                 end_the_late(running)
                 for each in [each for each in running if each.answer is not None]:
                     running.remove(each)
+                    each.process.join(LAST_SECONDS)
+                    each.process.kill()  # a stranger's thread may hold it for ever; its answer is here
                     each.process.join()
                     each.wire.close()
                     assert each.answer is not None

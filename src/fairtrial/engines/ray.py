@@ -150,9 +150,12 @@ def run_far(
         moved = shipped is not None and not Path(source).exists()
         if moved:
             put_files(room / "data", shipped)
-            there = room / "data" if len(shipped) > 1 or not Path(source).suffix else room / "data" / Path(source).name
+            is_file = list(shipped) == [Path(source).name]
+            there = room / "data" / Path(source).name if is_file else room / "data"
             here = replace(here, recipe=here.recipe.replace(source, str(there)))
         if begun:
+            if moved and "recipe.toml" in begun:
+                begun = begun | {"recipe.toml": begun["recipe.toml"].replace(source.encode(), str(there).encode())}
             put_files(room / "record", begun)
         answer = do(here, tell, lambda: asked)
         files = files_in(room / "record")

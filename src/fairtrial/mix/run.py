@@ -89,6 +89,10 @@ def refuse_mismatch(records: Sequence[Record], chosen_on: Sequence[Record]) -> N
         raise BadInput(
             f"{other.folder} and {first.folder} are trials of different recipes", "mix each recipe by itself"
         )
+    if other := next((each for each in records if each.trial["data"] != first.trial["data"]), None):
+        raise BadInput(
+            f"{other.folder} and {first.folder} were trained on different data", "mix records of one data set"
+        )
     seeds = [record.trial["seed"] for record in records]
     if len(set(seeds)) < len(seeds):
         raise BadInput("two of these records have the same seed", "give each seed once")
@@ -116,7 +120,7 @@ def open_mixture(
     if key not in known:
         tell(f"counting words for {record.folder.name}")
         scored = [each.text for documents in (splits.validation, *splits.tests.values()) for each in documents]
-        further = [read_more(source, revived.recipe.task, scored) for source in more]
+        further = [read_more(source, revived.recipe, scored) for source in more]
         known[key] = Counted(kind.count(revived, further), further)
     return Opened(revived, kind(revived, known[key].models), known[key])
 

@@ -168,6 +168,8 @@ def data_lines(verdict: Mapping[str, Any]) -> list[str]:
     """Red findings on the data that clean items do not mend. All variants share them, so differences stand."""
     lines = []
     for task, facts in verdict["tasks"].items():
+        if not facts.get("contamination"):
+            lines.append(f"{task}: the data could not be audited, so nobody knows which test items stand in train.")
         findings = (facts.get("contamination") or {}).get("findings", [])
         red = {each["name"]: None for each in findings if each["verdict"] == "RED" and not each["id"].startswith("D1")}
         if red:

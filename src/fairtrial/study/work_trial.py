@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.engines.job import Job, Stop, Tell
-from fairtrial.errors import BadInput, Busy
+from fairtrial.errors import Busy, OtherBits
 from fairtrial.recipe_file import recipe_from
 from fairtrial.record import Record
 from fairtrial.strangers import load_files
@@ -51,7 +51,7 @@ def run(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
     else:
         try:
             record = patiently(go_on)
-        except BadInput as error:  # begun by another torch, machine or code: its bits would be nobody's
+        except OtherBits as error:  # begun by another torch, machine or code: its bits would be nobody's
             tell("notice", {"text": f"{'/'.join(job.key)} is started anew: {error.what}"})
             shutil.rmtree(folder)
             record = patiently(begin)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fairtrial.errors import BadInput
 from fairtrial.text.copies import key
 from fairtrial.text.corpus import Document
 from fairtrial.text.dealing import Dealt
 from fairtrial.text.finding import AMBER, PASS, RED, REPORT, DataFinding, count_of, first_few, quote
-from fairtrial.text.tokenizer import Tokenizer, fit
+from fairtrial.text.tokenizer import NO_COURSE, Tokenizer, fit
 
 MOST = 5000  # documents that are encoded for a share
 MORE_UNKNOWN = 0.05  # unknown share of a test set above that of train
@@ -17,6 +18,8 @@ MORE_UNKNOWN = 0.05  # unknown share of a test set above that of train
 def audit_vocabulary(dealt: Dealt) -> Iterator[DataFinding]:
     if dealt.recipe.tokens.kind == "encoder" or dealt.recipe.encoder.source != "none":
         return  # a pretrained encoder brings its vocabulary
+    if dealt.recipe.tokens.fit not in ("train", "course"):
+        return  # so does a record
     fitted = fitted_lines(dealt)
     yield from _fitted_on_tests(dealt, fitted)
     yield _labels_fitted(dealt, fitted)
@@ -29,6 +32,8 @@ def audit_vocabulary(dealt: Dealt) -> Iterator[DataFinding]:
 def fitted_lines(dealt: Dealt) -> Sequence[str]:
     """The texts that a trial of this recipe fits its tokenizer on."""
     if dealt.recipe.tokens.fit == "course":
+        if not dealt.corpus.course_lines:
+            raise BadInput(*NO_COURSE)
         return dealt.corpus.course_lines
     return [document.text for document in dealt.splits.train]
 

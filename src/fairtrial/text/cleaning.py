@@ -47,7 +47,7 @@ def clean_data(source: str, out: Path, wish: Wish, tell: Tell = lambda what: Non
     corpora = read_all(source, kind)
     if not any(corpus.tests or corpus.validation for corpus in corpora) and not wish.inside:
         raise BadInput(
-            "these data bring no test set; fairtrial carves one, and copies never straddle it",
+            "these data bring no test set: fairtrial carves one when it trains",
             "use --duplicates or --conflicts to clean the training texts themselves",
             path=source,
         )

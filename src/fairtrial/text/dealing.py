@@ -26,7 +26,7 @@ class Dealt:
 def deal(recipe: Recipe, seed: int) -> Dealt:
     corpus = read(recipe.data, recipe.task)
     recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
-    corpus = shape_documents(corpus, recipe.tokens)
+    corpus = shape_documents(corpus, recipe.tokens.kind)
     return Dealt(recipe, corpus, split(corpus, recipe.data, seed))
 
 

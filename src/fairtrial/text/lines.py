@@ -100,9 +100,13 @@ def entries(folder: Path) -> list[Path]:
     """What is in a folder, sorted by name, hidden entries left out."""
     need_folder(folder)
     try:
-        return sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=lambda e: e.name)
+        found = sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=lambda e: e.name)
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror}", path=folder) from error
+    for entry in found:
+        if not entry.name.isascii() and not entry.name.isprintable():
+            raise BadInput(f"the name {entry.name!r} is not UTF-8", "rename it", path=folder)
+    return found
 
 
 def split_files(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:

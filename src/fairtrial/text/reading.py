@@ -80,6 +80,10 @@ def detect(path: Path) -> str:
 
 
 def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
+    for name in corpus.tests:
+        if name in ("", "train", "training", "validation"):
+            what = f"a test set cannot be called {name!r}: its text would be taken for that of another split"
+            raise BadInput(what, "give its file another name", path=data.source)
     if task != "classify":
         return corpus
     labels = tuple(sorted({document.label for document in corpus.train}))

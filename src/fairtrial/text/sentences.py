@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # a sign that ends a sentence, closing quotes, a space, then a sentence's beginning
-END = re.compile(r"""(?P<sign>[.!?…]+)["'”’)\]]*\s+(?=["'“‘(\[$—-]*(?P<next>[A-Z0-9ÀÖØÞ]\w*))""")
+END = re.compile(r"""(?<![.!?…])(?P<sign>[.!?…]+)["'”’)\]]*\s+(?=["'“‘(\[$—-]*(?P<next>[A-Z0-9ÀÖØÞ]\w*))""")
 TITLES = re.compile(  # a name or a number follows: never an end
     r"mr|mrs|ms|messrs|dr|prof|rev|hon|sen|rep|gov|gen|lt|col|maj|capt|cpl|sgt|adm|cmdr|pres|st|mt|ft|vs|viz|art|sec|"
     r"dept|inc|co|corp|e\.g|i\.e|cf|jan|feb|mar|apr|aug|sept|oct|nov|dec"

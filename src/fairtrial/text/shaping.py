@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from fairtrial.recipe import Tokens
 from fairtrial.text.corpus import Corpus, Document
@@ -17,13 +18,18 @@ def fitting_tokens(corpus: Corpus, tokens: Tokens) -> Tokens:
     return replace(tokens, kind="whitespace") if corpus.spaced and tokens.kind == "word" else tokens
 
 
-def shape_documents(corpus: Corpus, tokens: Tokens) -> Corpus:
+def kind_in_use(tokens: Tokens, facts: Mapping[str, Any]) -> str:
+    """The kind of tokens that a recipe comes to; a pretrained encoder brings its own, as its tokenizer's facts tell."""
+    return str(facts.get("kind", tokens.kind)) if tokens.kind == "encoder" else tokens.kind
+
+
+def shape_documents(corpus: Corpus, kind: str) -> Corpus:
     """The word splitter parts a period from its word at the end of a document only, so paragraphs become sentences.
     Letters and byte pairs of a running text keep a line end between documents, lest the last word grow into the next.
     """
-    if tokens.kind == "word" and corpus.paragraphs:
+    if kind == "word" and corpus.paragraphs:
         return _each(corpus, into_sentences)
-    if tokens.kind in ("character", "bpe") and corpus.running:
+    if kind in ("character", "bpe") and corpus.running:
         return _each(corpus, lambda document: (replace(document, text=document.text + "\n"),))
     return corpus
 

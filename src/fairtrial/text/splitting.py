@@ -1,6 +1,7 @@
 """Dealing out a corpus: what the data brings is used as it is, the rest is carved from the training documents.
 
-Copies of one text, and documents of one group, never straddle two splits: a test on them would test memory.
+Copies of one text, and documents of one group, never straddle two splits: a test on them would test memory. A running
+text is cut at its end instead; what it repeats there is told by the audit of the data.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ def _thinned(documents: Documents, data: recipe.Data, seed: int) -> Documents:
         raise BadInput(f"data.train_share = {data.train_share} is not a share above 0 and up to 1")
     if data.train_share == 1:
         return documents
-    return carve(documents, data.train_share, dice(seed, "split", "train"), "data.train_share", data.source)[1]
+    taken = carve(documents, data.train_share, dice(seed, "split", "train"), "data.train_share", data.source)[1]
+    lost = {document.label for document in documents} - {document.label for document in taken}
+    # of a class that is too small for a share, all is kept
+    return tuple(each for each in documents if each in taken or each.label in lost) if lost else taken
 
 
 def normalised(text: str) -> str:

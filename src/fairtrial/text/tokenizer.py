@@ -29,6 +29,10 @@ from fairtrial.text.words import splitting
 PAD, UNKNOWN, START, STOP, MASK = "<pad>", "<unk>", "<start>", "<stop>", "<mask>"
 KINDS = ("word", "character", "bpe", "whitespace")
 FITS = {"train": "the training split only", "course": "both whole training files"}
+NO_COURSE = (  # what is wrong, and what to do
+    "tokens.fit = 'course' needs the course's folder (train_CLS.tsv and train_LM.txt)",
+    "use --set tokens.fit=train, or give the course's folder",
+)
 BYTES = 256
 
 

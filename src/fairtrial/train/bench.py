@@ -146,6 +146,9 @@ def token_set(documents: Sequence[Document], tokenizer: Tokenizer, running: bool
     if running:
         owners = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
         return TokenSet((np.concatenate(rows),), (owners,), len(rows), sizes, tokenizer.unknown)
+    if tokenizer.start is None or tokenizer.stop is None:
+        what = "sentences that stand alone need start and stop marks, and this vocabulary has none"
+        raise BadInput(what, "take a vocabulary of such sentences: --set tokens.fit=train")
     start, stop = np.array([tokenizer.start], dtype=np.int64), np.array([tokenizer.stop], dtype=np.int64)
     marked = tuple(np.concatenate((start, row, stop)) for row in rows)
     alone = tuple(np.full(len(row), place) for place, row in enumerate(marked))

@@ -128,9 +128,7 @@ class Loop:
         if progress.best_merit is None or score.merit > progress.best_merit:
             progress.best_step, progress.best_merit, progress.stale = progress.step, score.merit, 0
             if self.training.keep == "best":
-                progress.best_weights = {
-                    name: weight.detach().clone() for name, weight in self.network.named_parameters()
-                }
+                progress.best_weights = {name: each.detach().clone() for name, each in self.state()}
             yield Event("best", progress.step, {"split": split})
         else:
             progress.stale += 1
@@ -157,14 +155,19 @@ class Loop:
             )
         return score
 
+    def state(self) -> Iterator[tuple[str, Tensor]]:
+        """Weights, and what parts remember beside them."""
+        yield from self.network.named_parameters()
+        yield from self.network.named_buffers()
+
     def keep_best(self) -> int:
         """Put the chosen weights into the network; the step they are from."""
         progress = self.progress
         if self.training.keep == "last" or not progress.best_weights:
             return progress.step
         with torch.no_grad():
-            for name, weight in self.network.named_parameters():
-                weight.copy_(progress.best_weights[name])
+            for name, each in self.state():
+                each.copy_(progress.best_weights[name])
         assert progress.best_step is not None
         return progress.best_step
 
