@@ -15,6 +15,7 @@ TIMELESS: dict[str, dict[str, Any]] = {  # what a kind of file would say of its 
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 LOOK: dict[str, Any] = {
+    "text.parse_math": False,  # a user's words may hold dollars
     "svg.fonttype": "none",
     "svg.hashsalt": "fairtrial",
     "font.sans-serif": ["DejaVu Sans"],  # one font by name: every word of an SVG would carry the whole list

@@ -40,7 +40,7 @@ def kept_model(record: Record, task: str) -> Kept:
     """The trained network and its tokenizer; a record of the other task is refused."""
     recipe, trial = record.recipe, record.trial
     if recipe.task != task:
-        kinds = {"classify": "a classifier", "lm": "a language model"}
+        kinds = {"classify": "a classifier", "lm": "a language model", "mlm": "an encoder that guesses hidden words"}
         raise BadInput(f"{record.folder} is {kinds.get(recipe.task, recipe.task)}; this needs {kinds[task]}")
     checksum = record.result["model_sha256"]  # refuses a record that is not finished
     load_installed(choice.name for choice in recipe.parts)

@@ -63,6 +63,7 @@ def run_trial(
         corpus = shape_documents(corpus, kind_in_use(recipe.tokens, encoder.tokenizer.facts if encoder else {}))
         splits = split(corpus, recipe.data, seed)
         tokenizer = fit_tokenizer(recipe, corpus, [document.text for document in splits.train])
+        tokenizer = replace(tokenizer, facts=tokenizer.facts | {"by_sentences": by_sentences(recipe, corpus)})
         bench = build_bench(recipe, seed, splits, tokenizer)
         fresh = fill(bench.network, encoder) if encoder else []
         trial = {
@@ -243,6 +244,11 @@ def fit_tokenizer(recipe: Recipe, corpus: Corpus, train_texts: list[str]) -> Tok
             f"tokens.fit = {recipe.tokens.fit!r} is not known; there is: train, course, or a record's folder"
         )
     return fit(recipe.tokens, train_texts, marks=marks, mask=mask)
+
+
+def by_sentences(recipe: Recipe, corpus: Corpus) -> bool:
+    """Whether documents are sentences: a text of a user's is then read sentence by sentence, too."""
+    return corpus.paragraphs or find_format(recipe.data) in ("sotu", "course")
 
 
 def start_facts(record: Record, bench: AnyBench, loop: Loop) -> dict[str, Any]:

@@ -60,6 +60,7 @@ def refused(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("recipe clasify", "task = 'clasify' is not known; did you mean 'classify'?"),
         ("recipe lm cuorse", "no built-in recipe is called 'cuorse'"),
         ("show none", "none is not there"),
+        ("params lm --task classify", "'lm' is a task by itself"),
         ("resume none", "none is not there"),
         (f"show {'x' * 300}", "cannot be read (File name too long)"),
         ("show .", ". is not a record (it has no trial.json)"),

@@ -62,3 +62,14 @@ def test_the_map_names_nothing_that_is_not_there() -> None:
     package = ROOT / "src" / "fairtrial"
     for name in re.findall(r"`([a-z_/]+\.py)`", (ROOT / "docs" / "map.md").read_text()):
         assert (package / name).is_file() or (ROOT / name).is_file(), f"docs/map.md names {name}"
+
+
+def test_no_template_asks_for_a_name_that_every_dictionary_answers() -> None:
+    """`each.copy` is the method, which is always true; `each["copy"]` is the fact."""
+    methods = [
+        name for name in dir(dict) if not name.startswith("_") and name not in ("items", "get", "keys", "values")
+    ]
+    asked = re.compile(rf"\b\w+\.({'|'.join(methods)})\b(?!\()")
+    for path in (ROOT / "src" / "fairtrial").rglob("*.html"):
+        inside = " ".join(re.findall(r"{[{%](.*?)[%}]}", path.read_text(), re.DOTALL))
+        assert not asked.findall(inside), path.name

@@ -131,6 +131,7 @@ def test_items_that_stand_in_the_training_text_are_told_apart() -> None:
         assert [each["copy"] for each in found["mistakes"]] == [copies == 4]
         page = errors_page({"record": "r", "parts": "none", "labels": ["a", "b"], "tests": {"test": found}})
         assert ("memory is tested" in page) == (copies > 0)
+        assert ("a copy of a training text" in page) == (copies == 4)
         assert ("memory is tested" in "".join(errors_lines("test", found, ["a", "b"]))) == (copies > 0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.look.maps import read_text
 from fairtrial.look.predict import predict
 from fairtrial.look.prose import read_prose
 from fairtrial.look.telling import Telling, gradient_times_input, leave_one_out, log_odds, telling_words
@@ -180,3 +182,28 @@ def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callabl
         assert (said.code, told in said.err) == (2, True), said.err
     assert "is a language model" in fairtrial("predict", finished_records["lm"], "We").err
     assert "not finished" in fairtrial("predict", finished_records["unfinished"], "We").err
+
+
+def test_a_text_is_cut_as_the_training_text_was() -> None:
+    """Sentence by sentence where documents were sentences; else as one, whatever is unknown then."""
+    tokenizer = fit(Tokens(min_count=1), ["We go home.", "They came."])
+    texts = ["We go home. They came."]
+    for facts, unknown in (({"by_sentences": True}, 0), ({"by_sentences": False}, 1), ({}, 0)):
+        known = replace(tokenizer, facts=tokenizer.facts | facts)
+        (prose,) = read_prose(known, texts)
+        assert len(prose.unknown) == unknown
+        assert "".join(prose.pieces()) == texts[0]
+        assert tuple(read_text(known, texts[0], 20).ids) == prose.ids
+
+
+def test_names_of_classes_must_differ(finished_records: dict[str, Path], fairtrial: Any) -> None:
+    said = fairtrial("predict", finished_records["classify"], "We go home.", "--names", "a,a,b")
+    assert said.code == 2
+    assert "a name twice" in said.err
+
+
+def test_text_that_is_not_utf_8_is_told(finished_records: dict[str, Path], fairtrial: Any) -> None:
+    for words in (["predict", "classify"], ["surprise", "lm"], ["generate", "lm"]):
+        said = fairtrial(words[0], finished_records[words[1]], "caf\udce9")
+        assert said.code == 2
+        assert "is not UTF-8" in said.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,36 @@ def test_the_command_fine_tunes(encoder: Path, course_folder: Path, tmp_path: Pa
     wrong = fairtrial("finetune", "--encoder", str(tmp_path / "none"), "--data", str(course_folder))
     assert wrong.code == 2
     assert "there is no folder" in wrong.err
+
+
+def test_what_a_part_drew_comes_along_with_the_encoder(tiny_recipe: Make, tmp_path: Path) -> None:
+    """Matrices were learnt for one order of heads: with another they would be scrambled."""
+    more = ("shape.heads=4", "shape.layers=3", 'parts=["learned","shuffle"]')
+    run_trial(tiny_recipe("mlm", *more), 0, tmp_path / "encoder")
+    run_trial(tiny_recipe("classify", *more, f"encoder.source={tmp_path / 'encoder'}"), 1, tmp_path / "tuned")
+    run_trial(tiny_recipe("classify", *more), 1, tmp_path / "fresh")
+    orders = {
+        name: load_file(tmp_path / name / "model.safetensors")["body.parts.shuffle.orders"]
+        for name in ("encoder", "tuned", "fresh")
+    }
+    assert torch.equal(orders["tuned"], orders["encoder"])
+    assert not torch.equal(orders["fresh"], orders["encoder"])  # a control: seeds draw different ones
+
+
+def test_hidden_words_are_guessed_beside_a_prefix(tiny_recipe: Make, tmp_path: Path) -> None:
+    record = run_trial(tiny_recipe("mlm", 'parts=["learned","pool-cls"]'), 0, tmp_path / "encoder")
+    assert record.complete
+
+
+def test_marks_of_a_borrowed_vocabulary_must_fit_the_text(
+    tiny_recipe: Make, finished_records: dict[str, Path], tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.tsv"
+    rows.write_text("".join(f"{row % 2}\tWe go home {row}.\n" for row in range(40)))
+    recipe = tiny_recipe("lm", f"tokens.fit={finished_records['lm']}")
+    with pytest.raises(BadInput, match="need start and stop marks"):
+        run_trial(replace(recipe, data=replace(recipe.data, source=str(rows))), 0, tmp_path / "a")
+    alone = replace(tiny_recipe("lm"), data=replace(recipe.data, source=str(rows)))
+    run_trial(alone, 0, tmp_path / "marked")
+    with pytest.raises(BadInput, match="a running text never trains"):
+        run_trial(tiny_recipe("lm", f"tokens.fit={tmp_path / 'marked'}"), 0, tmp_path / "b")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,3 +129,11 @@ def test_a_query_of_another_width_is_refused(fairtrial: Callable, keys: Path, tm
     few.write_text("1\n2\n")
     said = fairtrial("puzzle", "select", 0, "--keys", keys, "--values", few)
     assert (said.code, "2 values for 5 keys" in said.err) == (2, True)
+
+
+def test_names_are_words_not_formulas(fairtrial: Any, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.csv"
+    keys.write_text("x,1,0\n$\\bad$,0,1\na/b,-1,-1\n")
+    said = fairtrial("puzzle", "select", "a/b", "--keys", keys, "--out", tmp_path / "out")
+    assert said.code == 0, said.err
+    assert list((tmp_path / "out").iterdir())

@@ -150,3 +150,11 @@ def test_tries_of_a_search_are_counted_apart_from_trials(capsys: pytest.CaptureF
     said = capsys.readouterr().out
     assert "try 2/8  lm a seed 0: validation 81.2" in said
     assert "trial 1/10  lm a seed 0" in said
+
+
+def test_a_recipe_is_not_taken_for_a_study(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text('task = "lm"\n[data]\nsource = "sotu"\n')
+    said = fairtrial("study", "mine.toml", "--dry-run")
+    assert said.code == 2
+    assert "this is a recipe, not a study" in said.err

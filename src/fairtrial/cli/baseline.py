@@ -89,7 +89,9 @@ def recipes_for(data: str, task: str | None, name: str | None, settings: list[st
     if name is not None and name.endswith(".toml"):
         from pathlib import Path
 
-        return [choose_recipe(load_recipe(Path(name)).task if task is None else task, name, data, settings)]
+        chosen = load_recipe(Path(name)).task if task is None else task
+        one_of("task", chosen, ("classify", "lm"))
+        return [choose_recipe(chosen, name, data, settings)]
     if task is not None:
         one_of("task", task, ("classify", "lm"))
     source = Data(source=data)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fairtrial.cli.texts import beside
+
 
 def export(
     record: Annotated[Path, typer.Argument(help="The folder of a finished record.")],
@@ -23,7 +25,7 @@ def export(
     from fairtrial.record import Record
 
     one_of("--to", to, ("hf",))
-    target = out if out is not None else record.with_name(f"{record.name}-hf")
+    target = out if out is not None else beside(record, "hf")
     done = export_record(Record.open(record), target)
     auto = {
         "GPT2LMHeadModel": "AutoModelForCausalLM",

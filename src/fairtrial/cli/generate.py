@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtrial.cli.texts import notice
+from fairtrial.cli.texts import notice, refuse_bytes
 from fairtrial.cli.train import With
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def generate(
     from fairtrial.strangers import load_files
     from fairtrial.trial import use_machine
 
+    refuse_bytes(prompt, "the prompt")
     load_files(strangers or [])
     with use_machine(1):
         kept, network = kept_language_model(opened)

@@ -22,7 +22,7 @@ def length(
 
     opened = Record.open(record)
     if opened.recipe.task != "lm":
-        raise BadInput(f"{record} is a classifier; only language models have a perplexity at each length")
+        raise BadInput(f"{record} is no language model: only these have a perplexity at each length")
     try:
         factors = [int(word) for word in times.split(",")]
     except ValueError as error:

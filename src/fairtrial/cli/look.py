@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtrial.cli.texts import TextFile, Texts, bar, gather, notice
+from fairtrial.cli.texts import TextFile, Texts, bar, beside, gather, notice
 from fairtrial.cli.train import With
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def place_for(out: Path | None, record: Path) -> Path:
     from fairtrial.errors import BadInput
 
     home = record.resolve()
-    folder = record.parent / f"{home.name}-look" if out is None else out
+    folder = beside(record, "look") if out is None else out
     inside = folder.resolve()
     if home in (inside, *inside.parents) or (folder / "trial.json").exists():
         raise BadInput(f"{folder} is a record or lies in one", "take another folder with --out")
@@ -182,13 +182,18 @@ def draw_figures(folder: Path, record: Record, album: Album, heads: list[tuple[i
     # of many heads, the further texts have the grid only
     plans = [grid | alone if number == 0 or len(heads) <= MANY else grid for number in range(len(album.drawn))]
     done = 0
+    for old in folder.glob("text-*"):  # of other texts, perhaps
+        for figure in [*old.glob("grid.*"), *old.glob("layer-*-head-*.*")]:
+            with disk_errors(figure):
+                figure.unlink()
+        if not any(old.iterdir()):
+            with disk_errors(old):
+                old.rmdir()
     with bar("drawing", sum(map(len, plans)), least=2) as tell:
         for number, (drawn, wanted) in enumerate(zip(album.drawn, plans, strict=True), 1):
             place = folder / f"text-{number}"
             with disk_errors(place):
                 place.mkdir(exist_ok=True)
-                for old in [*place.glob("grid.*"), *place.glob("layer-*-head-*.*")]:  # of another text, perhaps
-                    old.unlink()
             for stem, some in wanted.items():
                 title = f"{name}: {drawn.text}"
                 picture = map_figure(drawn.trained, drawn.untrained, some, album.captions, title, kind, album.stage)

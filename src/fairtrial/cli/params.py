@@ -94,6 +94,8 @@ def choose(what: str, task: str | None, data: str | None, settings: list[str]) -
         if task not in (None, found[0].task):
             raise BadInput(f"{what} is a recipe for {found[0].task!r}, not {task!r}")
     elif what in TASKS:
+        if task not in (None, what):
+            raise BadInput(f"{what!r} is a task by itself, and --task says {task!r}", "leave one of them out")
         found = [built_in_recipe("default", what)]
     elif os.sep in what:
         raise BadInput(f"{what} is neither a record nor a recipe", "name a record's folder or a TOML file")

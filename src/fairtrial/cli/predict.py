@@ -93,6 +93,8 @@ def shown_names(labels: tuple[str, ...], names: str | None) -> tuple[str, ...]:
         raise BadInput(
             f"--names gives {len(found)} names for {len(labels)} labels", f"name them in order: {', '.join(labels)}"
         )
+    if len(set(found)) < len(found):
+        raise BadInput(f"--names gives a name twice: {names}", "two classes cannot be told apart by one name")
     return found
 
 

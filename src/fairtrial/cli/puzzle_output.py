@@ -27,7 +27,7 @@ def tell(
         from fairtrial.puzzles.draw import answer_picture, identity_picture
 
         picture = identity_picture(answers, kind) if whole else answer_picture(answers[0], kind)
-        name = "identity" if whole else answers[0].ask.replace(" ", "-").replace(":", "=")
+        name = "identity" if whole else answers[0].ask.replace(" ", "-").replace(":", "=").replace("/", "-")
         write_out(out, name[:80], kind, picture, plain, json)
 
 

@@ -170,11 +170,14 @@ def complete(table: dict[str, Any], strangers: list[Path]) -> Study:
     """The study, its tasks found out where nobody said them, and strangers' files given to all variants."""
     from dataclasses import replace
 
+    from fairtrial.errors import BadInput
     from fairtrial.recipe import Data
     from fairtrial.study.design import METRIC
     from fairtrial.study.file import as_list, located, study_from
     from fairtrial.text.dealing import tasks_of
 
+    if isinstance(table.get("data", ""), dict):
+        raise BadInput("this is a recipe, not a study", "a variant may be a recipe file: --variants learned mine.toml")
     recipes = as_list(table.get("recipe", "default"))
     if not table.get("tasks") and table.get("data") and not any(name.endswith(".toml") for name in recipes):
         format_ = table.get("set", {}).get("data.format", "auto")

@@ -22,6 +22,7 @@ def gather(texts: Sequence[str] | None, file: Path | None) -> list[str]:
     """All sentences that were given. Blank lines of a file are left out."""
     found = list(texts or [])
     for number, text in enumerate(found, 1):
+        refuse_bytes(text, f"text {number}")
         if not text.strip():
             raise BadInput(f"text {number} is empty", 'give a sentence in quotes: "My fellow Americans"')
     if file is not None:
@@ -35,6 +36,18 @@ def gather(texts: Sequence[str] | None, file: Path | None) -> list[str]:
     if not found:
         raise BadInput("no text was given", "give a sentence in quotes, or --text-file FILE with one in each line")
     return found
+
+
+def refuse_bytes(text: str, name: str) -> None:
+    """What a terminal sends that is not UTF-8 comes as lone surrogates, which no tokenizer reads."""
+    if any("\ud800" <= each <= "\udfff" for each in text):
+        raise BadInput(f"{name} is not UTF-8", "set your terminal to UTF-8, or give a file with --text-file")
+
+
+def beside(record: Path, what: str) -> Path:
+    """`runs/mine` -> `runs/mine-look`, also where the record is called `.`"""
+    home = record.resolve()
+    return (record.parent if record.name else home.parent) / f"{home.name}-{what}"
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fairtrial.errors import BadInput
+from fairtrial.look.prose import read_tokens
 from fairtrial.model.part import Site
 from fairtrial.model.tap import watch
 from fairtrial.revive import Revived
@@ -69,9 +70,14 @@ class Reading:
 
 def read_text(tokenizer: Tokenizer, text: str, length: int) -> Reading:
     """The tokens of a text, at most `length` of them; a notice where it was cut."""
-    coded = tokenizer.inner.encode(text, add_special_tokens=tokenizer.foreign)
-    tokens = list(zip(coded.ids, coded.offsets, strict=True))
-    if all(coded.special_tokens_mask):
+    if tokenizer.foreign:
+        coded = tokenizer.inner.encode(text, add_special_tokens=True)
+        tokens = list(zip(coded.ids, coded.offsets, strict=True))
+        empty = all(coded.special_tokens_mask)
+    else:
+        tokens = read_tokens(tokenizer, text)
+        empty = not tokens
+    if empty:
         raise BadInput("the text has no words in it", 'give a sentence: fairtrial look RECORD "My fellow Americans"')
     if tokenizer.start is not None and not tokenizer.foreign:  # sentences that stand alone were trained with a mark
         tokens = [(tokenizer.start, (0, 0)), *tokens]

@@ -36,7 +36,8 @@ def portray(name: str, *, heads: int = 4, length: int = 24, causal: bool = True,
     drawn = [draw(part, site) for verb, draw in DRAWN.items() if part.owns(verb)]
     if drawn and not part.owns("score"):
         return drawn
-    changed = "scores are changed" if part.owns("score") else "nothing is changed"
+    said = {"score": "scores are changed", "carry": "what layers add to is changed", "prefix": "a prefix is set before"}
+    changed = next((words for verb, words in said.items() if part.owns(verb)), "nothing is changed")
     return [*drawn, attention_map(network, site, changed)]
 
 

@@ -9,6 +9,8 @@ from fairtrial.errors import BadInput
 from fairtrial.text.sentences import sentences
 from fairtrial.text.tokenizer import Tokenizer
 
+Tokens = list[tuple[int, tuple[int, int]]]  # each with where it begins and ends in the text
+
 
 @dataclass(frozen=True)
 class Prose:
@@ -28,41 +30,48 @@ def read_prose(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Prose]:
 
 
 def _read(tokenizer: Tokenizer, text: str, name: str) -> Prose:
-    found = _whole(tokenizer, text)
-    if not found.ids:
+    found = read_tokens(tokenizer, text)
+    if not found:
         what = "the text is empty" if not text.strip() else "the text has no words in it"
         raise BadInput(f"{what} ({name})", 'give a sentence: "My fellow Americans"')
-    if found.unknown and tokenizer.facts.get("kind") == "word":
-        # the word splitter parts a period from its word at the end only; where paragraphs were read sentence by
-        # sentence, "peace." within a text would be unknown
-        apart = _by_sentences(tokenizer, text)
-        if apart is not None and len(apart.unknown) < len(found.unknown):
-            return apart
-    return found
+    lost = tuple(text[begin:end] for each, (begin, end) in found if each == tokenizer.unknown)
+    return Prose(text, tuple(each for each, _ in found), tuple(begin for _, (begin, _) in found), lost)
 
 
-def _whole(tokenizer: Tokenizer, text: str) -> Prose:
+def read_tokens(tokenizer: Tokenizer, text: str) -> Tokens:
+    """The tokens of a text, cut as the training text was. The word splitter parts a period from its word at the end of
+    a document only: where documents were sentences, a user's text is read sentence by sentence, too."""
+    whole = _tokens(tokenizer, text)
+    if tokenizer.facts.get("kind") != "word":
+        return whole
+    known = tokenizer.facts.get("by_sentences")  # older records do not say it
+    if known is False or (known is None and not _unknown(tokenizer, whole)):
+        return whole
+    apart = _by_sentences(tokenizer, text)
+    if apart is None or (known is None and _unknown(tokenizer, apart) >= _unknown(tokenizer, whole)):
+        return whole
+    return apart
+
+
+def _tokens(tokenizer: Tokenizer, text: str, at: int = 0) -> Tokens:
     coded = tokenizer.inner.encode(text, add_special_tokens=False)
-    lost = [text[begin:end] for each, (begin, end) in zip(coded.ids, coded.offsets, strict=True)
-            if each == tokenizer.unknown]  # fmt: skip
-    return Prose(text, tuple(coded.ids), tuple(begin for begin, _ in coded.offsets), tuple(lost))
+    return [(each, (at + begin, at + end)) for each, (begin, end) in zip(coded.ids, coded.offsets, strict=True)]
 
 
-def _by_sentences(tokenizer: Tokenizer, text: str) -> Prose | None:
-    ids: list[int] = []
-    begins: list[int] = []
-    unknown: list[str] = []
+def _unknown(tokenizer: Tokenizer, tokens: Tokens) -> int:
+    return sum(each == tokenizer.unknown for each, _ in tokens)
+
+
+def _by_sentences(tokenizer: Tokenizer, text: str) -> Tokens | None:
+    found: Tokens = []
     at = 0
     for sentence in sentences(text):
         at = text.find(sentence, at)
         if at < 0:
             return None
-        found = _whole(tokenizer, sentence)
-        ids += found.ids
-        begins += [at + begin for begin in found.begins]
-        unknown += found.unknown
+        found += _tokens(tokenizer, sentence, at)
         at += len(sentence)
-    return Prose(text, tuple(ids), tuple(begins), tuple(unknown))
+    return found
 
 
 def notice_of(tokenizer: Tokenizer, unknown: Sequence[str]) -> str:

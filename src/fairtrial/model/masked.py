@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu
+from torch.nn.functional import gelu, pad
 
 from fairtrial.model.block import make_norm
 from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats
@@ -43,7 +43,7 @@ class MaskedModel(nn.Module):
     def hidden_places(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors and answers of the places to guess: those whose answer is not below 0. [guess width], [guess]"""
         x, layout = self.body(ids, lengths)
-        answers = layout.pack(answers)
+        answers = layout.pack(pad(answers, (layout.time - answers.shape[1], 0), value=-1))  # a prefix is no answer
         chosen = (answers >= 0).nonzero()[:, 0]
         return self.read(x.index_select(0, chosen)), answers.index_select(0, chosen)
 

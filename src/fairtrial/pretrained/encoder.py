@@ -93,4 +93,8 @@ def fill(network: nn.Module, encoder: Checkpoint) -> list[str]:
             fresh.append(name)
             continue
         parameter.copy_(given)
+    for name, buffer in network.named_buffers():  # what a part drew once, such as an order of heads
+        kept = encoder.weights.get(name)
+        if name.startswith("body.") and kept is not None and kept.shape == buffer.shape:
+            buffer.copy_(kept)
     return fresh

@@ -67,7 +67,9 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 def _word_pieces(path: Path, settings: dict[str, Any]) -> tokenizers.Tokenizer:
     """BERT's: words in pieces, `##` before those inside a word."""
-    entries = path.read_text(encoding="utf-8").splitlines()
+    # an entry may hold any sign but a line's end: str.splitlines would cut at rarer ones, and shift all that follow
+    entries = [line.removesuffix("\r") for line in path.read_bytes().decode().split("\n")]
+    entries = entries[:-1] if entries[-1] == "" else entries
     vocabulary = {word: number for number, word in enumerate(entries)}
     for mark in ("[UNK]", "[CLS]", "[SEP]"):
         if mark not in vocabulary:

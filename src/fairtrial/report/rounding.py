@@ -61,8 +61,14 @@ def few_digits(value: float | None, digits: int = 3, *, whole_below: float = 1e7
         return f"{int(value):,}"
     for power, letter in ((12, "T"), (9, "G"), (6, "M")):
         if abs(value) >= 10.0**power:
-            return f"{value / 10.0**power:.{digits}g}{letter}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
+            return f"{significant(value / 10.0**power, digits)}{letter}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else significant(value, digits)
+
+
+def significant(value: float, digits: int) -> str:
+    """Never as 1e+03."""
+    text = f"{value:.{digits}g}"
+    return f"{value:,.0f}" if "e+" in text else text
 
 
 def share(part: float | None, whole: float | None) -> str:

@@ -46,7 +46,8 @@ def curve_charts(records: dict[str, list[Record]], styles: Styles, stamps: dict[
 
 def map_rows(maps: dict[str, Any], task: str, stamps: dict[str, str]) -> dict[str, Any] | None:
     """A row of small maps for each variant, the same heads below one another, and the same maps with their words."""
-    variants = {name: without_future(heads) for name, heads in maps.get("variants", {}).get(task, {}).items() if heads}
+    hide = without_future if task == "lm" else list
+    variants = {name: hide(heads) for name, heads in maps.get("variants", {}).get(task, {}).items() if heads}
     if not variants:
         return None
     every = maps.get("variants", {}).values()

@@ -134,6 +134,9 @@ def _language(
     else:
         rows = [piece for row in sets["train"].sequences for piece in pieces(row, length)]
         batches = Sentences(rows, batch=batch, seed=seed, pad=tokenizer.pad)
+    if splits.running and tokenizer.start is not None:
+        what = "this vocabulary has start and stop marks, which a running text never trains"
+        raise BadInput(what, "take a vocabulary of running text: --set tokens.fit=train")
     network = LanguageModel(recipe.shape, recipe.parts, tokenizer.size, seed=seed)
     facts = {"tokens": {name: sum(map(len, tokens.sequences)) for name, tokens in sets.items()}}
     return LanguageBench(network, batches, choose_on, curves, sets, length, recipe.scoring.full_context, facts)
