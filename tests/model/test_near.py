@@ -99,3 +99,24 @@ def test_windows_hold_what_a_block_meets_and_give_its_gradient_back(reach: tuple
     weights = torch.randn(found.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     ours, theirs = (torch.autograd.grad((each * weights).sum(), x)[0] for each in (found, by_hand))
     torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("saving", [True, False])
+def test_a_window_never_makes_a_mask_of_the_whole_square(
+    causal: bool, saving: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of padded texts either: such a mask alone would cost the square of the length."""
+
+    def refuse(self: attention.View) -> None:
+        raise AssertionError("the whole square was asked for")
+
+    monkeypatch.setattr(attention.View, "visible", property(refuse))
+    shape = Shape(layers=2, heads=2, width=8, hidden=8, length=1100, dropout=0.0)
+    body = Body(shape, [choice("window", size=16)], 10, causal=causal, seed=0)
+    body.save_memory = saving
+    ids = torch.arange(2200).view(2, 1100) % 10
+    x, _ = body(ids, torch.tensor([1100, 900]))
+    x.sum().backward()
+    with pytest.raises(AssertionError, match="whole square"):
+        Body(shape, [choice("none")], 10, causal=causal, seed=0)(ids, torch.tensor([1100, 900]))

@@ -29,7 +29,6 @@ class View:
     causal: bool
     queries: Tensor  # positions [query]
     keys: Tensor  # positions [key]
-    visible: Tensor | None  # true where a key may be seen [batch head query key]; None: by `triangle` alone
     triangle: bool  # hidden is just the future of a square: the fast kernel's own mask will do
     dtype: torch.dtype
     mask: Kept[Tensor] = field(default_factory=Kept)  # of the last layer; layers with the same biases share it
@@ -39,13 +38,19 @@ class View:
         queries = torch.arange(past, past + layout.time)
         keys = torch.arange(past + layout.time)
         triangle = causal and past == 0 and layout.lengths is None
+        return cls(layout, causal, queries, keys, triangle, dtype)
+
+    @cached_property
+    def visible(self) -> Tensor | None:
+        """True where a key may be seen [batch head query key]; None: by `triangle` alone. It is as large as the square of
+        the text's length: attention to near tokens never asks for it."""
         visible = None
-        if causal and not triangle and layout.time > 1:
-            visible = (keys <= queries[:, None])[None, None]
-        if layout.lengths is not None:
-            real = layout.real()[:, None, None, :]
-            visible = real if visible is None else visible & real
-        return cls(layout, causal, queries, keys, visible, triangle, dtype)
+        if self.causal and not self.triangle and self.layout.time > 1:
+            visible = (self.keys <= self.queries[:, None])[None, None]
+        if self.layout.lengths is None:
+            return visible
+        real = self.layout.real()[:, None, None, :]
+        return real if visible is None else visible & real
 
     @cached_property
     def added(self) -> Tensor | None:

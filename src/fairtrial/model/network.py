@@ -55,9 +55,10 @@ class Body(nn.Module):
             x, layout = with_prefixes(x, layout, parts)
         view = View.of(layout, self.causal, past, x.dtype)
         if self.save_memory and cache is None and torch.is_grad_enabled() and not self.watched():
-            plan = Plan.of(view, parts)
+            plan, whole = Plan.of(view, parts), layout.spread(x)
             for block in self.blocks:
-                x = run_striped(cast(Block, block), x, layout, plan, parts)
+                whole = run_striped(cast(Block, block), whole, plan, parts)
+            x = layout.pack(whole)
         else:
             for block in self.blocks:
                 x = block(x, view, parts, cache)

@@ -98,8 +98,8 @@ def _part_of(layout: Layout, first: int, last: int) -> Layout:
     return Layout.ragged((layout.lengths - first).clamp(0, last - first), last - first)
 
 
-def run_striped(block: Block, x: Tensor, layout: Layout, plan: Plan, parts: Sequence[Part]) -> Tensor:
-    """What `block` makes of the real tokens [token width], with little kept for the gradient."""
+def run_striped(block: Block, x: Tensor, plan: Plan, parts: Sequence[Part]) -> Tensor:
+    """What `block` makes of a batch [batch time width], with little kept for the gradient."""
 
     def run(near: Tensor, stripe: Stripe) -> Tensor:
         """From `first` to `last` [batch time width] -> from `begin` to `end` [batch time width]"""
@@ -108,7 +108,8 @@ def run_striped(block: Block, x: Tensor, layout: Layout, plan: Plan, parts: Sequ
 
     changing = Changing.of((block, *parts), plan.memory)
     weights = (*block.parameters(), *(weight for part in parts for weight in part.parameters()))
-    return layout.pack(Recomputed.apply(layout.spread(x), run, plan, changing, *weights))
+    made: Tensor = Recomputed.apply(x, run, plan, changing, *weights)
+    return made
 
 
 class Recomputed(torch.autograd.Function):
