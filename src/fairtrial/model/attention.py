@@ -42,7 +42,7 @@ class View:
 
     @cached_property
     def visible(self) -> Tensor | None:
-        """True where a key may be seen [batch head query key]; None: by `triangle` alone. It is as large as the square of
+        """True where a key may be seen [batch head query key]; None: by `triangle` alone. As large as the square of
         the text's length: attention to near tokens never asks for it."""
         visible = None
         if self.causal and not self.triangle and self.layout.time > 1:
