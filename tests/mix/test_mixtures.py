@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,11 +146,9 @@ def test_mistakes_are_told(
 
 
 def test_sentences_inside_paragraphs_of_further_text_are_found(finished_records: dict[str, Path]) -> None:
-    revived = revive(Record.open(finished_records["lm"]))
-    recipe = replace(revived.recipe, tokens=replace(revived.recipe.tokens, kind="word"))
     scored = ["We shall not rest until every child has a school."]
     source = finished_records["lm"].parent / "further.txt"
     source.write_text(f"It was late. {scored[0]} And so they went home.\n\nNobody else came.\n")
-    found = read_more(str(source), recipe, scored)
+    found = read_more(str(source), "lm", "word", scored)
     assert found.dropped == 1
     assert [each.text for each in found.documents] == ["It was late.", "And so they went home.", "Nobody else came."]

@@ -99,7 +99,9 @@ def test_studies_whose_data_are_not_there_are_left_out_and_told(course_folder: P
     wanted = at_hand(studies, course_folder, seeds=7)  # the course's own folder will do
     assert wanted.studies.keys() == {"speeches-classify", "speeches-lm"}
     assert {len(study.seeds) for study in wanted.studies.values()} == {7}
-    assert sorted(line.split(":")[0] for line in wanted.left_out) == ["lm1b-lm", "sst2-classify", "sst2-classify-tuned"]
+    assert [line.split(":")[0] for line in wanted.left_out] == ["sst2-classify-tuned, sst2-classify", "lm1b-lm"]
+    twins = at_hand(with_twins(studies), course_folder)
+    assert [line.split(":")[0] for line in twins.left_out][1] == "lm1b-lm, lm1b-lm-chosen"  # one reason, told once
     (tmp_path / "data" / "lm1b").mkdir(parents=True)
     (tmp_path / "data" / "sst2").mkdir()
     assert at_hand(studies, tmp_path / "data").studies.keys() == {"lm1b-lm"}

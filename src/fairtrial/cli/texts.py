@@ -47,7 +47,7 @@ def refuse_bytes(text: str, name: str) -> None:
 def beside(record: Path, what: str) -> Path:
     """`runs/mine` -> `runs/mine-look`, also where the record is called `.`"""
     home = record.resolve()
-    return (record.parent if record.name else home.parent) / f"{home.name}-{what}"
+    return (home.parent if record.name in ("", "..") else record.parent) / f"{home.name}-{what}"
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Data, Recipe
+from fairtrial.recipe import Data
 from fairtrial.text.copies import CLEAN, match
 from fairtrial.text.corpus import Corpus, Document
 from fairtrial.text.read_sotu import presidents
@@ -20,13 +20,13 @@ class More:
     dropped: int  # documents that stand in a scored set, word for word or nearly so
 
 
-def read_more(source: str, recipe: Recipe, scored: list[str]) -> More:
-    """All splits of `source`, of the embedded corpus the addresses of all presidents, cut as the recipe's own text is.
-    `scored`: texts that no model may have seen."""
+def read_more(source: str, task: str, kind: str, scored: list[str]) -> More:
+    """All splits of `source`, of the embedded corpus the addresses of all presidents, cut as tokens of that `kind` want
+    it. `scored`: texts that no model may have seen."""
     data = Data(source=source)
     if find_format(data) == "sotu":
         data = Data(source=source, presidents=presidents())
-    documents = whole(shape_documents(read(data, recipe.task), recipe.tokens.kind))
+    documents = whole(shape_documents(read(data, task), kind))
     status = match([each.text for each in documents], scored).known_status
     kept = tuple(each for each, found in zip(documents, status, strict=True) if found == CLEAN)
     if not kept:

@@ -18,6 +18,7 @@ from fairtrial.mix.more import More, read_more
 from fairtrial.record import Record
 from fairtrial.revive import Revived, revive
 from fairtrial.text.copies import match
+from fairtrial.text.shaping import kind_in_use
 
 MIXTURE = "mixture"
 KINDS: dict[str, Any] = {"classify": ClassifyMixture, "lm": LanguageMixture}
@@ -120,7 +121,8 @@ def open_mixture(
     if key not in known:
         tell(f"counting words for {record.folder.name}")
         scored = [each.text for documents in (splits.validation, *splits.tests.values()) for each in documents]
-        further = [read_more(source, revived.recipe, scored) for source in more]
+        cut = kind_in_use(revived.recipe.tokens, revived.tokenizer.facts)
+        further = [read_more(source, revived.recipe.task, cut, scored) for source in more]
         known[key] = Counted(kind.count(revived, further), further)
     return Opened(revived, kind(revived, known[key].models), known[key])
 

@@ -58,25 +58,25 @@ def at_hand(
         hint = f"it holds {', '.join(f'{name}/' for name in FOLDERS)} or some of them; without the data: --quick"
         raise BadInput("the folder of the reports' data is not named", f"--data DIR; {hint}")
     ready: dict[str, Study] = {}
-    left_out = []
+    missing: dict[str, list[str]] = {}  # why -> which: a study and its twin are told once
     for key, study in studies.items():
         folder = key.split("-")[0]
         if folder == FINE_TUNING and (quick or not fine_tuning):
-            left_out.append(
-                f"{key}: fine-tuning takes about an hour on two cores; add --fine-tuning to run it, without --quick"
-            )
+            why = "fine-tuning takes about an hour on two cores; add --fine-tuning to run it, without --quick"
+            missing.setdefault(why, []).append(key)
             continue
         source = "sotu" if quick else found(folder, data)
         if not source:
-            left_out.append(f"{key}: there is no {folder}/ in {data} ({FOLDERS[folder]})")
+            missing.setdefault(f"there is no {folder}/ in {data} ({FOLDERS[folder]})", []).append(key)
             continue
         study = replace(study, data=source)
         if quick:
             study = replace(study, settings={**study.settings, **QUICK})
         ready[key] = study.with_seeds(seeds) if seeds else study
+    left_out = tuple(f"{', '.join(keys)}: {why}" for why, keys in missing.items())
     if not ready:
         raise BadInput("nothing can be run: " + "; ".join(left_out))
-    return Wanted(ready, tuple(left_out), {} if quick or data is None else read_samples(data))
+    return Wanted(ready, left_out, {} if quick or data is None else read_samples(data))
 
 
 def read_samples(data: Path) -> dict[str, str]:
