@@ -45,6 +45,21 @@ MAY_KNOW = {
     "baselines": PLAIN | {"text", "judge", "train", "trial", "baselines"},
     "mix": VALUES | {"text", "train", "judge", "baselines", "revive", "mix"},
     "pretrained": VALUES | {"text", "model", "pretrained"},
+    "replicate": VALUES
+    | {
+        "engines",
+        "figure",
+        "judge",
+        "look",
+        "model.part",
+        "replicate",
+        "report",
+        "revive",
+        "strangers",
+        "study",
+        "text",
+        "train",
+    },
     "record": VALUES,
 }
 NO_TORCH = ("text", "judge", "report", "cli", "look.draw")
