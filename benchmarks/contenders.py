@@ -11,14 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, relu
 
-from fairtrial.memory import keep_freed_memory
-from fairtrial.recipe import Recipe
-from fairtrial.recipe_file import built_in_recipe
-from fairtrial.text.batches import Batches
-from fairtrial.text.reading import read
-from fairtrial.text.splitting import split
-from fairtrial.train.bench import build_bench
-from fairtrial.train.loop import Loop, as_tensors
+from fairtrial.data.batches import Batches
+from fairtrial.data.readers import read
+from fairtrial.data.splits import split
+from fairtrial.environment import keep_freed_memory
+from fairtrial.recipe import Recipe, built_in_recipe
+from fairtrial.training.loop import Loop, as_tensors
+from fairtrial.training.tasks import build_bench
 from fairtrial.trial import fit_tokenizer
 
 NAMES = ("fairtrial", "transformers", "x-transformers")

@@ -16,10 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairtrial.disk import write_text
-from fairtrial.recipe import Recipe
-from fairtrial.recipe_file import built_in_recipe
+from fairtrial.recipe import Recipe, built_in_recipe
 from fairtrial.record import Record
-from fairtrial.report.curves import trained_seconds
+from fairtrial.report.charts import trained_seconds
 
 PAGE = Path(__file__).parents[1] / "docs" / "course-figures.md"
 SPEAKERS = ("obama", "hbush", "wbush")

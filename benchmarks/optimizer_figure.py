@@ -12,8 +12,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from fairtrial.figure import figure_bytes, our_look
 from fairtrial.record import Record
+from fairtrial.report.plots import figure_bytes, our_look
 
 COLOURS = {"AdamW": "#1f5fa8", "Adagrad": "#c25a1a", "SGD": "#3a8a3a"}
 

@@ -141,7 +141,7 @@ def work(kind: str, **what: Any) -> dict[str, float]:
     import torch
 
     import fairtrial.parts  # noqa: F401
-    from fairtrial.memory import keep_freed_memory
+    from fairtrial.environment import keep_freed_memory
 
     torch.set_num_threads(1)
     keep_freed_memory()

@@ -95,7 +95,7 @@ def work(task: str, name: str, same_memory: bool) -> None:
     import torch
 
     from contenders import make
-    from fairtrial.memory import keep_freed_memory
+    from fairtrial.environment import keep_freed_memory
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

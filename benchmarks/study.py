@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from statistics import median
 
-from fairtrial.engines.cores import Cores
 from fairtrial.engines.job import Job
-from fairtrial.recipe_file import built_in_recipe, with_settings, write_recipe
+from fairtrial.engines.processes import Cores
+from fairtrial.recipe import built_in_recipe, with_settings, write_recipe
 
 SETTINGS = ["training.duration=150 steps", "scoring.curve_every=150 steps", "scoring.full_context=0.5"]
 

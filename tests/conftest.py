@@ -65,7 +65,7 @@ def tiny_recipe(course_folder: Path) -> Callable[..., Recipe]:
 
 
 def make_tiny(task: str, folder: Path, *more: str) -> Recipe:
-    from fairtrial.recipe_file import built_in_recipe, with_settings
+    from fairtrial.recipe import built_in_recipe, with_settings
 
     lasts = ("training.duration=8 steps", "training.select_every=3 steps", "scoring.curve_every=4 steps")
     return with_settings(built_in_recipe("default", task), [f"data.source={folder}", *TINY, *lasts, *more])
@@ -90,7 +90,7 @@ def finished_records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
 @pytest.fixture
 def strangers_leave() -> Iterator[Callable[[], None]]:
     """Parts that a test brings in are gone afterwards; call it to be rid of them earlier, as in a new process."""
-    from fairtrial import strangers
+    from fairtrial import plugins as strangers
     from fairtrial.model.part import parts
 
     before = set(parts.list())

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from safetensors.torch import load
 
+from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.plugins import load_installed, met, recorded_in, refuse_changed, refuse_missing
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
-from fairtrial.strangers import load_installed, met, recorded_in, refuse_changed, refuse_missing
-from fairtrial.text.tokenizer import Tokenizer
-from fairtrial.train.checkpoint import put_weights
+from fairtrial.training.checkpoint import put_weights
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fairtrial.data.corpus import Splits
+from fairtrial.data.splits import normalised
+from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.recipe import Recipe
-from fairtrial.text.corpus import Splits
-from fairtrial.text.splitting import normalised
-from fairtrial.text.tokenizer import Tokenizer
 
 
 def notes_on(recipe: Recipe, splits: Splits, tokenizer: Tokenizer, cut: Mapping[str, int]) -> list[str]:

@@ -27,8 +27,7 @@ import numpy as np
 
 from fairtrial.disk import append_line, disk_errors, locked, write_bytes, write_text
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Recipe
-from fairtrial.recipe_file import load_recipe, write_recipe
+from fairtrial.recipe import Recipe, load_recipe, write_recipe
 
 # what every reader relies on
 TRIAL_NEEDS = frozenset(

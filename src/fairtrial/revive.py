@@ -6,18 +6,17 @@ from dataclasses import dataclass
 
 from safetensors.torch import load
 
+from fairtrial.data.corpus import Splits
+from fairtrial.data.readers import read
+from fairtrial.data.splits import kind_in_use, shape_documents, split
+from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
+from fairtrial.plugins import load_installed, met, recorded_in, refuse_changed, refuse_missing
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
-from fairtrial.strangers import load_installed, met, recorded_in, refuse_changed, refuse_missing
-from fairtrial.text.corpus import Splits
-from fairtrial.text.reading import read
-from fairtrial.text.shaping import kind_in_use, shape_documents
-from fairtrial.text.splitting import split
-from fairtrial.text.tokenizer import Tokenizer
-from fairtrial.train.bench import AnyBench, build_bench
-from fairtrial.train.checkpoint import put_weights
+from fairtrial.training.checkpoint import put_weights
+from fairtrial.training.tasks import AnyBench, build_bench
 
 
 @dataclass(frozen=True)

@@ -15,26 +15,23 @@ import torch
 from safetensors.torch import save
 
 from fairtrial import environment
+from fairtrial.data.corpus import Corpus
+from fairtrial.data.readers import find_format, read
+from fairtrial.data.splits import fitting_tokens, kind_in_use, shape_documents, split
+from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
+from fairtrial.environment import keep_freed_memory, peak_memory_mb
 from fairtrial.errors import BadInput, Interrupted, OtherBits
-from fairtrial.judge.headline import headline
-from fairtrial.memory import keep_freed_memory, peak_memory_mb
 from fairtrial.model.network import count_parameters
 from fairtrial.notes import notes_on
-from fairtrial.pretrained.encoder import fill, open_encoder, with_encoder
-from fairtrial.pretrained.vocabulary import is_record, take_vocabulary
-from fairtrial.recipe import Recipe
-from fairtrial.recipe_file import fingerprint
+from fairtrial.plugins import load_installed, met, recorded_in, refuse_changed, refuse_missing
+from fairtrial.pretrained.encoder import fill, is_record, open_encoder, take_vocabulary, with_encoder
+from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
-from fairtrial.strangers import load_installed, met, recorded_in, refuse_changed, refuse_missing
-from fairtrial.text.corpus import Corpus
-from fairtrial.text.reading import find_format, read
-from fairtrial.text.shaping import fitting_tokens, kind_in_use, shape_documents
-from fairtrial.text.splitting import split
-from fairtrial.text.tokenizer import NO_COURSE, Tokenizer, fit
-from fairtrial.train.bench import AnyBench, build_bench
-from fairtrial.train.checkpoint import Checkpoints, weights_of
-from fairtrial.train.loop import Event, Loop
+from fairtrial.statistics.outcomes import headline
+from fairtrial.training.checkpoint import Checkpoints, weights_of
+from fairtrial.training.loop import Event, Loop
+from fairtrial.training.tasks import AnyBench, build_bench
 
 Listener = Callable[[Event], None]
 

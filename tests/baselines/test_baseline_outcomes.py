@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtrial.baselines.figures import figures_of
-from fairtrial.baselines.run import baseline_outcomes
-from fairtrial.recipe_file import built_in_recipe, with_settings
+from fairtrial.baselines.run import baseline_outcomes, figures_of
+from fairtrial.data.audit import audit_data
+from fairtrial.prepare import deal
+from fairtrial.recipe import built_in_recipe, with_settings
 from fairtrial.record import Record
-from fairtrial.text.contamination import audit_data
-from fairtrial.text.dealing import deal
 
 
 def test_classifiers_answer_the_items_of_the_record(finished_records: dict[str, Path]) -> None:

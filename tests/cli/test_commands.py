@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from fairtrial import __version__
-from fairtrial.cli import demo
-from fairtrial.recipe_file import built_in_recipe, recipe_from
-from fairtrial.study.file import load_study, study_from, write_study
+from fairtrial.cli import train as demo
+from fairtrial.recipe import built_in_recipe, recipe_from
+from fairtrial.study.design import load_study, study_from, write_study
 
 Call = Callable[..., Any]
 

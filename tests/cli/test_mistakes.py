@@ -180,7 +180,7 @@ def test_ctrl_c_without_a_trial_exits_with_130(fairtrial: Call, monkeypatch: pyt
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fairtrial.recipe_file.built_in_recipe", interrupt)
+    monkeypatch.setattr("fairtrial.recipe.built_in_recipe", interrupt)
     said = fairtrial("recipe", "lm")
     assert said.code == 130
     assert "Traceback" not in said.err

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.look.catalogue import catalogue, describe, first_sentence
+from fairtrial.analysis.catalogue import catalogue, describe, first_sentence
+from fairtrial.audit.finding import Finding
 from fairtrial.model.part import parts
-from fairtrial.passport.finding import Finding
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "parts.md").read_text()
@@ -123,10 +123,10 @@ def test_the_page_knows_no_part_that_is_gone() -> None:
 
 
 def test_the_page_is_written_by_the_command(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairtrial.look.parts_page.image", lambda pictures, title, kind: title.encode())
+    monkeypatch.setattr("fairtrial.analysis.catalogue.image", lambda pictures, title, kind: title.encode())
     wrong = Finding("M3", "no future", "lm", "red", 1.0, "0", "FAIL", "It reads what comes next.")
     monkeypatch.setattr(
-        "fairtrial.look.parts_page.audit_part",
+        "fairtrial.analysis.catalogue.audit_part",
         lambda name: [wrong if name == "reweight" else replace(wrong, verdict="PASS")],
     )
     assert fairtrial("parts", "--page", tmp_path / "parts.md").code == 0

@@ -13,7 +13,7 @@ from rich.console import Console
 from fairtrial.cli import screen
 from fairtrial.cli.screen import Bar, Lines, open_screen
 from fairtrial.recipe import Recipe
-from fairtrial.train.loop import Event
+from fairtrial.training.loop import Event
 
 START = {
     "folder": "runs/[red]:bomb:", "task": "classify", "parameters": 12_345, "steps": 4, "steps_per_epoch": 2, "seed": 3,

@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engines.cores import Cores, usable_cores
-from fairtrial.engines.here import Here
-from fairtrial.engines.job import Answer, Engine, Job, News
+from fairtrial.engines.job import Answer, Engine, Here, Job, News
+from fairtrial.engines.processes import Cores, usable_cores
 from fairtrial.errors import Interrupted
-from fairtrial.recipe import Recipe
-from fairtrial.recipe_file import write_recipe
+from fairtrial.recipe import Recipe, write_recipe
 from fairtrial.record import Record
-from fairtrial.study.work_trial import patiently
+from fairtrial.study.jobs import patiently
 from fairtrial.trial import resume_trial
 
 SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors")

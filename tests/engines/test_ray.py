@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.cores import Cores
-from fairtrial.study.file import study_from
+from fairtrial.engines.processes import Cores
+from fairtrial.study.design import study_from
 from fairtrial.study.run import run_study
 
 ray = pytest.importorskip("ray")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.recipe_file import BUILT_IN, built_in_recipe, load_recipe, recipe_from, write_recipe
+from fairtrial.recipe import BUILT_IN, built_in_recipe, load_recipe, recipe_from, write_recipe
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import Cache
+from fairtrial.model.layers import watch
 from fairtrial.model.network import LanguageModel
-from fairtrial.model.tap import watch
 
 LAYERS = 2
 

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401
 from fairtrial.model.attention import View
-from fairtrial.model.dropout import Dropout, dropouts_of, roll_dice
-from fairtrial.model.kept import Kept
-from fairtrial.model.near import attend_near, shortest_reach
-from fairtrial.model.part import Site, build_parts
+from fairtrial.model.layers import Dropout, dropouts_of, roll_dice
+from fairtrial.model.local_attention import attend_near, shortest_reach
+from fairtrial.model.part import Kept, Site, build_parts
 from fairtrial.recipe import PartChoice, Shape
 
 

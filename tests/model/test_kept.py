@@ -9,8 +9,7 @@ import torch
 from networks import decoder, encoder, some_tokens
 from torch import Tensor, nn
 
-from fairtrial.model.kept import Kept
-from fairtrial.model.part import Site
+from fairtrial.model.part import Kept, Site
 from fairtrial.parts.alibi import Alibi
 from fairtrial.parts.rope import Rope
 from fairtrial.recipe import Shape

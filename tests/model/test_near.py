@@ -8,10 +8,10 @@ from torch import nn
 
 import fairtrial.parts  # noqa: F401
 from fairtrial.model import attention
-from fairtrial.model.near import Cut, Windows, shortest_reach, worth_it
+from fairtrial.model.layers import watch
+from fairtrial.model.local_attention import Cut, Windows, shortest_reach, worth_it
 from fairtrial.model.network import Body, Classifier, LanguageModel
 from fairtrial.model.part import build_parts
-from fairtrial.model.tap import watch
 from fairtrial.recipe import PartChoice, Shape
 
 SHAPE = Shape(layers=2, width=16, heads=2, length=600, hidden=20, dropout=0.0)

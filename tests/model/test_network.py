@@ -10,9 +10,9 @@ from networks import ENTRIES, decoder, encoder, gradients, other, some_tokens
 from torch import Tensor
 
 from fairtrial.model.attention import Attention
+from fairtrial.model.layers import watch
 from fairtrial.model.network import Body, Classifier, LanguageModel, count_parameters
-from fairtrial.model.tap import watch
-from fairtrial.recipe_file import built_in_recipe
+from fairtrial.recipe import built_in_recipe
 
 COURSE_ENTRIES = 5755
 LENGTHS = torch.tensor([4, 9, 1, 6])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 import fairtrial.parts  # noqa: F401
+from fairtrial.model.layers import watch
 from fairtrial.model.network import Classifier, LanguageModel
-from fairtrial.model.tap import watch
 from fairtrial.recipe import PartChoice, Shape
 
 SHAPE = Shape(layers=2, width=16, heads=2, length=12, hidden=20, dropout=0.0)

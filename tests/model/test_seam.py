@@ -7,9 +7,9 @@ import torch
 from networks import ENTRIES, SMALL, choices, decoder, encoder, some_tokens
 
 from fairtrial.errors import BadInput
+from fairtrial.model.layers import watch
 from fairtrial.model.network import Classifier
 from fairtrial.model.part import Part, build_parts, parts
-from fairtrial.model.tap import watch
 from fairtrial.recipe import PartChoice
 
 pytestmark = pytest.mark.usefixtures("strangers")

@@ -9,11 +9,11 @@ import torch
 from networks import ENTRIES, SMALL, choices, decoder, encoder, some_tokens
 from torch import Tensor, nn
 
-from fairtrial.model.dropout import dropouts_of, roll_dice
+from fairtrial.model.layers import dropouts_of, roll_dice
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import build_parts, parts
 from fairtrial.recipe import Training
-from fairtrial.train.optimizer import make_optimizer
+from fairtrial.training.optimizer import make_optimizer
 
 DRAWN = (
     "tokens.weight",

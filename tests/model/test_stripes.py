@@ -10,13 +10,12 @@ import torch
 from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.model import stripes
+from fairtrial.model import network as stripes
 from fairtrial.model.attention import View
-from fairtrial.model.dropout import dropouts_of, roll_dice
-from fairtrial.model.kept import Kept
+from fairtrial.model.layers import dropouts_of, roll_dice
 from fairtrial.model.layout import Layout
 from fairtrial.model.network import Body, Classifier, LanguageModel
-from fairtrial.model.part import Part, Site, build_parts
+from fairtrial.model.part import Kept, Part, Site, build_parts
 from fairtrial.model.part import parts as registry
 from fairtrial.recipe import PartChoice, Shape
 

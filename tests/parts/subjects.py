@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.model.attention import Cache
-from fairtrial.model.dropout import dropouts_of, roll_dice
+from fairtrial.model.layers import dropouts_of, roll_dice
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import parts
 from fairtrial.recipe import PartChoice, Shape

@@ -26,8 +26,8 @@ from subjects import (
 )
 from torch import Tensor, nn
 
+from fairtrial.model.layers import watch
 from fairtrial.model.part import parts
-from fairtrial.model.tap import watch
 from fairtrial.recipe import PartChoice
 
 KINDS = ("encoder", "decoder")

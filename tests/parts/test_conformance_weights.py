@@ -24,11 +24,10 @@ from subjects import (
 )
 from torch import Tensor, nn
 
+from fairtrial.model.layers import watch
 from fairtrial.model.part import build_parts, parts
-from fairtrial.model.tap import watch
-from fairtrial.recipe import PartChoice, Recipe, Shape
-from fairtrial.recipe_file import fingerprint, recipe_from, write_recipe
-from fairtrial.train.checkpoint import put_weights, weights_of
+from fairtrial.recipe import PartChoice, Recipe, Shape, fingerprint, recipe_from, write_recipe
+from fairtrial.training.checkpoint import put_weights, weights_of
 
 all_subjects = pytest.mark.parametrize("subject", SUBJECTS, ids=title)
 all_heads = pytest.mark.parametrize("heads", HEADS)

@@ -20,7 +20,7 @@ from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import Part, Site, build_parts
 from fairtrial.parts.merge import CausalReweight, Concat, Reweight, Shift, Shuffle
 from fairtrial.recipe import PartChoice, Recipe, Shape
-from fairtrial.train.checkpoint import put_weights, weights_of
+from fairtrial.training.checkpoint import put_weights, weights_of
 from fairtrial.trial import resume_trial, run_trial
 
 SHAPE = Shape(width=24, heads=4, layers=6, qkv_bias=True, start="torch")

@@ -9,8 +9,8 @@ import torch
 from subjects import EXACT, build, far, run, some_tokens
 from torch import Tensor
 
+from fairtrial.model.layers import watch
 from fairtrial.model.part import Part, parts
-from fairtrial.model.tap import watch
 from fairtrial.recipe import PartChoice, Shape
 
 SHAPE = Shape(width=10, heads=2, layers=1, start="torch")

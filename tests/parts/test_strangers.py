@@ -16,7 +16,7 @@ import pytest
 
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.model.part import Part, parts
-from fairtrial.strangers import load_all_installed, load_file, load_files, load_installed, recorded_in
+from fairtrial.plugins import load_all_installed, load_file, load_files, load_installed, recorded_in
 from fairtrial.trial import resume_trial, run_trial
 
 ROOT = Path(__file__).parents[2]

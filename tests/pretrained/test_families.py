@@ -10,13 +10,12 @@ import torch
 from checkpoints import SENTENCES, write_checkpoint
 
 import fairtrial.parts  # noqa: F401
+from fairtrial.data.batches import padded
+from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.model.network import Classifier
 from fairtrial.pretrained.checkpoint import Checkpoint, read_checkpoint
-from fairtrial.pretrained.encoder import fill
-from fairtrial.pretrained.minilm import SHA256, find_minilm
+from fairtrial.pretrained.encoder import SHA256, fill, find_minilm
 from fairtrial.recipe import Shape
-from fairtrial.text.batches import padded
-from fairtrial.text.tokenizer import Tokenizer
 
 FAMILIES = ("bert", "roberta", "distilbert")
 

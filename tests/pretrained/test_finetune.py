@@ -12,15 +12,15 @@ import torch
 from checkpoints import write_checkpoint
 from safetensors.torch import load_file
 
-from fairtrial.engines.here import Here
+from fairtrial.engines.job import Here
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.pretrained.checkpoint import read_checkpoint
 from fairtrial.record import Record
 from fairtrial.revive import revive
-from fairtrial.study.file import study_from
+from fairtrial.study.design import study_from
 from fairtrial.study.plan import make_plan
 from fairtrial.study.search import run_search
-from fairtrial.train.optimizer import group_parameters
+from fairtrial.training.optimizer import group_parameters
 from fairtrial.trial import resume_trial, run_trial
 
 Make = Callable[..., Any]

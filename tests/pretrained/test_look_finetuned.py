@@ -12,9 +12,8 @@ import torch
 from checkpoints import SENTENCES, write_checkpoint
 
 import fairtrial.parts  # noqa: F401
+from fairtrial.analysis.attention import before_training, maps_of, read_text, untrained_twin
 from fairtrial.errors import BadInput
-from fairtrial.look.maps import maps_of, read_text
-from fairtrial.look.twin import before_training, untrained_twin
 from fairtrial.model.network import Classifier
 from fairtrial.pretrained.checkpoint import read_checkpoint
 from fairtrial.pretrained.encoder import fill

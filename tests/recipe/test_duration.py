@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.duration import Duration
 from fairtrial.errors import BadInput
+from fairtrial.recipe import Duration
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial.errors import BadInput
-from fairtrial.names import Names, near
-from fairtrial.streams import dice, seed_for
+from fairtrial.registry import Names, near
+from fairtrial.rng import dice, seed_for
 
 
 def test_a_thing_is_found_under_its_name() -> None:

@@ -12,10 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.duration import Duration
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Data, PartChoice, Recipe, Scoring, Shape, Tokens, Training
-from fairtrial.recipe_file import fingerprint, load_recipe, recipe_from, with_settings, write_recipe
+from fairtrial.recipe import (
+    Data,
+    Duration,
+    PartChoice,
+    Recipe,
+    Scoring,
+    Shape,
+    Tokens,
+    Training,
+    fingerprint,
+    load_recipe,
+    recipe_from,
+    with_settings,
+    write_recipe,
+)
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 shares = st.floats(0, 1)

@@ -13,7 +13,7 @@ import pytest
 
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
-from fairtrial.report.record_text import record_lines
+from fairtrial.report.text import record_lines
 
 HOSTILE = "<script>alert(1)</script>\x1b]0;owned\x07"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fairtrial.judge.outcomes import SetOutcomes, TaskOutcomes
-from fairtrial.judge.study_verdict import judge_study
+from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes
+from fairtrial.statistics.verdict import judge_study
 
 SENTENCE = "we will not forget the brave men who stood on guard that night"
 PLAIN_FILES = ("recipe.toml", "trial.json", "result.json", "clock.jsonl")

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.report.chart import HEIGHT, WIDTH, free_place, line_chart, y_marks
-from fairtrial.report.curves import Curve
+from fairtrial.report.charts import HEIGHT, WIDTH, Curve, free_place, line_chart, y_marks
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 ranges = st.tuples(numbers, numbers).filter(lambda pair: pair[0] != pair[1]).map(lambda pair: tuple(sorted(pair)))

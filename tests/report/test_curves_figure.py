@@ -9,7 +9,7 @@ import pytest
 
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
-from fairtrial.report.curves_figure import curves_figure
+from fairtrial.report.plots import curves_figure
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])

@@ -16,13 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtrial.look.ablation import Effect
-from fairtrial.look.album import Album, Drawn
-from fairtrial.look.captions import Habits
-from fairtrial.look.maps import Check, Maps
-from fairtrial.look.portraits import Portrait
-from fairtrial.report.look_page import Frame, bars, hidden, look_page
-from fairtrial.report.look_text import album_lines, change
+from fairtrial.analysis.attention import Check, Maps
+from fairtrial.analysis.heads import Effect, Habits, Portrait
+from fairtrial.analysis.look import Album, Drawn
+from fairtrial.report.page import Frame, bars, hidden, look_page
+from fairtrial.report.text import album_lines, change
 
 HEADS = [(layer, head) for layer in range(2) for head in range(2)]
 FRAME = Frame("Where heads look", "A decoder", ["551 copies"], "7 texts", "fairtrial look mine")

@@ -118,7 +118,7 @@ def test_an_unfinished_record_has_a_page_too(records: dict[str, Record]) -> None
 def test_the_recipe_on_the_page_can_be_used_again(records: dict[str, Record]) -> None:
     import tomllib
 
-    from fairtrial.recipe_file import recipe_from
+    from fairtrial.recipe import recipe_from
 
     reader = parsed(records_page([records["lm"]], "One"))
     text = next(words for words in reader.words if "[training]" in words)

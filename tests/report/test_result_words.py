@@ -8,8 +8,8 @@ import pytest
 
 from fairtrial.recipe import PartChoice, Recipe
 from fairtrial.record import Record
-from fairtrial.report.curves import Curve, curves_of, loss_curve, trained_seconds
-from fairtrial.report.record_text import curve_table, plain, record_lines, spark
+from fairtrial.report.charts import Curve, curves_of, loss_curve, trained_seconds
+from fairtrial.report.text import curve_table, plain, record_lines, spark
 from fairtrial.report.words import describe_result, spoken_parts, spoken_time
 
 CLASSIFY = {

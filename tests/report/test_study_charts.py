@@ -11,10 +11,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.report.bands import PAPER, Band, band_chart, band_of, told_apart
-from fairtrial.report.curves import Curve
-from fairtrial.report.map_svg import SHADES, large_map, map_shapes, mean_over_heads, shade, small_map, without_future
-from fairtrial.report.study_charts import EDGE, Scale, axis_strip, difference_strip, score_strip
+from fairtrial.report.charts import (
+    EDGE,
+    PAPER,
+    SHADES,
+    Band,
+    Curve,
+    Scale,
+    axis_strip,
+    band_chart,
+    band_of,
+    difference_strip,
+    large_map,
+    map_shapes,
+    mean_over_heads,
+    score_strip,
+    shade,
+    small_map,
+    told_apart,
+    without_future,
+)
 
 HOSTILE = "\"><script>alert('1')</script>"
 some_numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20)

@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 from studies import GAINS, classify_outcomes, lm_outcomes, write_study
 
 from fairtrial.errors import BadInput
-from fairtrial.judge.study_verdict import judge_study
-from fairtrial.report.rounding import decimals_for, few_digits, plain_number, probability, with_interval
-from fairtrial.report.study_folder import StudyFolder
+from fairtrial.report.study_folder import StudyFolder, check_verdict
 from fairtrial.report.study_page import study_page
-from fairtrial.report.tables import comparisons, peeks, scores
-from fairtrial.report.verdict_shape import check_verdict
-from fairtrial.report.verdict_text import FORMATS, verdict_lines
+from fairtrial.report.verdict_tables import FORMATS, comparisons, peeks, scores, verdict_lines
+from fairtrial.report.words import decimals_for, few_digits, plain_number, probability, with_interval
+from fairtrial.statistics.verdict import judge_study
 
 HOSTILE = "a|b <script> & 50% of $x_1 #{~^} \\ [l](u) \x1b[31m\n**"
 

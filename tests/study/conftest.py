@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.cores import Cores
-from fairtrial.study.design import Study
-from fairtrial.study.file import study_from
+from fairtrial.engines.processes import Cores
+from fairtrial.study.design import Study, study_from
 from fairtrial.study.run import Wishes, run_study
 
 SMALL = {

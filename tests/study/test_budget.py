@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.here import Here
+from fairtrial.engines.job import Here
 from fairtrial.errors import BadInput
-from fairtrial.study.budget import RESERVE, fit, read_time
-from fairtrial.study.calibrate import calibrate, expected_seconds
 from fairtrial.study.design import Study
-from fairtrial.study.plan import Plan, make_plan, read_plan
+from fairtrial.study.plan import Plan, calibrate, expected_seconds, make_plan, read_plan
 from fairtrial.study.run import Wishes, run_study
+from fairtrial.study.search import RESERVE, fit, read_time
 
 
 @pytest.mark.parametrize(

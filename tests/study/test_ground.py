@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Recipe
-from fairtrial.recipe_file import built_in_recipe
-from fairtrial.study.ground import survey
+from fairtrial.recipe import Recipe, built_in_recipe
+from fairtrial.study.plan import survey
 
 
 def recipe_for(task: str, source: Path) -> Recipe:

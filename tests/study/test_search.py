@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.here import Here
+from fairtrial.engines.job import Here
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
-from fairtrial.study.design import Search, Study
-from fairtrial.study.file import study_from, write_study
-from fairtrial.study.plan import make_plan
+from fairtrial.study.design import Search, Study, study_from, write_study
+from fairtrial.study.plan import make_plan, read_failures
 from fairtrial.study.run import Wishes, run_study
 from fairtrial.study.search import FAILED_TRIES, run_search, tries_of
-from fairtrial.study.trials import read_failures
 
 
 def test_a_grid_is_every_combination() -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from fairtrial.cli.lists import spread
-from fairtrial.cli.study import add_settings, complete, default_folder, read_table, variant_tables
-from fairtrial.cli.study_screen import Count, Lines
+from fairtrial.cli.judge import add_settings, complete, default_folder, read_table, variant_tables
+from fairtrial.cli.options import spread
+from fairtrial.cli.screen import Count
+from fairtrial.cli.screen import StudyLines as Lines
 from fairtrial.errors import BadInput
 
 Call = Callable[..., Any]

@@ -9,13 +9,19 @@ from typing import Any
 
 import pytest
 
-from fairtrial.cli import demo
+from fairtrial.cli import train as demo
 from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice
-from fairtrial.study.design import Study, recipe_of, refuse_other_items
-from fairtrial.study.file import load_study, study_from, write_study
+from fairtrial.study.design import (
+    Study,
+    load_study,
+    read_variant,
+    recipe_of,
+    refuse_other_items,
+    study_from,
+    write_study,
+)
 from fairtrial.study.plan import make_plan, recipes_of
-from fairtrial.study.variant_text import read_variant
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "studies"
 WHOLE = """

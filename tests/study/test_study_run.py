@@ -16,18 +16,15 @@ from typing import Any
 import pytest
 import torch
 
-from fairtrial.engines.cores import Cores
-from fairtrial.engines.here import Here
+from fairtrial.engines.job import Here
+from fairtrial.engines.processes import Cores
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.record import Record
-from fairtrial.study.beside import contamination_jobs
-from fairtrial.study.calibrate import calibrate
-from fairtrial.study.design import Study
-from fairtrial.study.file import study_from, write_study
-from fairtrial.study.plan import make_plan, read_plan
+from fairtrial.study.artifacts import contamination_jobs
+from fairtrial.study.design import Study, study_from, write_study
+from fairtrial.study.jobs import bench_of
+from fairtrial.study.plan import calibrate, make_plan, read_failures, read_plan
 from fairtrial.study.run import Wishes, run_study
-from fairtrial.study.trials import read_failures
-from fairtrial.study.work_calibrate import bench_of
 
 SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors")
 
@@ -229,7 +226,7 @@ def test_calibration_is_near_the_truth(tiny_study: Callable[..., Study], tmp_pat
     plan = calibrate(make_plan(study, tmp_path), Here(), heard, lambda: False)
     facts = plan.calibration["classify"]["learned"]
     loop_bench = bench_of(plan.recipes["classify"]["learned"], 0)
-    from fairtrial.train.loop import Loop
+    from fairtrial.training.loop import Loop
 
     recipe = plan.recipes["classify"]["learned"]
     loop = Loop(loop_bench, recipe.training, recipe.scoring, 0)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fairtrial.data.corpus import Document, Splits
+from fairtrial.data.readers import read
+from fairtrial.data.splits import split
 from fairtrial.notes import copies
 from fairtrial.recipe import Data
-from fairtrial.text.corpus import Document, Splits
-from fairtrial.text.reading import read
-from fairtrial.text.splitting import split
 from fairtrial.trial import run_trial
 
 

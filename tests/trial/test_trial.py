@@ -13,8 +13,7 @@ from safetensors.torch import load_file
 
 from fairtrial.errors import BadInput, Diverged, Interrupted
 from fairtrial.model.part import Part, parts
-from fairtrial.recipe import Recipe, Shape
-from fairtrial.recipe_file import built_in_recipe, with_settings
+from fairtrial.recipe import Recipe, Shape, built_in_recipe, with_settings
 from fairtrial.record import Record
 from fairtrial.trial import located, resume_trial, run_trial
 

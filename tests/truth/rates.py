@@ -8,11 +8,9 @@ import numpy as np
 from scipy.stats import binom, binomtest, ttest_1samp
 from worlds import TextWorld, World
 
-from fairtrial.judge.crossed import Crossed, crossed_t
-from fairtrial.judge.family import holm
-from fairtrial.judge.looks import LOOKS
-from fairtrial.judge.power import seeds_needed
-from fairtrial.judge.ratio import linearised
+from fairtrial.statistics.crossed import Crossed, crossed_t, linearised
+from fairtrial.statistics.multiplicity import LOOKS, holm
+from fairtrial.statistics.power import seeds_needed
 
 SEEDS = (5, 10, 20)
 

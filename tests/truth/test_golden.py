@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtrial.judge.crossed import crossed_t
-from fairtrial.judge.outcomes import SetOutcomes, TaskOutcomes
-from fairtrial.judge.study_verdict import judge_task
+from fairtrial.statistics.crossed import crossed_t
+from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes
+from fairtrial.statistics.verdict import judge_task
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairtrial.engines.cores import Cores
 from fairtrial.engines.job import Job
-from fairtrial.judge.compare import compare
-from fairtrial.judge.outcomes import SetOutcomes, stack_outcomes
-from fairtrial.recipe_file import built_in_recipe, with_settings, write_recipe
+from fairtrial.engines.processes import Cores
+from fairtrial.recipe import built_in_recipe, with_settings, write_recipe
 from fairtrial.record import Record
-from fairtrial.study.gather import by_set
+from fairtrial.statistics.comparison import compare
+from fairtrial.statistics.outcomes import SetOutcomes, stack_outcomes
+from fairtrial.study.artifacts import by_set
 
 SEEDS, SPLITS, MOST = 40, 400, 0.07
 TINY = [

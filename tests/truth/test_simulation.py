@@ -7,7 +7,7 @@ import pytest
 from rates import SEEDS, claims, families, power_of_the_need, text_claims, watched, widened
 from worlds import TEXT_WORLDS, WORLDS
 
-from fairtrial.judge.crossed import crossed_t
+from fairtrial.statistics.crossed import crossed_t
 
 RUNS = 300
 

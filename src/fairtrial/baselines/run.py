@@ -1,15 +1,61 @@
-"""Baselines of a recipe: fitted on the training split of a trial with that seed, scored on exactly its items."""
+"""Outcomes -> figures with intervals, three ways: on all items, on clean ones, on those that stand in train.
+
+Baselines of a recipe: fitted on the training split of a trial with that seed, scored on exactly its items.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
-from fairtrial.baselines.guess import Fit
+from fairtrial.baselines.classifiers import Fit
+from fairtrial.data.corpus import Document
+from fairtrial.prepare import Dealt, deal
 from fairtrial.recipe import Recipe
-from fairtrial.text.corpus import Document
-from fairtrial.text.dealing import Dealt, deal
+from fairtrial.statistics.crossed import perplexity_interval, wilson
+
+Figures = dict[str, dict[str, dict[str, Any]]]  # set -> all | clean | contaminated -> figures
+
+
+def figures_of(outcomes: Mapping[str, np.ndarray], status: Mapping[str, np.ndarray]) -> Figures:
+    """`outcomes` are named `set/what`; sets without a status, such as validation, have all items only."""
+    found: Figures = {}
+    for name in dict.fromkeys(place.rpartition("/")[0] for place in outcomes):
+        arrays = {place.rpartition("/")[2]: a for place, a in outcomes.items() if place.rpartition("/")[0] == name}
+        items = len(next(iter(arrays.values())))
+        ways = {"all": np.ones(items, bool)}
+        if name in status:
+            ways |= {"clean": status[name] == 0, "contaminated": status[name] > 0}
+        found[name] = {
+            way: _figures({what: array[chosen] for what, array in arrays.items()})
+            for way, chosen in ways.items()
+            if chosen.any()
+        }
+    return found
+
+
+def _figures(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    if "guess" in arrays:
+        right = arrays["guess"] == arrays["label"]
+        return {
+            "items": len(right),
+            "accuracy": float(right.mean()),
+            "interval": list(wilson(int(right.sum()), len(right))),
+            "nats": -float(arrays["log_p"].mean()),
+        }
+    nats, tokens = float(arrays["nats"].sum()), int(arrays["tokens"].sum())
+    return {
+        "items": len(arrays["nats"]),
+        "tokens": tokens,
+        "perplexity": math.exp(nats / tokens) if tokens else None,
+        "interval": perplexity_interval(arrays["nats"], arrays["tokens"]),
+        "bits_per_byte": nats / math.log(2) / max(1, int(arrays["bytes"].sum())),
+        "unknown_share": int(arrays["unknown"].sum()) / max(1, tokens),
+    }
+
 
 Outcomes = dict[str, np.ndarray]  # "set/what", as in a record
 Tell = Callable[[str], None]
@@ -37,9 +83,7 @@ def scored_sets(dealt: Dealt) -> dict[str, tuple[Document, ...]]:
 
 
 def classifiers() -> dict[str, Fit]:
-    from fairtrial.baselines.bayes import fit_bayes, fit_unigram_bayes
-    from fairtrial.baselines.logistic import fit_length, fit_logistic
-    from fairtrial.baselines.majority import fit_majority
+    from fairtrial.baselines.classifiers import fit_bayes, fit_length, fit_logistic, fit_majority, fit_unigram_bayes
 
     return {
         "majority": fit_majority,
@@ -79,8 +123,8 @@ def _labels(documents: tuple[Document, ...], number: dict[str, int]) -> np.ndarr
 def _language(dealt: Dealt, tell: Tell) -> dict[str, Outcomes]:
     """Tokens, targets and documents come from the functions that a trial uses, so that they are the same."""
     from fairtrial.baselines.kneser_ney import KneserNey
-    from fairtrial.train.bench import token_set
-    from fairtrial.train.score_lm import document_outcomes
+    from fairtrial.training.scoring import document_outcomes
+    from fairtrial.training.tasks import token_set
     from fairtrial.trial import fit_tokenizer
 
     tell("fitting the tokenizer")

@@ -8,30 +8,8 @@ from typing import Annotated
 import typer
 
 from fairtrial import __version__
-from fairtrial.cli import (
-    audit,
-    baseline,
-    clean,
-    demo,
-    errors,
-    export,
-    finetune,
-    generate,
-    length,
-    look,
-    mix,
-    params,
-    parts,
-    predict,
-    puzzle,
-    replicate,
-    show,
-    study,
-    surprise,
-    train,
-    verdict,
-)
-from fairtrial.cli.lists import Lists
+from fairtrial.cli import inside, judge, parts, puzzle, replicate, text, train
+from fairtrial.cli.options import Lists
 from fairtrial.errors import FairtrialError
 
 app = typer.Typer(
@@ -59,29 +37,29 @@ def main(
 
 
 app.command("train")(train.train)
-app.command("finetune")(finetune.finetune)
+app.command("finetune")(train.finetune)
 app.command("resume")(train.resume)
-app.command("show")(show.show)
-app.command("recipe")(show.recipe)
-app.command("length")(length.length)
-app.command("look")(look.look)
+app.command("show")(inside.show)
+app.command("recipe")(inside.recipe)
+app.command("length")(inside.length)
+app.command("look")(inside.look)
 app.command("parts")(parts.parts)
-app.command("params")(params.params)
-app.command("surprise")(surprise.surprise)
-app.command("generate")(generate.generate)
-app.command("predict")(predict.predict)
-app.command("errors")(errors.errors)
-app.command("audit")(audit.audit)
-app.command("export")(export.export)
-app.command("baseline")(baseline.baseline)
-app.command("clean")(clean.clean)
-app.command("mix")(mix.mix)
-app.command("study", cls=Lists)(study.study)
-app.command("verdict")(verdict.verdict)
-app.command("report")(verdict.report)
+app.command("params")(inside.params)
+app.command("surprise")(text.surprise)
+app.command("generate")(text.generate)
+app.command("predict")(text.predict)
+app.command("errors")(inside.errors)
+app.command("audit")(parts.audit)
+app.command("export")(train.export)
+app.command("baseline")(judge.baseline)
+app.command("clean")(parts.clean)
+app.command("mix")(judge.mix)
+app.command("study", cls=Lists)(judge.study)
+app.command("verdict")(judge.verdict)
+app.command("report")(judge.report)
 app.command("replicate")(replicate.replicate)
 app.add_typer(puzzle.app, name="puzzle")
-app.command("demo")(demo.demo)
+app.command("demo")(train.demo)
 
 
 def run() -> None:

@@ -1,14 +1,180 @@
-"""`fairtrial puzzle`: make attention do what you ask, by construction."""
+"""What `fairtrial puzzle` is given: keys, values and queries out of files or dice, keys by number or name.
+
+What `fairtrial puzzle` says and writes.
+
+`fairtrial puzzle`: make attention do what you ask, by construction.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtrial.cli.puzzle_input import fixed_query, gather, need_kind, place_of, shares_of, target_of
-from fairtrial.cli.puzzle_output import print_rows, say_json, say_keys, tell, write_out
+if TYPE_CHECKING:
+    from fairtrial.apps.puzzles.solve import Answer
+
+
+def gather(
+    keys: Path | None, values: Path | None, count: int | None, width: int | None, seed: int, kind: str
+) -> dict[str, Any]:
+    """Keys, their names and values, out of files or dice."""
+    from fairtrial.apps.puzzles.keys import random_keys, read_table
+    from fairtrial.errors import BadInput
+
+    need_kind(kind)
+    if keys is not None and (count is not None or width is not None):
+        raise BadInput("--count and --width are for random keys", "leave them out, or leave out --keys")
+    names = None
+    if keys is None:
+        table = random_keys(count or 4, width or 3, seed)
+    else:
+        read = read_table(keys)
+        table, names = read.numbers, read.names
+    held = None if values is None else read_table(values).numbers
+    if held is not None and len(held) != len(table):
+        raise BadInput(
+            f"{len(held)} values for {len(table)} keys", "one value on each line, one for each key", path=values
+        )
+    return {"keys": table, "names": names, "values": held}
+
+
+def need_kind(kind: str) -> None:
+    from fairtrial.errors import BadInput
+
+    if kind not in ("png", "svg"):
+        raise BadInput(f"--format {kind} will not do", "take png or svg")
+
+
+def place_of(word: str, given: dict[str, Any]) -> int:
+    """A key's number, or its name."""
+    from fairtrial.apps.puzzles.target import need_place
+    from fairtrial.errors import BadInput
+
+    names, count = given["names"] or (), len(given["keys"])
+    if word in names:
+        return names.index(word)
+    try:
+        return need_place(int(word), count)
+    except ValueError as error:
+        hint = f"name it by its number, 0 to {count - 1}" + (f", or as {', '.join(names[:6])}" if names else "")
+        raise BadInput(f"there is no key {word!r}", hint) from error
+
+
+def shares_of(words: list[str], given: dict[str, Any]) -> dict[int, float]:
+    from fairtrial.errors import BadInput
+
+    shares: dict[int, float] = {}
+    for word in words:
+        name, mark, share = word.rpartition(":")
+        try:
+            weight = float(share)
+        except ValueError:
+            mark = ""
+        if not mark:
+            raise BadInput(f"{word!r} is not a key with its weight", "write 0:0.5 2:0.3 3:0.2")
+        place = place_of(name, given)
+        if place in shares:
+            raise BadInput(f"key {name} is named twice", "give each key one weight")
+        shares[place] = weight
+    return shares
+
+
+def target_of(to: str, words: list[str], given: dict[str, Any]) -> Any:
+    from fairtrial.apps.puzzles.target import average_target, mix_target, select_target
+    from fairtrial.errors import BadInput
+
+    count = len(given["keys"])
+    if to == "select" and len(words) == 1:
+        return select_target(count, place_of(words[0], given))
+    if to == "average":
+        return average_target(count, [place_of(word, given) for word in words])
+    if to == "mix":
+        return mix_target(count, shares_of(words, given))
+    raise BadInput(
+        f"--to {' '.join([to, *words])} will not do", "--to select 2, --to average 0 1 2 or --to mix 0:0.5 2:0.5"
+    )
+
+
+def fixed_query(
+    path: Path | None, place: int, given: dict[str, Any], scale: bool, precision: float
+) -> tuple[list[str], Any]:
+    """The query that stays, and a line about it where it was not given."""
+    from fairtrial.apps.puzzles.keys import read_table
+    from fairtrial.apps.puzzles.solve import average
+    from fairtrial.errors import BadInput
+
+    width = given["keys"].shape[1]
+    if path is not None:
+        numbers = read_table(path).numbers
+        if numbers.size != width or 1 not in numbers.shape:
+            raise BadInput(f"a query of {width} numbers is needed, as wide as the keys", path=path)
+        return [], numbers.reshape(-1)
+    first = [other for other in range(len(given["keys"])) if other != place][:2]
+    if not first:
+        raise BadInput("there is one key only", "give a query: --query q.csv")
+    said = " and ".join(map(str, first))
+    return [f"No query is given: taken is one that averages keys {said}, as near as it can.", ""], average(
+        given["keys"], first, scale=scale, precision=precision
+    ).query
+
+
+def tell(
+    answers: list[Answer], given: dict[str, Any], keys: Path | None, seed: int, out: Path | None, kind: str, json: bool,
+    whole: bool = False,
+) -> None:  # fmt: skip
+    """Say the answer, and write its figure. `whole`: all answers are one query matrix."""
+    from fairtrial.apps.puzzles.sentences import answer_lines, identity_lines, plain_answer
+
+    plain: Any = [plain_answer(answer) for answer in answers] if whole else plain_answer(answers[0])
+    if json:
+        say_json(plain)
+    else:
+        say_keys(given, keys, seed)
+        print(*(identity_lines(answers) if whole else answer_lines(answers[0])), sep="\n")
+    if out is not None:
+        from fairtrial.apps.puzzles.plots import answer_picture, identity_picture
+
+        picture = identity_picture(answers, kind) if whole else answer_picture(answers[0], kind)
+        name = "identity" if whole else answers[0].ask.replace(" ", "-").replace(":", "=").replace("/", "-")
+        write_out(out, name[:80], kind, picture, plain, json)
+
+
+def say_keys(given: dict[str, Any], keys: Path | None, seed: int) -> None:
+    table = given["keys"]
+    if keys is None and len(table) <= 12 and table.shape[1] <= 8:
+        print(f"Random keys (seed {seed}):")
+        print_rows(table, [f"key {number}" for number in range(len(table))])
+        print()
+
+
+def print_rows(table: Any, names: list[str]) -> None:
+    wide = max(map(len, names))
+    for name, row in zip(names, table, strict=True):
+        print(f"{name:<{wide}}  " + " ".join(f"{number:8.4f}" for number in row))
+
+
+def say_json(plain: Any) -> None:
+    from json import dumps
+
+    print(dumps(plain))
+
+
+def write_out(folder: Path, name: str, kind: str, picture: bytes, plain: Any, quiet: bool) -> None:
+    from json import dumps
+
+    from fairtrial.disk import disk_errors, write_bytes, write_text
+
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_bytes(folder / f"{name}.{kind}", picture)
+    write_text(folder / f"{name}.json", dumps(plain, indent=1))
+    rows = [each["query"] for each in plain] if isinstance(plain, list) else [plain["query"]]
+    write_text(folder / "query.csv", "".join(",".join(map(repr, row)) + "\n" for row in rows))
+    if not quiet:
+        print(f"\nfigure: {folder / f'{name}.{kind}'}")
+
 
 app = typer.Typer(
     help="Make attention do what you ask, by construction; or learn why no query can.",
@@ -39,7 +205,7 @@ def select(
     json: Json = False,
 ) -> None:  # fmt: skip
     """A query that attends to one key alone."""
-    from fairtrial.puzzles import ask
+    from fairtrial.apps.puzzles import solve as ask
 
     given = gather(keys, values, count, width, seed, kind)
     options = {**given, "scale": scale, "norm": norm, "precision": precision}
@@ -53,7 +219,7 @@ def identity(
     json: Json = False,
 ) -> None:  # fmt: skip
     """A query for each key that attends to it alone: a matrix that maps every position to itself."""
-    from fairtrial.puzzles import ask
+    from fairtrial.apps.puzzles import solve as ask
 
     given = gather(keys, values, count, width, seed, kind)
     options = {**given, "scale": scale, "norm": norm, "precision": precision}
@@ -68,7 +234,7 @@ def average(
     json: Json = False,
 ) -> None:  # fmt: skip
     """A query that attends to the chosen keys alike, and to no other."""
-    from fairtrial.puzzles import ask
+    from fairtrial.apps.puzzles import solve as ask
 
     given = gather(keys, values, count, width, seed, kind)
     options = {**given, "scale": scale, "norm": norm, "precision": precision}
@@ -84,7 +250,7 @@ def mix(
     json: Json = False,
 ) -> None:  # fmt: skip
     """A query that gives the keys these weights."""
-    from fairtrial.puzzles import ask
+    from fairtrial.apps.puzzles import solve as ask
 
     given = gather(keys, values, count, width, seed, kind)
     options = {**given, "scale": scale, "norm": norm, "precision": precision}
@@ -106,9 +272,8 @@ def replace_key(
     precision: Precision = 0.999, out: Out = None, kind: Format = "png", json: Json = False,
 ) -> None:  # fmt: skip
     """A new key for one place, so that an unchanged query attends as you ask."""
-    from fairtrial.puzzles.plain import plain_replacement
-    from fairtrial.puzzles.replace_key import replace_key as replace
-    from fairtrial.puzzles.replacement_words import replacement_lines
+    from fairtrial.apps.puzzles.replace_key import replace_key as replace
+    from fairtrial.apps.puzzles.sentences import plain_replacement, replacement_lines
 
     given = gather(keys, values, count, width, seed, kind)
     place = place_of(words[0], given)
@@ -124,7 +289,7 @@ def replace_key(
         say_keys(given, keys, seed)
         print(*told, *replacement_lines(answer), sep="\n")
     if out is not None:
-        from fairtrial.puzzles.draw import replacement_picture
+        from fairtrial.apps.puzzles.plots import replacement_picture
 
         write_out(out, f"replace-key-{place}", kind, replacement_picture(answer, kind), plain_replacement(answer), json)
 
@@ -135,8 +300,8 @@ def course(
     seed: Seed = 0, scale: Scale = False, precision: Precision = 0.999, kind: Format = "png", json: Json = False,
 ) -> None:  # fmt: skip
     """All six questions of the course, solved, explained and checked in fairtrial's own attention."""
-    from fairtrial.puzzles.course import course_keys, course_questions, write_course
-    from fairtrial.puzzles.words import wrapped
+    from fairtrial.apps.puzzles.course import course_keys, course_questions, write_course
+    from fairtrial.apps.puzzles.sentences import wrapped
 
     need_kind(kind)
     questions = course_questions(seed, scale, precision)
@@ -170,7 +335,7 @@ def head(
     json: Json = False,
 ) -> None:
     """A small network whose attention head is written by hand: its map, and its check on random sequences."""
-    from fairtrial.puzzles.head_words import show_head, show_lines, write_head_files
+    from fairtrial.apps.puzzles.heads import show_head, show_lines, write_head_files
 
     need_kind(kind)
     show = show_head(" ".join(name), words, length, sequences, seed)

@@ -10,7 +10,7 @@ import typer
 from fairtrial.cli.train import stopping
 
 if TYPE_CHECKING:
-    from fairtrial.replicate.run import Replication
+    from fairtrial.apps.reports.run import Replication
 
 
 def replicate(
@@ -51,14 +51,13 @@ def replicate(
     is run as the report ran it and, but for fine-tuning, once more with weights chosen on validation.
 
     What exists already is reused: the same command goes on where it was stopped."""
-    from fairtrial.cli.study_screen import open_study_screen
-    from fairtrial.engines.cores import Cores
+    from fairtrial.apps.reports.evidence import with_twins
+    from fairtrial.apps.reports.page import write_page
+    from fairtrial.apps.reports.published import chosen_reports, studies_of
+    from fairtrial.apps.reports.run import at_hand, estimate, find_answers, run_all
+    from fairtrial.cli.screen import open_study_screen
+    from fairtrial.engines.processes import Cores
     from fairtrial.errors import Interrupted
-    from fairtrial.replicate.chosen import with_twins
-    from fairtrial.replicate.library import chosen_reports, studies_of
-    from fairtrial.replicate.page import write_page
-    from fairtrial.replicate.run import estimate, find_answers, run_all
-    from fairtrial.replicate.settings import at_hand
     from fairtrial.study.run import Wishes
 
     names = reports or []

@@ -1,4 +1,7 @@
-"""What a user sees while a trial runs: a bar with the time left, plain lines where no terminal is, or JSON."""
+"""What a user sees while a trial runs: a bar with the time left, plain lines where no terminal is, or JSON.
+
+What a user sees while a study runs: trials, seeds, time left; plain lines where no terminal is, or JSON.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from fairtrial.recipe import Recipe
@@ -118,3 +122,202 @@ class Bar(Lines):
             self.task = self.progress.add_task("training", total=event.facts["steps"], completed=event.step, loss="")
         elif event.kind == "testing":
             self.progress.stop()
+
+
+Show = Callable[[str, dict[str, Any]], None]
+STUDY_QUIET_SECONDS = 15.0  # the longest silence in plain lines
+
+
+@contextmanager
+def open_study_screen(as_json: bool) -> Iterator[Show]:
+    if as_json:
+        yield show_study_json
+    elif sys.stdout.isatty():
+        with Board() as board:
+            yield board.show
+    else:
+        yield StudyLines().show
+
+
+def show_study_json(kind: str, facts: dict[str, Any]) -> None:
+    print(json.dumps({"event": kind, **facts}), flush=True)
+
+
+class Count:
+    """What is done and how long the rest will take, from the calibrated times and how they turned out."""
+
+    def __init__(self) -> None:
+        self.plan: dict[str, Any] = {}
+        self.width, self.trials, self.done = 1, 0, 0
+        self.noun = "trial"
+        self.waiting = 0.0  # expected seconds of trials that have not ended
+        self.running: dict[tuple[str, ...], float] = {}  # share that is done
+        self.expected_done = self.spent_done = 0.0
+
+    def seconds_of(self, key: tuple[str, ...]) -> float:
+        return float(self.plan.get("trial_seconds", {}).get(key[0], {}).get(key[1], 0.0))
+
+    def hear(self, kind: str, facts: dict[str, Any]) -> None:
+        key = tuple(facts.get("key", ()))
+        if kind == "plan":
+            self.plan, self.width, self.trials = facts, facts["width"], 0
+        elif kind in ("search", "jobs"):
+            self.noun = "try" if kind == "search" else "trial"
+            self.trials, self.done = facts["trials"], facts["trials"] - facts["left"]
+            share = facts["left"] / max(1, facts["trials"])
+            per_seed = sum(sum(named.values()) for named in self.plan.get("trial_seconds", {}).values())
+            variants = max(1, sum(len(named) for named in self.plan.get("trial_seconds", {}).values()))
+            self.waiting = facts["trials"] / variants * per_seed * share
+        elif facts.get("work") != "trial":
+            return
+        elif kind == "begin":
+            self.running[key] = 0.0
+        elif kind == "step":
+            self.running[key] = facts["step"] / max(1, facts["steps"])
+        elif kind in ("done", "failed"):
+            self.running.pop(key, None)
+            self.done += 1
+            self.waiting -= self.seconds_of(key)
+            if kind == "done":
+                self.expected_done += self.seconds_of(key)
+                self.spent_done += facts["seconds"]
+
+    def left(self) -> str:
+        """Time left, in words; nothing while it is not known."""
+        if self.waiting < 0.1 or not self.trials:
+            return ""
+        halves = sum(share * self.seconds_of(key) for key, share in self.running.items())
+        pace = self.spent_done / self.expected_done if self.expected_done else 1.0
+        return f"{spoken_time(max(1.0, self.waiting - halves) * pace / self.width)} left"
+
+
+class StudyLines:
+    """One line for each trial that ends, and a sign of life in between."""
+
+    def __init__(self) -> None:
+        self.count, self.spoken, self.timing = Count(), time.monotonic(), False
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+        self.spoken = time.monotonic()
+
+    def show(self, kind: str, facts: dict[str, Any]) -> None:
+        self.count.hear(kind, facts)
+        if kind == "plan":
+            for line in plan_lines(facts):
+                self.say(line)
+        elif kind == "begin" and facts["work"] == "calibrate" and not self.timing:
+            self.timing = True
+            self.say("timing a few steps of each variant on this machine ...")
+        elif kind == "search":
+            self.say(
+                f"search: {facts['tries']} tries for each variant, chosen on validation ({facts['left']} trials to run)"
+            )
+        elif kind == "notice":
+            self.say(f"notice: {facts['text']}")
+        elif kind == "done" and facts["work"] == "trial":
+            self.say(
+                f"{self.place()}  {named(facts['key'])}: {scores_text(facts['scores'])}  {self.count.left()}".rstrip()
+            )
+        elif kind == "failed":
+            self.say(f"{self.place()}  {named(facts['key'])} failed: {facts['error']}")
+        elif kind == "verdict":
+            for line in verdict_lines(facts):
+                self.say(line)
+        elif time.monotonic() - self.spoken > STUDY_QUIET_SECONDS:
+            self.say(f"{self.place()}  {self.count.left()}".rstrip())
+
+    def place(self) -> str:
+        return f"{self.count.noun} {self.count.done}/{self.count.trials}" if self.count.trials else "preparing"
+
+
+class Board(StudyLines):
+    """The same lines above a bar for the whole and one for each running job."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self.progress = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=30), TextColumn("{task.fields[told]}"), transient=True
+        )
+        self.whole = self.progress.add_task("calibrating", total=None, told="a few steps of each variant")
+        self.bars: dict[tuple[str, ...], Any] = {}
+
+    def __enter__(self) -> Board:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.progress.stop()
+
+    def say(self, text: str) -> None:
+        self.progress.console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        self.spoken = time.monotonic()
+
+    def show(self, kind: str, facts: dict[str, Any]) -> None:
+        self.spoken = time.monotonic()  # the bars are life enough
+        if kind == "verdict":
+            self.progress.stop()
+        super().show(kind, facts)
+        key = tuple(facts.get("key", ()))
+        if kind == "begin":
+            told = "" if facts["work"] == "trial" else facts["work"]
+            self.bars[key] = self.progress.add_task(f"  {named(key)}", total=None, told=told)
+        elif kind == "step" and key in self.bars:
+            self.progress.update(self.bars[key], total=facts["steps"], completed=facts["step"], told="")
+        elif kind == "testing" and key in self.bars:
+            self.progress.update(self.bars[key], told=f"scoring {facts['split']}")
+        elif kind in ("done", "failed") and key in self.bars:
+            self.progress.remove_task(self.bars.pop(key))
+        if self.count.trials:
+            seeds = self.count.plan.get("seed_count", 0)
+            done = self.count.done + sum(self.count.running.values())
+            told = f"{self.count.done}/{self.count.trials} trials, {seeds} seeds  {self.count.left()}"
+            self.progress.update(self.whole, description="study", total=self.count.trials, completed=done, told=told)
+
+
+def plan_lines(plan: dict[str, Any]) -> list[str]:
+    """The plan in a few lines."""
+    names = {name for named_ in plan["trial_seconds"].values() for name in named_}
+    tasks = list(plan["smallest_detectable"])
+    done = plan["trial_count"] - plan["left"]
+    there = f", {done} of them done already" if done else ""
+    lines = [
+        f"study: {plan['name']}",
+        f"plan: {plan['trial_count']} trials ({len(names)} variants x {plan['seed_count']} seeds x {len(tasks)}"
+        f" {'task' if len(tasks) == 1 else 'tasks'}{there}), {plan['width']} at a time;"
+        f" about {spoken_time(plan['expected_seconds'])} in all",
+    ]
+    if plan["decision"]:
+        lines.append(plan["decision"])
+    if plan["search_tries"]:
+        lines.append(f"search first: {plan['search_tries']} tries for each variant, on validation only")
+    for task, sets in plan["smallest_detectable"].items():
+        told = "; ".join(f"{name}: {smallest}" for name, smallest in sets.items() if smallest)
+        if told:
+            lines.append(f"smallest difference that {plan['seed_count']} seeds can show, {task}: {told}")
+    if plan["seed_count"] < 5:
+        lines.append("notice: fewer than 5 seeds are refused a verdict")
+    lines.append(f"folder: {plan['folder']}")
+    return lines
+
+
+def verdict_lines(facts: dict[str, Any]) -> list[str]:
+    return [
+        "",
+        "verdict:",
+        *(f"  {line}" for line in facts["verdict"]["sentences"]),
+        "",
+        f"tables: fairtrial verdict {facts['folder']}",
+        f"open this page: {Path(facts['page']).resolve()}",
+    ]
+
+
+def named(key: Any) -> str:
+    return " ".join(key)
+
+
+def scores_text(scores: dict[str, float]) -> str:
+    """Accuracies are shares, perplexities are above one."""
+    return ", ".join(f"{name} {value:.1%}" if value <= 1 else f"{name} {value:.1f}" for name, value in scores.items())

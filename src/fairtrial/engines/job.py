@@ -1,10 +1,14 @@
-"""A job and its answer, as plain values that fit through any wire; and how a job is done in the process that has it."""
+"""A job and its answer, as plain values that fit through any wire; and how a job is done in the process that has it.
+
+One job after another, in this process: nothing to set up, nothing between the user and a debugger.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -14,12 +18,12 @@ Key = tuple[str, ...]
 
 # what a job may ask for: a module's function of (job, tell, stop) that gives plain facts
 WORKS = {
-    "trial": ("fairtrial.study.work_trial", "run"),
-    "calibrate": ("fairtrial.study.work_calibrate", "run"),
-    "passport": ("fairtrial.study.work_passport", "run"),
-    "baselines": ("fairtrial.study.work_baselines", "run"),
-    "contamination": ("fairtrial.study.work_contamination", "run"),
-    "portrait": ("fairtrial.study.work_portrait", "run"),
+    "trial": ("fairtrial.study.jobs", "run_trial_job"),
+    "calibrate": ("fairtrial.study.jobs", "calibrate_job"),
+    "passport": ("fairtrial.study.jobs", "audit_job"),
+    "baselines": ("fairtrial.study.jobs", "baselines_job"),
+    "contamination": ("fairtrial.study.jobs", "audit_data_job"),
+    "portrait": ("fairtrial.study.jobs", "attention_job"),
 }
 
 
@@ -86,3 +90,19 @@ def do(job: Job, tell: Tell, stop: Stop) -> Answer:
         first = next(iter(str(error).strip().splitlines()), "no message")
         return Answer(job, error=f"{type(error).__name__}: {first[:300]}")
     return Answer(job, facts=facts, seconds=time.monotonic() - begun)
+
+
+class Here:
+    name = "here"
+    width = 1
+
+    def run(self, jobs: Sequence[Job], hear: Hear, stop: Stop) -> Iterator[Answer]:
+        for job in jobs:
+            if stop():
+                return
+            hear(News(job, "begin"))
+            yield do(job, partial(_pass_on, job, hear), stop)
+
+
+def _pass_on(job: Job, hear: Hear, kind: str, facts: dict[str, Any]) -> None:
+    hear(News(job, kind, facts))

@@ -11,13 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from fairtrial.model.dropout import Dropout
-from fairtrial.model.kept import Kept
+from fairtrial.model.layers import Dropout, Tap
 from fairtrial.model.layout import Layout
-from fairtrial.model.mask import add_up, narrow, said_of
-from fairtrial.model.near import attend_near, shortest_reach, worth_it
-from fairtrial.model.part import Part, Site, concatenate
-from fairtrial.model.tap import Tap
+from fairtrial.model.local_attention import add_up, attend_near, narrow, said_of, shortest_reach, worth_it
+from fairtrial.model.part import Kept, Part, Site, concatenate
 from fairtrial.recipe import Shape
 
 

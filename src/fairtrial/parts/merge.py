@@ -14,7 +14,7 @@ from torch import Tensor
 from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, Site, concatenate, parts
 from fairtrial.recipe import Shape
-from fairtrial.streams import dice
+from fairtrial.rng import dice
 
 
 @parts.add("concat")

@@ -1,22 +1,271 @@
-"""A published checkpoint's folder: config.json, weights as safetensors, and the tokenizer. Nothing is unpickled."""
+"""The tokenizer that an encoder was trained with, from tokenizer.json or from vocabulary files.
+
+Families of published encoders: how their configuration becomes our shape, and their names for weights ours.
+
+All are post-norm encoders with learned positions. BERT's and RoBERTa's vector of the first segment is the same for
+every token of a single text, so it is added to the positions when it is read, and is no weight of its own here.
+
+A published checkpoint's folder: config.json, weights as safetensors, and the tokenizer. Nothing is unpickled.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import tokenizers
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
+from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
-from fairtrial.pretrained.families import FAMILIES, Family, shape_of, to_ours
-from fairtrial.pretrained.reading import read_tokenizer
 from fairtrial.recipe import PartChoice, Shape
-from fairtrial.text.tokenizer import Tokenizer
+
+# what the families call our special tokens: the first of these that is in the vocabulary
+SPECIAL = {
+    "pad": ("[PAD]", "<pad>"),
+    "unknown": ("[UNK]", "<unk>"),
+    "start": ("[CLS]", "<s>"),
+    "stop": ("[SEP]", "</s>"),
+    "mask": ("[MASK]", "<mask>"),
+}
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    inner = _inner(folder)
+    inner.no_padding()  # some are saved with a fixed length
+    inner.no_truncation()
+    vocabulary = inner.get_vocab()
+    special = {what: next((name for name in names if name in vocabulary), None) for what, names in SPECIAL.items()}
+    for what in ("pad", "start", "stop"):
+        if special[what] is None:
+            raise BadInput(f"the encoder's tokenizer has no {what} token", f"looked for {' or '.join(SPECIAL[what])}")
+    facts: dict[str, Any] = {
+        "kind": "encoder",
+        "size": inner.get_vocab_size(),
+        "special": special,
+        "unknown_trained": True,
+        "unknown_tokens": 0,
+        "fitted_text": "the text that the encoder was pretrained on",
+        "fitted_on": "the encoder's own",
+    }
+    return Tokenizer(inner, facts)
+
+
+def _inner(folder: Path) -> tokenizers.Tokenizer:
+    whole, words, pieces = folder / "tokenizer.json", folder / "vocab.txt", folder / "vocab.json"
+    if whole.is_file():
+        try:
+            return tokenizers.Tokenizer.from_file(str(whole))
+        except Exception as error:  # the library raises bare Exception
+            raise BadInput(f"is not a whole tokenizer.json ({error})", path=whole) from error
+    if words.is_file():
+        return _word_pieces(words, _settings(folder))
+    if pieces.is_file() and (folder / "merges.txt").is_file():
+        return _byte_pairs(pieces, folder / "merges.txt")
+    raise BadInput("it has no tokenizer", "it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt")
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _word_pieces(path: Path, settings: dict[str, Any]) -> tokenizers.Tokenizer:
+    """BERT's: words in pieces, `##` before those inside a word."""
+    # an entry may hold any sign but a line's end: str.splitlines would cut at rarer ones, and shift all that follow
+    entries = [line.removesuffix("\r") for line in path.read_bytes().decode().split("\n")]
+    entries = entries[:-1] if entries[-1] == "" else entries
+    vocabulary = {word: number for number, word in enumerate(entries)}
+    for mark in ("[UNK]", "[CLS]", "[SEP]"):
+        if mark not in vocabulary:
+            raise BadInput(f"has no entry {mark}", path=path)
+    inner = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    lower = bool(settings.get("do_lower_case", True))
+    inner.normalizer = normalizers.BertNormalizer(
+        lowercase=lower, strip_accents=settings.get("strip_accents"), handle_chinese_chars=True
+    )
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    inner.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
+    )
+    inner.decoder = decoders.WordPiece()
+    return inner
+
+
+def _byte_pairs(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
+    """RoBERTa's: GPT-2's byte pairs with <s> and </s> around a text."""
+    try:
+        model = models.BPE.from_file(str(vocabulary), str(merges))
+    except Exception as error:  # the library raises bare Exception
+        raise BadInput(f"is not a vocabulary of byte pairs ({error})", path=vocabulary) from error
+    inner = tokenizers.Tokenizer(model)
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    start, stop = inner.token_to_id("<s>"), inner.token_to_id("</s>")
+    if start is None or stop is None:
+        raise BadInput("has no entries <s> and </s>", path=vocabulary)
+    inner.post_processor = processors.RobertaProcessing(("</s>", stop), ("<s>", start), add_prefix_space=False)
+    return inner
+
+
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
+BODY, TABLE = "body.", "body.parts.learned.table.weight"
+
+
+@dataclass(frozen=True)
+class Family:
+    """What one family calls things. `{}` stands for a layer's number."""
+
+    prefix: str  # before the encoder's weights in checkpoints that have a head, too
+    sizes: Mapping[str, str]  # field of Shape -> entry of config.json
+    layer: Mapping[str, str]  # our name in a block -> theirs, without `.weight` and `.bias`
+    qkv: tuple[str, str, str]
+    head: Mapping[str, str]  # our layer of the classifier -> theirs
+    head_activation: str
+    heads_of_others: tuple[str, ...]  # weights of other tasks that we may leave out
+    first_position: int = 0  # row of the position table where counting begins
+    types: bool = True  # has segment vectors
+
+
+_BERT_SIZES = {
+    "layers": "num_hidden_layers", "heads": "num_attention_heads", "width": "hidden_size",
+    "hidden": "intermediate_size", "length": "max_position_embeddings",
+}  # fmt: skip
+_BERT_LAYER = {
+    "attention.out": "encoder.layer.{}.attention.output.dense",
+    "attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
+    "feed_forward.up": "encoder.layer.{}.intermediate.dense",
+    "feed_forward.down": "encoder.layer.{}.output.dense",
+    "forward_norm": "encoder.layer.{}.output.LayerNorm",
+}
+_BERT_QKV = (
+    "encoder.layer.{}.attention.self.query",
+    "encoder.layer.{}.attention.self.key",
+    "encoder.layer.{}.attention.self.value",
+)
+
+_DISTILBERT_SIZES = {
+    "layers": "n_layers", "heads": "n_heads", "width": "dim", "hidden": "hidden_dim",
+    "length": "max_position_embeddings",
+}  # fmt: skip
+
+BERT = Family(
+    prefix="bert.",
+    sizes=_BERT_SIZES,
+    layer=_BERT_LAYER,
+    qkv=_BERT_QKV,
+    head={"hidden": "pooler.dense", "out": "classifier"},
+    head_activation="tanh",
+    heads_of_others=("cls.", "qa_outputs."),
+)
+ROBERTA = replace(
+    BERT,
+    prefix="roberta.",
+    head={"hidden": "classifier.dense", "out": "classifier.out_proj"},
+    heads_of_others=("lm_head.", "qa_outputs.", "pooler."),
+    first_position=2,  # the rows before it are of padding and its neighbour
+)
+DISTILBERT = Family(
+    prefix="distilbert.",
+    sizes=_DISTILBERT_SIZES,
+    layer={
+        "attention.out": "transformer.layer.{}.attention.out_lin",
+        "attention_norm": "transformer.layer.{}.sa_layer_norm",
+        "feed_forward.up": "transformer.layer.{}.ffn.lin1",
+        "feed_forward.down": "transformer.layer.{}.ffn.lin2",
+        "forward_norm": "transformer.layer.{}.output_layer_norm",
+    },
+    qkv=tuple(f"transformer.layer.{{}}.attention.{name}_lin" for name in "qkv"),  # type: ignore[arg-type]
+    head={"hidden": "pre_classifier", "out": "classifier"},
+    head_activation="relu",
+    heads_of_others=("vocab_", "qa_outputs."),
+    types=False,
+)
+FAMILIES = {"bert": BERT, "roberta": ROBERTA, "xlm-roberta": ROBERTA, "camembert": ROBERTA, "distilbert": DISTILBERT}
+
+
+def shape_of(family: Family, config: Mapping[str, Any], shape: Shape) -> Shape:
+    """The checkpoint's shape; dropout and what else is not written in its weights stay as the recipe has them."""
+    kind = config.get("position_embedding_type") or "absolute"
+    if kind != "absolute":
+        raise BadInput(f"this encoder has positions of the kind {kind!r}; learned ('absolute') ones can be read")
+    activation = str(config.get("hidden_act", config.get("activation", "gelu")))
+    if activation not in ACTIVATIONS:
+        raise BadInput(f"this encoder's activation is {activation!r}; there is: {', '.join(ACTIVATIONS)}")
+    sizes: dict[str, int] = {}
+    for ours, theirs in family.sizes.items():
+        if not isinstance(config.get(theirs), int):
+            raise BadInput(f"config.json has no whole number {theirs!r}", "give the folder of a whole checkpoint")
+        sizes[ours] = config[theirs]
+    sizes["length"] -= family.first_position
+    return replace(
+        shape,
+        **sizes,  # type: ignore[arg-type]
+        classifier_hidden=sizes["width"],
+        classifier_activation=family.head_activation,
+        activation=ACTIVATIONS[activation],
+        norm="layer",
+        norm_place="post",
+        norm_epsilon=float(config.get("layer_norm_eps", 1e-12)),
+        qkv_bias=True,
+    )
+
+
+def to_ours(family: Family, theirs: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
+    """Their weights under our names. What is missing, or fits nowhere, is an error."""
+    left = {re.sub(f"^{re.escape(family.prefix)}", "", name): tensor for name, tensor in theirs.items()}
+    left = {new_name(name): tensor.float() for name, tensor in left.items() if not name.endswith("position_ids")}
+
+    def take(name: str) -> Tensor:
+        if name not in left:
+            raise BadInput(f"the weight {name!r} is missing", "give the folder of a whole checkpoint")
+        return left.pop(name)
+
+    found = {"body.tokens.weight": take("embeddings.word_embeddings.weight")}
+    positions = take("embeddings.position_embeddings.weight")[family.first_position :]
+    found[TABLE] = positions + take("embeddings.token_type_embeddings.weight")[0] if family.types else positions
+    for kind in ("weight", "bias"):
+        found[f"body.norm.{kind}"] = take(f"embeddings.LayerNorm.{kind}")
+        for layer in range(layers):
+            block = f"body.blocks.{layer}"
+            joined = [take(f"{name.format(layer)}.{kind}") for name in family.qkv]
+            found[f"{block}.attention.qkv.{kind}"] = torch.cat(joined)
+            for ours, name in family.layer.items():
+                found[f"{block}.{ours}.{kind}"] = take(f"{name.format(layer)}.{kind}")
+        for ours, name in family.head.items():
+            if f"{name}.{kind}" in left:
+                found[f"{ours}.{kind}"] = take(f"{name}.{kind}")
+    if extra := sorted(name for name in left if not name.startswith(family.heads_of_others)):
+        hint = "config.json and the weights are of two different encoders"
+        raise BadInput(f"the weight {extra[0]!r} fits nowhere in this encoder ({len(extra)} such)", hint)
+    return found
+
+
+def new_name(name: str) -> str:
+    """The names of norms before 2019."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
 
 WEIGHTS = "model.safetensors"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")

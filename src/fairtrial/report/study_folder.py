@@ -1,8 +1,12 @@
-"""A study's folder, read for showing: every file but the verdict may be missing. Knows no torch, runs nothing."""
+"""What the page and the tables rely on in a verdict. Anything may be missing; nothing may be of another kind.
+
+A study's folder, read for showing: every file but the verdict may be missing. Knows no torch, runs nothing.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,9 +14,92 @@ from typing import Any
 
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
-from fairtrial.report.verdict_shape import check_verdict, first_wrong
 
+FORMAT = 1
 NUMBER = (int, float)
+ANY = object
+
+ESTIMATE = {"mean": NUMBER, "low": NUMBER, "high": NUMBER, "by_seed": [NUMBER]}
+FINDING = dict.fromkeys(("id", "name", "where", "shown", "limit", "verdict", "meaning"), str)
+COST_OF = ("parameters", "flops_per_step", "seconds_per_step", "seconds_ratio", "peak_memory_mb")
+COST = dict.fromkeys(COST_OF, NUMBER)
+SCORES = {str: {str: {str: ESTIMATE}}}  # variant, test set, all | clean | contaminated
+COMPARISON = {
+    "variant": str, "against": str, "baseline": str, "set": str, "basis": str, "metric": str, "verdict": str,
+    "sentence": str, "seeds": NUMBER, "items": NUMBER, "difference": NUMBER, "low": NUMBER, "high": NUMBER,
+    "ratio": NUMBER, "ratio_low": NUMBER, "ratio_high": NUMBER, "p": NUMBER, "p_adjusted": NUMBER, "q": NUMBER,
+    "smallest_detectable": NUMBER, "more_seeds": ANY, "more_items": ANY,
+    "share_of_seeds_better": {"share": NUMBER, "low": NUMBER, "high": NUMBER},
+    "variance_shares": {str: NUMBER}, "on_these_items": {"low": NUMBER, "high": NUMBER},
+}  # fmt: skip
+TASK = {
+    "metric": str, "unit": str, "least_difference": NUMBER, "seeds": [NUMBER],
+    "sets": {str: {"items": NUMBER, "exact": NUMBER, "near": NUMBER, "clean": NUMBER, "basis": str, "basis_why": str}},
+    "scores": SCORES,
+    "comparisons": [COMPARISON],
+    "exploratory": [COMPARISON],
+    "baselines": SCORES,
+    "against_baselines": [COMPARISON],
+    "peeks": {str: {str: {"reads": NUMBER, "watched": bool, "picked_on_test": NUMBER, "honest": NUMBER}}},
+    "cost": {str: COST},
+    "passports": {str: {"level": str, "failed": [str], "accepted": bool}},
+    "contamination": {"level": str, "findings": [FINDING], "notes": [str]},
+    "failures": [{"variant": str, "seed": ANY, "error": str}],
+    "search": {"tries": NUMBER, "variants": {str: {"tries": NUMBER, "best": {str: ANY}, "validation": NUMBER}}},
+    "best_of": {"variants": NUMBER, "expected_bias": NUMBER, "sentence": str},
+}  # fmt: skip
+VERDICT = {
+    "look": {"seeds": NUMBER, "alpha": NUMBER, "next": NUMBER},
+    "format": NUMBER,
+    "name": str,
+    "baseline": str,
+    "sentences": [str],
+    "tasks": {str: TASK},
+}
+
+
+def check_verdict(value: Any, path: object) -> dict[str, Any]:
+    """The same value with nulls taken out, or a refusal that names the place that is wrong."""
+    clean = without_nulls(value) or {}
+    if isinstance(clean, dict) and clean.get("format", FORMAT) != FORMAT:
+        raise BadInput(f"{path} has format {clean['format']!r}, this fairtrial reads {FORMAT}", "update fairtrial")
+    if wrong := first_wrong(clean, VERDICT, ""):
+        raise BadInput(f"{path} is damaged at {wrong}", "write it again with: fairtrial study STUDY")
+    return clean
+
+
+def without_nulls(value: Any) -> Any:
+    """A null is a thing that is not known: absent; so is a number that is none. Among numbers it keeps its place."""
+    if isinstance(value, dict):
+        named = ((key, without_nulls(each)) for key, each in value.items())
+        return {key: each for key, each in named if each is not None}
+    if isinstance(value, list):
+        known = [without_nulls(each) for each in value]
+        numbers = any(isinstance(each, NUMBER) for each in known)
+        return known if numbers else [each for each in known if each is not None]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def first_wrong(value: Any, shape: Any, place: str) -> str:
+    """The path of the first thing that is not as `shape` wants it, or nothing."""
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return place or "its top"
+        for key, each in value.items():
+            inner = shape.get(str) if str in shape else shape.get(key, ANY)
+            if wrong := first_wrong(each, inner, f"{place}.{key}" if place else key):
+                return wrong
+        return ""
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return place
+        wrongs = (first_wrong(each, shape[0], f"{place}[{at}]") for at, each in enumerate(value) if each is not None)
+        return next((wrong for wrong in wrongs if wrong), "")
+    if shape is ANY or (isinstance(value, shape) and not (shape is NUMBER and isinstance(value, bool))):
+        return ""
+    return place
+
+
 MAPS = {
     "sentence": str,
     "words": [str],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fairtrial.report.record_text import plain
+from fairtrial.report.text import plain
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,73 @@
-"""A study as a value: which variants, on what, how often. And the recipe that each variant comes to."""
+"""Variants as one types them: `rope`, `alibi+rope`, `window:size=8`, `mine.toml`.
+
+A study as a value: which variants, on what, how often. And the recipe that each variant comes to.
+
+Study <-> TOML. A mistake is told with what was meant; what is written is whole: a study goes on from it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fairtrial.errors import BadInput
-from fairtrial.names import near
-from fairtrial.recipe import PartChoice, Recipe
-from fairtrial.recipe_file import BUILT_IN, built_in_recipe, load_recipe, toml, with_settings
+from fairtrial.recipe import (
+    BUILT_IN,
+    PartChoice,
+    Recipe,
+    built_in_recipe,
+    load_recipe,
+    read_toml,
+    recipe_from,
+    to_table,
+    toml,
+    with_settings,
+)
+from fairtrial.registry import near
+
+HOW = "write a part (rope), its options (window:size=8), several parts (alibi+rope), or a recipe file (mine.toml)"
+
+
+def read_variant(text: str) -> tuple[str, dict[str, Any]]:
+    """The name of a variant and its table, as it would stand in a study file."""
+    if text.endswith(".toml"):
+        return Path(text).stem, {"recipe": text}
+    parts = [_part(word, text) for word in re.split(r"\+(?![\d.])", text)]  # 1e+3 is a number
+    return "+".join(_name(part) for part in parts), {"parts": parts}
+
+
+def _part(word: str, whole: str) -> Any:
+    name, colon, options = word.strip().partition(":")
+    if not re.fullmatch(r"[\w-]+", name) or (colon and not options):
+        raise BadInput(f"{whole!r} is no variant", HOW)
+    if not colon:
+        return name
+    found: dict[str, Any] = {"name": name}
+    for option in options.split(","):
+        key, equals, value = (piece.strip() for piece in option.partition("="))
+        if not equals or not key or not value:
+            raise BadInput(f"{whole!r}: {option!r} is no option", HOW)
+        found[key] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except ValueError:
+        return text
+
+
+def _name(part: Any) -> str:
+    """Readable, and fit to be a folder's name on any system."""
+    if isinstance(part, str):
+        return part
+    return f"{part['name']} " + " ".join(f"{key}={value}" for key, value in part.items() if key != "name")
+
 
 Settings = Mapping[str, Any]  # recipe fields by their dotted names
 LEAST = {"accuracy": 1.0, "perplexity": 0.01}  # points; nats per token
@@ -139,3 +196,227 @@ def refuse_other_items(recipes: Mapping[str, Recipe]) -> None:
             if one != other:
                 what = f"variants {first_name!r} and {name!r} differ in data.{each} ({one!r} and {other!r})"
                 raise BadInput(what, "variants of one study share their test items; set it for all, under [set]")
+
+
+KNOWN = (
+    "name", "tasks", "recipe", "data", "baseline", "seeds", "least_difference", "sentence", "set", "variants", "search",
+)  # fmt: skip
+OF_A_VARIANT = ("parts", "recipe", "with", "seeds_from", "accept_failed_passport", "search")
+DEFAULT_VARIANTS = ("learned", "rope", "alibi")
+DEFAULT_SEEDS = 5
+
+
+def load_study(path: Path) -> dict[str, Any]:
+    """A study file's table, its paths seen from where the file stands."""
+    if not path.exists():
+        raise BadInput("there is no such study file", "see examples/studies/, or name variants: --variants", path=path)
+    table = read_toml(path)
+
+    def seen(text: Any) -> Any:
+        return str(path.parent / text) if isinstance(text, str) and text and (path.parent / text).exists() else text
+
+    if table.get("data") != "sotu":
+        table["data"] = seen(table.get("data", ""))
+    recipes = as_list(table.get("recipe", "default"))
+    table["recipe"] = [seen(each) if each.endswith(".toml") else each for each in recipes]
+    variants = table.get("variants")
+    for variant in variants.values() if isinstance(variants, dict) else ():
+        if isinstance(variant, dict):
+            variant["with"] = [seen(each) for each in as_list(variant.get("with", []))]
+            variant["recipe"] = seen(variant.get("recipe", ""))
+    return table
+
+
+def study_from(table: Mapping[str, Any], path: Path | None = None) -> Study:
+    refuse_unknown(table, KNOWN, "a study", path)
+    recipes = tuple(as_list(table.get("recipe", "default")))
+    tables = table.get("variants") or {name: {"parts": [name]} for name in DEFAULT_VARIANTS}
+    if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
+        raise BadInput("variants must be tables: [variants.rope]", path=path)
+    variants = tuple(variant_from(name, each, path) for name, each in tables.items())
+    if len({variant.name.lower() for variant in variants}) < len(variants):
+        raise BadInput("two variants share a name (upper and lower case are the same to some disks)", path=path)
+    if len(variants) < 2:
+        raise BadInput("a study compares at least two variants", "--variants learned rope", path=path)
+    names = [variant.name for variant in variants]
+    baseline = wanted(table, "baseline", str, names[0], path)
+    if baseline not in names:
+        raise BadInput(f"baseline = {baseline!r} is no variant{near(baseline, names)}", path=path)
+    tasks = tuple(as_list(table.get("tasks", [])) or base_recipes(recipes))
+    for task in tasks:
+        if task not in METRIC:
+            raise BadInput(f"a study cannot be about {task!r}{near(str(task), list(METRIC))}", path=path)
+    seeds = seeds_from(table.get("seeds", DEFAULT_SEEDS), "seeds", path)
+    data = wanted(table, "data", str, "", path)
+    settings = wanted(table, "set", dict, {}, path)
+    return Study(
+        name=wanted(table, "name", str, " vs ".join(names), path),
+        tasks=tuple(dict.fromkeys(tasks)),
+        recipes=tuple(located(name) if name.endswith(".toml") else name for name in recipes),
+        data=data if data in ("", "sotu") else located(data),
+        variants=variants,
+        baseline=baseline,
+        seeds=seeds,
+        settings={key: value for key, value in settings.items() if key not in METRIC},
+        task_settings={task: wanted(settings, task, dict, {}, path) for task in METRIC if task in settings},
+        least_difference=least_from(wanted(table, "least_difference", dict, {}, path), path),
+        sentence=wanted(table, "sentence", str, "", path),
+        search=search_from(wanted(table, "search", dict, {}, path), path, tasks),
+    ).checked()
+
+
+def variant_from(name: str, table: dict[str, Any], path: Path | None) -> Variant:
+    if not re.fullmatch(r"[\w+=,.()\[\] -]{1,80}", name) or name != name.strip(" ."):
+        hint = "letters, digits and + - = , ( ) are fine: it becomes a folder's name"
+        raise BadInput(f"{name!r} cannot be a variant's name", hint, path=path)
+    settings = {key: value for key, value in table.items() if key not in OF_A_VARIANT}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            hint = f'quote a field\'s dots: "{key}.{next(iter(value), "x")}" = ...'
+            raise BadInput(f"variant {name!r}: {key!r} is a table", hint, path=path)
+        if "." not in key:
+            what = f"variant {name!r} has no field {key!r}{near(key, list(OF_A_VARIANT))}"
+            raise BadInput(
+                what, 'fields of its recipe are written with a dot: "training.learning_rate" = 3e-4', path=path
+            )
+    parts = recipe_from({"parts": table["parts"]}, path).parts if "parts" in table else None
+    start = table.get("seeds_from")
+    if start is not None and (type(start) is not int or start < 0):
+        raise BadInput(f"variant {name!r}: seeds_from = {start!r} must be a whole number from 0", path=path)
+    recipe = wanted(table, "recipe", str, "", path)
+    return Variant(
+        name=name,
+        parts=parts,
+        recipe=located(recipe) if recipe else "",
+        strangers=tuple(located(each) for each in as_list(table.get("with", []))),
+        settings=settings,
+        seeds_from=start,
+        accept_failed_passport=wanted(table, "accept_failed_passport", bool, False, path),
+        searched=wanted(table, "search", bool, True, path),
+    )
+
+
+def seeds_from(value: Any, name: str, path: Path | None) -> tuple[int, ...]:
+    if type(value) is int and value > 0:
+        return tuple(range(value))
+    if isinstance(value, list) and value and all(type(each) is int and each >= 0 for each in value):
+        if len(set(value)) == len(value):
+            return tuple(value)
+        raise BadInput(f"{name} = {value!r}: a seed stands there twice", path=path)
+    raise BadInput(f"{name} = {value!r} must be a number of seeds, or a list of them", path=path)
+
+
+def least_from(table: dict[str, Any], path: Path | None) -> dict[str, float]:
+    refuse_unknown(table, LEAST, "least_difference", path)
+    for name, value in table.items():
+        if type(value) not in (int, float) or not value > 0:
+            raise BadInput(f"least_difference.{name} = {value!r} must be a number above 0", path=path)
+    return LEAST | {name: float(value) for name, value in table.items()}
+
+
+def search_from(table: dict[str, Any], path: Path | None, tasks: Iterable[str]) -> Search | None:
+    if not table:
+        return None
+    fields = {name: value for name, value in table.items() if "." in name}
+    refuse_unknown({key: 0 for key in table if key not in fields}, ("random", "seeds"), "[search]", path)
+    random = table.get("random")
+    if random is not None and (type(random) is not int or random < 1):
+        raise BadInput(f"search.random = {random!r} must be a number of tries", path=path)
+    for name, value in fields.items():
+        is_range = isinstance(value, dict) and {"from", "to"} <= value.keys() <= {"from", "to", "scale"}
+        if not (isinstance(value, list) and value) and not (is_range and random):
+            hint = 'give a list of values, or {from = 1e-4, to = 1e-2, scale = "log"} together with random = 8'
+            raise BadInput(f"search: {name} = {value!r} is nothing to try", hint, path=path)
+        if is_range:
+            check_range(name, value, path)
+        if name.startswith("data."):
+            hint = "a search chooses how to train; set it for all, under [set]"
+            raise BadInput(f"search: {name} decides what is read, so nothing could be compared", hint, path=path)
+        if name.startswith("tokens.") and "lm" in tasks:
+            hint = "make variants of it: where no word is unknown they are compared by bits per byte"
+            raise BadInput(f"search: {name} changes what a token is, and with it perplexity", hint, path=path)
+    if not fields:
+        raise BadInput("[search] names no field", '"training.learning_rate" = [1e-3, 3e-4]', path=path)
+    seeds = seeds_from(table.get("seeds", [1000]), "search.seeds", path)
+    return Search(fields=fields, random=random, seeds=seeds)
+
+
+def check_range(name: str, value: Mapping[str, Any], path: Path | None) -> None:
+    low, high, scale = value["from"], value["to"], value.get("scale", "linear")
+    if not all(type(each) in (int, float) for each in (low, high)) or not low < high:
+        raise BadInput(f"search: {name} = {value!r} must go from a number to a larger one", path=path)
+    if scale not in ("log", "linear"):
+        raise BadInput(f"search: {name}: scale = {scale!r} must be log or linear", path=path)
+    if scale == "log" and low <= 0:
+        raise BadInput(f"search: {name} = {value!r}: a log scale begins above 0", path=path)
+
+
+def wanted(table: Mapping[str, Any], name: str, kind: type, default: Any, path: Path | None) -> Any:
+    value = table.get(name, default)
+    if not isinstance(value, kind):
+        spoken = {str: "text", dict: "a table", bool: "true or false"}[kind]
+        raise BadInput(f"{name} = {value!r} must be {spoken}", path=path)
+    return value
+
+
+def refuse_unknown(table: Mapping[str, Any], known: Iterable[str], what: str, path: Path | None) -> None:
+    known = list(known)
+    for key in table:
+        if key not in known:
+            raise BadInput(f"{what} has no field {key!r}{near(key, known)}", f"there is: {', '.join(known)}", path=path)
+
+
+def as_list(value: Any) -> list[str]:
+    values = value if isinstance(value, list | tuple) else [value]
+    for each in values:
+        if not isinstance(each, str):
+            raise BadInput(f"{each!r} must be text")
+    return [each for each in values if each]
+
+
+def located(name: str) -> str:
+    """The whole path, so that a study goes on from anywhere."""
+    return str(Path(name).expanduser().resolve())
+
+
+def write_study(study: Study) -> str:
+    """The whole study as TOML; reading it gives the same study."""
+    lines = [
+        f"name = {toml(study.name)}",
+        f"tasks = {toml(list(study.tasks))}",
+        f"recipe = {toml(list(study.recipes))}",
+        *([f"data = {toml(study.data)}"] if study.data else []),
+        f"baseline = {toml(study.baseline)}",
+        f"seeds = {toml(list(study.seeds))}",
+        f"least_difference = {toml(dict(study.least_difference))}  # points of accuracy; nats per token",
+        *([f"sentence = {toml(study.sentence)}"] if study.sentence else []),
+    ]
+    if study.settings:
+        lines += ["", "[set]  # for all variants", *(f"{toml(name)} = {toml(v)}" for name, v in study.settings.items())]
+    for task, settings in study.task_settings.items():
+        lines += ["", f"[set.{task}]", *(f"{toml(name)} = {toml(value)}" for name, value in settings.items())]
+    for variant in study.variants:
+        lines += ["", f"[variants.{toml(variant.name)}]", *_variant_lines(variant)]
+    if study.search:
+        lines += ["", "[search]  # on validation only"]
+        lines += [f"{toml(name)} = {toml(value)}" for name, value in study.search.fields.items()]
+        lines += [f"random = {study.search.random}"] if study.search.random else []
+        lines += [f"seeds = {toml(list(study.search.seeds))}"]
+    return "\n".join(lines) + "\n"
+
+
+def _variant_lines(variant: Variant) -> list[str]:
+    lines = []
+    if variant.parts is not None:
+        lines.append(f"parts = {toml(to_table(Recipe(parts=variant.parts))['parts'])}")
+    if variant.recipe:
+        lines.append(f"recipe = {toml(variant.recipe)}")
+    if variant.strangers:
+        lines.append(f"with = {toml(list(variant.strangers))}")
+    if variant.seeds_from is not None:
+        lines.append(f"seeds_from = {variant.seeds_from}")
+    if variant.accept_failed_passport:
+        lines.append("accept_failed_passport = true")
+    if not variant.searched:
+        lines.append("search = false")
+    return lines + [f"{toml(name)} = {toml(value)}" for name, value in variant.settings.items()]

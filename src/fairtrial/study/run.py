@@ -9,23 +9,30 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.disk import disk_errors, locked, write_text
-from fairtrial.engines.cores import Cores
 from fairtrial.engines.job import Answer, Engine, Stop
+from fairtrial.engines.processes import Cores
 from fairtrial.errors import BadInput, Busy
-from fairtrial.judge.expected import expected_smallest
-from fairtrial.judge.looks import LOOKS, Look
-from fairtrial.judge.study_verdict import is_clear, judge_study
-from fairtrial.study.beside import jobs_beside, keep, passport_jobs, write_json
-from fairtrial.study.budget import fit
-from fairtrial.study.calibrate import calibrate, expected_seconds, trial_seconds
-from fairtrial.study.design import Study
-from fairtrial.study.events import Listen, nobody
-from fairtrial.study.file import load_study, study_from, write_study
-from fairtrial.study.gather import gather
-from fairtrial.study.plan import Plan, make_plan, missing, read_plan, write_plan
-from fairtrial.study.portraits import draw_portraits
-from fairtrial.study.search import remembered, run_search, search_left, tries_of
-from fairtrial.study.trials import jobs_to_run, note_failure, run_jobs
+from fairtrial.statistics.multiplicity import LOOKS, Look
+from fairtrial.statistics.sentences import expected_smallest
+from fairtrial.statistics.verdict import is_clear, judge_study
+from fairtrial.study.artifacts import draw_portraits, gather, jobs_beside, keep, passport_jobs, write_json
+from fairtrial.study.design import Study, load_study, study_from, write_study
+from fairtrial.study.plan import (
+    Listen,
+    Plan,
+    calibrate,
+    expected_seconds,
+    jobs_to_run,
+    make_plan,
+    missing,
+    nobody,
+    note_failure,
+    read_plan,
+    run_jobs,
+    trial_seconds,
+    write_plan,
+)
+from fairtrial.study.search import fit, remembered, run_search, search_left, tries_of
 
 
 @dataclass(frozen=True)

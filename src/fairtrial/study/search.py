@@ -1,12 +1,16 @@
 """Search: the same number of tries for every variant that is not run as given, chosen on validation.
 
-No test set is read, and the records of the tries prove it."""
+No test set is read, and the records of the tries prove it.
+
+A wall-clock time -> as many seeds as fit; where five do not, fewer steps for all. Never silently.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,13 +22,22 @@ from fairtrial.engines.job import Answer, Engine, Stop
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
-from fairtrial.streams import dice
-from fairtrial.study.beside import read_json
-from fairtrial.study.calibrate import trial_seconds
+from fairtrial.report.words import spoken_time
+from fairtrial.rng import dice
+from fairtrial.study.artifacts import read_json
 from fairtrial.study.design import METRIC, Search, Settings, Variant, settled
-from fairtrial.study.events import Listen
-from fairtrial.study.plan import Plan, Trial, missing, note_asked
-from fairtrial.study.trials import read_failures, run_jobs
+from fairtrial.study.plan import (
+    Listen,
+    Plan,
+    Trial,
+    expected_seconds,
+    missing,
+    note_asked,
+    read_failures,
+    recipes_of,
+    run_jobs,
+    trial_seconds,
+)
 
 FAILED_TRIES = "failed-tries.jsonl"
 
@@ -182,3 +195,89 @@ def refuse_unchoosable(plan: Plan) -> None:
             if not recipes[variant.name].data.validation:
                 hint = 'give it one under [set]: "data.validation" = 0.1'
                 raise BadInput(f"{variant.name!r} ({task}) has no validation set to choose on", hint)
+
+
+LEAST_SEEDS = 5  # fewer are refused a verdict
+MOST_SEEDS = 40
+LEAST_SHARE = 0.02  # of the steps: less is no training
+RESERVE = 0.9  # calibration is short, and machines have moods
+
+
+def read_time(text: str) -> float:
+    """`90s`, `20m`, `1h30m` -> seconds."""
+    number = r"(\d+(?:\.\d+)?)"
+    found = re.fullmatch(rf"(?:{number}h)?(?:{number}m(?:in)?)?(?:{number}s)?", text.replace(" ", ""))
+    if not found or not any(found.groups()):
+        raise BadInput(f"{text!r} is not a time", "write it as 90s, 20m or 1h30m")
+    hours, minutes, seconds = (float(each or 0) for each in found.groups())
+    total = hours * 3600 + minutes * 60 + seconds
+    if total <= 0:
+        raise BadInput(f"{text!r}: nothing can be done in no time")
+    return total
+
+
+def fit(plan: Plan, width: int, seconds: float, most: int = MOST_SEEDS) -> tuple[Plan, str]:
+    """The plan that fits, and what was decided, in words."""
+    if most < LEAST_SEEDS:
+        hint = f"--seeds is the most that --budget may take: leave it out, or give {LEAST_SEEDS} or more"
+        raise BadInput(f"{most} seeds are too few for a verdict", hint)
+    refuse_unmeasured(plan)
+    available = seconds * RESERVE
+    searching = search_left(plan) / width
+    fitting = [
+        count for count in range(LEAST_SEEDS, most + 1) if expected_seconds(plan, width, count) + searching <= available
+    ]
+    told = f"budget {spoken_time(seconds)}"
+    if fitting:
+        study = plan.study.with_seeds(fitting[-1])
+        return replace(plan, study=study), f"{told}: {fitting[-1]} seeds of the whole training fit"
+    least = expected_seconds(plan, width, LEAST_SEEDS, 0.0)
+    whole = expected_seconds(plan, width, LEAST_SEEDS, 1.0) + searching
+    share = (available - least) / (whole - least) if whole > least else 0.0
+    if share < LEAST_SHARE:
+        raise BadInput(
+            f"{spoken_time(seconds)} is too little: {LEAST_SEEDS} seeds need about {spoken_time(whole / RESERVE)}",
+            "give a larger --budget, fewer variants, or one --task",
+        )
+    if any("training.duration" in variant.settings for variant in plan.study.variants):
+        raise BadInput(
+            f"{spoken_time(seconds)} is too little for {LEAST_SEEDS} seeds, and variants have durations of their own",
+            "give a larger --budget, or set training.duration for all",
+        )
+    steps = {
+        task: max(1, int(share * min(facts["steps"] for facts in named.values())))
+        for task, named in plan.calibration.items()
+    }
+    study = plan.study.with_seeds(LEAST_SEEDS)
+    settings = {
+        task: {**study.task_settings.get(task, {}), "training.duration": f"{count} steps"}
+        for task, count in steps.items()
+    }
+    study = replace(study, task_settings=settings)
+    shorter = replace(plan, study=study, recipes=recipes_of(study, {}), calibration=scaled(plan, steps))
+    counts = ", ".join(f"{count:,} for {task}" for task, count in steps.items())
+    text = (
+        f"{told}: {LEAST_SEEDS} seeds of the whole training do not fit, so all train for fewer steps ({counts});"
+        " what holds there may not hold after a whole training"
+    )
+    return shorter, text
+
+
+def refuse_unmeasured(plan: Plan) -> None:
+    for task, recipes in plan.recipes.items():
+        for name in recipes:
+            if name not in plan.calibration.get(task, {}):
+                what = f"the pace of {name!r} ({task}) could not be measured, so no number of seeds can be promised"
+                raise BadInput(what, "leave --budget out to see why, or leave the variant out")
+
+
+def scaled(plan: Plan, steps: dict[str, int]) -> dict[str, dict[str, dict[str, Any]]]:
+    """The pace that was measured, for shorter trials."""
+    return {
+        task: {
+            name: facts
+            | {"steps": steps[task], "score_seconds": round(facts["score_seconds"] * steps[task] / facts["steps"], 3)}
+            for name, facts in named.items()
+        }
+        for task, named in plan.calibration.items()
+    }

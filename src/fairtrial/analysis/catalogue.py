@@ -1,0 +1,289 @@
+"""What a part says of itself: its line, options, verbs, claims, definition and paper, read from its own file.
+
+A part -> numbers that show what it does: masks, biases, angles, waves, head orders, what a sentence is made of.
+
+Weights are the untrained first ones. Every number is measured by calling the part's verb, so that a stranger's part can
+be drawn as well as ours, and a drawing cannot say what the code does not do.
+
+One page about all parts, in Markdown: passport, definition, paper, options, drawing. `fairtrial parts --page`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairtrial.audit.finding import FAIL, HEADER, KINDS, Finding, markdown_row
+from fairtrial.audit.run import audit
+from fairtrial.audit.subject import plans_of_part, subject_of
+from fairtrial.disk import disk_errors, write_bytes, write_text
+from fairtrial.model.layers import watch
+from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.model.part import Part, Site, parts
+from fairtrial.recipe import PartChoice, Shape
+from fairtrial.report.plots import Panel, Picture, image
+from fairtrial.rng import seed_for
+
+VERBS = ("embed", "prefix", "turn", "bias", "score", "allow", "merge", "carry", "pool")
+CLAIMS = {"sees_order": "sees order", "relative": "by distance alone"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    line: str
+    options: dict[str, str]  # each with its default, as TOML would write it
+    options_help: str
+    verbs: tuple[str, ...]
+    claims: tuple[str, ...]
+    definition: str
+    papers: tuple[str, ...]
+    file: str
+
+
+def catalogue() -> list[Entry]:
+    return [describe(name) for name in parts.list()]
+
+
+def describe(name: str) -> Entry:
+    kind = parts.find(name)
+    own = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
+    whole = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "")
+    definition = "\n\n".join(text for text in (own, whole) if text)
+    return Entry(
+        name=name,
+        line=first_sentence(own or whole) or "says nothing of itself",
+        options={option.name: written(option.default) for option in options_of(kind)},
+        options_help=" ".join((kind.__init__.__doc__ or "").split()) if "__init__" in vars(kind) else "",
+        verbs=tuple(verb for verb in VERBS if kind.owns(verb)),
+        claims=tuple(words for claim, words in CLAIMS.items() if getattr(kind, claim)),
+        definition=definition,
+        papers=tuple(dict.fromkeys(re.findall(r"https?://[^\s,;)]+", own or whole))),
+        file=inspect.getsourcefile(kind) or "",
+    )
+
+
+def first_sentence(text: str) -> str:
+    """`Rope: queries and keys are turned (Su et al. 2021, https://...). More.` -> `queries and keys are turned`"""
+    text = re.sub(r"\s*\([^()]*(https?://|et al\.)[^()]*\)", "", " ".join(text.split()))
+    text = re.sub(r"^[A-Z][\w-]*: (?=\S)", "", text)
+    text = re.split(r"(?<=\.)\s|: ", text, maxsplit=1)[0].removesuffix(".")
+    return text[:1].lower() + text[1:] if re.match(r"[A-Z][a-z ]", text) else text
+
+
+def options_of(kind: type[Part]) -> list[inspect.Parameter]:
+    named = list(inspect.signature(kind.__init__).parameters.values())[2:]  # after self and shape
+    return [
+        option for option in named if option.kind is not option.VAR_KEYWORD and option.kind is not option.VAR_POSITIONAL
+    ]
+
+
+def written(default: object) -> str:
+    if default is inspect.Parameter.empty:
+        return "must be given"
+    if default is None:
+        return "not set"
+    return str(default).lower() if isinstance(default, bool) else repr(default)
+
+
+EACH, LAYERS = 8, 2  # enough to see a pattern
+
+
+def portray(name: str, *, heads: int = 4, length: int = 24, causal: bool = True, **options: Any) -> list[Picture]:
+    """One picture for each verb that the part uses."""
+    shape = Shape(
+        layers=LAYERS, heads=heads, width=heads * EACH, length=length, hidden=8, classifier_hidden=8, dropout=0.0,
+        start="torch",
+    )  # fmt: skip
+    choices = (PartChoice(name=name, options=options),)
+    network = LanguageModel(shape, choices, length) if causal else Classifier(shape, choices, length, 2)
+    network.eval()
+    part = network.body.listed_parts()[0]
+    site = Site(0, causal, torch.arange(length), torch.arange(length))
+    drawn = [draw(part, site) for verb, draw in DRAWN.items() if part.owns(verb)]
+    if drawn and not part.owns("score"):
+        return drawn
+    said = {"score": "scores are changed", "carry": "what layers add to is changed", "prefix": "a prefix is set before"}
+    changed = next((words for verb, words in said.items() if part.owns(verb)), "nothing is changed")
+    return [*drawn, attention_map(network, site, changed)]
+
+
+def portray_embed(part: Part, site: Site) -> Picture:
+    table = part.embed(torch.zeros(len(site.queries), part.shape.width), site.queries)
+    return Picture("what is added to a token's vector at each position", "position", "width", (panel("", table),))
+
+
+def portray_turn(part: Part, site: Site) -> Picture:
+    """The angle by which each pair of coordinates is turned: unit vectors go in, and where they come out tells."""
+    time, each = len(site.queries), part.shape.each
+    units = torch.eye(each)[:, None, None, :].expand(each, part.shape.heads, time, each)
+    turned, _ = part.turn(units, units, site)  # coordinate head time coordinate
+    panels = []
+    for head in range(part.shape.heads):
+        rows = []
+        for place in range(each):
+            came = turned[place, head]  # time coordinate
+            stayed = came[:, place]
+            partner = int(came.abs().sum(0).index_fill(0, torch.tensor(place), -1.0).argmax())
+            if partner > place:  # each pair once
+                rows.append(torch.atan2(came[:, partner], stayed).remainder(2 * math.pi))
+        panels.append(panel(f"head {head}", torch.stack(rows)))
+    return Picture("the angle by which queries and keys are turned", "pair", "position", same(panels, "all heads"))
+
+
+def portray_bias(part: Part, site: Site) -> Picture:
+    bias = part.bias(site)
+    assert bias is not None
+    bias = bias.expand(part.shape.heads, -1, -1)
+    panels = [panel(f"head {head}", bias[head], future(site)) for head in range(part.shape.heads)]
+    return Picture("what is added to every score", "query", "key", same(panels, "all heads"))
+
+
+def portray_allow(part: Part, site: Site) -> Picture:
+    allowed = part.allow(site)
+    assert allowed is not None
+    shown = (panel("", allowed.expand(len(site.queries), -1).float(), future(site)),)
+    return Picture("what may be seen", "query", "key", shown, yes_or_no=True)
+
+
+def portray_merge(part: Part, site: Site) -> Picture:
+    """How much each head counts at each place of the joined vector: the size of the gradient."""
+    panels = []
+    for layer in range(part.shape.layers):
+        heads = noise(1, part.shape.heads, len(site.queries), EACH).requires_grad_()
+        joined = part.merge(heads, Site(layer, site.causal, site.queries, site.keys)).unflatten(-1, (-1, EACH))
+        slopes = [
+            torch.autograd.grad(joined[:, :, place].sum(), heads, retain_graph=True)[0].abs().mean((0, 2, 3))
+            for place in range(part.shape.heads)
+        ]
+        panels.append(panel(f"layer {layer}", torch.stack(slopes)))
+    return Picture("how much each head counts at each place", "place", "head", same(panels, "all layers"))
+
+
+def portray_pool(part: Part, site: Site) -> Picture:
+    """The same for the tokens of a sentence, of which the last quarter is padding."""
+    time = len(site.queries)
+    x = noise(1, time, part.shape.width).requires_grad_()
+    real = (torch.arange(time) < max(1, time * 3 // 4))[None]
+    slopes = torch.autograd.grad(part.pool(x, real).sum(), x)[0].abs().mean(-1)  # batch time
+    what = "how much each place counts for the sentence (the last quarter is padding)"
+    return Picture(what, "", "place", (panel("", slopes / slopes.sum()),))
+
+
+def attention_map(network: Classifier | LanguageModel, site: Site, changed: str) -> Picture:
+    ids = torch.randperm(len(site.queries), generator=torch.Generator().manual_seed(0))[None]
+    with torch.no_grad(), watch(network) as seen:
+        network(ids)
+    maps = next(each for name, each in seen.items() if name.endswith("blocks.0.attention.maps"))[0]
+    maps = maps / maps.amax(-1, keepdim=True).clamp(min=1e-12)  # else early rows, with few keys, outshine all others
+    hidden = future(site) if maps.shape[-1] == len(site.queries) else None
+    panels = tuple(panel(f"head {head}", weights, hidden) for head, weights in enumerate(maps))
+    what = f"{changed}; attention of an untrained layer, each row relative to its greatest"
+    return Picture(what, "query", "key", panels)
+
+
+DRAWN: dict[str, Callable[[Part, Site], Picture]] = {
+    "embed": portray_embed,
+    "turn": portray_turn,
+    "bias": portray_bias,
+    "allow": portray_allow,
+    "merge": portray_merge,
+    "pool": portray_pool,
+}
+
+
+def future(site: Site) -> Tensor | None:
+    return site.offset < 0 if site.causal else None
+
+
+def panel(title: str, values: Tensor, hidden: Tensor | None = None) -> Panel:
+    rows = values.detach().double().tolist()
+    if hidden is None:
+        return Panel(title, rows)
+    covered = hidden.tolist()
+    return Panel(
+        title,
+        [
+            [None if hide else value for value, hide in zip(row, hides, strict=True)]
+            for row, hides in zip(rows, covered, strict=True)
+        ],
+    )
+
+
+def same(panels: Sequence[Panel], title: str) -> tuple[Panel, ...]:
+    """One panel where all show the same."""
+    alike = all(each.values == panels[0].values for each in panels)
+    return (Panel(title, panels[0].values),) if alike else tuple(panels)
+
+
+def noise(*size: int) -> Tensor:
+    return torch.randn(*size, generator=torch.Generator().manual_seed(seed_for(0, "portray")))
+
+
+HEAD = """# Parts: every architecture idea as one small file
+
+This page is made by `fairtrial parts --page docs/parts.md`; do not edit it. Each drawing is measured on the untrained
+part in a decoder with 4 heads at 24 positions (pools in an encoder). How to add yours: [add-a-part.md](add-a-part.md).
+"""
+PASSPORTS = """
+## Passports
+
+Does it cheat? Each part alone, at the default shape, in an encoder and in a decoder, by the checks of
+`fairtrial audit PART`.
+"""
+
+
+def write_page(path: Path, entries: Sequence[Entry], tell: Callable[[str], None] = lambda line: None) -> None:
+    """The page, and the drawings in a folder beside it of the same name."""
+    drawings, passports = path.with_suffix(""), {}
+    with disk_errors(drawings):
+        drawings.mkdir(parents=True, exist_ok=True)
+    for entry in entries:
+        tell(entry.name)
+        passports[entry.name] = audit_part(entry.name)
+        pictures = portray(entry.name, causal="pool" not in entry.verbs)
+        write_bytes(drawings / f"{entry.name}.svg", image(pictures, entry.name, "svg"))
+    write_text(path, page_text(entries, passports, drawings.name))
+
+
+def audit_part(name: str) -> list[Finding]:
+    return [finding for plan in plans_of_part(name) for finding in audit(subject_of(plan))]
+
+
+def page_text(entries: Sequence[Entry], passports: Mapping[str, Sequence[Finding]], drawings: str) -> str:
+    table = ["| part | what it does | uses | claims |", "|---|---|---|---|"]
+    table += [
+        f"| [`{entry.name}`](#{entry.name}) | {entry.line} | {listed(entry.verbs)} | {listed(entry.claims)} |"
+        for entry in entries
+    ]
+    rows = [markdown_row(name, findings) for name, findings in passports.items()]
+    sections = [section(entry, passports[entry.name], drawings) for entry in entries]
+    return "\n".join([HEAD, *table, PASSPORTS, HEADER, *rows, "", "## One by one", "", *sections])
+
+
+def section(entry: Entry, findings: Sequence[Finding], drawings: str) -> str:
+    lines = [f"### {entry.name}", "", entry.definition, ""]
+    lines += [f"Paper: {', '.join(f'<{paper}>' for paper in entry.papers)}", ""] if entry.papers else []
+    options = [f"- {name} = {default}" for name, default in entry.options.items()]
+    lines += ["Options:", "", *options, ""] if options else []
+    lines += [entry.options_help, ""] if entry.options_help else []
+    failed = [finding for finding in findings if finding.verdict == FAIL]
+    lines += ["It fails its passport:", "", *map(failure, failed), ""] if failed else []
+    return "\n".join([*lines, f"![what {entry.name} does]({drawings}/{entry.name}.svg)", ""])
+
+
+def failure(finding: Finding) -> str:
+    return f"- {finding.id} {finding.name} ({KINDS[finding.task]}): {finding.meaning}"
+
+
+def listed(words: Sequence[str]) -> str:
+    return ", ".join(words) or "nothing"

@@ -1,0 +1,264 @@
+"""The parameter ledger: every learnt number of a network, component by component, summing exactly to its total.
+
+Beside each count stands the reports' way of counting: the token embedding and the weight matrices of attention and
+feed-forward, nothing else (no biases, norms, positions or other parts, no classifier or output layer).
+
+What a network costs in arithmetic: floating-point operations of its matrix products, as torch's own counter counts
+them (a multiplication and an addition are two).
+
+Everything is counted at full length: each row holds `length` real tokens. Attention is counted as its equation says,
+also where a mask hides half of it; a window that skips what it cannot reach is counted as it runs. Sums, norms,
+activations and look-ups are not counted. A step is a forward and a backward pass over the batch; of
+masked words, as if every word had to be guessed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import cross_entropy
+from torch.utils.flop_counter import FlopCounterMode
+
+import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
+from fairtrial.errors import BadInput
+from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
+from fairtrial.recipe import Recipe
+
+Sizes = tuple[int, ...]
+Network = Classifier | LanguageModel | MaskedModel
+
+
+@dataclass(frozen=True)
+class Row:
+    component: str
+    formula: str  # with numbers: '4 × (64 × 64 + 64)'
+    count: int
+    bias_free: int  # as the reports count
+
+
+@dataclass(frozen=True)
+class Ledger:
+    rows: tuple[Row, ...]
+
+    @property
+    def total(self) -> int:
+        return sum(row.count for row in self.rows)
+
+    @property
+    def bias_free(self) -> int:
+        return sum(row.bias_free for row in self.rows)
+
+
+# what a parameter's name begins with -> component; each match of the pattern is one copy of it
+COMPONENTS = (
+    (r"body\.tokens", "token embedding"),
+    (r"body\.blocks\.\d+\.attention\.qkv", "attention: queries, keys, values"),
+    (r"body\.blocks\.\d+\.attention\.out", "attention: output"),
+    (r"body\.blocks\.\d+\.feed_forward", "feed-forward"),
+    (r"body\.(?:blocks\.\d+\.\w+_)?norm", "norms"),
+)
+COUNTED_BY_THE_REPORTS = frozenset(name for _, name in COMPONENTS if name != "norms")
+
+
+def ledger(recipe: Recipe, vocabulary: int, classes: int = 0) -> Ledger:
+    """The ledger of a recipe's network: nothing is trained. `classes` only matters to a classifier."""
+    return ledger_of(fresh_network(recipe, vocabulary, classes))
+
+
+def fresh_network(recipe: Recipe, vocabulary: int, classes: int = 0) -> Network:
+    if vocabulary < 1:
+        raise BadInput(f"a vocabulary of {vocabulary} entries will not do")
+    if recipe.task == "lm":
+        return LanguageModel(recipe.shape, recipe.parts, vocabulary)
+    if recipe.task == "mlm":
+        return MaskedModel(recipe.shape, recipe.parts, vocabulary)
+    if classes < 1:
+        raise BadInput(f"a classifier of {classes} classes will not do")
+    return Classifier(recipe.shape, recipe.parts, vocabulary, classes)
+
+
+def ledger_of(network: nn.Module) -> Ledger:
+    """The ledger of a network. A tensor in two places (a tied output layer) is counted once, where it comes first."""
+    found: dict[str, dict[str, list[tuple[str, Sizes]]]] = {}  # component -> copy -> its tensors
+    for name, parameter in network.named_parameters():
+        component, copy = place_of(name)
+        found.setdefault(component, {}).setdefault(copy, []).append((name, tuple(parameter.shape)))
+    order = [name for _, name in COMPONENTS]
+    named = sorted(found.items(), key=lambda item: rank(item[0], order))
+    return Ledger(tuple(row_of(component, list(copies.values())) for component, copies in named))
+
+
+def place_of(name: str) -> tuple[str, str]:
+    """The component that a parameter belongs to, and which of its copies."""
+    for pattern, component in COMPONENTS:
+        if match := re.match(rf"{pattern}\.", name):
+            return component, match.group()
+    if match := re.match(r"body\.parts\.([^.]+)\.", name):
+        return f"part {match[1]!r}", ""
+    if name.startswith(("hidden.", "norm.", "out.")):
+        return "head", ""
+    return name.rsplit(".", 1)[0], ""
+
+
+def rank(component: str, order: Sequence[str]) -> float:
+    """Parts stand after the token embedding, what heads the network at the end."""
+    if component in order:
+        return order.index(component)
+    return 0.5 if component.startswith("part ") else len(order)
+
+
+def row_of(component: str, copies: list[list[tuple[str, Sizes]]]) -> Row:
+    tensors = [tensor for copy in copies for tensor in copy]
+    counted = component in COUNTED_BY_THE_REPORTS
+    return Row(
+        title(component, tensors),
+        formula([[sizes_of(*tensor) for tensor in copy] for copy in copies]),
+        sum(math.prod(sizes) for _, sizes in tensors),
+        sum(math.prod(sizes) for _, sizes in tensors if len(sizes) > 1) if counted else 0,
+    )
+
+
+def title(component: str, tensors: Sequence[tuple[str, Sizes]]) -> str:
+    if component != "head":
+        return component
+    names = {name for name, _ in tensors}
+    if "hidden.weight" in names and "norm.weight" not in names:
+        return "classifier"
+    return "output layer" if "out.weight" in names else "output layer (its weights are the token embedding)"
+
+
+def sizes_of(name: str, sizes: Sizes) -> Sizes:
+    """As a reader thinks of it: queries, keys and values apart, a linear layer from its input to its output."""
+    if re.search(r"attention\.qkv\.(weight|bias)$", name):
+        return (3, sizes[0] // 3, *sizes[1:])
+    if len(sizes) == 2 and re.search(r"(up|down|hidden|out)\.weight$", name):
+        return sizes[::-1]
+    return sizes
+
+
+def formula(copies: Sequence[Sequence[Sizes]]) -> str:
+    """'4 × (64 × 64 + 64)': copies of one kind are told once."""
+    return " + ".join(
+        times(how_many, " + ".join(terms(copy))) for copy, how_many in Counter(map(tuple, copies)).items()
+    )
+
+
+def terms(copy: Sequence[Sizes]) -> Iterator[str]:
+    for sizes, how_many in Counter(copy).items():
+        product = " × ".join(f"{size:,}" for size in sizes) or "1"
+        yield product if how_many == 1 else f"{how_many} × {product}"
+
+
+def times(how_many: int, term: str) -> str:
+    if how_many == 1:
+        return term
+    return f"{how_many} × ({term})" if "+" in term else f"{how_many} × {term}"
+
+
+@dataclass(frozen=True)
+class FlopRow:
+    component: str
+    formula: str
+    flops: int  # forward, for one full row
+
+
+@dataclass(frozen=True)
+class Flops:
+    rows: tuple[FlopRow, ...]
+    backward: int  # for one full row
+    length: int
+    rows_in_step: int  # rows of `length` tokens in one training step
+
+    @property
+    def forward(self) -> int:
+        return sum(row.flops for row in self.rows)
+
+    @property
+    def per_token(self) -> float:
+        """Forward, at full length."""
+        return self.forward / self.length
+
+    @property
+    def per_step(self) -> int:
+        """Forward and backward over all rows of a step."""
+        return (self.forward + self.backward) * self.rows_in_step
+
+
+def flops(recipe: Recipe, vocabulary: int, classes: int = 0) -> Flops:
+    """What a recipe's network costs: nothing is trained."""
+    training = recipe.training
+    return flops_of(fresh_network(recipe, vocabulary, classes), rows_in_step=training.batch * training.accumulate)
+
+
+def flops_of(network: Network, *, rows_in_step: int = 1) -> Flops:
+    """Linear layers and attention by their formulas; what parts add, by torch's counter, which runs one row."""
+    shape, length = network.body.shape, network.body.shape.length
+    forward, backward = counted(network, length)
+    prefixes = sum(len(found) for part in network.body.listed_parts() if (found := part.prefix()) is not None)
+    seen = length if network.body.causal else length + prefixes  # only an encoder sets vectors before a sentence
+    qkv = product(shape.layers, 2, seen, 3, shape.width, shape.width)
+    out = product(shape.layers, 2, seen, shape.width, shape.width)
+    feed = product(shape.layers, 2, 2, seen, shape.width, shape.hidden)
+    rows = [
+        FlopRow("attention: queries, keys, values", *qkv),
+        FlopRow("attention: output", *out),
+        FlopRow("feed-forward", *feed),
+        head_row(network, length),
+    ]
+    scores = FlopRow("attention: scores and sums", *product(shape.layers, 2, 2, seen, seen, shape.width))
+    rest = forward - sum(row.flops for row in rows) - scores.flops
+    if rest < 0:  # attention skipped what its parts cannot reach
+        scores = FlopRow("attention: scores and sums", "as it runs: only what a window reaches", scores.flops + rest)
+    rows.insert(1, scores)
+    if rest > 0:
+        rows.append(FlopRow("parts", "counted as they run", rest))
+    return Flops(tuple(rows), backward, length, rows_in_step)
+
+
+def head_row(network: Network, length: int) -> FlopRow:
+    if isinstance(network, LanguageModel):
+        return FlopRow("output layer", *product(2, length, network.out.in_features, network.out.out_features))
+    hidden, out = network.hidden, network.out
+    if isinstance(network, MaskedModel):
+        layers = f"({hidden.in_features} × {hidden.out_features} + {out.in_features} × {out.out_features:,})"
+        every = 2 * length * (hidden.weight.numel() + out.weight.numel())
+        return FlopRow("output layer", f"2 × {length:,} × {layers}", every)
+    size = 2 * (hidden.in_features * hidden.out_features + out.in_features * out.out_features)
+    told = f"2 × ({hidden.in_features} × {hidden.out_features} + {out.in_features} × {out.out_features})"
+    return FlopRow("classifier", f"{told}, once a row", size)
+
+
+def product(*numbers: int) -> tuple[str, int]:
+    """Its formula and its value."""
+    value = 1
+    for number in numbers:
+        value *= number
+    return " × ".join(f"{number:,}" for number in numbers), value
+
+
+def counted(network: Network, length: int) -> tuple[int, int]:
+    """Forward and backward of one full row, by torch's counter. It cannot look into a fused kernel or into our loss, so
+    the row runs attention in plain products and a plain loss."""
+    was_training = network.training
+    network.eval()
+    ids = torch.zeros(1, length, dtype=torch.long)
+    counter = partial(FlopCounterMode, display=False)
+    try:
+        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+            with counter() as forward:
+                logits = network(ids)
+            loss = cross_entropy(logits.flatten(0, -2), torch.zeros(logits.shape[:-1], dtype=torch.long).flatten())
+            learnt = [parameter for parameter in network.parameters() if parameter.requires_grad]
+            with counter() as backward:  # not loss.backward(): the network's own gradients stay as they are
+                torch.autograd.grad(loss, learnt, allow_unused=True)
+    finally:
+        network.train(was_training)
+    return forward.get_total_flops(), backward.get_total_flops()

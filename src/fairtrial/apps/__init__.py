@@ -1,0 +1,1 @@
+"""Applications built on the public names: the puzzles and the five reports."""

@@ -1,0 +1,151 @@
+"""The course's six questions, on keys like the course's: four random keys of length 1 in space, scores not divided.
+
+Keys of one length lie on a sphere, so each is a corner of their hull; and a key along the query goes further along it
+than any other key of that length. That is why the sixth question, with its key of length 1, has an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairtrial.apps.puzzles.keys import Array, random_keys
+from fairtrial.apps.puzzles.replace_key import Replacement, replace_key
+from fairtrial.apps.puzzles.sentences import (
+    answer_lines,
+    identity_lines,
+    plain_answer,
+    plain_replacement,
+    replacement_lines,
+)
+from fairtrial.apps.puzzles.solve import Answer, average, identity, select
+from fairtrial.apps.puzzles.target import average_target, precision_of, select_target
+from fairtrial.rng import dice
+
+WISHED = np.array([3.0, 3.0, -2.0, -3.0])  # the scores that a report of the course aimed at in its fourth question
+
+LESSONS = (
+    "A corner of the hull is greatest in some direction; a long query in it makes the softmax forget the rest.",
+    "Each row is a puzzle of its own. Four keys that span space can be given any weights at all: a query sets three "
+    "differences of scores, and all scores may shift by one number. Least squares forgets the shift.",
+    "Equal scores are equal weights, and a query of zero makes all scores equal.",
+    "The query stands across the edge between both keys, so they score alike, and points away from the rest.",
+    "The new key needs the score of the first two, and may be anything across the query.",
+    "Of all keys of length 1, the one along the query scores most.",
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    number: int
+    title: str
+    answers: list[Answer] | Replacement
+    lesson: str
+
+    def lines(self) -> list[str]:
+        if isinstance(self.answers, Replacement):
+            return replacement_lines(self.answers)
+        return answer_lines(self.answers[0]) if len(self.answers) == 1 else identity_lines(self.answers)
+
+    def plain(self) -> dict[str, Any]:
+        each = self.answers
+        told = [plain_replacement(each)] if isinstance(each, Replacement) else [plain_answer(one) for one in each]
+        return {"question": self.number, "title": self.title, "answers": told, "checked_precision": self.check()}
+
+    def picture(self, kind: str) -> bytes:
+        from fairtrial.apps.puzzles.plots import answer_picture, identity_picture, replacement_picture
+
+        if isinstance(self.answers, Replacement):
+            return replacement_picture(self.answers, kind)
+        return answer_picture(self.answers[0], kind) if len(self.answers) == 1 else identity_picture(self.answers, kind)
+
+    def check(self) -> float:
+        """The least precision of the answers, run through fairtrial's own attention."""
+        from fairtrial.apps.puzzles.heads import attention_weights
+
+        if isinstance(self.answers, Replacement):
+            keys, queries, targets = self.answers.new_keys, [self.answers.query], [self.answers.target]
+        else:
+            keys, queries = self.answers[0].keys, [answer.query for answer in self.answers]
+            targets = [answer.target for answer in self.answers]
+        scaled = (self.answers if isinstance(self.answers, Replacement) else self.answers[0]).scaled
+        weights = attention_weights(keys, np.array(queries), scaled)
+        return min(precision_of(row, target) for row, target in zip(weights, targets, strict=True))
+
+
+def course_keys(seed: int) -> Array:
+    keys = random_keys(4, 3, seed)
+    return keys / np.linalg.norm(keys, axis=1, keepdims=True)
+
+
+def course_questions(seed: int = 0, scale: bool = False, precision: float = 0.999) -> list[Question]:
+    keys = course_keys(seed)
+    values = dice(seed, "puzzle values").normal(size=keys.shape)
+    ways: dict[str, Any] = {"scale": scale, "precision": precision, "values": values}
+    two = average(keys, [0, 1], scores=WISHED, **ways)
+    query = long_enough(keys, two, scale, precision)
+    longer = float(np.linalg.norm(query)) / two.norm
+    kept = "It keeps the query of question 4"
+    if longer > 1 + 1e-9:
+        kept += f", {longer:.3g} times as long as that question alone needs, so that question 6 has an answer too"
+    return [
+        Question(1, "a query that selects the first value", [select(keys, 0, **ways)], LESSONS[0]),
+        Question(2, "a query matrix that selects every value", identity(keys, **ways), LESSONS[1]),
+        Question(3, "a query that averages all values", [average(keys, range(4), **ways)], LESSONS[2]),
+        Question(4, "a query that averages the first two values", [two], LESSONS[3]),
+        Question(
+            5,
+            "a third key so that this query averages the first three",
+            replace_key(keys, 2, average_target(4, [0, 1, 2]), query, ask="replace-key 2 --to average 0 1 2", **ways),
+            f"{kept}. {LESSONS[4]}",
+        ),
+        Question(
+            6,
+            "a third key of length 1 so that this query selects the third value",
+            replace_key(
+                keys, 2, select_target(4, 2), query, ask="replace-key 2 --to select 2 --norm 1", norm=1.0, **ways
+            ),
+            f"{kept}. {LESSONS[5]}",
+        ),
+    ]
+
+
+def long_enough(keys: Array, answer: Answer, scale: bool, precision: float) -> Array:
+    """The query, made longer until a third key of length 1 can be selected with it. Longer is never less precise: the
+    query scores its two keys alike."""
+    direction = answer.certificate.direction
+    assert direction is not None
+    query, third = answer.query, select_target(4, 2)
+    while not replace_key(keys, 2, third, query, scale=scale, precision=precision, norm=1.0).possible:
+        if float(np.linalg.norm(query)) > 1e6 * answer.norm:
+            return answer.query  # the first two keys almost meet the direction itself: no length will do
+        query = query * 1.1
+    return query
+
+
+def write_course(questions: list[Question], folder: Path, kind: str) -> list[Path]:
+    """A figure for each question, and a page that shows them with their words."""
+    from fairtrial.disk import disk_errors, write_bytes, write_text
+
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    page, written = ["# Six puzzles of attention", ""], []
+    for question in questions:
+        figure = folder / f"question-{question.number}.{kind}"
+        write_bytes(figure, question.picture(kind))
+        page += [
+            f"## {question.number}. {question.title}",
+            "",
+            question.lesson,
+            "",
+            "```",
+            *question.lines(),
+            "```",
+            "",
+        ]
+        page += [f"![question {question.number}]({figure.name})", ""]
+        written.append(figure)
+    write_text(folder / "course.md", "\n".join(page))
+    return [*written, folder / "course.md"]

@@ -1,0 +1,273 @@
+"""Keys in the coordinates that matter to a softmax.
+
+Adding one number to all scores changes no weight, so only differences between keys count. A frame centres the keys,
+drops the directions in which none of them differ, and measures in units of their spread, so that one tolerance fits
+all keys.
+
+Faces of the keys' hull, by linear programs.
+
+A query that grows without end gives all attention to the keys of greatest score. Those are the keys on one face of
+their convex hull: a corner, an edge, ... or all of it. So whoever wants attention on some keys alone asks: is there a
+direction in which they, and only they, are greatest?
+
+Keys, queries and values out of CSV files; what is wrong is said with file and line.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairtrial.data.lines import read_lines
+from fairtrial.errors import BadInput
+from fairtrial.rng import dice
+
+Array = NDArray[np.float64]
+SAME = 1e-7  # in units of the keys' spread: what differs by less is the same, as 0.1 + 0.2 is 0.3 in single precision
+
+
+@dataclass(frozen=True)
+class Frame:
+    keys: Array  # as given [key width]
+    factor: float  # what scores are multiplied by: 1 / sqrt(width), or 1
+    points: Array  # keys in the frame [key rank]
+    axes: Array  # orthonormal [rank width]
+    spread: float  # greatest distance of a key from the keys' mean
+
+    @classmethod
+    def of(cls, keys: Array, scaled: bool) -> Frame:
+        centred, spread = keys - keys.mean(0), spread_of(keys)
+        if not spread:
+            spread, axes = 1.0, np.zeros((0, keys.shape[1]))
+        else:
+            _, sizes, axes = np.linalg.svd(centred / spread, full_matrices=False)
+            axes = axes[sizes > SAME]
+        factor = 1 / math.sqrt(keys.shape[1]) if scaled else 1.0
+        return cls(keys, factor, centred @ axes.T / spread, axes, spread)
+
+    @property
+    def unit(self) -> float:
+        """Length in the frame of a query of length 1."""
+        return self.factor * self.spread
+
+    def query(self, place: Array) -> Array:
+        """The shortest query that gives the scores `points @ place`, up to one number for all."""
+        return place @ self.axes / self.unit
+
+    def weights(self, query: Array) -> Array:
+        return softmax(self.factor * self.keys @ query)
+
+
+def spread_of(keys: Array) -> float:
+    """The greatest distance of a key from the keys' mean; zero where it is nothing beside the keys' own size."""
+    spread = float(np.linalg.norm(keys - keys.mean(0), axis=1).max())
+    return spread if spread > SAME * float(np.abs(keys).max()) else 0.0
+
+
+def softmax(scores: Array) -> Array:
+    raised = np.exp(scores - scores.max(-1, keepdims=True))
+    return raised / raised.sum(-1, keepdims=True)
+
+
+def log_sum(scores: Array) -> float:
+    top = scores.max()
+    return float(top + np.log(np.exp(scores - top).sum()))
+
+
+def step_of(matrix: Array, slope: Array) -> Array:
+    """A Newton step; the shortest one where rounding leaves the matrix without an inverse."""
+    try:
+        step = np.linalg.solve(matrix, slope)
+    except np.linalg.LinAlgError:
+        step = np.linalg.lstsq(matrix, slope, rcond=None)[0]
+    return np.asarray(step, dtype=np.float64)
+
+
+def as_keys(keys: ArrayLike) -> Array:
+    """A table of keys, one in each row, checked."""
+    return _table(keys, "keys")
+
+
+def as_values(values: ArrayLike, count: int) -> Array:
+    table = _table(values, "values")
+    if len(table) != count:
+        raise BadInput(f"there are {count} keys and {len(table)} values", "give one value for each key")
+    return table
+
+
+def as_query(query: ArrayLike, width: int) -> Array:
+    vector = _numbers(query, "query").reshape(-1)
+    if len(vector) != width:
+        raise BadInput(f"the query has {len(vector)} numbers, the keys have {width}")
+    return vector
+
+
+def _table(numbers: ArrayLike, what: str) -> Array:
+    table = _numbers(numbers, what)
+    if table.ndim != 2 or not table.size:
+        raise BadInput(f"{what} are a table with one row each, not of shape {table.shape}")
+    return table
+
+
+def _numbers(numbers: ArrayLike, what: str) -> Array:
+    try:
+        table = np.array(numbers, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{what}: {error}", "give numbers, the same count in each row") from error
+    if not np.isfinite(table).all():
+        raise BadInput(f"{what}: every number must be finite")
+    return table
+
+
+Places = NDArray[np.intp]
+TIGHT = 1e-7  # a lead below this share of the keys' spread is no lead
+EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """Both sides of one linear program. If `lead` is above zero, `direction` puts the chosen keys ahead of all others
+    by it. If not, `pressure` (a weight for each other key, adding up to one) mixes the others to a point level with
+    the chosen ones in every direction that treats those alike: whoever raises the chosen keys raises some of the
+    others as much."""
+
+    direction: Array
+    lead: float
+    others: Places
+    pressure: Array
+
+    @property
+    def found(self) -> bool:
+        return self.lead > TIGHT
+
+
+def across(points: Array) -> Array:
+    """Orthonormal directions in which all points are level [direction rank]."""
+    _, sizes, axes = np.linalg.svd(points[1:] - points[0])
+    return axes[int((sizes > SAME).sum()) :]
+
+
+def expose(points: Array, chosen: Places) -> Exposure:
+    """max lead, so that direction @ (chosen - other) >= lead for all others, each coordinate within -1 and 1."""
+    others = np.setdiff1d(np.arange(len(points)), chosen)
+    level = across(points[chosen])
+    if not len(others):
+        return Exposure(np.zeros(points.shape[1]), np.inf, others, np.zeros(0))
+    ahead = (points[chosen[0]] - points[others]) @ level.T  # other direction
+    if not len(level):
+        nearest = np.linalg.norm(points[others] - points[chosen].mean(0), axis=1).argmin()
+        return Exposure(np.zeros(points.shape[1]), 0.0, others, np.eye(len(others))[nearest])
+    count = len(level)
+    solved = _program(
+        cost=np.append(np.zeros(count), -1.0),
+        below=np.column_stack((-ahead, np.ones(len(others)))),
+        bounds=[(-1.0, 1.0)] * count + [(None, None)],
+    )
+    return Exposure(solved.x[:count] @ level, float(solved.x[count]), others, np.maximum(0, -solved.ineqlin.marginals))
+
+
+def smallest_face(points: Array, chosen: Places) -> Places:
+    """All keys on the smallest face that holds the chosen ones: those that no direction leaves behind."""
+    level = across(points[chosen])
+    ahead = (points[chosen[0]] - points) @ level.T  # key direction
+    left = np.setdiff1d(np.arange(len(points)), chosen)
+    while len(left) and len(level):
+        solved = _program(cost=-ahead[left].sum(0), below=-ahead, bounds=[(-1.0, 1.0)] * len(level))
+        behind = ahead[left] @ solved.x > 10 * TIGHT
+        if not behind.any():
+            break
+        left = left[~behind]
+    face = np.sort(np.concatenate((chosen, left)))
+    while not (found := expose(points, face)).found:  # a lead too small to count: who presses belongs to the face
+        face = np.union1d(face, found.others[found.pressure > 1e-9])
+    return face
+
+
+def _program(cost: Array, below: Array, bounds: list[tuple[Any, Any]]) -> Any:
+    from scipy.optimize import linprog
+
+    # the simplex method: its answers are corners, so that the pressure rests on few keys
+    solved = linprog(cost, A_ub=below, b_ub=np.zeros(len(below)), bounds=bounds, method="highs-ds", options=EXACT)
+    if solved.status != 0:
+        raise ArithmeticError(f"the linear program failed: {solved.message}")
+    return solved
+
+
+MOST_ROWS, MOST_NUMBERS = 2_000, 1_000_000
+
+
+@dataclass(frozen=True)
+class Table:
+    numbers: Array  # [row width]
+    names: tuple[str, ...] | None  # of the rows, where the first column holds words
+
+
+def read_table(path: Path) -> Table:
+    """One row on each line, numbers parted by commas, semicolons, tabs or blanks. A first line without numbers is a
+    heading; a first column of words names the rows."""
+    rows: list[list[float]] = []
+    names: list[str] = []
+    first = 0  # line of the first row: what it looks like, all others must
+    for number, line in read_lines(path).numbered():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        cells = [cell.strip().strip('"') for cell in cells_of(line)]
+        if not rows and not first and not any(is_number(cell) for cell in cells):
+            first = -number
+            continue
+        named = len(cells) > 1 and not is_number(cells[0])
+        if named:
+            names.append(cells.pop(0))
+        rows.append([read_number(cell, path, number) for cell in cells])
+        first = first if first > 0 else number
+        if len(rows[-1]) != len(rows[0]):
+            hint = f"line {first} has {len(rows[0])}; every row must have as many"
+            raise BadInput(f"this row has {len(rows[-1])} numbers", hint, path=path, line=number)
+        if len(names) not in (0, len(rows)):
+            what = "this row has a name" if named else "this row has no name"
+            raise BadInput(
+                f"{what}, the rows before are not like that", "name all rows or none", path=path, line=number
+            )
+        if len(rows) > MOST_ROWS or len(rows) * len(rows[0]) > MOST_NUMBERS:
+            raise BadInput(f"more than {MOST_ROWS:,} rows, or a million numbers", path=path, line=number)
+    if not rows:
+        raise BadInput("there are no numbers in this file", "write one row on each line, such as 0.5,-1,2", path=path)
+    if len(set(names)) < len(names):
+        double = next(name for name in names if names.count(name) > 1)
+        raise BadInput(f"two rows are named {double!r}", "give every row a name of its own", path=path)
+    return Table(np.array(rows), tuple(names) or None)
+
+
+def cells_of(line: str) -> list[str]:
+    for mark in (",", ";", "\t"):
+        if mark in line:
+            return line.split(mark)
+    return re.split(r"\s+", line.strip())
+
+
+def is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def read_number(cell: str, path: Path, line: int) -> float:
+    if not is_number(cell):
+        what = f"{cell!r} is not a number" if cell else "a number is missing"
+        raise BadInput(what, "write numbers such as 0.5 or -1e-3", path=path, line=line)
+    if not math.isfinite(number := float(cell)):
+        raise BadInput(f"{cell} will not do", "every number must be finite", path=path, line=line)
+    return number
+
+
+def random_keys(count: int, width: int, seed: int) -> Array:
+    """Keys from a standard normal distribution."""
+    return dice(seed, "puzzle keys").normal(size=(count, width))

@@ -1,0 +1,262 @@
+"""How the weights move as the query, or the replaced key, may grow longer.
+
+Pictures of puzzles: the keys with their hull and the query, the weights as bars, and how they move with length.
+
+Keys as points with their convex hull, and queries as arrows: on a line, in the plane, in space, or seen from the
+side where they differ most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fairtrial.apps.puzzles.keys import Array, Frame, softmax
+from fairtrial.apps.puzzles.replace_key import Replacement
+from fairtrial.apps.puzzles.solve import Answer, best_within
+from fairtrial.report.plots import figure_bytes, our_look
+
+
+def query_growth(answer: Answer, points: int = 31, far: float = 0.0) -> tuple[Array, Array]:
+    """Lengths up to `far`, and the weights of the best query of each length [length key]."""
+    frame = Frame.of(answer.keys, answer.scaled)
+    lengths = np.linspace(0, far or 1.5 * max(answer.norm, answer.smallest_norm) or 1.0, points)
+    places = [best_within(frame.points, answer.target, length * frame.unit) for length in lengths]
+    return lengths, np.array([frame.weights(frame.query(place)) for place in places])
+
+
+def key_growth(answer: Replacement, points: int = 60) -> tuple[Array, Array]:
+    """Lengths (below zero: away from the query), and the weights with a key of that length along the query [length
+    key]."""
+    size = float(np.linalg.norm(answer.query))
+    factor = 1 / np.sqrt(len(answer.query)) if answer.scaled else 1.0
+    far = 1.5 * max(float(np.linalg.norm(answer.key)), answer.needed or 0.0) or 1.0
+    lengths = np.linspace(-far, far, points)
+    scores = np.tile(factor * answer.keys @ answer.query, (points, 1))
+    scores[:, answer.place] = factor * lengths * size
+    return lengths, softmax(scores)
+
+
+BLUE, RED, GREY, PALE = "#1f77b4", "#d62728", "#8a8a8a", "#c9d7e6"
+MOST_BARS, MOST_NAMES = 40, 20
+
+
+def answer_picture(answer: Answer, kind: str) -> bytes:
+    """Three panels, as PNG or SVG: the same bytes for the same numbers."""
+    colours = colours_of(answer)
+    verdict = "possible" if answer.possible else "impossible; the best there is"
+    with _figure(f"{answer.ask}: {verdict}", kind) as page:
+        draw_keys(page.figure, 131, answer.keys, answer.names, colours, [(answer.query, BLUE)], "keys, hull, query")
+        _bars(page.figure.add_subplot(132), answer, {"least squares": answer.least_squares.weights})
+        lengths, weights = query_growth(answer)
+        axis = page.figure.add_subplot(133)
+        _curves(axis, lengths, weights, answer.names, colours)
+        axis.axvline(answer.norm, color="0.6", linestyle=":")
+        axis.set(xlabel="length of the query", title="weights of the best query of each length")
+    return page.content
+
+
+def replacement_picture(answer: Replacement, kind: str) -> bytes:
+    colours = colours_of(answer)
+    verdict = "possible" if answer.possible else "impossible; the best there is"
+    with _figure(f"{answer.ask}: {verdict}", kind) as page:
+        old = answer.keys[answer.place]
+        queries = [(answer.query, BLUE)]
+        draw_keys(page.figure, 131, answer.new_keys, answer.names, colours, queries, "keys, hull, query", old)
+        before = Frame.of(answer.keys, answer.scaled).weights(answer.query)
+        _bars(page.figure.add_subplot(132), answer, {"before": before, answer.simple_way: answer.simple_weights})
+        lengths, weights = key_growth(answer)
+        axis = page.figure.add_subplot(133)
+        _curves(axis, lengths, weights, answer.names, colours)
+        reach = float(answer.new_keys[answer.place] @ answer.query) / (float(np.linalg.norm(answer.query)) or 1.0)
+        axis.axvline(reach, color="0.6", linestyle=":")
+        axis.set(xlabel="how far the new key goes along the query", title="weights as the key grows")
+    return page.content
+
+
+def identity_picture(answers: Sequence[Answer], kind: str) -> bytes:
+    from matplotlib.ticker import MaxNLocator
+
+    first = answers[0]
+    colours = [BLUE if answer.possible else RED for answer in answers]
+    failed = sum(not answer.possible for answer in answers)
+    verdict = f"impossible for {failed} of {len(answers)}" if failed else "possible"
+    with _figure(f"identity: {verdict}", kind) as page:
+        queries = [(answer.query, colour) for answer, colour in zip(answers, colours, strict=True)]
+        draw_keys(page.figure, 131, first.keys, first.names, colours, queries[:12], "keys, hull, queries")
+        axis = page.figure.add_subplot(132)
+        shown = axis.imshow(np.array([answer.weights for answer in answers]), vmin=0, vmax=1, cmap="viridis")
+        axis.set(title="weights", xlabel="key", ylabel="query")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.yaxis.set_major_locator(MaxNLocator(integer=True))
+        page.figure.colorbar(shown, ax=axis, shrink=0.7)
+        axis = page.figure.add_subplot(133)
+        far = 1.2 * max(answer.smallest_norm for answer in answers)
+        ends = []
+        for number, (answer, colour) in enumerate(zip(answers[:MOST_BARS], colours, strict=False)):
+            lengths, weights = query_growth(answer, far=far)
+            axis.plot(lengths, weights[:, number], color=colour)
+            ends.append((lengths[-1], weights[-1, number], answer.names[number], colour))
+        _names_at_ends(axis, ends)
+        axis.set(xlabel="length of the query", title="own weight of the best query of each length", ylim=(-0.02, 1.05))
+    return page.content
+
+
+def colours_of(answer: Answer | Replacement) -> list[str]:
+    """Wanted keys are blue, those in the way red."""
+    colours = [BLUE if share > 0 else GREY for share in answer.target]
+    for place in answer.in_the_way:
+        colours[place] = RED
+    return colours
+
+
+def _bars(axis: Any, answer: Answer | Replacement, beside: dict[str, Array]) -> None:
+    shown = slice(0, MOST_BARS)
+    series = {"wanted": answer.target, "attained": answer.weights, **beside}
+    styles = ["0.8", BLUE, "#ff9f40", "#9467bd"]
+    thick = 0.8 / len(series)
+    rows = np.arange(len(answer.names[shown]))
+    for number, (name, weights) in enumerate(series.items()):
+        axis.barh(
+            rows + (number - (len(series) - 1) / 2) * thick, weights[shown], thick, color=styles[number], label=name
+        )
+    axis.set(yticks=rows, yticklabels=answer.names[shown], xlim=(0, 1.02), title="weights")
+    axis.invert_yaxis()
+    axis.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, frameon=False)
+
+
+def _curves(axis: Any, lengths: Array, weights: Array, names: Sequence[str], colours: Sequence[str]) -> None:
+    for place in range(len(names)):
+        axis.plot(lengths, weights[:, place], color=colours[place], linewidth=1.6 if colours[place] != GREY else 0.8)
+    _names_at_ends(
+        axis, [(lengths[-1], weights[-1, place], names[place], colours[place]) for place in range(len(names))]
+    )
+    axis.set_ylim(-0.02, 1.05)
+
+
+def _names_at_ends(axis: Any, ends: list[tuple[float, float, str, str]]) -> None:
+    """Names at the lines' ends, pushed apart where lines end together; grey lines that end at nothing go without."""
+    low, right, apart = axis.get_xlim()[0], max(end[0] for end in ends), 0.045
+    told = sorted((end for end in ends if end[1] > 0.02 or end[3] != GREY), key=lambda end: end[1])[-MOST_NAMES:]
+    heights: list[float] = []
+    for end in told:
+        heights.append(max(end[1], heights[-1] + apart if heights else 0.0))
+    for place in reversed(range(len(heights))):
+        heights[place] = min(heights[place], heights[place + 1] - apart if place + 1 < len(heights) else 1.01)
+    for (across, _, name, colour), height in zip(told, heights, strict=True):
+        axis.annotate(name, (across, height), fontsize=7, color=colour, xytext=(3, -2), textcoords="offset points")
+    axis.set_xlim(low, right + 0.16 * (right - low))
+
+
+class _figure:  # noqa: N801  used as a word: with _figure(...) as page
+    """A page with a title, and its bytes when it is done."""
+
+    def __init__(self, title: str, kind: str) -> None:
+        from matplotlib.figure import Figure
+
+        self.kind, self.content = kind, b""
+        self.settings = our_look()
+        self.settings.__enter__()
+        self.figure = Figure(figsize=(13, 4.4), layout="constrained", dpi=110)
+        self.figure.suptitle(title if len(title) <= 120 else title[:116] + " ...")
+
+    def __enter__(self) -> _figure:
+        return self
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        try:
+            if kind is None:
+                self.content = figure_bytes(self.figure, self.kind)
+        finally:
+            self.settings.__exit__(None, None, None)
+
+
+ROOM = 0.15  # free space around the keys
+
+
+def draw_keys(
+    figure: Any,
+    place: int,
+    keys: Array,
+    names: Sequence[str],
+    colours: Sequence[str],
+    queries: Sequence[tuple[Array, str]],
+    title: str,
+    old_key: Array | None = None,
+) -> None:
+    """Every query starts at the keys' mean and is drawn with one length: its direction is what matters to the hull."""
+    width = keys.shape[1]
+    mean = keys.mean(0)
+    if width > 3:
+        view = np.linalg.svd(keys - mean, full_matrices=True)[2][:2]
+        title = (
+            f"{title}\n(seen along 2 of {width} axes, where keys differ most:\na corner may look as if it lay inside)"
+        )
+    else:
+        view = np.eye(width)
+    points = (keys - mean) @ view.T if width > 3 else keys
+    centre = np.zeros(len(view)) if width > 3 else mean
+    axis = figure.add_subplot(place, **({"projection": "3d"} if len(view) == 3 else {}))
+    axis.set_title(title)
+    spread = float(np.linalg.norm(points - centre, axis=1).max()) or 1.0
+    if len(view) == 1:  # a line is drawn in the plane
+        points, centre = np.column_stack((points, np.zeros(len(points)))), np.append(centre, 0.0)
+        axis.set_yticks([])
+    draw_hull(axis, points)
+    many = len(points) > 40
+    flat = {"depthshade": False} if len(view) == 3 else {}
+    axis.scatter(*points.T, c=list(colours), s=12 if many else 32, zorder=3, **flat)
+    for point, name, colour in zip(points, names, colours, strict=True) if not many else ():
+        axis.text(*(point + 0.06 * spread), name.removeprefix("key "), color=colour, fontsize=8)
+    for query, colour in queries:
+        draw_arrow(axis, centre, query @ view.T, spread, colour)
+    if old_key is not None:
+        was = (old_key - mean) @ view.T if width > 3 else old_key
+        axis.scatter(*(was if len(view) > 1 else (was[0], 0.0)), marker="x", color="0.5", s=40)
+    if len(view) < 3:
+        axis.set_aspect("equal", adjustable="datalim")
+        axis.margins(ROOM)
+    else:
+        for name, middle in zip("xyz", centre, strict=True):
+            axis.set(**{f"{name}lim": (middle - spread, middle + spread)})
+        axis.set_box_aspect((1, 1, 1), zoom=1.15)
+        axis.tick_params(labelbottom=False, labelleft=False, labelright=False)
+
+
+def draw_arrow(axis: Any, centre: Array, seen: Array, spread: float, colour: str) -> None:
+    size = float(np.linalg.norm(seen))
+    if size < 1e-12:
+        return  # a query of zero points nowhere
+    step = np.zeros(len(centre))
+    step[: len(seen)] = seen / size * spread
+    if len(centre) == 3:
+        axis.quiver(*centre, *step, color=colour, arrow_length_ratio=0.12, linewidth=1.4)
+    else:
+        tip = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
+        axis.annotate("", centre + step, centre, arrowprops=tip)
+        axis.plot(*(centre + 1.05 * step)[:, None], alpha=0)  # so that the axes make room for the arrow
+
+
+def draw_hull(axis: Any, points: Array) -> None:
+    from scipy.spatial import ConvexHull
+
+    steps = np.linalg.svd(points - points.mean(0))[1]
+    rank = int((steps > 1e-9 * max(float(steps[0]), 1e-300)).sum()) if steps[0] > 0 else 0
+    if rank == 0:
+        return
+    if rank == 1:
+        way = points @ (points[np.abs(points - points[0]).sum(1).argmax()] - points[0])
+        axis.plot(*points[[way.argmin(), way.argmax()]].T, color="0.7", linewidth=1)
+    elif rank == 2:
+        flat = (points - points.mean(0)) @ np.linalg.svd(points - points.mean(0))[2][:2].T
+        ring = ConvexHull(flat).vertices
+        axis.plot(*points[[*ring, ring[0]]].T, color="0.7", linewidth=1)
+        if points.shape[1] == 2:
+            axis.fill(*points[ring].T, color="#eef3f8", zorder=0)
+    else:
+        from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
+
+        sides = points[ConvexHull(points).simplices]
+        axis.add_collection3d(Poly3DCollection(sides, facecolor=(0.6, 0.75, 0.9, 0.12), edgecolor="0.7", linewidth=0.7))

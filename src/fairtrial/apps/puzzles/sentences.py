@@ -1,0 +1,342 @@
+"""Answers in sentences: what was asked, whether it can be had, why, and what the obvious way gives.
+
+Replaced keys in sentences.
+
+Answers as plain values, for machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+
+from fairtrial.apps.puzzles.keys import Array
+from fairtrial.apps.puzzles.replace_key import Replacement
+from fairtrial.apps.puzzles.solve import Answer
+
+BAR, WIDE = 30, 110
+MOST_ROWS = 24  # of weights that are told one by one
+
+
+def wrapped(lines: Sequence[str]) -> list[str]:
+    """Sentences broken where a terminal ends."""
+    return [part for line in lines for part in (wrap(line, WIDE, break_long_words=False) or [""])]
+
+
+def answer_lines(answer: Answer) -> list[str]:
+    return [
+        heading(answer),
+        "",
+        *wrapped(why(answer)),
+        "",
+        f"query   {vector(answer.query)}",
+        f"length  {round(answer.norm, 12):.4g}, {length_note(answer)}",
+        "",
+        *bars(answer.weights, answer.target, answer.names),
+        result_line(answer),
+        *output_lines(answer),
+        "",
+        *wrapped(least_squares_lines(answer)),
+    ]
+
+
+def heading(answer: Answer | Replacement) -> str:
+    count, width = answer.keys.shape
+    scale = f"scores divided by sqrt({width})" if answer.scaled else "scores as they are"
+    asked = answer.ask if len(answer.ask) <= 80 else answer.ask[:76] + " ..."
+    return f"{asked}: {count} keys of width {width}, {scale}"
+
+
+def why(answer: Answer) -> list[str]:
+    if answer.possible:
+        return why_possible(answer)
+    return why_impossible(answer)
+
+
+def why_possible(answer: Answer) -> list[str]:
+    wanted, certificate = np.flatnonzero(answer.target > 0), answer.certificate
+    if len(wanted) == len(answer.target):
+        if np.ptp(answer.target) < 1e-12:
+            return ["Possible exactly. A query of zero scores every key alike, and alike is what is wanted."]
+        return [
+            "Possible exactly. The logarithms of the wanted weights, up to one number for all, are scores of a query."
+        ]
+    who = listed([answer.names[place] for place in wanted])
+    lead, way = f"by {certificate.lead:.4g}", vector(certificate.direction)
+    if len(wanted) == 1:
+        told = f"{who} is a corner of the keys' hull: in the direction {way} it leads all others {lead}."
+    else:
+        told = (
+            f"{who} are all the keys on one face of the keys' hull: in the direction {way} "
+            f"they score alike and lead all others {lead}."
+        )
+    lines = [
+        "Possible to any precision. " + told,
+        "A longer query in this direction leaves the others ever further behind.",
+    ]
+    if len(wanted) > 1 and np.ptp(answer.target[wanted]) > 1e-12:
+        lines.append(
+            f"Their proportions come from a part of the query that tells them apart: {vector(certificate.base)}."
+        )
+    return lines
+
+
+def why_impossible(answer: Answer) -> list[str]:
+    balance = answer.certificate.balance
+    assert balance is not None
+    names, target = answer.names, answer.target
+    carried = np.abs(balance) > 1e-10 * np.abs(balance).max()
+    left, right = np.where(carried & (balance > 0), balance, 0), np.where(carried & (balance < 0), -balance, 0)
+    left, right = left / (left.sum() or 1.0), right / (right.sum() or 1.0)
+    equation = f"{mixture(left, names)} = {mixture(right, names)}"
+    way = listed([names[place] for place in answer.in_the_way])
+    twins = (left > 0).sum() == 1 and (right > 0).sum() == 1
+    unwanted = bool((target[answer.in_the_way] == 0).all())
+    if twins and unwanted:
+        reason = [f"{way} is a copy of {mixture(right, names)}: every query scores both alike."]
+    elif unwanted:
+        reason = [
+            f"In the way: {way}. For {equation}, and scores are linear: no query raises one side without the other.",
+            f"Whatever it is, {mixture(left, names, 'log w(', ')')} = {mixture(right, names, 'log w(', ')')}.",
+            "The wanted weights would make the left side minus infinity and leave the right one finite.",
+        ]
+    else:
+        sides = [float(side[target > 0] @ np.log(target[target > 0])) for side in (left, right)]
+        reason = [
+            f"{way} are bound to one another: {equation}.",
+            f"So whatever the query, {mixture(left, names, 'log w(', ')')} = {mixture(right, names, 'log w(', ')')}.",
+            f"The wanted weights give {sides[0]:.4g} on the left and {sides[1]:.4g} on the right.",
+        ]
+    best = listed([f"{share:.4g} on {names[place]}" for place, share in top(answer.nearest)])
+    return ["Impossible.", *reason, f"The best that any query comes near to (least divergence): {best}."]
+
+
+def top(weights: Array, most: int = 6) -> list[tuple[int, float]]:
+    order = np.argsort(-weights, kind="stable")[:most]
+    return [(int(place), float(weights[place])) for place in order if weights[place] > 5e-5]
+
+
+def length_note(answer: Answer) -> str:
+    asked, least = answer.wanted_precision, answer.smallest_norm
+    goal = "what is wanted" if answer.possible else "these best weights"
+    if answer.budget is not None:
+        verdict = "enough" if answer.budget >= least * (1 - 1e-6) else "too short"
+        return f"{verdict}: {answer.budget:g} is allowed, a precision of {asked:g} towards {goal} needs {least:.4g}"
+    if answer.exact:
+        return f"exact; a precision of {asked:g} towards {goal} needs {least:.4g}"
+    return f"the shortest that reaches a precision of {asked:g} towards {goal}"
+
+
+def result_line(answer: Answer | Replacement) -> str:
+    return f"precision {answer.precision:.6f}, share of the attention in the wrong place {answer.error:.6f}"
+
+
+def least_squares_lines(answer: Answer) -> list[str]:
+    beside = answer.least_squares
+    shown = answer.names[: len(beside.scores)]
+    wished = ", ".join(f"{score:.3g}" for score in beside.scores[:MOST_ROWS])
+    best = listed([f"{share:.4g} on {shown[place]}" for place, share in top(beside.weights)])
+    return [
+        f"Least squares instead, wishing for the scores {wished}{', ...' if len(shown) > MOST_ROWS else ''}:",
+        f"query {vector(beside.query)} of length {np.linalg.norm(beside.query):.4g} gives {best}; "
+        f"{beside.error:.6f} of the attention is in the wrong place.",
+    ]
+
+
+def output_lines(answer: Answer | Replacement) -> list[str]:
+    if answer.output is None or answer.wanted_output is None:
+        return []
+    miss = float(np.abs(answer.output - answer.wanted_output).max())
+    return [f"output  {vector(answer.output)}, wanted {vector(answer.wanted_output)}: off by at most {miss:.3g}"]
+
+
+def identity_lines(answers: Sequence[Answer]) -> list[str]:
+    """All rows of a query matrix, and those that cannot be."""
+    count, width = answers[0].keys.shape
+    failed = [answer for answer in answers if not answer.possible]
+    lines = [f"identity: a query matrix of {count} x {width}, row i attends to key i alone", ""]
+    if not failed:
+        lines.append("Possible to any precision: every key is a corner of the keys' hull.")
+    else:
+        who = listed([answer.names[int(answer.target.argmax())] for answer in failed])
+        lines.append(f"Impossible: {who} {'are' if len(failed) > 1 else 'is'} no corner of the keys' hull, or a copy.")
+    for answer in failed[:4]:
+        lines += ["", f"{answer.ask}:", *wrapped(why(answer)[1:])]
+    lines += ["", "row  length   own weight  least squares'  query"]
+    for number, answer in enumerate(answers[:MOST_ROWS]):
+        own, other = answer.weights[number], answer.least_squares.weights[number]
+        lines.append(f"{number:>3}  {answer.norm:>7.4g}  {own:>10.4f}  {other:>14.4f}  {vector(answer.query)}")
+    return lines + left_out(len(answers))
+
+
+def bars(weights: Array, target: Array, names: Sequence[str]) -> list[str]:
+    wide = max(len(name) for name in names[:MOST_ROWS])
+    return [
+        f"{name:<{wide}}  {weight:7.4f} {'█' * round(BAR * weight):<{BAR}}  wanted {share:.4g}".rstrip()
+        for name, weight, share in zip(names[:MOST_ROWS], weights, target, strict=False)
+    ] + left_out(len(names))
+
+
+def left_out(count: int) -> list[str]:
+    return [f"... and {count - MOST_ROWS} more"] if count > MOST_ROWS else []
+
+
+def mixture(shares: Array, names: Sequence[str], before: str = "", after: str = "") -> str:
+    """0.4 key 1 + 0.6 key 5"""
+    terms = [(float(share), names[place]) for place, share in enumerate(shares) if share > 0]
+    said = [
+        f"{before}{name}{after}" if share > 1 - 1e-9 else f"{share:.3g} {before}{name}{after}" for share, name in terms
+    ]
+    return " + ".join(said[:8]) + (f" + {len(said) - 8} more" if len(said) > 8 else "")
+
+
+def listed(words: Sequence[str]) -> str:
+    """a, b and c"""
+    words = [*words[:8], f"{len(words) - 8} more"] if len(words) > 9 else list(words)
+    return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
+
+
+def vector(numbers: Array | None) -> str:
+    shown = [] if numbers is None else [f"{number + 0.0:.4g}" for number in np.round(numbers, 10)]
+    return "[" + ", ".join(shown[:12]) + (f", ... {len(shown)} numbers]" if len(shown) > 12 else "]")
+
+
+def replacement_lines(answer: Replacement) -> list[str]:
+    place = answer.names[answer.place]
+    return [
+        heading(answer),
+        f"query {vector(answer.query)}, which stays; only {place} is replaced",
+        "",
+        *wrapped(why_replacement(answer)),
+        "",
+        f"new {place}  {vector(answer.key)}",
+        f"length  {np.linalg.norm(answer.key):.4g}, {replacement_length_note(answer)}",
+        "",
+        *bars(answer.weights, answer.target, answer.names),
+        result_line(answer),
+        *output_lines(answer),
+        "",
+        *wrapped(simple_lines(answer)),
+    ]
+
+
+def replacement_length_note(answer: Replacement) -> str:
+    if answer.needed is None:
+        return "which makes no difference to this query"
+    if answer.length is None and not answer.possible:
+        return "the shortest that comes nearest"
+    if answer.length is None:
+        return "the shortest that will do; anything across the query may be added to it and changes nothing"
+    return f"as it must be; the shortest key that will do has {answer.needed:.4g}"
+
+
+def why_replacement(answer: Replacement) -> list[str]:
+    place = answer.names[answer.place]
+    if not answer.query.any():
+        if answer.possible:
+            return ["Possible, whatever the key: a query of zero scores every key alike, and alike is what is wanted."]
+        return ["Impossible: a query of zero scores every key alike, whatever the keys are, so all weights are equal."]
+    moves = f"The new key moves the score of {place} and no other"
+    if answer.possible:
+        if answer.target[answer.place] == 1:
+            return [f"Possible. {moves}: far enough along the query, it outdoes them all."]
+        return [f"Possible. {moves}: the others keep their proportions, which are right already."]
+    if answer.wrong_proportions:
+        off = [
+            f"{answer.names[each]} ({answer.best[each]:.4g} at best, wanted {answer.target[each]:.4g})"
+            for each in answer.wrong_proportions
+        ]
+        return [
+            f"Impossible with this query. {moves}, so the others keep their proportions to one another, "
+            f"and these are wrong. In the way: {listed(off)}. It takes another query.",
+        ]
+    lines = [
+        f"Impossible at length {answer.length:g}: with this query the key must reach {answer.needed:.4g} along it."
+    ]
+    if answer.further:
+        who = listed([f"{answer.names[each]} ({answer.reach[each]:.4g})" for each in answer.further])
+        return [
+            *lines,
+            f"In the way: {who}, further along the query than that length goes. A longer query helps them more.",
+        ]
+    if answer.target[answer.place] == 1:
+        return [*lines, "No other key is that far along the query, so a longer query in the same direction would do."]
+    return lines
+
+
+def simple_lines(answer: Replacement) -> list[str]:
+    best = listed([f"{share:.4g} on {answer.names[place]}" for place, share in top(answer.simple_weights)])
+    error = float(np.abs(answer.simple_weights - answer.target).sum() / 2)
+    size = float(np.linalg.norm(answer.simple_key))
+    return [
+        f"The simple way instead, {answer.simple_way}: a key of length {size:.4g} gives {best}; "
+        f"{error:.6f} of the attention is in the wrong place.",
+    ]
+
+
+def plain_answer(answer: Answer) -> dict[str, Any]:
+    certificate, beside = answer.certificate, answer.least_squares
+    return {
+        **_shared(answer),
+        "exact": answer.exact,
+        "query_length": answer.norm,
+        "length_allowed": answer.budget,
+        "smallest_length": answer.smallest_norm,
+        "best_weights": _list(answer.nearest),
+        "certificate": {
+            "direction": _list(certificate.direction),
+            # every key wanted: there is no other key to lead
+            "lead": certificate.lead if certificate.possible and np.isfinite(certificate.lead) else None,
+            "base": _list(certificate.base),
+            "balance": _list(certificate.balance),
+        },
+        "least_squares": {
+            "scores": _list(beside.scores),
+            "query": _list(beside.query),
+            "weights": _list(beside.weights),
+            "misplaced": beside.error,
+        },
+    }
+
+
+def plain_replacement(answer: Replacement) -> dict[str, Any]:
+    return {
+        **_shared(answer),
+        "place": answer.place,
+        "key": _list(answer.key),
+        "key_length": float(np.linalg.norm(answer.key)),
+        "length_asked": answer.length,
+        "smallest_length": answer.needed,
+        "best_weights": _list(answer.best),
+        "simple_way": {
+            "what": answer.simple_way,
+            "key": _list(answer.simple_key),
+            "weights": _list(answer.simple_weights),
+        },
+    }
+
+
+def _shared(answer: Answer | Replacement) -> dict[str, Any]:
+    return {
+        "ask": answer.ask,
+        "possible": answer.possible,
+        "scaled": answer.scaled,
+        "keys": answer.keys.tolist(),
+        "names": list(answer.names),
+        "query": _list(answer.query),
+        "wanted": _list(answer.target),
+        "weights": _list(answer.weights),
+        "precision": answer.precision,
+        "wanted_precision": answer.wanted_precision,
+        "misplaced": answer.error,
+        "in_the_way": answer.in_the_way,
+        "output": _list(answer.output),
+        "wanted_output": _list(answer.wanted_output),
+    }
+
+
+def _list(numbers: Array | None) -> list[float] | None:
+    return None if numbers is None else [float(number) for number in numbers]

@@ -1,0 +1,444 @@
+"""The best weights that a softmax can give, by convex optimisation of the softmax itself.
+
+Best means: least Kullback-Leibler divergence from the wanted weights, which is the loss that a network is trained with.
+sum_i t_i log softmax_i is concave in the query, so Newton's method finds the one best point.
+
+The shortest query that reaches a wanted precision, by an interior-point method.
+
+Precision p asks w_i >= p t_i for every wanted key. In logarithms, log sum exp(s) - s_i + log t_i <= -log p: convex in
+the query, so the least norm is unique, and Newton's method on a barrier walks to it from any query that is precise
+enough.
+
+The way that looks obvious: write down the scores one would like, and solve for the query by least squares.
+
+It asks for too much (scores may all shift by one number, and anything far below is low enough) and so it gets too
+little. It stands beside every answer, so that a learner sees how far it misses.
+
+Why weights can or cannot be had, in a form that anyone can check with a few products.
+
+Wanted weights t can be reached to any precision exactly when (1) the wanted keys are all the keys of one face of the
+hull, and (2) log t is an affine function of the key on them. If both hold, a direction and a base query show it: base
++ r direction tends to t as r grows. If one fails, a balance shows it: numbers c with sum c = 0 and sum c_i k_i = 0,
+so that every query whatever gives sum c_i log w_i = 0 (scores are linear, and the softmax's denominator cancels); the
+wanted weights break that. The two cases exclude each other and there is no third: Barndorff-Nielsen's closure of an
+exponential family.
+
+Keys and wanted weights -> the query, with its certificate. The flow of every puzzle that asks for a query.
+
+The questions: select one key, select each, average some, mix some.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairtrial.apps.puzzles.keys import (
+    SAME,
+    TIGHT,
+    Array,
+    Frame,
+    Places,
+    across,
+    as_keys,
+    as_values,
+    expose,
+    log_sum,
+    smallest_face,
+    softmax,
+    spread_of,
+    step_of,
+)
+from fairtrial.apps.puzzles.target import (
+    Reached,
+    average_target,
+    misplaced,
+    mix_target,
+    need_norm,
+    need_precision,
+    select_target,
+)
+
+FAINT = 1e-11  # a pull towards zero that moves no weight by more than rounding does
+
+
+def climb(points: Array, target: Array, pull: float = 0.0, start: Array | None = None) -> Array:
+    """The place that maximises sum_i t_i log softmax_i - pull / 2 |place|^2."""
+    place = np.zeros(points.shape[1]) if start is None else start
+    mean = target @ points
+
+    def height(at: Array) -> float:
+        return float(mean @ at) - log_sum(points @ at) - pull / 2 * float(at @ at)
+
+    now = height(place)
+    for _ in range(200):
+        slope, bend = slope_and_bend(points, place)
+        uphill = mean - slope - pull * place
+        step = step_of(bend + pull * np.eye(len(place)), uphill)
+        gain = float(uphill @ step)
+        if gain < 1e-12:  # so near the top, a whole step squares what is left
+            return place + step
+        size = 1.0
+        while (then := height(place + size * step)) < now + 1e-4 * size * gain and size > 1e-9:
+            size /= 2
+        if then <= now:
+            break  # rounding is all that is left
+        place, now = place + size * step, then
+    return place
+
+
+def slope_and_bend(points: Array, place: Array) -> tuple[Array, Array]:
+    """Gradient and Hessian of log sum exp: the mean and the covariance of the keys under the weights."""
+    weights = softmax(points @ place)
+    mean = weights @ points
+    centred = points - mean
+    return mean, centred.T @ (weights[:, None] * centred)
+
+
+def best_within(points: Array, target: Array, length: float) -> Array:
+    """The best place at most `length` from zero. The pull that holds it there is found by Newton's method on 1 /
+    |place|, which is almost a straight line in the pull (the trust-region way)."""
+    steepest = float(np.linalg.norm(target @ points - points.mean(0)))
+    if length == 0 or steepest < 1e-15:
+        return np.zeros(points.shape[1])
+    low, high = 0.0, max(steepest / length, 2 * FAINT)  # |place| <= steepest / pull
+    pull, place = high, climb(points, target, high)
+    for _ in range(100):
+        norm = float(np.linalg.norm(place))
+        if abs(norm - length) <= 1e-8 * length or high - low <= 1e-13 * high:
+            break
+        if pull == FAINT and norm < length:
+            break  # the best of all places is nearer than the length allows
+        low, high = (pull, high) if norm > length else (low, pull)
+        _, bend = slope_and_bend(points, place)
+        shrink = float(place @ step_of(bend + pull * np.eye(len(place)), place)) / norm**3
+        pull = pull + (1 / length - 1 / norm) / shrink
+        if not low < pull < high:
+            pull = math.sqrt(max(low, FAINT) * high)
+        pull = max(pull, FAINT)
+        place = climb(points, target, pull, place)
+    norm = float(np.linalg.norm(place))
+    return place * min(1.0, length / norm) if norm else place
+
+
+def shortest(points: Array, target: Array, precision: float, start: Array) -> Array:
+    """`start` reaches more than the precision; the answer reaches it, and no shorter place does (to 1e-6 of its
+    length)."""
+    if (room(points, target, precision, np.zeros(points.shape[1])) > 0).all():
+        return np.zeros(points.shape[1])
+    if not (room(points, target, precision, start) > 0).all():
+        return start  # out of reach of what floats can tell
+    place, wanted = start, points[target > 0]
+    weight = len(wanted) / max(float(start @ start), 1e-12)
+    while True:
+        place = _settle(points, target, precision, place, weight, wanted)
+        if len(wanted) / weight < 1e-6 * float(place @ place):
+            return place
+        weight *= 20
+
+
+def room(points: Array, target: Array, precision: float, place: Array) -> Array:
+    """How far each wanted key is above its least weight, in logarithms [wanted]."""
+    scores, wanted = points @ place, target > 0
+    return scores[wanted] - np.log(target[wanted]) - math.log(precision) - log_sum(scores)
+
+
+def _settle(points: Array, target: Array, precision: float, place: Array, weight: float, wanted: Array) -> Array:
+    """Newton's method on weight / 2 |place|^2 - sum log(room)."""
+
+    def cost(at: Array) -> float:
+        left = room(points, target, precision, at)
+        return weight / 2 * float(at @ at) - float(np.log(left).sum()) if (left > 0).all() else math.inf
+
+    now = cost(place)
+    for _ in range(100):
+        left = room(points, target, precision, place)
+        mean, bend = slope_and_bend(points, place)
+        steep = (mean - wanted) / left[:, None]  # wanted rank
+        slope = weight * place + steep.sum(0)
+        whole = weight * np.eye(len(place)) + steep.T @ steep + bend * float((1 / left).sum())
+        step = -step_of(whole, slope)
+        gain = -float(slope @ step)
+        if gain < 1e-9:
+            break
+        size = 1.0
+        while (then := cost(place + size * step)) > now - 1e-4 * size * gain and size > 1e-12:
+            size /= 2
+        if then >= now:
+            break
+        place, now = place + size * step, then
+    return place
+
+
+FAR = 100.0  # for one chosen key, against zeros
+NEAR = 3.0  # for several, against minus as much
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    scores: Array  # that were wished for
+    query: Array
+    weights: Array
+    error: float  # share of the attention in the wrong place
+
+
+def wished_scores(target: Array) -> Array:
+    wanted = target > 0
+    if np.ptp(target) < 1e-12:
+        return np.zeros(len(target))
+    if wanted.sum() == 1:
+        return np.where(wanted, FAR, 0.0)
+    scores = np.full(len(target), -NEAR)
+    scores[wanted] = NEAR + np.log(target[wanted] / target.max())
+    return scores
+
+
+def least_squares(keys: Array, target: Array, factor: float, scores: Array | None = None) -> LeastSquares:
+    wished = wished_scores(target) if scores is None else scores
+    query = np.asarray(np.linalg.lstsq(factor * keys, wished, rcond=None)[0], dtype=np.float64)
+    weights = softmax(factor * keys @ query)
+    return LeastSquares(wished, query, weights, misplaced(weights, target))
+
+
+CLOSE = 1e-6  # in logarithms of weights: one part in a million
+FAINT_WEIGHT = 1e-10  # what is left of nothing after rounding
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Either `direction`, `lead` and `base` (possible), or `balance` (impossible)."""
+
+    possible: bool
+    direction: Array | None = None  # of length 1, in the keys' own coordinates
+    lead: float = 0.0  # how far the wanted keys are ahead in this direction
+    base: Array | None = None  # a query that gives the wanted keys their proportions
+    balance: Array | None = None  # a number for each key
+
+    def in_the_way(self, target: Array) -> list[int]:
+        """The keys that stand in the way: unwanted ones that no query can leave behind, or wanted ones that are bound
+        to one another."""
+        if self.balance is None:
+            return []
+        carried = np.abs(self.balance) > FAINT_WEIGHT * np.abs(self.balance).max()
+        unwanted = carried & (target == 0)
+        return [int(place) for place in np.flatnonzero(unwanted if unwanted.any() else carried)]
+
+    def holds(self, keys: Array, target: Array) -> bool:
+        """Check the certificate from scratch: no solver is asked."""
+        spread = spread_of(keys) or float(np.abs(keys).max()) or 1.0
+        wanted = target > 0
+        if not self.possible:
+            assert self.balance is not None
+            c = self.balance / np.abs(self.balance).max()
+            if (c[~wanted] < 0).any():
+                return False
+            pressed = float(c[~wanted].sum())  # on keys that should get nothing
+            exact = CLOSE * len(keys) * (pressed if pressed > FAINT_WEIGHT else 1.0)
+            if abs(c.sum()) > exact or np.abs(c @ (keys - keys.mean(0))).max() > exact * spread:
+                return False
+            return bool(pressed > FAINT_WEIGHT or abs(c[wanted] @ np.log(target[wanted])) > CLOSE)
+        assert self.direction is not None
+        assert self.base is not None
+        scores = keys @ self.direction
+        logs = np.log(target[wanted]) - keys[wanted] @ self.base
+        level = np.ptp(scores[wanted]) <= 10 * TIGHT * spread
+        ahead = wanted.all() or scores[wanted].min() - scores[~wanted].max() > 0
+        return bool(level and ahead and np.ptp(logs) <= 10 * CLOSE)
+
+
+def certify(frame: Frame, target: Array) -> Certificate:
+    chosen = np.flatnonzero(target > 0)
+    exposure = expose(frame.points, chosen)
+    if not exposure.found:
+        return Certificate(False, balance=_pressed(frame.points, chosen, exposure.others, exposure.pressure))
+    base, rest = proportions(frame.points[chosen], np.log(target[chosen]))
+    if np.abs(rest).max() > CLOSE:
+        return Certificate(False, balance=_spread_out(rest / np.abs(rest).max(), chosen, len(target)))
+    length = float(np.linalg.norm(exposure.direction))
+    if not length:  # every key is wanted: no direction is needed
+        return Certificate(True, np.zeros(frame.keys.shape[1]), np.inf, frame.query(base) * frame.factor)
+    direction = exposure.direction / length
+    lead = exposure.lead / length * frame.spread
+    return Certificate(True, direction @ frame.axes, lead, frame.query(base) * frame.factor)
+
+
+def proportions(points: Array, logs: Array) -> tuple[Array, Array]:
+    """The shortest place whose scores differ as `logs` do, and what is left over. What is left is itself a balance:
+    it is level with every coordinate and with a constant."""
+    centred = points - points.mean(0)
+    wanted = logs - logs.mean()
+    if np.abs(wanted).max() < 1e-15:
+        return np.zeros(points.shape[1]), wanted
+    far, sizes, axes = np.linalg.svd(centred, full_matrices=False)
+    told = sizes > SAME
+    base = (far[:, told].T @ wanted / sizes[told]) @ axes[told]
+    return base, wanted - centred @ base
+
+
+def _pressed(points: Array, chosen: Places, others: Places, pressure: Array) -> Array:
+    """The pressure's mix of other keys, written as a mix of the chosen ones, and the difference of the two."""
+    from scipy.optimize import nnls
+
+    held = np.vstack((points[chosen].T, np.ones(len(chosen))))
+    met = np.append(pressure @ points[others], pressure.sum())
+    mix, rest = nnls(held, met)  # few keys, all with a plus, where the others meet the chosen keys' own hull
+    if rest > TIGHT:  # they meet its plane outside the hull
+        mix = np.linalg.lstsq(held, met, rcond=1e-13)[0]
+    balance = _spread_out(-mix, chosen, len(points))
+    balance[others] = pressure
+    return balance / np.abs(balance).max()
+
+
+def _spread_out(numbers: Array, places: Places, count: int) -> Array:
+    whole = np.zeros(count)
+    whole[places] = numbers
+    return whole
+
+
+PRECISION = 0.999
+
+
+@dataclass(frozen=True)
+class Answer(Reached):
+    """A query, what it does, and why nothing better is possible."""
+
+    ask: str
+    keys: Array
+    names: tuple[str, ...]
+    scaled: bool
+    target: Array  # wanted weights
+    query: Array
+    weights: Array  # that the query gives
+    certificate: Certificate
+    nearest: Array  # the best weights of all: the wanted ones where they are possible
+    exact: bool  # the query gives `nearest` itself; else it comes as near as asked
+    wanted_precision: float
+    budget: float | None  # greatest length allowed
+    smallest_norm: float  # of a query that reaches the precision, towards `nearest`
+    least_squares: LeastSquares
+    values: Array | None = None
+
+    @property
+    def possible(self) -> bool:
+        return self.certificate.possible
+
+    @property
+    def in_the_way(self) -> list[int]:
+        return self.certificate.in_the_way(self.target)
+
+    @property
+    def norm(self) -> float:
+        return float(np.linalg.norm(self.query))
+
+
+def solve(
+    ask: str,
+    keys: ArrayLike,
+    target: Array,
+    *,
+    scale: bool = True,
+    norm: float | None = None,
+    precision: float = PRECISION,
+    values: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    scores: Array | None = None,
+) -> Answer:
+    """`scores` are those that least squares is to aim at, where they are not the usual ones."""
+    table = as_keys(keys)
+    need_norm(norm), need_precision(precision)
+    frame = Frame.of(table, scale)
+    certificate = certify(frame, target)
+    nearest, base, face = nearest_possible(frame.points, target, certificate.possible)
+    whole = len(face) == len(target)
+    least = shortest(frame.points, nearest, precision, precise_start(frame.points, nearest, precision, base, face))
+    place = base if whole else least
+    if norm is not None:
+        place = best_within(frame.points, target, norm * frame.unit)
+    query = frame.query(place)
+    weights = frame.weights(query)
+    return Answer(
+        ask=ask,
+        keys=table,
+        names=tuple(names) if names is not None else tuple(f"key {place}" for place in range(len(table))),
+        scaled=scale,
+        target=target,
+        query=query,
+        weights=weights,
+        certificate=certificate,
+        nearest=nearest,
+        exact=bool(misplaced(weights, nearest) < 1e-9),
+        wanted_precision=precision,
+        budget=norm,
+        smallest_norm=float(np.linalg.norm(frame.query(least))),
+        least_squares=least_squares(table, target, frame.factor, scores),
+        values=None if values is None else as_values(values, len(table)),
+    )
+
+
+def nearest_possible(points: Array, target: Array, possible: bool) -> tuple[Array, Array, Places]:
+    """The best weights that queries come near to, a place that gives them their proportions, and the face they lie on.
+
+    The best weights have the wanted weights' mean key; so they live on the smallest face that holds the wanted keys,
+    and on that face they are a softmax of a finite query."""
+    chosen = np.flatnonzero(target > 0)
+    if possible:
+        return target, proportions(points[chosen], np.log(target[chosen]))[0], chosen
+    face = smallest_face(points, chosen)
+    centred = points[face] - points[face].mean(0)
+    along = np.eye(points.shape[1]) - (level := across(points[face])).T @ level
+    base = climb(centred @ along, target[face], FAINT) @ along
+    raised = np.exp(centred @ base - (centred @ base).max())
+    nearest = np.zeros(len(target))
+    nearest[face] = raised / raised.sum()
+    return nearest, base, face
+
+
+def precise_start(points: Array, nearest: Array, precision: float, base: Array, face: Places) -> Array:
+    """Far enough out in the face's direction to be more precise than asked."""
+    exposure = expose(points, face)
+    if not len(exposure.others):
+        return base
+    best = base + exposure.direction
+    for doubling in range(1, 40):
+        if (worst := room(points, nearest, precision, best).min()) > 0:
+            break
+        further = base + 2.0**doubling * exposure.direction
+        best = further if room(points, nearest, precision, further).min() > worst else best
+    return best
+
+
+def select(keys: ArrayLike, chosen: int, **options: Any) -> Answer:
+    """A query that attends to one key alone. Options: scale, norm, precision, values, names (see `solve`)."""
+    table = as_keys(keys)
+    target = select_target(len(table), chosen)
+    return solve(f"select {_spoken(chosen, options)}", table, target, **options)
+
+
+def identity(keys: ArrayLike, **options: Any) -> list[Answer]:
+    """A query for each key that attends to it alone: stacked, they map every position to itself."""
+    table = as_keys(keys)
+    return [select(table, chosen, **options) for chosen in range(len(table))]
+
+
+def average(keys: ArrayLike, chosen: Iterable[int], **options: Any) -> Answer:
+    """A query that attends to the chosen keys alike, and to no other."""
+    table, places = as_keys(keys), list(chosen)
+    target = average_target(len(table), places)
+    return solve("average " + " ".join(_spoken(place, options) for place in places), table, target, **options)
+
+
+def mix(keys: ArrayLike, shares: Mapping[int, float], **options: Any) -> Answer:
+    """A query with these weights: `mix(keys, {0: 0.5, 2: 0.3, 3: 0.2})`."""
+    table = as_keys(keys)
+    target = mix_target(len(table), shares)
+    words = " ".join(f"{_spoken(place, options)}:{share:g}" for place, share in shares.items())
+    return solve(f"mix {words}", table, target, **options)
+
+
+def _spoken(place: int, options: Mapping[str, Any]) -> str:
+    return str(options["names"][place] if options.get("names") else place)

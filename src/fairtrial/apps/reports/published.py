@@ -1,0 +1,260 @@
+"""The facts: every number that the reports publish, out of the package's own file.
+
+Can a printed accuracy be? Right answers out of so many items give only certain numbers (Brown and Heathers 2017,
+https://doi.org/10.1177/1948550616673876).
+
+The library: what the reports claim, and the studies that retry it, out of the package's files.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fairtrial.errors import BadInput
+from fairtrial.recipe import Duration
+from fairtrial.registry import near
+from fairtrial.study.design import Study, Variant, load_study, study_from
+
+MEASURES = ("accuracy", "window_perplexity", "sentence_perplexity", "sentence_loss")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published number, and what we train for it."""
+
+    report: str
+    study: str
+    variant: str
+    set: str  # a test set, or `train`
+    measure: str
+    value: float
+    picked_on_test: bool = False
+    other_data: bool = False  # the report's own are not at hand
+    told: str = ""  # what the report says of this run alone
+    at: Duration | None = None  # how far training had come; None: at its end, or at the best moment on test
+    in_curve: bool = False  # one point of several
+
+
+@dataclass(frozen=True)
+class Count:
+    """A published number of parameters."""
+
+    report: str
+    study: str
+    counted: str  # which of them
+    value: int
+    why: str = ""  # ours differ
+
+
+@dataclass(frozen=True)
+class Published:
+    """Published settings of a study's models and their training."""
+
+    report: str
+    study: str
+    values: Mapping[str, Any]  # a recipe's field, or a name that our records know -> number
+    why: Mapping[str, str] = field(default_factory=dict)  # ours differ
+
+
+@dataclass(frozen=True)
+class Aside:
+    """Published, and not retried."""
+
+    report: str
+    what: str
+    values: Mapping[str, Any]
+    why: str
+    beside: tuple[str, str] | None = None  # study and variant of another model that may stand beside it
+
+
+@cache
+def published() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("published.toml").read_text(encoding="utf-8"))
+
+
+def figures() -> list[Figure]:
+    return [*(each for figure in _single() for each in (figure, *_as_coded(figure))), *_curves()]
+
+
+def _single() -> list[Figure]:
+    found = []
+    for measure in MEASURES:
+        for row in published()[measure]:
+            for name, value in row["values"].items():
+                found.append(
+                    Figure(
+                        row["report"],
+                        row["study"],
+                        row.get("variant", name),
+                        row.get("set", name),
+                        measure.replace("_", " "),
+                        value,
+                        row.get("picked_on_test", False),
+                        row.get("other_data", False),
+                        row.get("told", ""),
+                        Duration.read(row["at"]) if "at" in row else None,
+                    )
+                )
+    return found
+
+
+def _as_coded(figure: Figure) -> list[Figure]:
+    """The same number beside the report's own code, where that is another variant."""
+    coded = published()["as_coded"].get(figure.report, {}).get(figure.variant)
+    return [replace(figure, variant=coded)] if coded else []
+
+
+def _curves() -> list[Figure]:
+    found = []
+    for row in published()["curves"]:
+        every = Duration.read(row["every"])
+        for place, values in row["values"].items():
+            for number, value in enumerate(values, row["first"]):
+                at = Duration(number * every.count, every.unit)
+                what = (row["report"], row["study"], row["variant"], place, row["measure"], value)
+                found.append(Figure(*what, at=at, in_curve=True))
+    return found
+
+
+def counts() -> list[Count]:
+    return [Count(**row) for row in published()["parameters"]]
+
+
+def settings() -> list[Published]:
+    return [Published(**row) for row in published()["settings"]]
+
+
+def asides() -> list[Aside]:
+    rows = published()["not_retried"]
+    return [Aside(**{**row, "beside": tuple(row["beside"]) if "beside" in row else None}) for row in rows]
+
+
+def nearest_right(printed: str, items: int) -> tuple[int, str] | None:
+    """Right answers that print as this per cent, and how: rounded, or cut off. None: no number does."""
+    value = Decimal(printed)
+    step = Decimal(1).scaleb(int(value.as_tuple().exponent))
+    about = float(value) * items / 100
+    for right in (math.floor(about), math.ceil(about)):
+        exact = Decimal(100) * right / items
+        for way, how in ((ROUND_HALF_UP, "rounded"), (ROUND_DOWN, "cut off")):
+            if exact.quantize(step, way) == value:
+                return right, how
+    return None
+
+
+def told(printed: str, items: int) -> str:
+    found = nearest_right(printed, items)
+    if found is None:
+        below = math.floor(float(printed) * items / 100)
+        near = " and ".join(f"{100 * right / items:.3f}" for right in (below, below + 1))
+        return f"no number of right answers out of {items} gives it; the nearest are {near}"
+    right, how = found
+    return f"{right} of {items}, {how}"
+
+
+HERE = Path(__file__).parent
+REPORTS = ("r0", "r1", "r2", "r3", "r4")
+FINE_TUNING = "sst2"  # takes about an hour on two cores, so it is run on request
+
+
+@dataclass(frozen=True)
+class Claim:
+    id: str
+    report: str
+    says: str
+    rule: str
+    study: str
+    variant: str
+    against: str = ""
+    as_coded: str = ""  # the variant that repeats the report's own code
+    reconstructed: bool = False  # that code is not at hand; the variant shows the symptoms which the report tells of
+    one_rate: str = ""  # the study in which all optimizers have one learning rate, as in the report
+    setting: str = ""  # the report's own, where ours is another
+    set: str = ""
+    label: str = ""
+
+    @property
+    def studies(self) -> tuple[str, ...]:
+        """Those in which it is decided: where optimizers are compared, at one learning rate, too."""
+        return (self.study, self.one_rate) if self.one_rate else (self.study,)
+
+    @property
+    def needs(self) -> list[tuple[str, str]]:
+        """(study, variant) of all that decides it."""
+        names = (self.variant, self.against, self.as_coded)
+        return [(study, name) for study in self.studies for name in names if name]
+
+
+@cache
+def claims() -> tuple[Claim, ...]:
+    table = tomllib.loads((HERE / "claims.toml").read_text(encoding="utf-8"))
+    return tuple(Claim(**row) for row in table["claims"])
+
+
+def chosen_reports(names: list[str]) -> tuple[str, ...]:
+    for name in names:
+        if name not in REPORTS:
+            raise BadInput(
+                f"no report is called {name!r}{near(name, list(REPORTS))}", f"there is: {', '.join(REPORTS)}"
+            )
+    return tuple(name for name in REPORTS if name in names) or REPORTS
+
+
+@cache
+def all_studies() -> dict[str, Study]:
+    """The reports' study files, those of one setting as one study, so that no trial is run twice. Named by data and
+    task; `-tuned` where each variant searches its learning rate."""
+    found: dict[str, Study] = {}
+    for path in sorted((HERE / "reports").glob("r*.toml")):
+        table = load_study(path)
+        source = table.pop("data")
+        whole = study_from(table, path)
+        for task in whole.tasks:
+            key = f"{Path(source).name}-{task}" + ("-tuned" if whole.search else "")
+            study = replace(whole, name=key, tasks=(task,))
+            found[key] = joined(found[key], study) if key in found else study
+    return found
+
+
+def joined(one: Study, other: Study) -> Study:
+    """Two studies of one setting as one."""
+    for name in ("tasks", "recipes", "settings", "task_settings", "baseline", "search", "seeds"):
+        if getattr(one, name) != getattr(other, name):
+            raise BadInput(f"the reports' studies {one.name!r} differ in {name!r}", "give them one setting")
+    variants: dict[str, Variant] = {}
+    for variant in (*one.variants, *other.variants):
+        if variants.setdefault(variant.name, variant) != variant:
+            raise BadInput(f"the reports' studies {one.name!r} differ in the variant {variant.name!r}")
+    return replace(one, variants=tuple(variants.values()))
+
+
+def studies_of(reports: tuple[str, ...]) -> dict[str, Study]:
+    """What these reports need: the variants of their own study files, and those of their figures and claims."""
+    wanted: dict[str, set[str]] = {}
+    for report in reports:
+        for path in (HERE / "reports").glob(f"{report}*.toml"):
+            for study, names in variants_in(path).items():
+                wanted.setdefault(study, set()).update(names)
+    needs = [need for claim in claims() if claim.report in reports for need in claim.needs]
+    needs += [(figure.study, figure.variant) for figure in figures() if figure.report in reports]
+    for study, name in needs:
+        wanted.setdefault(study, set()).add(name)
+    found = {}
+    for key, whole in all_studies().items():
+        if key in wanted:
+            kept = wanted[key] | {whole.baseline}
+            found[key] = replace(whole, variants=tuple(each for each in whole.variants if each.name in kept))
+    return found
+
+
+def variants_in(path: Path) -> Mapping[str, list[str]]:
+    table = load_study(path)
+    tuned = "-tuned" if "search" in table else ""
+    return {f"{Path(table['data']).name}-{task}{tuned}": list(table["variants"]) for task in table["tasks"]}

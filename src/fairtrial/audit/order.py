@@ -1,0 +1,173 @@
+"""Positions: does it see word order (M8), and does a part keep its claims about positions (M9)?"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from fairtrial.audit.finding import Measured, at_most, more_than
+from fairtrial.audit.subject import Subject
+from fairtrial.audit.visibility import maps_of
+from fairtrial.model.part import Part, Site
+from fairtrial.rng import seed_for
+
+LEAST = 1e-6
+SHORTEST = 3  # of two words that see one another by their distance alone, no order can be told
+
+
+def orders(time: int, seed: int) -> list[Tensor]:
+    """A swap of the first two words, of the first and the last, and four shuffles."""
+    swapped, ends = torch.arange(time), torch.arange(time)
+    swapped[:2], ends[[0, -1]] = swapped[:2].flip(0), ends[[-1, 0]]
+    dice = torch.Generator().manual_seed(seed_for(seed, "passport", "orders"))
+    return [swapped, ends, *(torch.randperm(time, generator=dice) for _ in range(4))]
+
+
+def random_heads(subject: Subject, time: int, use: str) -> tuple[Tensor, Tensor]:
+    """Queries and keys of random content [batch head time each]"""
+    dice = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", use))
+    shape = (1, subject.plan.shape.heads, time, subject.plan.shape.each)
+    q, k = (torch.randn(shape, generator=dice).to(subject.network.out.weight.dtype) for _ in range(2))
+    return q, k
+
+
+@torch.no_grad()
+def scores_at(part: Part, q: Tensor, k: Tensor, positions: Tensor, causal: bool) -> Tensor:
+    """Scores by this part alone, every layer's [layer head query key]; what it forbids scores -1000."""
+    found = []
+    for layer in range(part.shape.layers):
+        site = Site(layer, causal, positions, positions)
+        turned_q, turned_k = part.turn(q.clone(), k.clone(), site)
+        scores = turned_q @ turned_k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        bias = part.bias(site)
+        scores = part.score(scores if bias is None else scores + bias, turned_q, turned_k, site)
+        allowed = part.allow(site)
+        found.append((scores if allowed is None else scores.masked_fill(~allowed, -1000.0))[0])
+    return torch.stack(found)
+
+
+@torch.no_grad()
+def order_of_part(subject: Subject, part: Part) -> float:
+    """How much a part minds when the same words stand in another order: 0 where it only carries them along."""
+    time, worst = subject.longest, 0.0
+    q, k = random_heads(subject, time, "order")
+    vectors = subject.network.body.tokens.weight[:time]
+    vectors = vectors.repeat(-(-time // len(vectors)), 1)[:time]
+    positions = torch.arange(time)
+    before, embedded = scores_at(part, q, k, positions, subject.causal), part.embed(vectors.clone(), positions)
+    for order in orders(time, subject.plan.seed):
+        moved = scores_at(part, q[:, :, order], k[:, :, order], positions, subject.causal)
+        carried = before[..., order, :][..., order]
+        change = (part.embed(vectors[order], positions) - embedded[order]).abs().max()
+        worst = max(worst, float((moved - carried).abs().max()), float(change))
+    return worst
+
+
+def total_variation(subject: Subject) -> float:
+    """The largest distance between what is said about a text and about the same words shuffled. A decoder is asked
+    after the last word, which stays."""
+    ids, worst = subject.full_rows, 0.0
+    keep = 1 if subject.causal else 0
+    if ids.shape[1] - keep < 2:
+        return 0.0
+
+    def said(ids: Tensor) -> Tensor:
+        log_p = subject.log_p(ids)
+        return (log_p[:, -1] if subject.causal else log_p).exp()
+
+    before = said(ids)
+    for order in orders(ids.shape[1] - keep, subject.plan.seed):
+        whole = torch.cat((order, torch.arange(len(order), ids.shape[1])))
+        worst = max(worst, float((said(ids[:, whole]) - before).abs().sum(-1).max() / 2))
+    return worst
+
+
+def hides_nothing(subject: Subject, part: Part) -> bool:
+    """A mask that is wider than the text."""
+    if not part.owns("allow") or any(part.owns(verb) for verb in ("embed", "turn", "bias", "score")):
+        return False
+    positions = torch.arange(subject.longest)
+    allowed = part.allow(Site(0, subject.causal, positions, positions))
+    if allowed is None:
+        return True
+    return bool((allowed.tril() | ~torch.ones_like(allowed).tril() if subject.causal else allowed).all())
+
+
+def sees_order(subject: Subject) -> Measured:
+    claims = {name: part for name, part in subject.parts.items() if part.sees_order}
+    awake = {name: part for name, part in claims.items() if not hides_nothing(subject, part)}
+    seen = total_variation(subject)
+    if not awake or subject.longest < SHORTEST:
+        if claims:
+            meaning = "The texts are too short for its claim to see order to be tested."
+        elif seen > LEAST:
+            meaning = "No part claims to see word order; the model sees some all the same."
+        else:
+            meaning = "It sees no word order: a text is a bag of words to it."
+        return Measured(seen, f"> {LEAST:.0e} if claimed", None, meaning)
+    blind = [name for name, part in awake.items() if not order_of_part(subject, part) > LEAST]
+    if blind:
+        what = f"{blind[0]!r} claims to see word order, but only carries words along in whatever order they stand."
+        return more_than(0.0, LEAST, "", what)
+    if subject.causal:  # hidden futures alone show a decoder some order; the parts were asked one by one above
+        return Measured(seen, f"> {LEAST:.0e}", True, "It sees word order.")
+    return more_than(seen, LEAST, "It sees word order.", "It claims to see word order, but shuffling changes nothing.")
+
+
+@torch.no_grad()
+def keeps_distance(subject: Subject) -> Measured | None:
+    """Scores of parts that claim `relative`: the same wherever a text begins, and not the same at all distances."""
+    claims = {name: part for name, part in subject.parts.items() if part.relative}
+    time = subject.longest // 2
+    if not claims or time < 2:
+        return None
+    q, k = random_heads(subject, time, "shift")
+    limit, worst = max(1e-6, subject.tolerance), 0.0
+    for name, part in claims.items():
+        first = torch.arange(time)
+        here = scores_at(part, q, k, first, subject.causal)
+        vectors = subject.network.body.tokens.weight[:1].repeat(time, 1)
+        for shift in sorted({1, subject.longest - time}):
+            there = scores_at(part, q, k, first + shift, subject.causal)
+            moved = part.embed(vectors.clone(), first + shift) - part.embed(vectors.clone(), first)
+            worst = max(worst, float((there - here).abs().max()), float(moved.abs().max()))
+        if hides_nothing(subject, part):  # so near, it makes no difference
+            continue
+        whole = torch.arange(subject.longest)
+        same_q, same_k = (x[:, :, :1].expand(-1, -1, len(whole), -1) for x in (q, k))  # one word over and over
+        spread = float(scores_at(part, same_q, same_k, whole, subject.causal)[:, :, -1].std(-1).max())
+        if not spread > limit:
+            what = f"{name!r} claims that distance matters, but the same words score the same at every distance."
+            return more_than(spread, limit, "", what)
+    return at_most(
+        worst,
+        limit,
+        "Scores depend on distance, and not on where a text begins.",
+        f"It claims that only distance matters, but moving a text changes its scores by up to {worst:.2g}.",
+    )
+
+
+def keeps_reach(subject: Subject) -> Measured | None:
+    """Attention of parts that tell how far they reach: nothing beyond."""
+    reaches = [reach for part in subject.parts.values() if (reach := part.reach(subject.causal)) is not None]
+    if not reaches:
+        return None
+    worst = 0.0
+    for _, maps, _, real in maps_of(subject):
+        added = maps.shape[-1] - subject.longest
+        places = torch.arange(maps.shape[-1])
+        offset = places[:, None] - places
+        for back, ahead in reaches:
+            beyond = (offset > back) | (-offset > ahead)
+            if added:  # a token that was added has no place in the text
+                beyond[:added] = beyond[:, :added] = False
+            hidden = (beyond & real[:, :, None])[:, None]
+            worst = max(worst, float((maps * hidden).abs().max()))
+    return at_most(
+        worst,
+        0.0,
+        "It sees as far as it says, and no further.",
+        f"It attends beyond the reach that it tells, by a share of up to {worst:.2g}.",
+    )

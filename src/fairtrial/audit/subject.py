@@ -1,0 +1,224 @@
+"""Texts to audit with: a few sentences of presidents' speeches (public domain) and rows of random tokens.
+
+What is audited: a network in float64 and eval mode, with real and random rows of tokens.
+
+Faults that a fresh network hides (a gate that starts shut) show once its weights have moved. So a part or a recipe is
+audited with every weight shaken, and a record with the weights that it was trained to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
+from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.disk import sha256_of
+from fairtrial.errors import BadInput
+from fairtrial.model.attention import Cache
+from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.model.part import Part
+from fairtrial.recipe import PartChoice, Recipe, Shape
+from fairtrial.record import Record
+from fairtrial.rng import seed_for
+from fairtrial.training.checkpoint import put_weights
+
+MOST = 64  # tokens of a row; longer rows would show nothing more and cost much more
+
+SENTENCES = """
+We hold our distant past in view so that we may better choose the road that lies before us .
+The state of the union is strong because the people of this country are strong .
+I ask the Congress to pass this budget , and to pass it before the end of the year .
+Our schools must teach every child to read , and our workers must have the skills of a new time .
+Tonight our nation is at war , our economy is in recession , and the world faces great dangers .
+Yet the union has never been stronger , and we will go on together , with hope and with patience .
+We cannot walk alone , and as we walk we must always march ahead and never turn back .
+Ask not what the country can do for you , but what all of us can do for the freedom of man .
+""".strip().splitlines()
+
+WORDS = sorted({word for line in SENTENCES for word in line.split()})
+RESERVED = 4  # padding, unknown, start, stop
+VOCABULARY = RESERVED + len(WORDS)
+
+
+def word_ids() -> list[int]:
+    """The sentences, one after another, as places in the list of their words."""
+    place = {word: RESERVED + number for number, word in enumerate(WORDS)}
+    return [place[word] for line in SENTENCES for word in line.split()]
+
+
+def row_lengths(most: int) -> list[int]:
+    """Eight lengths from the longest to a single token."""
+    return [max(1, each) for each in (most, most, most - 1, most * 3 // 4, most // 2, most // 2 + 1, most // 4, 1)]
+
+
+def sample_rows(stream: list[int], vocabulary: int, length: int, seed: int) -> tuple[Tensor, ...]:
+    """Eight rows of real text and eight of random tokens [time], full ones and short ones."""
+    most = min(length, MOST)
+    lengths = [min(each, most) for each in row_lengths(most)]
+    stream = stream * (1 + (most * 8) // len(stream))
+    real = [torch.tensor(stream[place * most : place * most + size]) for place, size in enumerate(lengths)]
+    dice = torch.Generator().manual_seed(seed_for(seed, "passport", "rows"))
+    chance = [torch.randint(vocabulary, (size,), generator=dice) for size in lengths]
+    return (*real, *chance)
+
+
+CLASSES = 3
+STRICT = 1e-9  # in float64: a correct network drifts by 4e-16, the smallest real fault seen is 1e-2
+AUDITED = ("classify", "lm")  # an encoder and a decoder
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that it takes to build the network again."""
+
+    task: str
+    shape: Shape
+    choices: tuple[PartChoice, ...]
+    vocabulary: int = VOCABULARY
+    classes: int = CLASSES
+    seed: int = 0
+
+    def build(self) -> Classifier | LanguageModel:
+        if self.task == "classify":
+            return Classifier(self.shape, self.choices, self.vocabulary, self.classes, seed=self.seed)
+        return LanguageModel(self.shape, self.choices, self.vocabulary, seed=self.seed)
+
+
+@dataclass(frozen=True)
+class Subject:
+    plan: Plan
+    network: Classifier | LanguageModel  # shaken or trained
+    fresh: Classifier | LanguageModel  # as built
+    rows: tuple[Tensor, ...] = field(repr=False)  # token ids [time]: eight real, eight random
+
+    @property
+    def causal(self) -> bool:
+        return self.plan.task == "lm"
+
+    @property
+    def longest(self) -> int:
+        return max(len(row) for row in self.rows)
+
+    @property
+    def full_rows(self) -> Tensor:
+        """The rows of full length, real and random [row time]"""
+        return torch.stack([row for row in self.rows if len(row) == self.longest])
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        return dict(zip((each.name for each in self.plan.choices), self.network.body.listed_parts(), strict=True))
+
+    @cached_property
+    def tolerance(self) -> float:
+        """1e-9 in float64; where a part refuses that, what batching may cost in float32."""
+        if self.network.out.weight.dtype == torch.float64:
+            return STRICT
+        return 1e-5 * (1 + max(float(answer.abs().max()) for answer in self.answers(self.rows)))
+
+    @torch.no_grad()
+    def log_p(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """[batch time] -> log-probabilities of classes [batch class] or next tokens [batch time entry]"""
+        return self.network(ids, lengths).log_softmax(-1)
+
+    def answers(self, rows: Sequence[Tensor], width: int | None = None, filler: Tensor | int = 0) -> list[Tensor]:
+        """What the network says to each row when they are one batch, padded to `width` places with `filler`."""
+        ids, lengths = as_batch(rows, width, filler)
+        said = self.log_p(ids, lengths)
+        return [each[: len(row)] if self.causal else each for each, row in zip(said, rows, strict=True)]
+
+    @torch.no_grad()
+    def in_pieces(self, ids: Tensor, sizes: list[int]) -> Tensor:
+        """A decoder's answers when it reads pieces one after another with a cache [batch time entry]"""
+        assert isinstance(self.network, LanguageModel)
+        cache = Cache(self.plan.shape.layers)
+        return torch.cat([self.network(piece, cache=cache) for piece in ids.split(sizes, 1)], 1).log_softmax(-1)
+
+
+def as_batch(rows: Sequence[Tensor], width: int | None = None, filler: Tensor | int = 0) -> tuple[Tensor, Tensor]:
+    """Rows as one array [batch time] and their lengths [batch]"""
+    lengths = torch.tensor([len(row) for row in rows])
+    time = max(int(lengths.max()), width or 0)
+    ids = torch.zeros(len(rows), time, dtype=torch.long) + (filler[:time] if isinstance(filler, Tensor) else filler)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = row
+    return ids, lengths
+
+
+def largest_change(before: Sequence[Tensor], after: Sequence[Tensor]) -> float:
+    """The largest difference anywhere; infinite where a number is lost."""
+    worst = 0.0
+    for one, other in zip(before, after, strict=True):
+        if one.numel():
+            change = float((one - other).abs().max())
+            worst = max(worst, math.inf if math.isnan(change) else change)
+    return worst
+
+
+@torch.no_grad()
+def shake(network: Classifier | LanguageModel, seed: int) -> None:
+    """Move every weight, as training would."""
+    for name, weight in network.named_parameters():
+        dice = torch.Generator().manual_seed(seed_for(seed, "passport", "shake", name))
+        size = 1 / math.sqrt(weight.shape[-1]) if weight.dim() > 1 else 0.1
+        weight.add_((size * torch.randn(weight.shape, generator=dice)).to(weight.dtype))
+
+
+def settle(network: Classifier | LanguageModel, row: Tensor) -> Classifier | LanguageModel:
+    """In float64 and eval mode; in float32 where a part refuses float64."""
+    network = network.double().eval()
+    try:
+        with torch.no_grad():
+            network(row[None])
+    except Exception as error:  # any other trouble will be found, and told, by the checks
+        if isinstance(error, RuntimeError) and "float" in str(error).lower():
+            network.float()
+    return network
+
+
+def subject_of(plan: Plan, stream: list[int] | None = None, weights: dict[str, Tensor] | None = None) -> Subject:
+    rows = sample_rows(stream or word_ids(), plan.vocabulary, plan.shape.length, plan.seed)
+    network, fresh = plan.build(), plan.build()
+    if weights is None:
+        shake(network, plan.seed)
+    else:
+        put_weights(network, weights)
+    return Subject(plan, settle(network, rows[0]), settle(fresh, rows[0]), rows)
+
+
+def plans_of_part(name: str, shape: Shape | None = None) -> list[Plan]:
+    """A part alone at the default shape, in an encoder and in a decoder."""
+    return [Plan(task, shape or Shape(), (PartChoice(name=name),)) for task in AUDITED]
+
+
+def plan_of_recipe(recipe: Recipe) -> Plan:
+    """The recipe's network over the audit's own small vocabulary: its data need not be there. An encoder that guesses
+    hidden words is audited as the classifier that it will become."""
+    return Plan("classify" if recipe.task == "mlm" else recipe.task, recipe.shape, recipe.parts)
+
+
+def subject_of_record(record: Record) -> Subject:
+    """The network that a record holds, with its trained weights and its tokenizer."""
+    recipe, trial, result = record.recipe, record.trial, record.result
+    if recipe.task not in AUDITED:
+        hint = "audit its recipe (recipe.toml in the record), or a classifier that starts from it"
+        raise BadInput(f"the weights of a network for {recipe.task!r} cannot be audited", hint)
+    tokenizer = Tokenizer.load(record.folder / "tokenizer.json", trial["tokenizer"])
+    plan = replace(
+        plan_of_recipe(recipe), vocabulary=tokenizer.size, classes=max(1, len(trial["labels"])), seed=result["seed"]
+    )
+    path = record.folder / "model.safetensors"
+    if not path.is_file() or sha256_of(path) != result.get("model_sha256"):
+        raise BadInput("the weights are missing or damaged (their checksum differs)", path=path)
+    try:
+        stream = [token for ids in tokenizer.encode(SENTENCES) for token in ids]
+        return subject_of(plan, stream, load_file(path))
+    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+        raise BadInput(f"its weights cannot be used ({error})", "train it again", path=path) from error

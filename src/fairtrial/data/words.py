@@ -1,0 +1,185 @@
+"""Sentences, by rule. A library would be finer, but its model would have to be downloaded, and we work offline.
+
+Words as NLTK 3.9 splits them, told to the `tokenizers` library, so that a saved tokenizer.json splits them too.
+
+The rules are those of NLTK's `NLTKWordTokenizer` (nltk/tokenize/destructive.py, by Liling Tan and Tom Aarsen after
+Robert MacIntyre's Penn Treebank script; https://www.nltk.org, Apache 2.0). NLTK rewrites matched text by group
+references; `Replace` knows only literal text, so most rules here are places, found by looking around, for a space.
+
+One difference is meant: an initialism that ends the line ("in Washington, D.C.") keeps its last period, as it does
+everywhere else in a line. NLTK gives "D.C" and ".", a word of its own for the same city.
+
+Words back to text: which of them take a space before them. The undoing of `words.py`, as far as it can be undone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tokenizers import Regex
+from tokenizers.normalizers import Normalizer, Replace, Sequence
+from tokenizers.pre_tokenizers import PreTokenizer, WhitespaceSplit
+
+# a sign that ends a sentence, closing quotes, a space, then a sentence's beginning
+END = re.compile(r"""(?<![.!?…])(?P<sign>[.!?…]+)["'”’)\]]*\s+(?=["'“‘(\[$—-]*(?P<next>[A-Z0-9ÀÖØÞ]\w*))""")
+TITLES = re.compile(  # a name or a number follows: never an end
+    r"mr|mrs|ms|messrs|dr|prof|rev|hon|sen|rep|gov|gen|lt|col|maj|capt|cpl|sgt|adm|cmdr|pres|st|mt|ft|vs|viz|art|sec|"
+    r"dept|inc|co|corp|e\.g|i\.e|cf|jan|feb|mar|apr|aug|sept|oct|nov|dec"
+)
+MAYBE = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]|[JS]r|Esq|etc|[A-HJ-Z]")  # U.S., p.m., Jr., W.: an end before a BEGINNING
+BEGINNING = re.compile(
+    r"A|All|Also|An|And|As|At|But|By|Each|Even|Every|First|For|From|He|Her|Here|His|How|However|I|If|In|Instead|Is|It|"
+    r"Its|Last|Let|Many|More|Most|My|Neither|Never|No|Nor|Not|Now|On|One|Only|Or|Our|Over|She|Since|So|Some|Such|Tell|"
+    r"That|The|Their|Then|There|These|They|This|Those|Though|To|Together|Tonight|Under|Until|We|What|When|Where|While|"
+    r"Who|Why|With|Yes|Yet|You|Your"
+)
+STAGE = re.compile(
+    r"laughter|applau|cheer|inaudible|audience|members|silence|disruption|at this point|app note|correction|"
+    r"delivered|recorded|read before|presented|pinned|interrupt",
+    re.IGNORECASE,
+)
+WORD = re.compile(r"[^\W_]")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of one paragraph."""
+    found, start = [], 0
+    for end in END.finditer(text):
+        if _ends(text[start : end.end("sign")], end["sign"], end["next"]):
+            found.append(text[start : end.end()].strip())
+            start = end.end()
+    found.append(text[start:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def without_stage_directions(text: str) -> str:
+    """Drops "[Applause]" and "(Laughter.)"; an editor's "[Iowa]" is part of the sentence and loses only brackets."""
+
+    def bracketed(found: re.Match[str]) -> str:
+        inside = found[1].strip()
+        return " " if STAGE.search(inside) or inside.endswith((".", "!")) else inside
+
+    def round_(found: re.Match[str]) -> str:
+        return " " if re.match(r"laughter|applause|cheers|inaudible", found[1].strip(), re.IGNORECASE) else found[0]
+
+    text = re.sub(r"\[([^\[\]]*)\]", bracketed, text)
+    text = re.sub(r"\(([^()]*)\)", round_, text)
+    text = re.sub(r"(—|--)\s*\1", r"\1", text)
+    return re.sub(r"\s+([.,;:!?](?:\s|$))", r"\1", re.sub(r"\s+", " ", text)).strip()
+
+
+def count_words(sentence: str) -> int:
+    return sum(1 for word in sentence.split() if WORD.search(word))
+
+
+def _ends(sentence: str, sign: str, following: str) -> bool:
+    if sign != ".":
+        return True
+    last = sentence.rstrip(".").rsplit(maxsplit=1)[-1] if sentence.rstrip(".").split() else ""
+    last = last.lstrip("\"'“‘([—-").rsplit("—", 1)[-1]
+    if last.lower() in ("no", "nos"):
+        return not following[0].isdigit()  # "No. 5" goes on, "The answer is no. We" ends
+    if TITLES.fullmatch(last.lower()):
+        return last in ("art", "co", "mar", "rep", "sec")  # as plain words: "the state of the art. We"
+    return not MAYBE.fullmatch(last) or BEGINNING.fullmatch(following) is not None  # "World War I. We" ends
+
+
+# Python's \w; Oniguruma's own counts combining marks and leaves out numbers such as ².
+LETTER = r"\p{L}\p{N}_"
+NO_LETTER = rf"[^{LETTER}]"
+WORD_ENDS = rf"(?![{LETTER}])"
+
+INITIALISM = rf"(?<![{LETTER}.])(?:\p{{L}}\.)+\p{{L}}"  # its last period is still to come
+# Atomic: spaces are in both classes, and Oniguruma panics when it tries every way to share out thousands of them.
+LINE_ENDS = r"(?>[\])}>\"'»”’ ]*)(?>\s*)\z"
+
+# NLTK's rule eats the character after a comma or colon, so in a run of them only the 1st, 3rd, 5th... are split off.
+# Beyond a thousand in a row the rest stays one word: looking back without a bound takes time quadratic in the run.
+ODD_IN_RUN = r"(?:\A|[^:,])(?:[:,]{2}){0,500}"
+
+# Where each contraction falls apart.
+CONTRACTIONS = ("can not", "d 'ye", "gim me", "gon na", "got ta", "lem me", "more 'n")
+
+
+def splitting() -> tuple[Normalizer, PreTokenizer]:
+    """Put a space wherever a word ends, then split at white space."""
+    return Sequence(
+        [
+            Replace(Regex(r"[\x1C-\x1F]"), "\t"),  # white space to Python, not to Rust
+            # quotes that open
+            space_at("(?=[«“‘„])", "(?<=[«“‘„])", "(?<!`)(?=`)", "(?<=`)(?!`)"),
+            Replace(Regex(r'\A"|``'), " `` "),
+            Replace(Regex(r"(?<=[ (\[{<])(?:\"|'')"), " `` "),
+            space_at(f"(?<=')(?![mtdnMTDNsSſ])(?=[{LETTER}]{WORD_ENDS})"),
+            # punctuation; NLTK's second rule for the final period never finds one that the first left
+            space_at(rf"(?=\.{LINE_ENDS})(?<=[^.])(?<!{INITIALISM})", rf"(?<=[^.]\.)(?={LINE_ENDS})"),
+            space_at(rf"(?=[:,]\D)(?<={ODD_IN_RUN})", rf"(?<=[:,])(?=\D)(?<={ODD_IN_RUN}[:,])"),
+            space_at(r"(?=[:,]\n?\z)", r"(?<=[:,])(?=\n?\z)"),
+            space_at(r"(?<!\.)(?=\.\.)", r"(?<=\.\.)(?!\.)", *around("[;@#$%&?!]")),
+            space_at("(?<=[^'])(?=' )"),
+            space_at(*around(r"[*\[\](){}<>»”’]")),
+            Replace("--", " -- "),
+            # quotes that close
+            Replace(Regex("''|\""), " '' "),
+            Replace(Regex(r"\A\s*|\s+|\z"), " "),  # from here on, every word has a space on either side
+            space_at("(?<=[^' ])(?='[sSmMdD]? )"),
+            space_at("(?<=[^' ])(?=(?:'ll|'LL|'re|'RE|'ve|'VE|n't|N'T) )"),
+            # contractions
+            space_at(*(place for pair in CONTRACTIONS for place in apart(pair, NO_LETTER))),
+            space_at(*apart("wan na", NO_LETTER, "(?= )")),
+            space_at(*apart("'t is", " ")),
+            space_at(*apart("'t was", " ")),
+        ]
+    ), WhitespaceSplit()
+
+
+def space_at(*places: str) -> Normalizer:
+    """A space at each of these places, which are patterns without width."""
+    return Replace(Regex("|".join(places)), " ")
+
+
+def around(what: str) -> tuple[str, str]:
+    return f"(?={what})", f"(?<={what})"
+
+
+def apart(pair: str, before: str, ends: str = WORD_ENDS) -> tuple[str, str, str]:
+    """The places before, inside and after a contraction that is written with a space where it falls apart."""
+    first, second = (any_case(half) for half in pair.split())
+    return (
+        f"(?={first}{second}{ends})(?<={before})",
+        f"(?={second}{ends})(?<={before}{first})",
+        f"{ends}(?<={before}{first}{second})",
+    )
+
+
+def any_case(word: str) -> str:
+    """The word in upper and lower case, with the letters that Python's `re.IGNORECASE` takes for s and i."""
+    more = {"s": "ſ", "i": "İı"}
+    return "".join(f"[{letter}{letter.upper()}{more.get(letter, '')}]" for letter in word)
+
+
+LEANS_BACK = re.compile(r"[,.;:!?%)\]}»”’]+|\.\.+|''|'|'(?:[sSmMdD]|ll|LL|re|RE|ve|VE)|n't|N'T")
+LEANS_AHEAD = re.compile(r"[(\[{«“‘#$]|``")
+ENDINGS = re.compile(r"(?:s|t|m|d|ll|re|ve)", re.IGNORECASE)  # of don’t, it’s, we’ll with a curved apostrophe
+HALVES = {("gim", "me"), ("gon", "na"), ("got", "ta"), ("lem", "me"), ("wan", "na"), ("d", "'ye"), ("'t", "is")}
+HALVES |= {("'t", "was"), ("can", "not")}
+
+
+def gap(before: str, word: str) -> str:
+    """What stands between two words: a space, or nothing."""
+    halves = (before.lower(), word.lower()) in HALVES or (before == "’" and ENDINGS.fullmatch(word))
+    return "" if halves or LEANS_BACK.fullmatch(word) or LEANS_AHEAD.fullmatch(before) else " "
+
+
+def spelled(word: str) -> str:
+    """A word as it is written: the splitter tells opening and closing quotes apart."""
+    return '"' if word in ("``", "''") else word
+
+
+def join(words: Iterable[str]) -> str:
+    text, before = "", None
+    for word in words:
+        text += ("" if before is None else gap(before, word)) + spelled(word)
+        before = word
+    return text

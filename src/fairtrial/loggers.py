@@ -1,0 +1,97 @@
+"""Mirrors: events shown in TensorBoard or Weights & Biases too. The record stays the truth.
+
+TensorBoard: curves under `<record>.tensorboard`, next to the record, so that the record itself stays as it is.
+
+Weights & Biases: offline unless WANDB_MODE says otherwise; its files stand in `<record>.wandb` beside the record.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fairtrial.errors import BadInput
+from fairtrial.recipe import to_table
+from fairtrial.registry import near
+
+if TYPE_CHECKING:
+    from fairtrial.recipe import Recipe
+
+
+class Mirror(Protocol):
+    def show(self, event: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def open_mirror(name: str, folder: Path, recipe: Recipe) -> Mirror:
+    try:
+        if name == "tensorboard":
+            return TensorBoardMirror(folder)
+        if name == "wandb":
+            return WandbMirror(folder, recipe)
+    except ImportError as error:
+        raise BadInput(f"{name} is not installed", f"install it with: pip install 'fairtrial[{name}]'") from error
+    raise BadInput(f"no mirror is called {name!r}{near(name, ['tensorboard', 'wandb'])}")
+
+
+def numbers(event: Any) -> dict[str, float]:
+    """The plain numbers of an event, named as `train/loss` or `validation/accuracy`."""
+    if event.kind not in ("step", "score"):
+        return {}
+    room = event.facts.get("split", "train")
+    return {f"{room}/{key}": float(value) for key, value in event.facts.items() if isinstance(value, int | float)}
+
+
+class TensorBoardMirror:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.with_name(folder.name + ".tensorboard")
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.make = SummaryWriter
+        self.writer: SummaryWriter | None = None  # opened by the first event: a refused trial leaves nothing behind
+
+    def show(self, event: Any) -> None:
+        if self.writer is None:
+            # a resumed trial repeats what came after its checkpoint; TensorBoard forgets what it has seen of it
+            self.writer = self.make(str(self.folder), purge_step=event.step + 1 if event.step else None)
+        for name, value in numbers(event).items():
+            self.writer.add_scalar(name, value, event.step)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+class WandbMirror:
+    def __init__(self, folder: Path, recipe: Recipe) -> None:
+        import wandb
+
+        self.wandb, self.folder, self.recipe = wandb, folder, recipe
+        self.run: Any = None  # opened by the first event, so that a refused trial leaves nothing behind
+
+    def open(self) -> Any:
+        beside = self.folder.with_name(self.folder.name + ".wandb")
+        beside.mkdir(parents=True, exist_ok=True)
+        try:
+            return self.wandb.init(
+                project=os.environ.get("WANDB_PROJECT", "fairtrial"),
+                name=self.folder.name,
+                dir=str(beside),
+                config=to_table(self.recipe),
+                mode=os.environ.get("WANDB_MODE", "offline"),  # type: ignore[arg-type]
+                settings=self.wandb.Settings(silent=True, console="off"),
+            )
+        except (self.wandb.Error, ValueError) as error:
+            raise BadInput(f"wandb: {error}", "without WANDB_MODE it works offline") from error
+
+    def show(self, event: Any) -> None:
+        if self.run is None:
+            self.run = self.open()
+        if values := numbers(event):
+            self.run.log(values, step=event.step)
+
+    def close(self) -> None:
+        if self.run is not None:
+            self.run.finish()

@@ -1,0 +1,201 @@
+"""What all figures share: one look, and the same bytes for the same numbers.
+
+Pictures of plain numbers, in the terminal and as PNG or SVG. They know no model.
+
+Curves of one record as one figure: loss and score of every split that was scored, side by side. PNG, SVG or PDF.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.errors import BadInput
+from fairtrial.record import Record
+from fairtrial.statistics.outcomes import headline
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+TIMELESS: dict[str, dict[str, Any]] = {  # what a kind of file would say of its time and maker
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+LOOK: dict[str, Any] = {
+    "text.parse_math": False,  # a user's words may hold dollars
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fairtrial",
+    "font.sans-serif": ["DejaVu Sans"],  # one font by name: every word of an SVG would carry the whole list
+    "font.size": 8,
+}
+
+
+def our_look(more: dict[str, Any] | None = None) -> AbstractContextManager[None]:
+    """Draw and write inside this; `more` are further settings of matplotlib."""
+    import matplotlib
+
+    settings: Any = {**LOOK, **(more or {})}  # matplotlib types every name
+    return matplotlib.rc_context(settings)
+
+
+def figure_bytes(figure: Figure, kind: str, dpi: float | str = "figure") -> bytes:
+    file = BytesIO()
+    figure.savefig(file, format=kind, dpi=dpi, metadata=TIMELESS[kind])
+    return file.getvalue()
+
+
+SHADES = "·░▒▓█"
+TERMINAL_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Rows of numbers; None is hidden from view."""
+
+    title: str
+    values: list[list[float | None]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Panels that share one scale and one meaning."""
+
+    what: str
+    rows: str  # what goes down
+    columns: str  # what goes across
+    panels: tuple[Panel, ...]
+    yes_or_no: bool = False
+
+    @property
+    def range(self) -> tuple[float, float]:
+        if self.yes_or_no:
+            return 0.0, 1.0
+        numbers = [value for panel in self.panels for row in panel.values for value in row if value is not None]
+        return (min(numbers) + 0.0, max(numbers) + 0.0) if numbers else (0.0, 0.0)  # + 0.0: -0 is shown as 0
+
+
+def picture_lines(picture: Picture) -> list[str]:
+    """A picture in letters: the darker, the greater; blank is hidden."""
+    low, high = picture.range
+    across = max(len(row) for panel in picture.panels for row in panel.values)
+    cell = 2 if 2 * across <= TERMINAL_WIDTH // 2 else 1
+    drawn = [panel_lines(panel, low, high, cell) for panel in picture.panels]
+    wide = max(len(line) for lines in drawn for line in lines)
+    beside = max(1, (TERMINAL_WIDTH + 2) // (wide + 2))
+    lines = [picture.what]
+    if picture.rows:
+        lines.append(f"{picture.rows} goes down, {picture.columns} goes across")
+    for first in range(0, len(drawn), beside):
+        row = drawn[first : first + beside]
+        for at in range(max(map(len, row))):
+            words = (each[at] if at < len(each) else "" for each in row)
+            lines.append("  ".join(f"{word:<{wide}}" for word in words).rstrip())
+    return [*lines, legend(picture)]
+
+
+def panel_lines(panel: Panel, low: float, high: float, cell: int) -> list[str]:
+    title = [panel.title] if panel.title else []
+    return title + ["".join(shade(value, low, high) * cell for value in row) for row in panel.values]
+
+
+def shade(value: float | None, low: float, high: float) -> str:
+    if value is None:
+        return " "
+    share = (value - low) / (high - low) if high > low else 1.0
+    return SHADES[min(len(SHADES) - 1, int(share * len(SHADES)))]
+
+
+def legend(picture: Picture) -> str:
+    if picture.yes_or_no:
+        return f"{SHADES[-1]} seen   {SHADES[0]} forbidden" + ("   blank: the future" if has_hidden(picture) else "")
+    low, high = picture.range
+    ends = f"{SHADES[-1]} {high:.3g}" if low == high else f"{SHADES[0]} {low:.3g}   {SHADES[-1]} {high:.3g}"
+    return ends + ("   blank: the future" if has_hidden(picture) else "")
+
+
+def has_hidden(picture: Picture) -> bool:
+    return any(value is None for panel in picture.panels for row in panel.values for value in row)
+
+
+def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
+    """All pictures below one another, as PNG or SVG: the same bytes for the same numbers."""
+    import matplotlib
+    import numpy as np
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    columns = min(4, max(len(picture.panels) for picture in pictures))
+    heights = [-(-len(picture.panels) // columns) for picture in pictures]
+    with our_look():
+        figure = Figure(figsize=(max(4.0, 2.2 * columns), 0.4 + 2.5 * sum(heights)), layout="constrained", dpi=120)
+        figure.suptitle(title)
+        parts = figure.subfigures(len(pictures), 1, height_ratios=heights, squeeze=False)[:, 0]
+        for picture, part, height in zip(pictures, parts, heights, strict=True):
+            part.suptitle(picture.what, fontsize=8)
+            axes = part.subplots(height, columns, squeeze=False).flat
+            low, high = picture.range
+            for place, (axis, panel) in enumerate(zip(axes, picture.panels, strict=False)):
+                numbers = np.array([[np.nan if value is None else value for value in row] for row in panel.values])
+                colours = matplotlib.colormaps["Blues" if picture.yes_or_no else "viridis"].with_extremes(bad="0.93")
+                shown = axis.imshow(numbers, cmap=colours, vmin=low, vmax=high, interpolation="none", aspect="auto")
+                axis.set(title=panel.title, xlabel=picture.columns, ylabel="" if place % columns else picture.rows)
+                axis.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+                axis.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+                if place % columns or not picture.rows:  # the first panel of a row tells it for all
+                    axis.set_yticks([])
+            for axis in axes[len(picture.panels) :]:
+                axis.set_axis_off()
+            if not picture.yes_or_no:
+                part.colorbar(shown, ax=list(axes))
+        return figure_bytes(figure, kind)
+
+
+LOSSES = ("nats", "window_nats", "masked_nats")
+TITLES = {
+    "accuracy": "Accuracy",
+    "window_perplexity": "Perplexity, the course's way",
+    "masked_perplexity": "Perplexity of hidden words",
+}
+
+
+def curves_figure(record: Record, kind: str) -> bytes:
+    """The same bytes for the same record."""
+    if kind not in TIMELESS:
+        raise BadInput(f"a figure cannot be written as {kind!r}; there is: {', '.join(TIMELESS)}")
+    scores = [event for event in record.events() if event["event"] == "score"]
+    if not scores:
+        raise BadInput(f"{record.folder} has no scores yet, so there is nothing to draw")
+    name, _ = headline(scores[0])
+    loss = next(each for each in LOSSES if each in scores[0])
+    from matplotlib.figure import Figure
+
+    with our_look({"axes.spines.top": False, "axes.spines.right": False}):
+        figure = Figure(figsize=(10, 3.8), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _draw(left, scores, loss, "Loss (nats per answer)", record)
+        _draw(right, scores, name, TITLES[name], record)
+        if name == "accuracy":
+            right.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        else:
+            right.set_yscale("log")
+        figure.suptitle(f"{record.folder.name}: seed {record.trial['seed']}", fontsize=10)
+        return figure_bytes(figure, kind, dpi=150)
+
+
+def _draw(axes: Any, scores: Sequence[dict[str, Any]], name: str, title: str, record: Record) -> None:
+    splits = dict.fromkeys(event["split"] for event in scores)
+    for split in splits:
+        points = [(event["step"], event[name]) for event in scores if event["split"] == split]
+        drawn = [(step, value) for step, value in points if math.isfinite(value)]
+        axes.plot(*zip(*drawn, strict=True), marker="o", markersize=3, label=split)
+    if record.complete and record.result["kept"] == "best" and record.result["validation"]:
+        axes.axvline(record.result["kept_step"], color="grey", linewidth=0.8, linestyle=":", label="kept")
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel("step")
+    axes.legend(frameon=False, fontsize=8)

@@ -1,0 +1,162 @@
+"""Checkpoints: all that a trial needs to go on, checked by sha256, the last two kept.
+
+safetensors refuses a file cut short but not a flipped bit, so every file's checksum stands in a manifest. The loader
+takes the newest that verifies; one that does not is named, and the one before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, save
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from fairtrial.disk import append_line, disk_errors, write_bytes
+from fairtrial.errors import BadInput
+from fairtrial.training.loop import Loop
+
+KEPT = 2
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    folder: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.folder / "manifest.jsonl"
+
+    def save(self, loop: Loop, events_size: int) -> None:
+        progress = loop.progress
+        tensors = {f"weights/{name}": tensor for name, tensor in weights_of(loop.network).items()}
+        tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(loop.optimizer).items()}
+        tensors |= {f"best/{name}": tensor for name, tensor in progress.best_weights.items()}
+        with disk_errors(self.folder):
+            self.folder.mkdir(exist_ok=True)
+        facts = {
+            "events_size": events_size,
+            "step": progress.step,
+            "best_step": progress.best_step,
+            "best_merit": progress.best_merit,
+            "stale": progress.stale,
+            "stopped": progress.stopped,
+        }
+        content = save(tensors, {"progress": json.dumps(facts)})
+        path = self.folder / f"step-{progress.step:08d}.safetensors"
+        write_bytes(path, content)
+        digest = hashlib.sha256(content).hexdigest()
+        append_line(self.manifest, json.dumps({"file": path.name, "bytes": len(content), "sha256": digest}))
+        # the last that were written, not those of the highest steps: after damage, training starts from further back
+        kept = list(dict.fromkeys(str(line["file"]) for line in reversed(self.lines())))[:KEPT]
+        with disk_errors(self.folder):
+            for old in self.folder.glob("step-*"):
+                if old.name not in kept:
+                    old.unlink()
+
+    def load(self, loop: Loop, events_size: int, notice: Callable[[str], None]) -> int | None:
+        """Put the newest sound checkpoint into the loop; gives the event log's size at that moment, or None."""
+        seen = set()
+        for line in reversed(self.lines()):
+            path = self.folder / Path(str(line["file"])).name
+            if path in seen or not path.is_file():
+                continue
+            seen.add(path)
+            content = path.read_bytes()
+            if hashlib.sha256(content).hexdigest() != line["sha256"]:
+                notice(f"{path} is damaged (its checksum differs); the checkpoint before it is used")
+                continue
+            facts = facts_in(path)
+            if facts["events_size"] > events_size:
+                notice(f"{path} is ahead of the event log, which has lost its end; the checkpoint before it is used")
+                continue
+            fill(loop, load(content), facts, path)
+            return int(facts["events_size"])
+        if not seen and any(self.folder.glob("step-*.safetensors")):
+            notice(f"{self.manifest} is missing or damaged: no checkpoint can be checked, training starts anew")
+        return None
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The manifest's lines; torn or foreign ones are passed over, as the checksum decides anyway."""
+        if not self.manifest.is_file():
+            return []
+        found = []
+        for text in self.manifest.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                line = json.loads(text)
+                if isinstance(line, dict) and {"file", "sha256"} <= line.keys():
+                    found.append(line)
+            except (ValueError, RecursionError):
+                continue
+        return found
+
+    def size_needed(self, loop: Loop) -> int:
+        """Bytes that one checkpoint takes: weights, two optimizer moments, best weights."""
+        return 4 * sum(tensor.numel() * tensor.element_size() for tensor in weights_of(loop.network).values())
+
+
+def facts_in(path: Path) -> dict[str, Any]:
+    """Where training stood; kept inside the file, so that the checksum covers it."""
+    try:
+        with safe_open(path, "pt") as file:
+            return json.loads(file.metadata()["progress"])
+    except (SafetensorError, TypeError, KeyError, ValueError) as error:
+        raise BadInput("this is no checkpoint of fairtrial", "start a new record", path=path) from error
+
+
+def fill(loop: Loop, tensors: dict[str, Tensor], facts: dict[str, Any], path: Path) -> None:
+    progress = loop.progress
+    try:
+        put_weights(loop.network, under("weights/", tensors))
+        put_optimizer(loop.optimizer, under("optimizer/", tensors))
+        progress.begun = True
+        progress.step, progress.best_step, progress.stale = facts["step"], facts["best_step"], facts["stale"]
+        progress.best_merit = None if facts["best_merit"] is None else tuple(facts["best_merit"])
+        progress.stopped, progress.best_weights = facts["stopped"], under("best/", tensors)
+    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise BadInput(f"the checkpoint does not fit the network ({error})", "start a new record", path=path) from error
+
+
+def weights_of(network: nn.Module) -> dict[str, Tensor]:
+    """Every parameter and buffer once, also where two names share one tensor."""
+    return {
+        **{name: tensor.detach() for name, tensor in network.named_parameters()},
+        **dict(network.named_buffers()),
+    }
+
+
+@torch.no_grad()
+def put_weights(network: nn.Module, tensors: dict[str, Tensor]) -> None:
+    for name, tensor in weights_of(network).items():
+        tensor.copy_(tensors[name])
+
+
+def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:
+    """`parameter number/what` -> tensor"""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"{number}/{what}": tensor
+        for number, entry in state.items()
+        for what, tensor in entry.items()
+        if isinstance(tensor, Tensor)
+    }
+
+
+def put_optimizer(optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
+    whole = optimizer.state_dict()
+    whole["state"] = {}
+    for name, tensor in tensors.items():
+        number, what = name.split("/")
+        whole["state"].setdefault(int(number), {})[what] = tensor
+    optimizer.load_state_dict(whole)
+
+
+def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

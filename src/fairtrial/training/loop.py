@@ -1,0 +1,177 @@
+"""The loop: a generator of events. The caller writes, prints, saves and stops; the loop only trains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
+
+from fairtrial.data.batches import Batch, Batches
+from fairtrial.errors import Diverged
+from fairtrial.model.layers import dropouts_of, roll_dice
+from fairtrial.recipe import Scoring, Training
+from fairtrial.training.optimizer import gradient_norm, learning_rate, make_optimizer
+from fairtrial.training.scoring import Score
+
+REMEDY = "try a lower learning rate, warm-up steps, or training.clip=1"
+
+
+class Network(Protocol):
+    def loss(
+        self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float
+    ) -> tuple[Tensor, Tensor]: ...
+
+
+class Bench(Protocol):
+    """What the loop trains: a network, its batches, and quick scores of named splits for curves and choice."""
+
+    network: Any
+    batches: Batches
+    choose_on: str | None  # the split to choose weights by; None: there is none
+    curves: tuple[str, ...]
+
+    def quick_score(self, split: str) -> Score: ...
+
+
+@dataclass
+class Progress:
+    """Where training stands: all that is needed, beside weights and optimizer, to go on."""
+
+    step: int = 0
+    begun: bool = False  # the scores before the first step are told
+    best_step: int | None = None
+    best_merit: tuple[float, ...] | None = None
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    stale: int = 0  # choices since the best
+    stopped: str = ""  # why training ended; empty while it goes on
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened: its kind, its step, its facts."""
+
+    kind: str  # step, score, best, stop, ready
+    step: int
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Loop:
+    def __init__(self, bench: Bench, training: Training, scoring: Scoring, seed: int) -> None:
+        self.bench, self.training, self.seed = bench, training, seed
+        self.network: Any = bench.network
+        self.optimizer: Optimizer = make_optimizer(self.network, training)
+        self.dropouts = dropouts_of(self.network)
+        self.progress = Progress()
+        per_epoch = max(1, bench.batches.batches_per_epoch() // training.accumulate)
+        self.steps_per_epoch = per_epoch
+        self.steps = training.duration.steps(per_epoch)
+        self.select_every = max(1, training.select_every.steps(per_epoch))
+        self.curve_every = max(1, scoring.curve_every.steps(per_epoch))
+
+    def run(self) -> Iterator[Event]:
+        """Events until training ends. At `ready` all that belongs to the step is done: the moment to save or stop."""
+        progress = self.progress
+        self.network.train()
+        if not progress.begun:
+            yield from self.draw_curves({})
+            progress.begun = True
+            yield Event("ready", 0)
+        while progress.step < self.steps and not progress.stopped:
+            loss, rate = self.train_step(progress.step)
+            progress.step += 1
+            yield Event("step", progress.step, {"loss": loss, "learning_rate": rate})
+            scores: dict[str, Score] = {}
+            last = progress.step == self.steps
+            if self.bench.choose_on and (progress.step % self.select_every == 0 or last):
+                yield from self.choose(scores)
+            if progress.step % self.curve_every == 0 or last or progress.stopped:
+                yield from self.draw_curves(scores)
+            yield Event("ready", progress.step)
+
+    def train_step(self, step: int) -> tuple[float, float]:
+        """One optimizer step: (nats per answer, learning rate)"""
+        training = self.training
+        rate = learning_rate(training, step, self.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * group["scale"]
+        roll_dice(self.dropouts, self.seed, step)
+        first = step * training.accumulate
+        batches = [self.bench.batches.batch(first + place) for place in range(training.accumulate)]
+        count = sum(batch.count for batch in batches)
+        self.optimizer.zero_grad(set_to_none=True)
+        nats = 0.0
+        for batch in batches:
+            objective, batch_nats = self.network.loss(*as_tensors(batch), training.label_smoothing, 1 / count)
+            objective.backward()
+            nats += float(batch_nats)
+        if not math.isfinite(nats):
+            norm = gradient_norm(self.network)
+            what = f"the loss is {nats} at step {step + 1} (learning rate {rate:g}, gradient {norm:g})"
+            raise Diverged(what, REMEDY)
+        if math.isfinite(training.clip):
+            clip_grad_norm_(self.network.parameters(), training.clip)
+        self.optimizer.step()
+        return nats / count, rate
+
+    def choose(self, scores: dict[str, Score]) -> Iterator[Event]:
+        """Score the split that weights are chosen on, and keep the best."""
+        progress, split = self.progress, self.bench.choose_on
+        assert split is not None
+        score = scores[split] = self.score(split)
+        yield Event("score", progress.step, {"split": split, **score.figures})
+        if progress.best_merit is None or score.merit > progress.best_merit:
+            progress.best_step, progress.best_merit, progress.stale = progress.step, score.merit, 0
+            if self.training.keep == "best":
+                progress.best_weights = {name: each.detach().clone() for name, each in self.state()}
+            yield Event("best", progress.step, {"split": split})
+        else:
+            progress.stale += 1
+            if progress.stale >= self.training.patience:
+                progress.stopped = f"no better {split} score in {progress.stale} choices"
+                yield Event("stop", progress.step, {"why": progress.stopped})
+
+    def draw_curves(self, scores: dict[str, Score]) -> Iterator[Event]:
+        """Score every split of the curves that was not scored at this step already."""
+        for split in self.bench.curves:
+            if split not in scores:
+                scores[split] = self.score(split)
+                yield Event("score", self.progress.step, {"split": split, **scores[split].figures})
+
+    def score(self, split: str) -> Score:
+        score = self.bench.quick_score(split)
+        if not all(
+            math.isfinite(merit) for merit in score.merit
+        ):  # the last step's loss was finite, its weights are not
+            rate = learning_rate(self.training, max(0, self.progress.step - 1), self.steps)
+            raise Diverged(
+                f"the {split} score is not a finite number after step {self.progress.step} (learning rate {rate:g})",
+                REMEDY,
+            )
+        return score
+
+    def state(self) -> Iterator[tuple[str, Tensor]]:
+        """Weights, and what parts remember beside them."""
+        yield from self.network.named_parameters()
+        yield from self.network.named_buffers()
+
+    def keep_best(self) -> int:
+        """Put the chosen weights into the network; the step they are from."""
+        progress = self.progress
+        if self.training.keep == "last" or not progress.best_weights:
+            return progress.step
+        with torch.no_grad():
+            for name, each in self.state():
+                each.copy_(progress.best_weights[name])
+        assert progress.best_step is not None
+        return progress.best_step
+
+
+def as_tensors(batch: Batch) -> tuple[Tensor, Tensor | None, Tensor]:
+    lengths = None if batch.lengths is None else torch.from_numpy(batch.lengths)
+    return torch.from_numpy(batch.ids), lengths, torch.from_numpy(batch.answers)

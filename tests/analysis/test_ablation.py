@@ -1,0 +1,147 @@
+"""Heads switched off: the same as zeros before the merge, for every part; whole test sets; nothing is left behind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.analysis.heads import Effect, head_off, switch_off
+from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.model.part import parts
+from fairtrial.recipe import PartChoice, Shape
+from fairtrial.record import Record
+from fairtrial.revive import revive
+from fairtrial.statistics.crossed import paired_change, perplexity_interval
+from fairtrial.training.scoring import score_lm
+
+SHAPE = Shape(layers=2, heads=3, width=24, hidden=20, length=16, dropout=0.0, qkv_bias=True, start="torch")
+BUILT_IN = [name for name in parts.list() if parts.find(name).__module__.startswith("fairtrial.parts.")]
+
+
+@contextmanager
+def zeros_before_the_merge(network: Any, layer: int, head: int) -> Iterator[None]:
+    """Another way to the same end: what attention gives is caught, and one head of it emptied."""
+    attention = network.body.blocks[layer].attention
+
+    def emptied(way: Any) -> Any:
+        def call(*given: Any) -> torch.Tensor:
+            heads = way(*given).clone()
+            heads[:, head] = 0.0
+            return heads
+
+        return call
+
+    attention.attend, attention.attend_fast = emptied(attention.attend), emptied(attention.attend_fast)
+    try:
+        yield
+    finally:
+        del attention.attend, attention.attend_fast
+
+
+@pytest.mark.parametrize("kind", [Classifier, LanguageModel])
+@pytest.mark.parametrize("name", BUILT_IN)
+@torch.no_grad()
+def test_a_head_without_values_is_a_head_that_gives_zeros(name: str, kind: Any) -> None:
+    classes = (3,) if kind is Classifier else ()
+    network = kind(SHAPE, [PartChoice(name=name)], 50, *classes, seed=2).double().eval()
+    for parameter in network.parameters():
+        parameter.add_(0.1)  # where biases start at zero, they must count all the same
+    ids, lengths = torch.arange(20).view(2, 10), torch.tensor([10, 7])
+    whole = network(ids, lengths)
+    for layer, head in ((0, 0), (1, 2)):
+        with head_off(network, layer, head):
+            ours = network(ids, lengths)
+        with zeros_before_the_merge(network, layer, head):
+            theirs = network(ids, lengths)
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
+        assert not torch.allclose(ours, whole, rtol=0, atol=1e-9)  # the head did something
+    assert torch.equal(network(ids, lengths), whole)
+
+
+def test_weights_come_back_after_an_error() -> None:
+    network = LanguageModel(SHAPE, [], 50, seed=2)
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    changed: list[str] = []
+
+    def stopped_by_the_user() -> None:
+        with head_off(network, 1, 1):
+            changed.extend(name for name, now in network.state_dict().items() if not torch.equal(now, before[name]))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped_by_the_user()
+    assert set(changed) == {"body.blocks.1.attention.qkv.weight", "body.blocks.1.attention.qkv.bias"}
+    assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
+
+
+def test_a_classifiers_effect_is_the_change_of_its_accuracy(finished_records: dict[str, Path]) -> None:
+    bench = revive(Record.open(finished_records["classify"])).bench
+    told: list[tuple[int, int]] = []
+    effects = switch_off(bench, "test", [(0, 0), (0, 1)], lambda done, of: told.append((done, of)))
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    whole = bench.score("test")
+    for effect in effects:
+        with head_off(bench.network, 0, effect.head):
+            without = bench.score("test")
+        assert effect.change == without.figures["accuracy"] - whole.figures["accuracy"]
+        assert (effect.whole, effect.without) == (whole.figures["accuracy"], without.figures["accuracy"])
+        assert effect.interval is not None
+        assert effect.interval[0] <= effect.change <= effect.interval[1]
+
+
+def test_a_language_models_effect_is_a_factor_of_its_perplexity(finished_records: dict[str, Path]) -> None:
+    bench = revive(Record.open(finished_records["lm"])).bench
+    test = next(name for name in bench.sets if name not in ("train", "validation"))
+    (effect,) = switch_off(bench, test, [(0, 1)])
+    assert effect.change == pytest.approx(effect.without / effect.whole, rel=1e-9)
+    assert effect.interval is not None
+    assert effect.interval[0] < effect.change < effect.interval[1]
+    set_ = bench.sets[test]
+    whole = score_lm(bench.network, set_, length=bench.length, full_context=0.5, pad=0)  # type: ignore[union-attr, arg-type]
+    with head_off(bench.network, 0, 1):
+        without = score_lm(bench.network, set_, length=bench.length, full_context=0.5, pad=0)  # type: ignore[union-attr, arg-type]
+    added = without.outcomes["nats"] - whole.outcomes["nats"]
+    assert effect.interval == perplexity_interval(added, whole.outcomes["tokens"])
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_a_head_that_no_one_reads_has_no_effect(finished_records: dict[str, Path], task: str) -> None:
+    bench = revive(Record.open(finished_records[task])).bench
+    with torch.no_grad():
+        each = bench.network.body.shape.each
+        bench.network.body.blocks[0].attention.out.weight[:, :each] = 0.0  # type: ignore[union-attr, index]
+    test = next(name for name in bench.sets if name not in ("train", "validation"))
+    effects = switch_off(bench, test, [(0, 0)])
+    assert effects[0].change == (0.0 if task == "classify" else 1.0)
+    assert not effects[0].clear
+
+
+def test_clear_is_an_interval_without_no_change() -> None:
+    effect = Effect(0, 0, "test", "accuracy", 0.8, 0.7, -0.1, (-0.15, -0.05))
+    assert effect.clear
+    assert not Effect(0, 0, "test", "accuracy", 0.8, 0.8, 0.0, (-0.01, 0.01)).clear
+    assert Effect(0, 0, "test", "perplexity", 9.0, 10.0, 10 / 9, (1.05, 1.2)).clear
+    assert not Effect(0, 0, "test", "perplexity", 9.0, 10.0, 10 / 9, None).clear
+
+
+def test_a_paired_interval_is_agresti_and_mins() -> None:
+    low, high = paired_change(3, 10, 100)
+    centre, spread = (3.5 - 10.5) / 102, math.sqrt(14 - 49 / 102) / 102
+    assert (low, high) == pytest.approx((centre - 1.959964 * spread, centre + 1.959964 * spread))
+    assert paired_change(0, 0, 100)[0] < 0 < paired_change(0, 0, 100)[1]
+
+
+@pytest.mark.parametrize(("gain", "loss"), [(0.02, 0.05), (0.01, 0.01), (0.1, 0.2)])
+def test_a_paired_interval_covers_the_truth(gain: float, loss: float) -> None:
+    dice = np.random.default_rng(1)
+    drawn = dice.multinomial(300, [gain, loss, 1 - gain - loss], size=2000)
+    held = [low <= gain - loss <= high for low, high in (paired_change(g, lost, 300) for g, lost, _ in drawn)]
+    assert 0.93 <= np.mean(held) <= 0.99

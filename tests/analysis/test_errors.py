@@ -1,0 +1,168 @@
+"""Calibration and confusion against scikit-learn and by hand; the page of a classifier's mistakes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairtrial.analysis.errors import calibrate, class_scores, confident_mistakes, errors_of
+from fairtrial.data.corpus import Document
+from fairtrial.data.tokenizer import fit
+from fairtrial.errors import BadInput
+from fairtrial.model.network import Classifier
+from fairtrial.recipe import Shape, Tokens
+from fairtrial.report.page import errors_page
+from fairtrial.report.text import errors_lines
+from fairtrial.training.scoring import confusion, log_probabilities
+
+
+def some_answers(items: int = 400, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    dice = np.random.default_rng(5)
+    scores = dice.normal(size=(items, classes)) * 2
+    log_p = scores - np.log(np.exp(scores).sum(1, keepdims=True))
+    return log_p, dice.integers(classes, size=items)
+
+
+@pytest.mark.parametrize("bins", [1, 7, 10])
+def test_the_calibration_error_is_its_definition(bins: int) -> None:
+    log_p, labels = some_answers()
+    found = calibrate(log_p, labels, bins)
+    error, worst, items = 0.0, 0.0, 0
+    for number in range(bins):  # by hand, answer by answer
+        inside = [
+            (share.max(), share.argmax() == label)
+            for share, label in zip(np.exp(log_p), labels, strict=True)
+            if number / bins < share.max() <= (number + 1) / bins
+        ]
+        items += len(inside)
+        assert found.bins[number].items == len(inside)
+        if inside:
+            gap = abs(np.mean([sure for sure, _ in inside]) - np.mean([right for _, right in inside]))
+            error, worst = error + gap * len(inside) / len(labels), max(worst, gap)
+    assert items == len(labels)
+    assert found.expected_error == pytest.approx(error)
+    assert found.worst_error == pytest.approx(worst)
+
+
+def test_a_model_that_knows_itself_is_told_from_one_that_does_not() -> None:
+    dice = np.random.default_rng(0)
+    shares = dice.dirichlet([1, 1, 1], size=20_000)
+    truth = np.array([dice.choice(3, p=share) for share in shares])
+    assert calibrate(np.log(shares), truth).expected_error < 0.02
+    sharper = shares**3 / (shares**3).sum(1, keepdims=True)  # the same guesses, too sure of them
+    too_sure = calibrate(np.log(sharper), truth)
+    assert too_sure.expected_error > 0.1
+    assert too_sure.overconfidence == pytest.approx(too_sure.expected_error, abs=0.01)
+
+
+def test_sureness_at_the_ends_has_a_bin() -> None:
+    with np.errstate(divide="ignore"):
+        found = calibrate(np.log(np.array([[1.0, 0.0], [0.5, 0.5]])), np.array([0, 1]), 2)
+    assert [each.items for each in found.bins] == [1, 1]
+    assert found.bins[1].confidence == 1.0
+    with pytest.raises(BadInput):
+        calibrate(np.zeros((1, 2)), np.zeros(1, int), 0)
+
+
+def test_scores_are_those_of_scikit_learn() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    log_p, labels = some_answers()
+    guesses = log_p.argmax(1)
+    guesses[guesses == 2] = 0  # a class that is never guessed
+    found = class_scores(confusion(labels, guesses, 3))
+    precision, recall, f1, items = metrics.precision_recall_fscore_support(labels, guesses, zero_division=0)
+    assert [each.precision or 0.0 for each in found] == pytest.approx(precision)
+    assert found[2].precision is None
+    assert [each.recall for each in found] == pytest.approx(recall)
+    assert [each.f1 for each in found] == pytest.approx(f1)
+    assert [each.items for each in found] == items.tolist()
+    brier = ((np.exp(log_p) - np.eye(3)[labels]) ** 2).sum(1).mean()
+    assert calibrate(log_p, labels).brier == pytest.approx(brier)
+
+
+def test_the_surest_mistakes_come_first() -> None:
+    log_p = np.log(np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.99, 0.01]]))
+    assert confident_mistakes(log_p, np.array([1, 1, 1, 0]), 5) == [0, 1]
+    assert confident_mistakes(log_p, np.array([1, 1, 1, 0]), 1) == [0]
+
+
+def test_the_command_agrees_with_the_record(
+    finished_records: dict[str, Path], fairtrial: Callable[..., Any], tmp_path: Path
+) -> None:
+    record, page = finished_records["classify"], tmp_path / "errors.html"
+    said = fairtrial("errors", record, "--json", "--html", page)
+    assert said.code == 0, said.err
+    found = json.loads(said.out)["tests"]["test"]
+    kept = json.loads((record / "result.json").read_text())["tests"]["test"]
+    for name in ("accuracy", "macro_f1", "confusion", "items"):
+        assert found[name] == kept[name]
+    wrong = kept["items"] - round(kept["accuracy"] * kept["items"])
+    assert len(found["mistakes"]) == min(10, wrong)
+    assert all(each["true"] != each["guess"] for each in found["mistakes"])
+    assert set(found["telling"]["leave_one_out"]) == {"0", "1", "2"}
+    text = fairtrial("errors", record, "--names", "A,B,C").out
+    for words in ("expected calibration error (ECE, 10 bins", "gradient x input", "leave-one-out", "macro-F1"):
+        assert words in text
+    assert "telling" not in json.loads(fairtrial("errors", record, "--json", "--no-telling").out)["tests"]["test"]
+    written = page.read_text()
+    assert "<script" not in written
+    assert "http" not in written
+    assert 'aria-label="Share right over confidence on test' in written
+
+
+def test_items_that_stand_in_the_training_text_are_told_apart() -> None:
+    tokenizer = fit(Tokens(kind="word", min_count=1), ["we go home ."])
+    network = Classifier(Shape(layers=1, width=8, heads=2, dropout=0.0), (), tokenizer.size, 2)
+    texts = ["we go", "go home", "home we", "we"]
+    documents = [Document(text=text, label="", place="") for text in texts]
+    rows = [np.array(ids) for ids in tokenizer.encode(texts)]
+    guesses = log_probabilities(network, rows, 0).argmax(1)
+    labels = np.where([True, True, True, False], guesses, 1 - guesses)  # the last one is wrong
+    for known, copies, accuracy in ((["WE GO!", "go home"], 2, 0.5), (["x"], 0, None), (texts, 4, None)):
+        found = errors_of(network, tokenizer, documents, rows, labels, ["a", "b"], known=known, telling=False)
+        assert (found["copies"], found["accuracy"]) == (copies, 0.75)
+        assert (found["clean"] and found["clean"]["accuracy"]) == accuracy
+        assert [each["copy"] for each in found["mistakes"]] == [copies == 4]
+        page = errors_page({"record": "r", "parts": "none", "labels": ["a", "b"], "tests": {"test": found}})
+        assert ("memory is tested" in page) == (copies > 0)
+        assert ("a copy of a training text" in page) == (copies == 4)
+        assert ("memory is tested" in "".join(errors_lines("test", found, ["a", "b"]))) == (copies > 0)
+
+
+def test_a_page_escapes_what_strangers_wrote(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
+    whole = json.loads(fairtrial("errors", finished_records["classify"], "--json").out)
+    whole["labels"][0] = whole["tests"]["test"]["classes"][0]["label"] = "<b>zero"
+    for way in ("gradient_times_input", "leave_one_out"):
+        told = whole["tests"]["test"]["telling"][way]
+        told["<b>zero"] = [{"word": "<img src=x>", "mean": 1.0, "times": 5}]
+    whole["tests"]["<i>"] = whole["tests"].pop("test")
+    whole["tests"]["<i>"]["mistakes"] = [
+        {
+            "text": "<script>alert(1)</script>",
+            "place": "",
+            "true": "1",
+            "guess": "2",
+            "confidence": 1,
+            "share_of_truth": 0,
+            "copy": False,
+        }
+    ]
+    page = errors_page(whole)
+    for bad in ("<b>zero", "<img", "<script", "<i>"):
+        assert bad not in page
+    assert "&lt;script&gt;alert(1)" in page
+    whole["tests"]["<i>"]["mistakes"] = []
+    assert "There are none" in errors_page(whole)
+
+
+def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
+    assert "no classifier" in fairtrial("errors", finished_records["lm"]).err
+    said = fairtrial("errors", finished_records["classify"], "--test", "tset")
+    assert said.code == 2
+    assert "did you mean 'test'" in said.err
+    assert fairtrial("errors", finished_records["unfinished"]).code == 2

@@ -1,0 +1,246 @@
+"""Generated text is what recomputing every prefix would give, repeats by its seed, and obeys its options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+
+import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.analysis.generation import Sampling, Speaker, Way, draw, find_way, generate, shares
+from fairtrial.data.tokenizer import fit
+from fairtrial.data.words import join
+from fairtrial.errors import BadInput
+from fairtrial.model.network import LanguageModel
+from fairtrial.model.part import parts
+from fairtrial.recipe import PartChoice, Shape, Tokens
+from fairtrial.rng import dice
+from fairtrial.trial import run_trial
+
+SHAPE = Shape(layers=2, heads=2, width=16, length=12, hidden=24, dropout=0.0, start="torch")
+GREEDY, FREE = Sampling(temperature=0), Sampling(temperature=1.2, top_k=20, top_p=0.9, repetition_penalty=1.3)
+BUILT_IN = [name for name in parts.list() if parts.find(name).__module__.startswith("fairtrial.parts.")]
+DECODING = [name for name in BUILT_IN if not name.startswith("pool-")]
+PROMPT = (5, 9, 3, 21)
+
+
+def decoder(name: str, **changes: Any) -> LanguageModel:
+    return LanguageModel(replace(SHAPE, **changes), (PartChoice(name=name),), 40).double()
+
+
+def said(network: LanguageModel, sampling: Sampling, way: Way, tokens: int = 20, **more: Any) -> list[int]:
+    return list(generate(network, PROMPT, tokens=tokens, sampling=sampling, seed=3, way=way, **more))
+
+
+def recomputed(network: LanguageModel, sampling: Sampling, context: int | None, tokens: int = 20) -> list[int]:
+    """The same, without a cache: the whole prefix for every token."""
+    ids, throws = list(PROMPT), dice(3, "generate", 0)
+    for _ in range(tokens):
+        with torch.no_grad():
+            logits = network.eval()(torch.tensor([ids if context is None else ids[-context:]]))[0, -1].numpy()
+        ids.append(draw(shares(logits, sampling, ids), throws))
+    return ids[len(PROMPT) :]
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, FREE], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("name", DECODING)
+def test_text_is_that_of_recomputing_every_prefix(name: str, sampling: Sampling) -> None:
+    network = decoder(name)
+    way = find_way(network, PROMPT, 20)  # 24 tokens, twice the trained length
+    assert way.cached == (name != "reweight")  # which looks at other tokens' outputs, so a cache would change it
+    assert way.context == (12 if name == "learned" else None)
+    text = said(network, sampling, way)
+    assert text == recomputed(network, sampling, way.context)
+    assert len(set(text)) > 1 or sampling is GREEDY
+
+
+@pytest.mark.parametrize("context", [1, 5, 12])
+def test_a_window_slides(context: int) -> None:
+    network = decoder("rope")
+    text = said(network, FREE, find_way(network, PROMPT, 20, context))
+    assert text == recomputed(network, FREE, context)
+    assert context == 12 or text != recomputed(network, FREE, None)
+
+
+def test_what_cannot_be_seen_is_told() -> None:
+    network = decoder("learned")
+    long = tuple(range(30))
+    way = find_way(network, long, 5)
+    assert way.context == 12
+    assert "learned positions end at 12" in way.notices[0]
+    assert "only the last 12" in way.notices[1]
+    assert not find_way(network, PROMPT, 9).notices  # 4 + 9 - 1 = 12 tokens are read: all fits
+    assert find_way(network, PROMPT, 10).notices
+    assert "trained on 12" in find_way(decoder("rope"), PROMPT, 10).notices[0]
+    with pytest.raises(BadInput, match="20 tokens will not do"):
+        find_way(network, PROMPT, 10, 20)
+    assert find_way(decoder("alibi"), PROMPT, 10, 20).context == 20
+
+
+def test_seeds_repeat_and_differ() -> None:
+    network = decoder("rope")
+    way = find_way(network, PROMPT, 20)
+    first = said(network, FREE, way)
+    assert first == said(network, FREE, way)
+    assert first != said(network, FREE, way, sample=1)
+    torch.manual_seed(0)  # nobody else's dice are thrown
+    before = torch.get_rng_state()
+    said(network, FREE, way)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_stop_tokens_end_the_text_and_others_never_come() -> None:
+    network = decoder("rope")
+    way = find_way(network, PROMPT, 20)
+    free = said(network, FREE, way)
+    stop = free[5]
+    assert said(network, FREE, way, stops=[stop]) == free[: free.index(stop) + 1]
+    assert stop not in said(network, FREE, way, never=[stop], tokens=60)
+
+
+LOGITS = np.random.default_rng(0).normal(size=50) * 3
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        Sampling(temperature=0.7),
+        Sampling(top_k=7),
+        Sampling(top_p=0.6),
+        Sampling(repetition_penalty=1.5),
+        Sampling(temperature=1.4, top_k=20, top_p=0.8, repetition_penalty=1.2),
+    ],
+    ids=["temperature", "top-k", "top-p", "penalty", "all"],
+)
+def test_shares_are_those_of_transformers(sampling: Sampling) -> None:
+    process = pytest.importorskip("transformers.generation.logits_process")
+    said = [3, 8, 8, 20]
+    scores, ids = torch.from_numpy(LOGITS)[None], torch.tensor([said])
+    steps = [process.RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty)]
+    steps.append(process.TemperatureLogitsWarper(sampling.temperature))
+    steps += [process.TopKLogitsWarper(sampling.top_k)] if sampling.top_k else []
+    steps += [process.TopPLogitsWarper(sampling.top_p)] if sampling.top_p < 1 else []
+    for step in steps:
+        scores = step(ids, scores)
+    np.testing.assert_allclose(shares(LOGITS, sampling, said), scores.softmax(-1)[0].numpy(), atol=1e-12)
+
+
+def test_tokens_are_drawn_as_often_as_their_shares_say() -> None:
+    chances = shares(LOGITS, Sampling(temperature=2, top_k=10), [])
+    throws = dice(0, "test")
+    drawn = np.bincount([draw(chances, throws) for _ in range(20_000)], minlength=50)
+    assert not drawn[chances == 0].any()
+    assert chisquare(drawn[chances > 0], 20_000 * chances[chances > 0]).pvalue > 1e-3
+    assert chisquare(drawn[chances > 0], np.full(10, 2000)).pvalue < 1e-9  # the control: other shares do not fit
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1e-320, 1e-3])
+def test_a_cold_draw_takes_the_likeliest(temperature: float) -> None:
+    chances = shares(LOGITS, Sampling(temperature=temperature), [])
+    assert draw(chances, dice(1, "x")) == int(LOGITS.argmax())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"temperature": -1}, {"temperature": float("nan")}, {"top_k": 0}, {"top_p": 0}, {"top_p": 1.1},
+     {"repetition_penalty": 0}],
+)  # fmt: skip
+def test_odd_options_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadInput):
+        Sampling(**wrong)
+
+
+TEXTS = ['"Don\'t go," she said (twice), "it\'s 5% of $3."', "We can't stop; they'll see!", "naïve café: 你好, 🙂 ok"]
+
+
+@pytest.mark.parametrize("kind", ["word", "character", "bpe", "whitespace"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_tokens_come_back_as_text(kind: str, text: str) -> None:
+    tokenizer = fit(Tokens(kind=kind, min_count=1), TEXTS)
+    ids = tokenizer.encode([text])[0]
+    for begun in (1, len(ids) // 2):
+        speaker = Speaker(tokenizer, ids[:begun])
+        after = "".join(speaker.say(token) for token in ids[begun:]) + speaker.rest()
+        whole = Speaker(tokenizer, [])
+        everything = "".join(whole.say(token) for token in ids) + whole.rest()
+        assert everything == text
+        assert everything.endswith(after)
+
+
+def test_words_join_as_they_are_written() -> None:
+    assert join("`` I wo n't , '' he said -- $ 5 ( or 6 ) .".split()) == '"I won\'t," he said -- $5 (or 6).'
+    assert join("it ’ s gon na rain".split()) == "it’s gonna rain"
+
+
+def test_the_command_speaks(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
+    words = ("generate", finished_records["lm"], "We will", "--tokens", 8, "--seed", 4, "--temperature", 0.8)
+    said = fairtrial(*words)
+    assert said.code == 0, said.err
+    assert said.out.startswith("We will")
+    row = json.loads(fairtrial(*words, "--json").out)
+    assert row["text"] == said.out.rstrip("\n")
+    assert len(row["tokens"]) == 8
+    assert fairtrial(*words).out == said.out
+    several = [json.loads(line) for line in fairtrial(*words, "--json", "--samples", 2).out.splitlines()]
+    assert several[0] == row
+    assert several[1]["tokens"] != row["tokens"]
+    assert "'xyzzy'" in fairtrial("generate", finished_records["lm"], "We xyzzy", "--tokens", 1).err
+    stopped = json.loads(fairtrial("generate", finished_records["lm"], "We", "--stop", ".", "--json", "--seed", 1).out)
+    assert stopped["stopped"] == (stopped["tokens"][-1] == ".")
+
+
+def test_a_model_of_sentences_begins_and_stops_by_itself(
+    tmp_path: Path, tiny_recipe: Callable[..., Any], fairtrial: Callable[..., Any]
+) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text("\n".join(f"we go home number{number} ." for number in range(120)))
+    more = ("data.format=lines", f"data.source={lines}", "training.duration=150 steps", "training.learning_rate=0.01")
+    record = run_trial(tiny_recipe("lm", *more), 0, tmp_path / "record")
+    row = json.loads(fairtrial("generate", record.folder, "--json", "--tokens", 30, "--temperature", 0).out)
+    assert row["stopped"]
+    assert row["tokens"][:3] == ["we", "go", "home"]
+    assert row["text"].startswith("we go home")
+    assert "<stop>" not in row["text"]
+
+
+@pytest.mark.parametrize("kind", ["character", "bpe", "whitespace"])
+def test_models_of_other_tokens_speak_too(
+    kind: str, tmp_path: Path, tiny_recipe: Callable[..., Any], fairtrial: Callable[..., Any]
+) -> None:
+    record = run_trial(tiny_recipe("lm", f"tokens.kind={kind}", "tokens.size=400"), 0, tmp_path / "record")
+    row = json.loads(fairtrial("generate", record.folder, "we will build", "--tokens", 9, "--json").out)
+    assert row["text"].startswith("we will build")
+    assert len(row["tokens"]) == 9
+    if kind == "character":
+        assert row["text"] == "we will build" + "".join(row["tokens"])
+    said = fairtrial("surprise", record.folder, "we will build")
+    assert said.code == 0, said.err
+    assert "perplexity" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "nothing to begin with"),
+        (("   ",), "nothing to begin with"),
+        (("We", "--temperature", -1), "temperature"),
+        (("We", "--top-k", 0), "top-k"),
+        (("We", "--top-p", 2), "top-p"),
+        (("We", "--stop", "two words"), "--stop"),
+        (("We", "--context", 99), "will not do"),
+    ],
+)
+def test_mistakes_are_told(
+    words: tuple[object, ...], told: str, finished_records: dict[str, Path], fairtrial: Callable[..., Any]
+) -> None:
+    said = fairtrial("generate", finished_records["lm"], *words)
+    assert said.code == 2
+    assert told in said.err
+    assert "language model" in fairtrial("generate", finished_records["classify"], "We").err

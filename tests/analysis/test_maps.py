@@ -1,0 +1,171 @@
+"""Attention maps: what attention did, checked, for every part; looking changes nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.analysis.attention import Maps, attention_maps, check_maps, read_text, watching
+from fairtrial.errors import BadInput
+from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.model.part import parts
+from fairtrial.recipe import PartChoice
+from fairtrial.record import Record
+from fairtrial.revive import Revived, revive
+
+TEXT = "schools will build bridges tonight."
+BUILT_IN = [name for name in parts.list() if parts.find(name).__module__.startswith("fairtrial.parts.")]
+
+
+@pytest.fixture(scope="module")
+def revived(finished_records: dict[str, Path]) -> dict[str, Revived]:
+    return {task: revive(Record.open(finished_records[task])) for task in ("classify", "lm")}
+
+
+def with_parts(revived: Revived, *choices: PartChoice, length: int = 12) -> tuple[Revived, Classifier | LanguageModel]:
+    """The same record with another network; in small first weights all maps would look alike, so torch's own."""
+    shape = replace(revived.recipe.shape, layers=2, start="torch", length=length)
+    entries = revived.tokenizer.size
+    if revived.recipe.task == "classify":
+        network: Classifier | LanguageModel = Classifier(shape, choices, entries, 3, seed=5)
+    else:
+        network = LanguageModel(shape, choices, entries, seed=5)
+    return replace(revived, recipe=replace(revived.recipe, shape=shape)), network.eval()
+
+
+def named(maps: Maps) -> dict[str, float]:
+    return {check.name: check.value for check in maps.checks}
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_words_stand_on_both_axes_and_padding_and_future_are_closed(revived: dict[str, Revived], task: str) -> None:
+    maps = attention_maps(revived[task], TEXT)
+    assert maps.words == ("schools", "will", "build", "bridges", "tonight", ".", "<pad>", "<pad>", "<pad>")
+    assert maps.weights.shape == (1, 2, 9, 9)
+    assert (maps.real, maps.padding, maps.prefix, maps.cut) == (6, 3, 0, "")
+    assert not maps.open[:, :, 6:].any()
+    assert not maps.open[:, 6:].any()
+    inside = maps.open[0, :6, :6]
+    assert (inside == (np.tri(6, dtype=bool) if task == "lm" else True)).all()
+    assert (maps.weights[np.broadcast_to(~maps.open[:, None], maps.weights.shape)] == 0).all()
+    assert all(check.passed for check in maps.checks)
+    wanted = {"rows sum to one", "nothing on padding", "looking changes no number"}
+    assert named(maps).keys() == wanted | ({"nothing on the future"} if task == "lm" else set())
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_part_has_maps_that_pass(revived: dict[str, Revived], name: str, task: str) -> None:
+    record, network = with_parts(revived[task], PartChoice(name=name))
+    maps = attention_maps(record, TEXT, network)
+    assert all(check.passed for check in maps.checks), maps.checks
+    assert maps.prefix == (name == "pool-cls" and task == "classify")
+    assert maps.words[maps.prefix] == "schools"
+    assert maps.weights.shape[2] == len(maps.words)
+    assert np.ptp(maps.weights[maps.weights > 0]) > 1e-3  # no head looks everywhere alike
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_a_window_is_drawn_as_hidden_also_where_attention_skips_what_is_far(
+    revived: dict[str, Revived], task: str
+) -> None:
+    record, network = with_parts(revived[task], PartChoice(name="window", options={"size": 3}), length=300)
+    maps = attention_maps(record, " ".join(["bridges and schools"] * 100), network)  # the unwatched pass runs in blocks
+    assert maps.real == 300
+    assert named(maps)["nothing on what parts hide"] == 0
+    assert all(check.passed for check in maps.checks)
+    far = np.arange(300)[:, None] - np.arange(300)
+    assert (maps.open[0] == ((np.abs(far) <= 1) if task == "classify" else ((far >= 0) & (far < 3)))).all()
+
+
+def test_a_map_is_what_the_equation_says(revived: dict[str, Revived]) -> None:
+    record, network = with_parts(revived["lm"])
+    maps = attention_maps(record, TEXT, network)
+    block = network.body.blocks[0]
+    ids = torch.tensor(record.tokenizer.encode([TEXT])[0])
+    with torch.no_grad():
+        q, k, _ = block.attention.qkv(block.attention_norm(network.body.tokens(ids))).chunk(3, -1)
+    each = record.recipe.shape.each
+    for head in range(2):
+        columns = slice(head * each, (head + 1) * each)
+        for query in range(len(ids)):
+            scores = [float(q[query, columns] @ k[key, columns]) / math.sqrt(each) for key in range(query + 1)]
+            total = sum(map(math.exp, scores))
+            wanted = [math.exp(score) / total for score in scores]
+            assert maps.weights[0, head, query, : query + 1] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_looking_changes_nothing_bit_for_bit_where_a_part_reads_the_scores(revived: dict[str, Revived]) -> None:
+    for task, record in revived.items():
+        exact = attention_maps(*_spread(with_parts(record, PartChoice(name="disentangled"))))
+        assert named(exact)["looking changes no number"] == 0, task
+        fused = attention_maps(*_spread(with_parts(record, PartChoice(name="rope"))))
+        assert named(fused)["looking changes no number"] < 1e-5, task
+
+
+def _spread(pair: tuple[Revived, Classifier | LanguageModel]) -> tuple[Revived, str, Classifier | LanguageModel]:
+    return pair[0], TEXT, pair[1]
+
+
+def test_a_network_in_training_is_left_as_it_was(revived: dict[str, Revived]) -> None:
+    network = revived["lm"].bench.network
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    network.train()
+    attention_maps(revived["lm"], TEXT)
+    assert network.training
+    assert all(tap.watcher is None for tap in network.modules() if hasattr(tap, "watcher"))
+    assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
+    network.eval()
+
+
+def test_the_checks_can_fail() -> None:
+    visible = np.tri(4, dtype=bool)[None] & (np.arange(4) < 3)
+    good = np.where(visible, 1.0, 0.0)[:, None]
+    good[..., :3, :] /= good[..., :3, :].sum(-1, keepdims=True)
+    assert all(check.passed for check in check_maps(good, visible, 3, True))
+    for place, name in (((2, 3), "nothing on padding"), ((0, 2), "nothing on the future")):
+        bad = good.copy()
+        bad[(0, 0, *place)] = 0.25
+        failed = {check.name for check in check_maps(bad, visible, 3, True) if not check.passed}
+        assert failed == {name, "rows sum to one"}
+    narrow = visible & (np.arange(4)[:, None] - np.arange(4) < 2)
+    failed = {check.name for check in check_maps(good, narrow, 3, True) if not check.passed}
+    assert failed == {"nothing on what parts hide"}
+    lost = good.copy()
+    lost[0, 0, 1, 0] = math.nan
+    assert not check_maps(lost, visible, 3, True)[0].passed
+    assert not watching(torch.tensor([1.0]), torch.tensor([1.1])).passed
+    assert watching(torch.tensor([1.0]), torch.tensor([1.0])).passed
+
+
+def test_a_long_text_is_cut_and_says_where(revived: dict[str, Revived]) -> None:
+    maps = attention_maps(revived["classify"], " ".join(["bridges"] * 11 + ["and", "schools"]))
+    assert len(maps.words) == 12
+    assert maps.padding == 0
+    assert maps.cut == "the text has 13 tokens and the model reads 12: cut between 'and' (token 12) and 'schools'"
+
+
+def test_a_short_text_in_a_long_model_is_padded_no_further_than_it_takes(revived: dict[str, Revived]) -> None:
+    for length, padded in ((12, 6), (600, 506)):
+        record, network = with_parts(revived["lm"], PartChoice(name="rope"), length=length)
+        (check,) = (each for each in attention_maps(record, TEXT, network).checks if "padding" in each.name)
+        assert f"any of {padded} padded places" in check.meaning
+
+
+def test_unknown_words_are_told_as_they_were_written(revived: dict[str, Revived]) -> None:
+    maps = attention_maps(revived["classify"], "We will (obfuscate) bridges.")
+    assert "<unk>" in maps.words
+    assert "obfuscate" in maps.unknown
+    assert "bridges" not in maps.unknown
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_an_empty_text_is_refused(revived: dict[str, Revived], text: str) -> None:
+    with pytest.raises(BadInput, match="no words"):
+        read_text(revived["lm"].tokenizer, text, 12)

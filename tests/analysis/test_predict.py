@@ -1,0 +1,215 @@
+"""A classifier's answers, and the words that told it, for every part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.analysis.attention import read_text
+from fairtrial.analysis.predictions import (
+    Telling,
+    gradient_times_input,
+    leave_one_out,
+    log_odds,
+    predict,
+    telling_words,
+)
+from fairtrial.analysis.text import read_prose
+from fairtrial.data.tokenizer import Tokenizer, fit
+from fairtrial.model.network import Classifier
+from fairtrial.model.part import parts
+from fairtrial.recipe import PartChoice, Shape, Tokens
+
+SHAPE = Shape(
+    layers=2, heads=2, width=16, length=9, hidden=24, classifier_hidden=10, dropout=0.3, start="torch",
+    activation="gelu",  # smooth, so that slopes can be measured
+)  # fmt: skip
+LINES = ["we go home now .", "they came late , and we went home before the rain began .", "now", "the rain , the town"]
+BUILT_IN = [name for name in parts.list() if parts.find(name).__module__.startswith("fairtrial.parts.")]
+HONEST = [name for name in BUILT_IN if name != "reweight"]  # whose answer depends on the rest of the batch
+
+
+def words() -> Tokenizer:
+    return fit(Tokens(kind="word", min_count=1), LINES)
+
+
+def encoder(tokenizer: Tokenizer, name: str = "learned", classes: int = 3) -> Classifier:
+    return Classifier(SHAPE, (PartChoice(name=name),), tokenizer.size, classes).double()
+
+
+def one_by_one(network: Classifier, row: np.ndarray) -> torch.Tensor:
+    with torch.no_grad():
+        return network.eval()(torch.from_numpy(row)[None]).log_softmax(-1)
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_answers_are_those_of_each_text_alone(name: str) -> None:
+    tokenizer = words()
+    network = encoder(tokenizer, name).train()
+    found = predict(network, tokenizer, read_prose(tokenizer, [*LINES, "xyzzy"]), length=9)
+    assert network.training  # left as it was, and nothing was dropped
+    for each in found:
+        np.testing.assert_allclose(each.shares, one_by_one(network, each.ids)[0].exp(), atol=1e-9)
+        assert sum(each.shares) == pytest.approx(1)
+    assert [each.cut for each in found] == [False, True, False, False, False]
+    assert len(found[1].ids) == 9
+    assert found[4].unknown == ("xyzzy",)
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_leaving_one_out_is_what_it_says(name: str) -> None:
+    tokenizer = words()
+    network = encoder(tokenizer, name)
+    rows = [each.ids for each in predict(network, tokenizer, read_prose(tokenizer, LINES), length=9)]
+    answers = [0, 1, 2, 1]
+    found = leave_one_out(network, rows, answers, pad=0, nothing=1)
+    for row, answer, values in zip(rows, answers, found, strict=True):
+        wanted = torch.tensor([answer])
+        whole = log_odds(one_by_one(network, row), wanted)
+        for place in range(len(row)):
+            shorter = np.delete(row, place) if len(row) > 1 else np.array([1])
+            fall = whole - log_odds(one_by_one(network, shorter), wanted)
+            assert values[place] == pytest.approx(float(fall), abs=1e-8)
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_gradient_times_input_is_the_slope_of_a_growing_vector(name: str) -> None:
+    """Each token's vector made a little longer, by itself: the answer's log-odds move as foretold."""
+    tokenizer = words()
+    network = encoder(tokenizer, name)
+    rows = [each.ids for each in predict(network, tokenizer, read_prose(tokenizer, LINES), length=9)]
+    answers = [0, 1, 2, 1]
+    found = gradient_times_input(network, rows, answers, pad=0)
+    assert not network.body.tokens._forward_hooks  # nobody listens any more
+    assert all(parameter.grad is None for parameter in network.parameters())
+    for row, answer, values in zip(rows, answers, found, strict=True):
+        for place in range(0, len(row), 3):
+            ends = [stretched(network, row, place, 1 + step)[answer] for step in (1e-5, -1e-5)]
+            assert values[place] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-6)
+    assert max(np.abs(values).max() for values in found) > 1e-4
+
+
+def stretched(network: Classifier, row: np.ndarray, place: int, factor: float) -> list[float]:
+    """Log-odds of each class, with one token's vector longer."""
+
+    def stretch(module: Any, inputs: Any, output: torch.Tensor) -> torch.Tensor:
+        output = output.clone()
+        output[place] *= factor
+        return output
+
+    handle = network.body.tokens.register_forward_hook(stretch)
+    try:
+        log_p = one_by_one(network, row)
+    finally:
+        handle.remove()
+    return [float(log_odds(log_p, torch.tensor([answer]))) for answer in range(log_p.shape[1])]
+
+
+def test_log_odds_are_those_of_the_shares() -> None:
+    log_p = torch.tensor([[0.2, 0.5, 0.3], [0.9, 0.05, 0.05]]).double().log()
+    expected = torch.tensor([0.5 / 0.5, 0.9 / 0.1]).double().log()
+    torch.testing.assert_close(log_odds(log_p, torch.tensor([1, 0])), expected)
+    assert torch.isfinite(log_odds(torch.zeros(2, 1), torch.tensor([0, 0]))).all()
+
+
+def test_telling_words_are_means_of_frequent_words() -> None:
+    texts = [["a", "b"], ["a", "c"], ["a", "b"]]
+    told = [np.array([1.0, 4.0]), np.array([2.0, 9.0]), np.array([3.0, -2.0])]
+    assert telling_words(texts, told, most=5, least_times=2) == [Telling("a", 2.0, 3), Telling("b", 1.0, 2)]
+    assert telling_words(texts, told, most=1, least_times=1) == [Telling("c", 9.0, 1)]
+    assert telling_words(texts, told, most=1, least_times=1, silent=["c"]) == [Telling("a", 2.0, 3)]
+    assert not telling_words([["a"]], [np.array([-1.0])], most=1, least_times=1)  # it speaks against the answer
+
+
+def test_the_command_predicts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
+    record = finished_records["classify"]
+    row = json.loads(fairtrial("predict", record, "We will build xyzzy bridges.", "--json", "--words").out)
+    assert set(row["probabilities"]) == {"0", "1", "2"}
+    assert sum(row["probabilities"].values()) == pytest.approx(1)
+    assert row["guess"] == max(row["probabilities"], key=row["probabilities"].get)
+    assert "xyzzy" in row["unknown"]
+    assert "build" not in row["unknown"]
+    assert len(row["words"]) == len(row["gradient_times_input"]) == len(row["leave_one_out"]) == 6
+    said = fairtrial("predict", record, "We will build xyzzy bridges.", "--names", "A,B,C", "--words")
+    assert said.code == 0, said.err
+    assert "'xyzzy'" in said.err
+    assert "gradient x input" in said.out
+    assert "leave-one-out" in said.out
+    best = "ABC"[int(row["guess"])]
+    assert f"{best}  {row['probabilities'][row['guess']]:6.1%}" in said.out
+
+
+def test_the_record_alone_is_enough(
+    finished_records: dict[str, Path], fairtrial: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The data may be gone, and the test score's own answers come back."""
+    import shutil
+
+    record = tmp_path / "record"
+    shutil.copytree(finished_records["classify"], record)
+    recipe = record / "recipe.toml"
+    source = next(line.split('"')[1] for line in recipe.read_text().splitlines() if line.startswith("source"))
+    text = recipe.read_text().replace(source, str(tmp_path / "gone"))
+    recipe.write_text(text)
+    lines = [line.split("\t") for line in (Path(source) / "test_CLS.tsv").read_text().splitlines()]
+    (tmp_path / "test.txt").write_text("\n".join(sentence for _, sentence in lines))
+    said = fairtrial("predict", record, "--text-file", tmp_path / "test.txt", "--json")
+    assert said.code == 0, said.err
+    rows = [json.loads(line) for line in said.out.splitlines()]
+    right = np.mean([row["guess"] == label for row, (label, _) in zip(rows, lines, strict=True)])
+    assert right == json.loads((record / "result.json").read_text())["tests"]["test"]["accuracy"]
+
+
+def test_a_thousand_sentences_come_from_a_file(
+    finished_records: dict[str, Path], fairtrial: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "many.txt"
+    file.write_text("\n".join(f"We will build {number} bridges." for number in range(1000)))
+    said = fairtrial("predict", finished_records["classify"], "--text-file", file)
+    assert said.code == 0, said.err
+    assert len(said.out.splitlines()) == 1000
+
+
+def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
+    for given, told in (
+        ((), "no text was given"),
+        ((" ",), "empty"),
+        (("hi", "--names", "a,b"), "2 names for 3 labels"),
+    ):
+        said = fairtrial("predict", finished_records["classify"], *given)
+        assert (said.code, told in said.err) == (2, True), said.err
+    assert "is a language model" in fairtrial("predict", finished_records["lm"], "We").err
+    assert "not finished" in fairtrial("predict", finished_records["unfinished"], "We").err
+
+
+def test_a_text_is_cut_as_the_training_text_was() -> None:
+    """Sentence by sentence where documents were sentences; else as one, whatever is unknown then."""
+    tokenizer = fit(Tokens(min_count=1), ["We go home.", "They came."])
+    texts = ["We go home. They came."]
+    for facts, unknown in (({"by_sentences": True}, 0), ({"by_sentences": False}, 1), ({}, 0)):
+        known = replace(tokenizer, facts=tokenizer.facts | facts)
+        (prose,) = read_prose(known, texts)
+        assert len(prose.unknown) == unknown
+        assert "".join(prose.pieces()) == texts[0]
+        assert tuple(read_text(known, texts[0], 20).ids) == prose.ids
+
+
+def test_names_of_classes_must_differ(finished_records: dict[str, Path], fairtrial: Any) -> None:
+    said = fairtrial("predict", finished_records["classify"], "We go home.", "--names", "a,a,b")
+    assert said.code == 2
+    assert "a name twice" in said.err
+
+
+def test_text_that_is_not_utf_8_is_told(finished_records: dict[str, Path], fairtrial: Any) -> None:
+    for words in (["predict", "classify"], ["surprise", "lm"], ["generate", "lm"]):
+        said = fairtrial(words[0], finished_records[words[1]], "caf\udce9")
+        assert said.code == 2
+        assert "is not UTF-8" in said.err

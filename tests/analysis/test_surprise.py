@@ -1,0 +1,183 @@
+"""Surprise is what a test score is made of, token by token."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.analysis.surprisal import Surprise, Token, Totals, count_windows, surprise
+from fairtrial.analysis.text import notice_of, read_prose
+from fairtrial.data.corpus import Document
+from fairtrial.data.tokenizer import Tokenizer, fit
+from fairtrial.errors import BadInput
+from fairtrial.model.network import LanguageModel
+from fairtrial.model.part import parts
+from fairtrial.recipe import PartChoice, Shape, Tokens
+from fairtrial.report.text import SCALE, colour_of, plain_shaded, shaded
+from fairtrial.training.scoring import score_lm
+from fairtrial.training.tasks import token_set
+
+SHAPE = Shape(layers=2, heads=2, width=16, length=8, hidden=24, dropout=0.0, start="torch")
+LINES = ["we go home now .", "they came late , and we went home before the rain began to fall on the town .", "now !"]
+BUILT_IN = [name for name in parts.list() if parts.find(name).__module__.startswith("fairtrial.parts.")]
+DECODING = [name for name in BUILT_IN if not name.startswith("pool-")]
+
+
+def words(*, marks: bool = False) -> Tokenizer:
+    return fit(Tokens(kind="word", min_count=1), LINES, marks=marks)
+
+
+def decoder(tokenizer: Tokenizer, name: str = "rope") -> LanguageModel:
+    return LanguageModel(SHAPE, (PartChoice(name=name),), tokenizer.size).double()
+
+
+def read(network: LanguageModel, tokenizer: Tokenizer, *texts: str, full_context: float = 0.97) -> list[Surprise]:
+    return surprise(network, tokenizer, read_prose(tokenizer, texts), length=8, full_context=full_context)
+
+
+@pytest.mark.parametrize("name", DECODING)
+def test_a_short_text_is_scored_in_one_pass(name: str) -> None:
+    tokenizer = words()
+    network = decoder(tokenizer, name).eval()
+    (found,) = read(network, tokenizer, LINES[0])
+    ids = torch.tensor(tokenizer.encode([LINES[0]]))
+    with torch.no_grad():
+        log_p = network(ids[:, :-1]).log_softmax(-1)[0]
+    assert found.tokens[0].nats is None
+    for place, token in enumerate(found.tokens[1:]):
+        answer = int(ids[0, place + 1])
+        assert token.nats == pytest.approx(-float(log_p[place, answer]), abs=1e-9)
+        assert token.rank == 1 + int((log_p[place] > log_p[place, answer]).sum())
+        assert token.guess == tokenizer.words([int(log_p[place].argmax())])[0]
+        assert token.guess_share == pytest.approx(float(log_p[place].exp().max()))
+
+
+@pytest.mark.parametrize("marks", [False, True])
+@pytest.mark.parametrize("full_context", [0.97, 0.5])
+def test_sums_are_those_of_a_test_score(marks: bool, full_context: float) -> None:
+    """Long texts too, which are read in windows; start and stop marks as in training."""
+    tokenizer = words(marks=marks)
+    network = decoder(tokenizer)
+    lines = LINES if marks else LINES[1:2]
+    scored = token_set([Document(text=line, label="", place="") for line in lines], tokenizer, running=not marks)
+    score = score_lm(network, scored, length=8, full_context=full_context, pad=0)
+    found = read(network, tokenizer, *lines, full_context=full_context)
+    np.testing.assert_allclose([each.nats for each in found], score.outcomes["nats"], rtol=1e-9)
+    assert [each.counted for each in found] == score.outcomes["tokens"].tolist()
+    assert Totals.of(found).token_weighted == pytest.approx(score.figures["perplexity"])
+    windows = count_windows(read_prose(tokenizer, lines), marks=marks, length=8, full_context=full_context)
+    told: list[int] = []
+    prose = read_prose(tokenizer, lines)
+    surprise(network, tokenizer, prose, length=8, full_context=full_context, tell=told.append)
+    assert told[-1] == windows
+
+
+def test_a_text_means_the_same_alone_and_among_others() -> None:
+    tokenizer = words()
+    network = decoder(tokenizer)
+    together = read(network, tokenizer, *LINES)
+    for line, found in zip(LINES, together, strict=True):
+        assert read(network, tokenizer, line)[0].nats == pytest.approx(found.nats, abs=1e-9)
+
+
+def token(nats: float | None) -> Token:
+    return Token("w", "w ", nats, 1, "w", 0.5, False)
+
+
+def test_the_two_perplexities_of_a_set_are_told_apart() -> None:
+    one = Surprise("a", (token(None), token(math.log(10))))
+    two = Surprise("b", (token(None), *[token(math.log(1000))] * 3))
+    totals = Totals.of([one, two])
+    assert totals.tokens == 4
+    assert totals.token_weighted == pytest.approx(10 ** ((1 + 9) / 4))
+    assert totals.mean_of_sentences == pytest.approx((10 + 1000) / 2)
+    assert Totals.of([replace(one, tokens=(token(None),))]).token_weighted is None
+
+
+def test_unknown_words_are_noticed_as_they_were_written() -> None:
+    tokenizer = words()
+    (prose,) = read_prose(tokenizer, ["We go  Xyzzy, home"])
+    assert prose.unknown == ("We", "Xyzzy")
+    assert prose.pieces() == ["We ", "go  ", "Xyzzy", ", ", "home"]
+    assert "'We', 'Xyzzy'" in notice_of(tokenizer, prose.unknown)
+    assert "never trained" in notice_of(tokenizer, prose.unknown)
+    assert not notice_of(tokenizer, ())
+    (found,) = read(decoder(tokenizer), tokenizer, "We go Xyzzy, home")
+    assert [each.unknown for each in found.tokens] == [True, False, True, False, False]
+
+
+def test_a_period_inside_a_text_is_parted_where_that_makes_words_known() -> None:
+    tokenizer = words()
+    (prose,) = read_prose(tokenizer, ["we go home. They came"])
+    assert tokenizer.words(prose.ids)[:4] == ["we", "go", "home", "."]
+    assert prose.unknown == ("They",)
+    assert "".join(prose.pieces()) == "we go home. They came"
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\n"])
+def test_an_empty_text_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="empty"):
+        read_prose(words(), ["we go", text])
+
+
+def test_shades_grow_with_surprise() -> None:
+    assert colour_of(None) is None
+    assert colour_of(1.9) is None
+    assert [colour_of(least) for least, _ in SCALE] == [colour for _, colour in SCALE]
+    pieces = [("My ", None), ("word", 7.25)]
+    assert shaded(pieces).plain == "My word"
+    assert [str(span.style) for span in shaded(pieces).spans] == ["dim", f"black on {SCALE[2][1]}"]
+    assert plain_shaded(pieces) == "My/- word/7.2"
+    assert plain_shaded([(" ", 1.0)]) == "␣/1.0"
+
+
+def test_the_command_tells_and_counts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
+    said = fairtrial("surprise", finished_records["lm"], "We will build xyzzy bridges.")
+    assert said.code == 0, said.err
+    assert "unknown: xyzzy" in said.out
+    assert "'xyzzy'" in said.err
+    assert "not counted" in said.out
+    lines = fairtrial("surprise", finished_records["lm"], "--samples", "--json").out.splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["name"] for row in rows[:-1]] == ["normal", "weird", "long"]
+    assert rows[1]["text"] == "Yesterday the quiet ladder sang blue arithmetic to the river"
+    total = sum(row["nats"] for row in rows[:-1]) / sum(row["counted"] for row in rows[:-1])
+    assert rows[-1]["set"]["token_weighted"] == pytest.approx(math.exp(total))
+    spoken = fairtrial("surprise", finished_records["lm"], "--samples").out
+    assert "token-weighted perplexity" in spoken
+    assert "mean of the sentences' perplexities" in spoken
+
+
+def test_a_thousand_sentences_come_from_a_file(
+    finished_records: dict[str, Path], fairtrial: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "many.txt"
+    file.write_text("\n\n".join(f"We will build {number} bridges." for number in range(1000)))
+    said = fairtrial("surprise", finished_records["lm"], "--text-file", file)
+    assert said.code == 0, said.err
+    assert "1000 sentences, 5,000 tokens counted" in said.out
+    assert said.out.count("perplexity ") >= 1000
+
+
+def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callable[..., Any], tmp_path: Path) -> None:
+    record = finished_records["lm"]
+    (tmp_path / "blank.txt").write_text("\n \n")
+    for words, told in (
+        ((), "no text was given"),
+        (("",), "empty"),
+        (("--text-file", tmp_path / "nowhere.txt"), "no such file"),
+        (("--text-file", tmp_path), "folder"),
+        (("--text-file", tmp_path / "blank.txt"), "empty"),
+    ):
+        said = fairtrial("surprise", record, *words)
+        assert (said.code, told in said.err) == (2, True), said.err
+    assert "is a classifier" in fairtrial("surprise", finished_records["classify"], "We").err

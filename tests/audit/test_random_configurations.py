@@ -1,0 +1,75 @@
+"""No honest part is ever flagged, whatever the shape and whatever it is combined with."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from audits import HONEST, UNTRAINED, failed
+
+from fairtrial.audit.run import audit
+from fairtrial.audit.subject import AUDITED, Plan, subject_of
+from fairtrial.model.part import parts
+from fairtrial.recipe import PartChoice, Shape
+
+NORMAL, SLOW = 40, 200
+
+
+def options(name: str, dice: random.Random) -> dict[str, object]:
+    if name in ("window", "block"):
+        return {"size": dice.randint(2, 12)}
+    if name == "alibi" and dice.random() < 0.3:
+        return {"slope": dice.choice([0.25, 1.0])}
+    return {}
+
+
+def configuration(number: int) -> Plan:
+    dice = random.Random(number)
+    heads = dice.randint(1, 4)
+    names = [dice.choice(HONEST)]
+    other = dice.choice(HONEST)
+    single = [verb for verb in ("merge", "pool") if parts.find(names[0]).owns(verb)]
+    if other != names[0] and not any(parts.find(other).owns(verb) for verb in single):
+        names.append(other)
+    shape = Shape(
+        layers=dice.randint(1, 3),
+        heads=heads,
+        width=heads * dice.choice([2, 4, 6, 8]),
+        length=dice.choice([1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 33, 64]),
+        hidden=dice.choice([4, 16, 24]),
+        classifier_hidden=dice.choice([4, 10]),
+        activation=dice.choice(["relu", "gelu", "silu"]),
+        norm=dice.choice(["layer", "rms"]),
+        qkv_bias=dice.random() < 0.5,
+        tied=dice.random() < 0.3,
+        attention_dropout=dice.choice([0.0, 0.2]),
+    )
+    choices = tuple(PartChoice(name=name, options=options(name, dice)) for name in names)
+    return Plan(dice.choice(AUDITED), shape, choices, seed=number)
+
+
+def ensure_unflagged(number: int, only: list[str]) -> None:
+    plan = configuration(number)
+    findings = audit(subject_of(plan), only=only)
+    assert findings
+    assert failed(findings) == {}, plan
+
+
+@pytest.mark.parametrize("number", range(NORMAL))
+def test_an_honest_configuration_is_not_flagged(number: int) -> None:
+    ensure_unflagged(number, UNTRAINED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(NORMAL, NORMAL + SLOW))
+def test_an_honest_configuration_is_not_flagged_in_a_long_run(number: int) -> None:
+    ensure_unflagged(number, [])
+
+
+def test_the_configurations_are_many_kinds() -> None:
+    plans = [configuration(number) for number in range(NORMAL + SLOW)]
+    assert {choice.name for plan in plans for choice in plan.choices} == set(HONEST)
+    assert {plan.shape.heads for plan in plans} == {1, 2, 3, 4}
+    assert {plan.shape.layers for plan in plans} == {1, 2, 3}
+    assert {1, 64} <= {plan.shape.length for plan in plans}
+    assert sum(len(plan.choices) == 2 for plan in plans) > len(plans) / 3

@@ -1,0 +1,163 @@
+"""A cleaned copy: the contamination is gone, the rest stays byte for byte, and the source is not touched."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial.data.audit import audit_data
+from fairtrial.data.cleaning import Wish, clean_data
+from fairtrial.errors import BadInput
+from fairtrial.recipe import built_in_recipe, with_settings
+
+LONG = "We shall build the long bridge over the river before the winter comes to the valley"
+
+
+def prints(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def dirty(source: Path, task: str = "classify") -> dict[str, int]:
+    """Contaminated items of each test set."""
+    found = audit_data(with_settings(built_in_recipe("default", task), [f"data.source={source}", "data.validation=0"]))
+    return {name: each["exact"] + each["near"] for name, each in found["sets"].items()}
+
+
+@pytest.fixture
+def course(course_folder: Path) -> Path:
+    """The course's form, with an exact and a near copy for classify and one copy for lm."""
+    for name, lines in {
+        "train_CLS.tsv": (f"0\t{LONG}.", f"1\t{LONG.replace('winter', 'summer')}!", "2\tA text of its own in train."),
+        "test_CLS.tsv": (f"0\t{LONG}",),
+        "train_LM.txt": ("The senate will meet at noon, and not a minute later.",),
+        "test_LM_obama.txt": ("the senate will meet at noon and not a minute later",),
+        "test_LM_wbush.txt": ("A text of its own in train.",),
+    }.items():
+        with (course_folder / name).open("a") as file:
+            file.write("\n".join(lines) + "\n")
+    return course_folder
+
+
+def test_copies_leave_training_and_test_sets_stay_whole(course: Path, tmp_path: Path) -> None:
+    before, out = prints(course), tmp_path / "clean"
+    assert dirty(course)["test"] >= 1
+    told = clean_data(str(course), out, Wish())
+    assert dirty(out) == {"test": 0}
+    assert set(dirty(out, "lm").values()) == {0}
+    assert prints(course) == before
+    for name in ("test_CLS.tsv", "test_LM_obama.txt", "test_LM_hbush.txt", "test_LM_wbush.txt"):
+        assert (out / name).read_bytes() == (course / name).read_bytes()
+    kept = (out / "train_CLS.tsv").read_text().splitlines()
+    assert f"0\t{LONG}." not in kept
+    assert f"1\t{LONG.replace('winter', 'summer')}!" not in kept
+    assert "2\tA text of its own in train." in kept  # another task's test: only with across
+    counts = told["files"]["train_CLS.tsv"]
+    assert counts["documents"] - counts["kept"] == sum(counts["dropped"].values())
+    assert len(kept) == counts["kept"]
+    listed = (out / "dropped.tsv").read_text().splitlines()
+    assert "train_CLS.tsv:91\texact copies\ttest_CLS.tsv:31" in listed
+    assert len(listed) - 1 == sum(sum(each["dropped"].values()) for each in told["files"].values())
+
+
+def test_items_leave_the_test_set_where_that_is_asked_for(course: Path, tmp_path: Path) -> None:
+    clean_data(str(course), tmp_path / "clean", Wish(drop="test"))
+    assert dirty(tmp_path / "clean") == {"test": 0}
+    assert (tmp_path / "clean" / "train_CLS.tsv").read_bytes() == (course / "train_CLS.tsv").read_bytes()
+    assert LONG not in (tmp_path / "clean" / "test_CLS.tsv").read_text()
+
+
+def test_exact_copies_only_and_copies_across_tasks(course: Path, tmp_path: Path) -> None:
+    clean_data(str(course), tmp_path / "exact", Wish(near=False))
+    assert "summer" in (tmp_path / "exact" / "train_CLS.tsv").read_text()
+    clean_data(str(course), tmp_path / "across", Wish(across=True))
+    assert "A text of its own" not in (tmp_path / "across" / "train_CLS.tsv").read_text()
+
+
+def test_a_csv_with_line_ends_inside_texts_keeps_its_bytes(tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    train = (
+        b'\xef\xbb\xbflabel,text\r\n'
+        b'a,"one, two\r\nthree four"\r\n'
+        b'b,"copied\r\nover two ""lines"""\r\n'
+        b"a,five six\r\n"
+        b"b,seven eight\r\n"
+        b"b,nine ten"
+    )  # fmt: skip
+    (source / "train.csv").write_bytes(train)
+    (source / "test.csv").write_bytes(b'label,text\na,"Copied over two lines"\nb,"fresh"\n')
+    clean_data(str(source), tmp_path / "out", Wish())
+    assert (tmp_path / "out" / "train.csv").read_bytes() == train.replace(b'b,"copied\r\nover two ""lines"""\r\n', b"")
+
+
+def test_a_folder_for_each_class_loses_whole_files(tmp_path: Path) -> None:
+    for name, text in {
+        "train/a/1.txt": "the first text", "train/a/2.txt": "the second text", "train/b/1.txt": "the third text",
+        "train/b/2:7.txt": "the fourth text", "test/a/1.txt": "The second text!", "test/b/1.txt": "the last text",
+    }.items():  # fmt: skip
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    clean_data(str(tmp_path / "in"), tmp_path / "out", Wish())
+    assert set(prints(tmp_path / "in")) - set(prints(tmp_path / "out")) == {"train/a/2.txt"}
+    assert dirty(tmp_path / "out") == {"test": 0}
+
+
+def test_a_paragraph_goes_if_one_of_its_sentences_is_tested(tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    paragraphs = [f"Paragraph number {n} says {n} things. It then says {n * n} more." for n in range(20)]
+    paragraphs[7] = f"It rained. {LONG}.\nThen it stopped."
+    (source / "train.txt").write_text("\n\n".join(paragraphs) + "\n")
+    (source / "test.txt").write_text(f"Nothing else.\n\n{LONG}.\n\nThe end of it.\n")
+    clean_data(str(source), tmp_path / "out", Wish())
+    assert (tmp_path / "out" / "train.txt").read_text() == "\n\n".join(paragraphs[:7] + paragraphs[8:]) + "\n"
+    assert dirty(source, "lm")["test"] == 1
+    assert dirty(tmp_path / "out", "lm")["test"] == 0
+
+
+def test_repeats_and_conflicts_inside_train_go_only_if_asked(tmp_path: Path) -> None:
+    source = tmp_path / "reviews.tsv"
+    lines = ["a\tgood film", "b\tbad film", "a\tGood film!", "a\tso so", "b\tso so", "b\tworst film"]
+    source.write_text("\n".join(lines) + "\n")
+    with pytest.raises(BadInput, match="bring no test set"):
+        clean_data(str(source), tmp_path / "none", Wish())
+    assert not (tmp_path / "none").exists()
+
+    def kept(name: str, **wish: Any) -> list[str]:
+        clean_data(str(source), tmp_path / name, Wish(**wish))
+        return (tmp_path / name / "reviews.tsv").read_text().splitlines()
+
+    assert kept("once", duplicates=True) == [*lines[:2], *lines[3:]]
+    assert kept("clear", conflicts=True) == [*lines[:3], lines[5]]
+    assert kept("both", duplicates=True, conflicts=True) == [*lines[:2], lines[5]]
+
+
+def test_refusals_write_nothing(course: Path, tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "mine.txt").write_text("keep me")
+    for out, why in ((full, "not an empty folder"), (course, "outside"), (course / "out", "outside")):
+        with pytest.raises(BadInput, match=why):
+            clean_data(str(course), out, Wish())
+    assert [path.name for path in full.iterdir()] == ["mine.txt"]
+    with pytest.raises(BadInput, match="embedded speeches are clean"):
+        clean_data("sotu", tmp_path / "out", Wish())
+    (course / "test_CLS.tsv").write_bytes((course / "train_CLS.tsv").read_bytes())
+    with pytest.raises(BadInput, match="nothing of the training set would be left"):
+        clean_data(str(course), tmp_path / "out", Wish())
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_folder_will_do(course: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    clean_data(str(course), tmp_path / "out", Wish())
+    assert (tmp_path / "out" / "train_CLS.tsv").is_file()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]

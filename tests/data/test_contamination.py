@@ -1,0 +1,179 @@
+"""The audit of a data set: each check finds what was planted for it, and is silent without."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial.data.audit import audit_data, find_copies
+from fairtrial.errors import BadInput
+from fairtrial.recipe import built_in_recipe, with_settings
+
+Write = Callable[..., Path]
+COLOURS = ("red", "blue", "green", "grey", "brown", "white", "black", "pink")
+
+
+def row(number: int, label: str, **more: str) -> dict[str, str]:
+    """A sentence that shares no three words with any other."""
+    words = [f"{COLOURS[number * 7 // 8**place % 8]}{number}" for place in range(9)]
+    return {"text": " ".join(words), "label": label, **more}
+
+
+@pytest.fixture
+def jsonl(tmp_path: Path) -> Write:
+    """A data set of 200 clean training rows and 100 test rows, and what is added to them."""
+
+    def write(train: list[dict[str, Any]] = [], test: list[dict[str, Any]] = []) -> Path:  # noqa: B006
+        rows = {
+            "train": [row(number, "ab"[number % 2]) for number in range(200)] + train,
+            "test": [row(number, "ab"[number % 2]) for number in range(500, 600)] + test,
+        }
+        for name, each in rows.items():
+            (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, each)) + "\n")
+        return tmp_path
+
+    return write
+
+
+def audit(source: Path, task: str = "classify", *settings: str, name: str = "default") -> dict[str, Any]:
+    return audit_data(with_settings(built_in_recipe(name, task), [f"data.source={source}", *settings]))
+
+
+def verdicts(found: dict[str, Any]) -> dict[tuple[str, str], str]:
+    return {(each["id"], each["where"]): each["verdict"] for each in found["findings"]}
+
+
+def finding(found: dict[str, Any], id: str, where: str) -> dict[str, Any]:
+    return next(each for each in found["findings"] if (each["id"], each["where"]) == (id, where))
+
+
+def test_clean_data_pass(jsonl: Write) -> None:
+    found = audit(jsonl(), "classify", "tokens.min_count=1")
+    told = {key: verdict for key, verdict in verdicts(found).items() if verdict not in ("PASS", "REPORT")}
+    assert set(told) <= {("P3", "train"), ("D6u", "test")}  # made-up words are all unknown to one another
+    assert found["sets"]["test"]["clean"] == 100
+    assert found["sets"]["test"]["status"] == [0] * 100
+
+
+def test_one_copy_in_a_hundred_is_amber_and_more_are_red(jsonl: Write) -> None:
+    def copied(count: int) -> dict[str, Any]:
+        extra = [{**row(number, "a"), "text": row(number, "a")["text"].upper() + "!"} for number in range(count)]
+        return audit(jsonl(test=extra))
+
+    one, two = copied(1), copied(2)
+    assert verdicts(one)["D1", "test"] == "AMBER"
+    assert verdicts(two)["D1", "test"] == "RED"
+    assert (one["level"], two["level"]) == ("amber", "red")
+    assert two["sets"]["test"]["exact"] == 2
+    assert two["sets"]["test"]["identical"] == 0
+    assert two["sets"]["test"]["status"][-3:] == [0, 1, 1]
+    example = finding(two, "D1", "test")["examples"][0]
+    assert "test.jsonl:101" in example
+    assert "train.jsonl:1" in example
+
+
+def test_near_copies_are_told_apart(jsonl: Write) -> None:
+    near = {**row(3, "b"), "text": row(3, "b")["text"] + " more"}
+    found = audit(jsonl(test=[near]))
+    assert verdicts(found)["D1", "test"] == "PASS"
+    assert verdicts(found)["D1n", "test"] == "AMBER"
+    assert found["sets"]["test"]["status"][-1] == 2
+
+
+def test_copies_of_carved_validation_count_as_known(jsonl: Write) -> None:
+    """Validation is carved from train by the seed; the status of a test item must not depend on that."""
+    source = jsonl(test=[row(number, "ab"[number % 2]) for number in range(50)])
+    recipe = with_settings(built_in_recipe("default", "classify"), [f"data.source={source}"])
+    found = [audit_data(recipe, seed) for seed in (0, 1)]
+    assert found[0]["sets"] == found[1]["sets"]
+    assert found[0]["sets"]["test"]["exact"] == 50
+
+
+def test_a_text_under_two_labels_is_found_inside_and_across(jsonl: Write) -> None:
+    found = verdicts(audit(jsonl(train=[row(4, "b")], test=[row(5, "a")])))
+    assert found["D3", "train"] == "AMBER"
+    assert found["D3", "test"] == "PASS"
+    assert found["D3", "test and train"] == "AMBER"
+    assert verdicts(audit(jsonl()))["D3", "train"] == "PASS"
+
+
+def test_a_word_that_tells_the_class_is_named(jsonl: Write) -> None:
+    marked = [{**row(1000 + n, "a"), "text": row(1000 + n, "a")["text"] + " zanzibar"} for n in range(25)]
+    found = finding(audit(jsonl(train=marked)), "D5", "train")
+    assert found["verdict"] == "AMBER"
+    assert "'zanzibar': 25 of its 25 texts are 'a'" in found["examples"]
+    mixed = [*marked, *({**row(2000 + n, "b"), "text": row(2000 + n, "b")["text"] + " zanzibar"} for n in range(2))]
+    assert finding(audit(jsonl(train=mixed)), "D5", "train")["verdict"] == "PASS"
+
+
+def test_in_one_sided_data_every_word_is_of_one_class_and_none_is_blamed(jsonl: Write) -> None:
+    common = [{"text": f"day{number % 100} number{number}", "label": "a"} for number in range(5000)]
+    assert finding(audit(jsonl(train=common)), "D5", "train")["verdict"] == "PASS"
+
+
+def test_groups_on_both_sides(jsonl: Write) -> None:
+    train = [row(3000 + n, "a", group="speech 1") for n in range(4)]
+    together = audit(jsonl(train, [row(4000 + n, "b", group="speech 1") for n in range(2)]))
+    apart = audit(jsonl(train, [row(4000 + n, "b", group="speech 2") for n in range(2)]))
+    assert finding(together, "D7", "test")["verdict"] == "RED"
+    assert "speech 1" in finding(together, "D7", "test")["examples"][0]
+    assert finding(apart, "D7", "test")["verdict"] == "PASS"
+    assert finding(audit(jsonl()), "D7", "test")["verdict"] == "REPORT"
+
+
+def test_a_table_may_name_groups(tmp_path: Path) -> None:
+    for name, group in (("train", "one"), ("test", "one")):
+        rows = [f"{row(n, 'a')['text']}{name}\t{'ab'[n % 2]}\t{group}{n % 30}" for n in range(60)]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(["text\tlabel\tgroup", *rows]) + "\n")
+    assert finding(audit(tmp_path), "D7", "test")["verdict"] == "RED"
+
+
+def test_a_vocabulary_that_saw_test_text_or_labels_is_red(course_folder: Path) -> None:
+    test = (course_folder / "test_LM_obama.txt").read_text().splitlines()
+    with (course_folder / "train_CLS.tsv").open("a") as file:
+        file.write(f"0\t{test[0]}\n")
+    wrong, right = audit(course_folder, "lm", name="course"), audit(course_folder, "lm")
+    assert finding(wrong, "D4", "obama")["verdict"] == "RED"
+    assert finding(wrong, "D4l", "train")["value"] == pytest.approx(91 / 171)
+    assert finding(wrong, "P3", "train")["verdict"] == "RED"
+    assert {finding(right, id, where)["verdict"] for id, where in (("D4", "obama"), ("D4l", "train"))} == {"PASS"}
+    assert finding(wrong, "D6f", "obama")["value"] >= 1 / 12
+
+
+def test_the_course_data_in_figures(shared_data: Path) -> None:
+    classify = audit(shared_data / "speeches", name="course")
+    sets = classify["sets"]["test"]
+    assert (sets["items"], sets["identical"], sets["exact"], sets["near"], sets["clean"]) == (750, 551, 551, 2, 197)
+    assert classify["level"] == "red"
+    assert finding(classify, "D3", "train")["shown"].startswith("4 of 2,092")
+    assert finding(classify, "D6f", "test")["shown"].startswith("317 of 750")
+    lm = audit(shared_data / "speeches", "lm", name="course")
+    assert {name: found["exact"] for name, found in lm["sets"].items()} == {"obama": 2, "wbush": 0, "hbush": 3}
+    shared = {name: finding(lm, "D6f", name)["shown"].split()[0] for name in ("obama", "wbush", "hbush")}
+    assert shared == {"obama": "151", "wbush": "151", "hbush": "162"}
+
+
+def test_the_vocabulary_of_a_pretrained_encoder_is_not_ours_to_audit(jsonl: Write) -> None:
+    ours = {"D4", "D4l", "P3", "D6u"}
+    told = {each["id"] for each in audit(jsonl(), "classify", "encoder.source=minilm")["findings"]}
+    assert not ours & told
+    assert ours <= {each["id"] for each in audit(jsonl())["findings"]}
+
+
+def test_a_vocabulary_out_of_a_record_is_not_ours_to_audit_but_copies_are(jsonl: Write) -> None:
+    told = {each["id"] for each in audit(jsonl(), "classify", "tokens.fit=some/record")["findings"]}
+    assert "D1" in told
+    assert not {"D4", "P3"} & told
+
+
+def test_the_courses_vocabulary_needs_the_courses_folder(jsonl: Write) -> None:
+    with pytest.raises(BadInput, match="needs the course's folder"):
+        audit(jsonl(), "classify", name="course")
+
+
+def test_find_copies_gives_the_status_alone() -> None:
+    assert find_copies(["Yes, we can."], ["yes we can", "no"]).tolist() == [1, 0]

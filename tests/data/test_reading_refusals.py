@@ -1,0 +1,222 @@
+"""Every mistake in the data is refused with file and line, and nothing but a refusal comes out of bad bytes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sources import GOOD, course, refusal, write
+
+from fairtrial.data.readers import read
+from fairtrial.errors import BadInput
+from fairtrial.recipe import Data
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "what"),
+    [
+        ("0\tA b.\nC d.\n1\tE f.\n", 2, "1 column where label<TAB>text is expected"),
+        ("0\tA b.\n1\tC\td.\n", 2, "3 columns where label<TAB>text is expected"),
+        ("0\tA b.\n\tC d.\n", 2, "the label is missing"),
+        ("0\tA b.\n1\t  \n1\tC\n", 2, "the text is missing"),
+        ("0\tA b.\n\n1\tC\n", 2, "1 column where label<TAB>text is expected"),
+    ],
+)
+def test_a_bad_row_of_the_course_is_refused_with_its_line(tmp_path: Path, content: str, line: int, what: str) -> None:
+    file = write(course(tmp_path) / "train_CLS.tsv", content)
+    assert refusal(tmp_path).what == f"{file}:{line}: {what}"
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "what"),
+    [
+        ("0\tA b.\nC d.\n1\tE f.\n", 2, "1 column; 2 columns are expected"),
+        ("A b.\n", 1, "1 column; 2 columns are expected"),
+        ("0\tA\tb.\n", 1, "3 columns; 2 columns are expected"),
+        ("0\tA b.\n1\tC\td.\n", 2, "3 columns; 2 columns are expected"),
+        ("0\tA b.\n\n1\tC d.\n", 2, "the line is empty; 2 columns are expected"),
+        ("0\tA b.\n \tC d.\n1\tE f\n", 2, "the label is missing"),
+        ("0\tA b.\n1\t \n1\tE f g h\n", 2, "the text is missing"),
+        ("label\ttext\n", None, "there is only a header, no rows"),
+        ("id\ttext\n1\tA b\n", 1, "the header names no label column"),
+        ("0\tA b\n0\tC d\n", None, "the training set has only one class, '0'"),
+        ("aa\tbb\nbb\taa\n", None, "cannot tell which column is the label and which the text"),
+        ("".join(f"{n}\ttext {n}\n" for n in range(50)), None, "no column looks like a label: each has more than 25 "
+         "different values"),
+        ("", None, "the file is empty"),
+        ("\n \n", None, "the file is empty"),
+        ("0\tA b\n1\tC\0d\n", 2, "byte 4 of this line is NUL; plain UTF-8 text is expected"),
+        (b"0\tA b\r\n1\tcaf\xe9 au lait\n", 2, "byte 6 of this line, 0xE9, is not UTF-8"),
+        (GOOD.encode("utf-16"), 1, "this is UTF-16; UTF-8 is expected"),
+        (GOOD.encode("utf-16-le"), 1, "byte 2 of this line is NUL; plain UTF-8 text is expected"),
+        (gzip.compress(GOOD.encode(), mtime=0), 1, "this is a gzip file, not plain text"),
+    ],
+)  # fmt: skip
+def test_a_bad_table_is_refused_with_its_line(
+    tmp_path: Path, content: str | bytes, line: int | None, what: str
+) -> None:
+    file = write(tmp_path / "a.tsv", content)
+    assert refusal(file).what == f"{file}{'' if line is None else f':{line}'}: {what}"
+
+
+def test_hints_guess_the_encoding_and_name_the_columns(tmp_path: Path) -> None:
+    assert (
+        "Latin-1, it reads '1\\tcafé au lait'"
+        in refusal(write(tmp_path / "a.tsv", b"0\tA b\n1\tcaf\xe9 au lait\n")).hint
+    )
+    assert "UTF-16LE" in refusal(write(tmp_path / "a.tsv", GOOD.encode("utf-16-le"))).hint
+    assert "name the columns in a first row" in refusal(write(tmp_path / "a.tsv", "aa\tbb\nbb\taa\n")).hint
+
+
+def test_an_unclosed_quote_is_refused_where_it_opens(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", '0,A b.\n1,"C d.\n0,E f.\n')
+    assert refusal(file).what.startswith(f"{file}:2: not a row of CSV")
+
+
+@pytest.mark.parametrize(("label", "near"), [("01", "; did you mean '1'?"), ("x", "; there is: 0, 1")])
+def test_a_label_that_training_lacks_is_refused_with_its_line(tmp_path: Path, label: str, near: str) -> None:
+    write(tmp_path / "train.tsv", GOOD)
+    file = write(tmp_path / "test.tsv", GOOD + f"{label}\tIt is odd.\n")
+    assert refusal(tmp_path).what == f"{file}:5: label {label!r} does not occur in the training set{near}"
+
+
+def test_a_line_of_ten_megabytes_is_refused_at_once(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.tsv", GOOD.encode() + b"0\t" + b"x" * 10_000_000)
+    start = time.perf_counter()
+    assert refusal(file).what == f"{file}:5: this line is longer than 1,000,000 bytes"
+    assert time.perf_counter() - start < 1
+
+
+# paths
+
+
+def test_a_missing_path_suggests_a_near_name(tmp_path: Path) -> None:
+    write(tmp_path / "reviews.tsv", GOOD)
+    path = tmp_path / "reveiws.tsv"
+    assert refusal(path).what == f"{path}: there is no such file or folder; did you mean 'reviews.tsv'?"
+    path = tmp_path / "no" / "such.tsv"
+    assert refusal(path).what == f"{path}: there is no such path, nor a folder {str(tmp_path / 'no')!r}"
+
+
+def test_a_folder_where_a_file_should_be_and_the_reverse(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").mkdir()
+    assert refusal(tmp_path).what == f"{tmp_path / 'train.tsv'}: a folder where a file should be"
+    file = write(tmp_path / "a.tsv", GOOD)
+    for format in ("course", "folder"):
+        assert refusal(file, format=format).what == f"{file}: a file where a folder should be"
+
+
+def test_pipes_devices_and_circles_of_links_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.tsv")
+    kind = "neither a file nor a folder (a pipe, a socket or a device)"
+    assert refusal(tmp_path / "pipe.tsv").what == f"{tmp_path / 'pipe.tsv'}: {kind}"
+    assert refusal(Path("/dev/zero"), format="table").what == f"/dev/zero: {kind}"
+    (tmp_path / "one.tsv").symlink_to(tmp_path / "two.tsv")
+    (tmp_path / "two.tsv").symlink_to(tmp_path / "one.tsv")
+    assert refusal(tmp_path / "one.tsv").what == f"{tmp_path / 'one.tsv'}: symlinks that lead in a circle"
+    (tmp_path / "gone.tsv").symlink_to(tmp_path / "nothing")
+    assert refusal(tmp_path / "gone.tsv").what == f"{tmp_path / 'gone.tsv'}: a link to something that is not there"
+
+
+def test_formats_that_nobody_knows_are_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", "x")
+    assert refusal(file).what.startswith(f"{file}: cannot tell the format from the name's ending")
+    assert refusal(file, format="tabel").what == "data.format = 'tabel' is not known; did you mean 'table'?"
+    assert refusal(tmp_path).what == f"{tmp_path}: no known format: there is: a.parquet"
+    assert refusal(Path("a\0b")).what.startswith("'a\\x00b' is not a path")
+    with pytest.raises(BadInput, match=r"data\.source is empty"):
+        read(Data(source=""), "lm")
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ('{"text": "A"', "not JSON: Expecting ',' delimiter at character 13"),
+        ("[1]", "not a JSON object in braces"),
+        ('{"label": 1}', "the text is missing (one of the keys text, sentence, content)"),
+        ('{"text": "A"}', "the label is missing (one of the keys label, class, target)"),
+        ('{"text": "A", "label": null}', "the label is missing (one of the keys label, class, target)"),
+        ('{"text": "A", "label": 0.5}', "the label is 0.5; a string or a whole number is expected"),
+        ('{"text": ["A"], "label": 1}', 'the text is ["A"], not a string'),
+        ('{"text": " ", "label": 1}', "the text is empty"),
+        ('{"text": "A", "label": " "}', "the label is empty"),
+        ('{"text": "\\ud800", "label": 1}', "the text holds a NUL or half a surrogate pair, written as an escape"),
+        ("[" * 200_000, "not JSON that can be read: a number too long or brackets too deep"),
+        ("1" * 5_000, "not JSON that can be read: a number too long or brackets too deep"),
+    ],
+)
+def test_a_bad_json_line_is_refused(tmp_path: Path, line: str, what: str) -> None:
+    file = write(tmp_path / "a.jsonl", '{"text": "A", "label": 1}\n' + line + "\n")
+    assert refusal(file).what == f"{file}:2: {what}"
+
+
+def test_an_empty_class_folder_or_file_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "pos/1.txt", "Good.")
+    (tmp_path / "neg").mkdir()
+    assert refusal(tmp_path).what == f"{tmp_path / 'neg'}: this class is empty: its folder holds no text file"
+    file = write(tmp_path / "neg/1.txt", "")
+    assert refusal(tmp_path).what == f"{file}: the file is empty"
+    write(file, b"Bad.\nna\xefve")
+    assert refusal(tmp_path).what == f"{file}:2: byte 3 of this line, 0xEF, is not UTF-8"
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+@pytest.mark.parametrize("name", ["train_CLS.tsv", "test_CLS.tsv", "train_LM.txt", "test_LM_obama.txt"])
+def test_a_course_folder_that_lacks_a_file_is_told_which(tmp_path: Path, name: str, task: str) -> None:
+    folder = course(tmp_path / "course", without=name)
+    lacking = name.replace("obama", "*")
+    assert refusal(folder, task).what == f"{folder}: {lacking} is missing from this folder"
+
+
+# anything at all
+
+anything = st.one_of(
+    st.binary(max_size=200),
+    st.text(alphabet='01ab \t\n\r",{}:[]é\u2028', max_size=80).map(lambda text: text.encode()),
+    st.text(alphabet="01 \tab\n", max_size=80).map(lambda text: ("label\ttext\n0\ta b\n1\tc d\n" + text).encode()),
+)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.txt", "a.tokens", "one/a.txt", "course"])
+def test_random_bytes_give_a_corpus_or_a_refusal(tmp_path: Path, name: str) -> None:
+    if name == "course":
+        folder = course(tmp_path / "source")
+        target = folder / "train_CLS.tsv"
+    else:
+        target = write(tmp_path / "source" / name, "x")
+        write(tmp_path / "source/two/a.txt", "x")
+    source = target.parent if name == "course" else tmp_path / "source" if "/" in name else target
+
+    @settings(max_examples=150, deadline=None)
+    @given(content=anything, task=st.sampled_from(["classify", "lm"]))
+    def check(content: bytes, task: str) -> None:
+        target.write_bytes(content)
+        try:
+            corpus = read(Data(source=str(source)), task)
+        except BadInput:
+            return
+        assert corpus.train
+        assert all(document.text == document.text.strip() != "" for document in corpus.train)
+        assert all(document.label in corpus.labels for document in corpus.train if task == "classify")
+
+    check()
+
+
+@pytest.mark.parametrize("name", ["train", "validation", "training"])
+def test_a_test_set_that_is_called_like_another_split_is_refused(tmp_path: Path, name: str) -> None:
+    """Else its text would be trained on, or chosen by."""
+    write(course(tmp_path) / f"test_LM_{name}.txt", "Four.\n")
+    assert f"a test set cannot be called '{name}'" in refusal(tmp_path, "lm").what
+
+
+def test_names_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
+    for folder, text in ((b"yes", "It is."), (b"no\xff", "It is not.")):
+        os.makedirs(os.path.join(os.fsencode(tmp_path), folder))
+        with open(os.path.join(os.fsencode(tmp_path), folder, b"a.txt"), "w") as file:
+            file.write(text)
+    assert "is not UTF-8" in refusal(tmp_path).what

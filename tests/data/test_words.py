@@ -1,0 +1,96 @@
+"""Words are split as NLTK 3.9 splits them, but for initialisms that end a line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from nltk.tokenize import NLTKWordTokenizer
+
+from fairtrial.data.words import sentences, splitting
+
+NORMALIZER, PRE_TOKENIZER = splitting()
+NLTK = NLTKWordTokenizer()
+FINAL_INITIALISM = re.compile(r"""(?<![\w.])((?:[^\W\d_]\.)+[^\W\d_])\.(?=[\])}>"'»”’ ]*\s*$)""")
+PIECES = [
+    *"abdmnsStxZ0159²é_ſİı\u0301.,:;'\"`()[]{}<>-!?$*&«»“”‘’„ \t\r\n\x1c\xa0",
+    *("''", "``", "--", "...", ",,", "U.S.", "D.C.", "'s", "'ll", "n't", "N'T", "'RE"),
+    *("cannot", "d'ye", "Gimme", "gonna", "gotta", "lemme", "wanna", "more'n", "'tis", "'TWAS"),
+]
+
+
+def split(line: str) -> list[str]:
+    return [word for word, _ in PRE_TOKENIZER.pre_tokenize_str(NORMALIZER.normalize_str(line))]
+
+
+def expected(line: str) -> list[str]:
+    """NLTK's words, where a letter stands in for the period that a final initialism keeps."""
+    stand_in = FINAL_INITIALISM.sub("\\1Ω", line)
+    return [word.replace("Ω", ".") for word in NLTK.tokenize(stand_in)]
+
+
+def lines_of(*files: Path) -> list[str]:
+    return [line for file in files for line in file.read_text(encoding="utf-8").split("\n")]
+
+
+def test_real_text_splits_as_nltk_does(shared_data: Path) -> None:
+    speeches = lines_of(shared_data / "speeches/train_CLS.tsv", shared_data / "speeches/train_LM.txt")
+    lines = [
+        *speeches,
+        *lines_of(shared_data / "sst2/train.tsv")[:1000],
+        *lines_of(shared_data / "lm1b/1b_benchmark.dev.tokens")[:1000],
+    ]
+    assert len(lines) > 2000
+    different = [line for line in lines if split(line) != NLTK.tokenize(line)]
+    assert different == [line for line in lines if FINAL_INITIALISM.search(line)]
+    assert [line for line in speeches if line in different], "the control: the rule does occur"
+    for line in different:
+        ours, theirs = split(line), NLTK.tokenize(line)
+        assert ours == [*theirs[:-2], theirs[-2] + theirs[-1]]
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+@example("a,,b:,:5,,")
+@example("'tis'twas d'ye")
+@example("x's'$ couldn't've n't's ")
+@example('("U.S.")')
+def test_any_text_splits_as_nltk_does(line: str) -> None:
+    assert split(line) == expected(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("He lives in Washington, D.C.", ["He", "lives", "in", "Washington", ",", "D.C."]),
+        ("He lives in the U.S.\r", ["He", "lives", "in", "the", "U.S."]),
+        ('"Made in the U.S."', ["``", "Made", "in", "the", "U.S.", "''"]),
+        ("a D.C. suburb.", ["a", "D.C.", "suburb", "."]),
+        ("It was plan B.", ["It", "was", "plan", "B", "."]),
+        ("She has a Ph.D.", ["She", "has", "a", "Ph.D", "."]),
+        ("", []),
+        (" \t\r", []),
+    ],
+)
+def test_an_initialism_keeps_its_last_period(line: str, words: list[str]) -> None:
+    assert split(line) == words
+
+
+@pytest.mark.parametrize("line", ["Yes.", "It's Israel's.", "one, two,", "a: b:", 'He said "no."', "wanna", "end ..."])
+def test_a_carriage_return_changes_nothing(line: str) -> None:
+    assert split(line + "\r") == split(line)
+
+
+@pytest.mark.parametrize("unit", [",", ".", " ", "'", "`", "a.", "a. ", "the sea: it's gone, "])
+@pytest.mark.timeout(20)
+def test_a_long_text_takes_no_quadratic_time(unit: str) -> None:
+    assert split("x." + unit * 10_000 + " y.")[-2:] == ["y", "."]
+    assert len(split("x." + unit * 10_000)) >= 1
+
+
+def test_a_long_run_of_marks_is_read_once() -> None:
+    """Looked at again from every mark it would take minutes."""
+    assert sentences("." * 200_000) == ["." * 200_000]

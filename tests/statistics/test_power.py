@@ -1,0 +1,93 @@
+"""What a study can see, and what it would take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fairtrial.statistics.crossed import Crossed, Shares, crossed_t
+from fairtrial.statistics.power import MoreSeeds, items_needed, more_seeds, reach_of, seeds_needed, smallest_detectable
+from fairtrial.statistics.sentences import expected_smallest
+
+CALM = Shares(0.7**2, 7.0**2, 34.0**2)
+
+
+def found_with(shares: Shares, seeds: int, items: int, difference: float = 0.0) -> Crossed:
+    """A study that met exactly its expected mean squares."""
+    seed_square = items * shares.seed + shares.rest
+    variance = shares.seed / seeds + shares.item / items + shares.rest / (seeds * items)
+    return Crossed(difference, variance, 30.0, shares, seed_square, np.full(seeds, difference), items)
+
+
+def test_the_reach_is_that_of_the_t_distribution() -> None:
+    found = crossed_t(np.random.default_rng(0).normal(size=(8, 50)))
+    factor = stats.t.ppf(0.975, found.df) + stats.t.ppf(0.80, found.df)
+    assert smallest_detectable(found) == pytest.approx(factor * found.variance**0.5)
+
+
+def test_the_variance_of_another_size_is_the_three_terms_formula() -> None:
+    shares, seeds, items = CALM, 12, 400
+    variance = shares.seed / seeds + shares.item / items + shares.rest / (seeds * items)
+    many = reach_of(shares, seeds, items) / variance**0.5
+    assert 2.80 < many < 2.95
+
+
+def test_the_seeds_needed_are_the_fewest_that_are_enough() -> None:
+    for least in (1.0, 1.5, 2.0, 3.0):
+        needed = seeds_needed(CALM, 750, least)
+        assert needed is not None
+        assert reach_of(CALM, needed, 750) <= least
+        assert needed == 2 or reach_of(CALM, needed - 1, 750) > least
+
+
+def test_where_items_are_too_few_no_number_of_seeds_helps() -> None:
+    shares = Shares(1.0, 25.0**2, 34.0**2)
+    assert seeds_needed(shares, 750, 1.0) is None
+    items = items_needed(shares, 1.0)
+    assert items is not None
+    assert seeds_needed(shares, items - 50, 1.0) is None
+    assert seeds_needed(shares, items + 50, 1.0) is not None
+    assert more_seeds(found_with(shares, 8, 750), 1.0) is None
+
+
+def test_a_range_of_steps_is_told_not_a_number() -> None:
+    needed = seeds_needed(CALM, 750, 1.0)
+    assert needed is not None
+    assert 30 < needed < 40
+    told = more_seeds(found_with(CALM, 12, 750), 1.0)
+    assert told is not None
+    assert told.low in (10, 20)
+    assert told.high is not None
+    assert told.low <= needed - 12 <= told.high
+    assert more_seeds(found_with(CALM, needed, 750), 1.0) is None
+
+
+def test_a_short_pilot_gives_a_wider_range_than_a_long_one() -> None:
+    noisy = Shares(2.9**2, 7.0**2, 34.0**2)
+    short, long = more_seeds(found_with(noisy, 5, 750), 1.5), more_seeds(found_with(noisy, 16, 750), 1.5)
+    assert short is not None
+    assert long is not None
+    assert short.high is None
+    assert str(short).endswith("to over 100")
+    assert (long.low or 100) >= (short.low or 100)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [((10, 40), "10 to 40"), ((20, 20), "20"), ((40, None), "40 to over 100"), ((None, None), "more than 100")],
+)
+def test_how_a_range_reads(more: tuple[int | None, int | None], told: str) -> None:
+    assert str(MoreSeeds(*more)) == told
+
+
+def test_before_anything_is_run_two_points_show_with_ten_seeds_not_one() -> None:
+    expected = expected_smallest("classify", 10, 750)
+    assert expected is not None
+    assert 1 < expected.low < 2 < expected.high
+    more = expected_smallest("classify", 40, 750)
+    assert more is not None
+    assert more.high < expected.high
+    assert str(expected) == "1.5 to 3.2 points"
+    assert "%" in str(expected_smallest("lm", 5, 250))
+    assert expected_smallest("lm", 1, 250) is None

@@ -1,0 +1,321 @@
+"""From outcomes to the verdict file and its first sentences."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairtrial.errors import BadInput
+from fairtrial.statistics.multiplicity import LOOKS
+from fairtrial.statistics.outcomes import EXACT, NEAR, SetOutcomes, TaskOutcomes, stack_outcomes
+from fairtrial.statistics.sentences import peek_lines, score_words, verdict_lines
+from fairtrial.statistics.verdict import is_clear, judge_study, judge_task
+
+ITEMS, SEEDS = 400, 8
+
+
+def classifier(
+    share: float, seed: int, copies: np.ndarray | None = None, seeds: int = SEEDS, first: int = 0
+) -> SetOutcomes:
+    """Right on copies nearly always, else with the given share."""
+    chance = np.random.default_rng(seed)
+    labels = np.arange(ITEMS) % 3
+    shares = np.full(ITEMS, share) if copies is None else np.where(copies, 0.99, share)
+    rows = {}
+    for number in range(first, first + seeds):
+        right = chance.random(ITEMS) < shares
+        guess = np.where(right, labels, (labels + 1) % 3)
+        rows[number] = {"label": labels, "guess": guess, "log_p": np.where(right, -0.2, -1.5)}
+    return stack_outcomes(rows)
+
+
+def language(level: float, seed: int, items: int = 60) -> dict[str, SetOutcomes]:
+    chance = np.random.default_rng(seed)
+    tokens = np.random.default_rng(0).integers(5, 40, items)
+    found = {}
+    for place in ("obama", "wbush"):
+        facts = {"tokens": tokens, "bytes": 5 * tokens, "unknown": tokens // 20}
+        rows = {number: {"nats": tokens * chance.normal(level, 0.1, items), **facts} for number in range(SEEDS)}
+        found[place] = stack_outcomes(rows)
+    return found
+
+
+def classify(**changes: Any) -> TaskOutcomes:
+    variants = {
+        "learned": {"test": classifier(0.6, 1)},
+        "rope": {"test": classifier(0.75, 2)},
+        "alibi": {"test": classifier(0.6, 3)},
+    }
+    task = TaskOutcomes(task="classify", baseline="learned", least_difference=1.0, variants=variants)
+    return replace(task, **changes)
+
+
+def row(entry: dict[str, Any], variant: str, place: str = "test") -> dict[str, Any]:
+    return next(each for each in entry["comparisons"] if (each["variant"], each["set"]) == (variant, place))
+
+
+def test_the_file_is_plain_json_and_complete() -> None:
+    verdict = judge_study("positions", {"classify": classify(), "lm": lm()})
+    again = json.loads(json.dumps(verdict, allow_nan=False))
+    assert again == verdict
+    assert (verdict["format"], verdict["baseline"], verdict["look"]) == (1, "learned", None)
+    entry = verdict["tasks"]["classify"]
+    assert (entry["metric"], entry["unit"], entry["seeds"]) == ("accuracy", "points", list(range(SEEDS)))
+    assert len(entry["scores"]["rope"]["test"]["all"]["by_seed"]) == SEEDS
+
+
+def lm(**changes: Any) -> TaskOutcomes:
+    variants = {"learned": language(6.0, 1), "window": language(5.9, 2)}
+    return replace(TaskOutcomes(task="lm", baseline="learned", least_difference=0.01, variants=variants), **changes)
+
+
+def test_a_clear_gain_is_told_with_its_figures() -> None:
+    entry = judge_task(classify())
+    found = row(entry, "rope")
+    assert found["verdict"] == "better"
+    truth = 100 * (0.75 - 0.6)
+    assert found["low"] < truth < found["high"]
+    assert found["sentence"].startswith("rope is better than learned on test: accuracy +1")
+    assert "after correction for 2 comparisons; 8 seeds, 400 items" in found["sentence"]
+    assert row(entry, "alibi")["verdict"] == "undetected"
+    assert found["share_of_seeds_better"]["share"] == 1
+    assert sum(found["variance_shares"].values()) == pytest.approx(1)
+
+
+def test_perplexities_come_as_ratios() -> None:
+    entry = judge_task(lm())
+    found = row(entry, "window", "obama")
+    assert found["verdict"] == "better"
+    assert found["ratio"] == pytest.approx(np.exp(found["difference"]))
+    assert found["ratio_low"] < np.exp(-0.1) < found["ratio_high"] < 1
+    score = entry["scores"]["learned"]["obama"]["all"]
+    outcomes = lm().variants["learned"]["obama"]
+    each = np.exp(outcomes["nats"].sum(1) / outcomes["tokens"].sum(1))
+    assert score["by_seed"] == pytest.approx(each)
+    assert score["mean"] == pytest.approx(np.exp(np.log(each).mean()))
+    assert score["low"] < score["mean"] < score["high"]
+
+
+def test_one_story_on_two_test_sets_is_one_sentence() -> None:
+    lines = judge_study("window", {"lm": lm()})["sentences"]
+    told = [line for line in lines if "window" in line]
+    assert len(told) == 1
+    assert told[0].startswith("window is better than learned on obama and wbush: perplexity -9.")
+
+
+def test_what_is_open_on_two_test_sets_is_told_once_too() -> None:
+    alike = {"learned": language(6.0, 1), "window": language(6.0, 2), "rope": language(6.0, 3)}
+    verdict = judge_study("open", {"lm": lm(variants=alike)})
+    told = [line for line in verdict["sentences"] if line.startswith("rope and learned on obama and wbush: no ")]
+    assert len(told) == 1
+    assert "more seeds" in told[0] or "no difference larger" in told[0]
+
+
+def test_too_few_seeds_are_told_once() -> None:
+    few = {name: {"test": classifier(0.6, place, seeds=3)} for place, name in enumerate(("learned", "rope", "alibi"))}
+    lines = judge_study("few", {"classify": classify(variants=few)})["sentences"]
+    assert lines[0].startswith("too few seeds to judge: 3 seeds. A verdict needs 5;")
+    assert "rope" in lines[0]
+    assert "alibi" in lines[0]
+
+
+def test_holm_is_over_all_claims_of_the_task() -> None:
+    entry = judge_task(lm())
+    p = sorted(each["p"] for each in entry["comparisons"])
+    assert [each["family"] for each in entry["comparisons"]] == [2, 2]
+    assert sorted(each["p_adjusted"] for each in entry["comparisons"])[0] == pytest.approx(2 * p[0])
+
+
+def test_copies_in_train_move_the_verdict_to_clean_items() -> None:
+    status = np.zeros(ITEMS, int)
+    status[:200], status[200:210] = EXACT, NEAR
+    variants = {
+        "learned": {"test": classifier(0.5, 1, status > 0)},
+        "rope": {"test": classifier(0.5, 2, status > 0)},
+    }
+    verdict = judge_study("copies", {"classify": classify(variants=variants, status={"test": status})})
+    entry = verdict["tasks"]["classify"]
+    facts = entry["sets"]["test"]
+    assert (facts["exact"], facts["near"], facts["clean"], facts["basis"]) == (200, 10, 190, "clean")
+    assert row(entry, "rope")["items"] == 190
+    scores = entry["scores"]["learned"]["test"]
+    assert scores["contaminated"]["mean"] > 95 > 60 > scores["clean"]["mean"]
+    assert {each["basis"] for each in entry["exploratory"]} >= {"all", "contaminated"}
+    assert any("210 of 400 items stand in train, too (10 of them nearly)" in line for line in verdict["sentences"])
+
+
+def test_a_few_copies_change_nothing() -> None:
+    status = np.zeros(ITEMS, int)
+    status[:4] = EXACT
+    entry = judge_task(classify(status={"test": status}))
+    assert entry["sets"]["test"]["basis"] == "all"
+    status[:5] = EXACT
+    assert judge_task(classify(status={"test": status}))["sets"]["test"]["basis"] == "clean"
+
+
+def test_where_every_item_is_a_copy_nothing_can_be_judged() -> None:
+    copies = classify(status={"test": np.full(ITEMS, EXACT)})
+    for task in (copies, replace(copies, clusters={"test": np.arange(ITEMS) // 4})):
+        assert row(judge_task(task), "rope")["verdict"] == "not_comparable"
+
+
+def test_what_scores_the_same_as_a_baseline_is_not_called_worse() -> None:
+    """A network that has learnt nothing says the majority's class, always."""
+    same = classifier(0.3, 5)
+    variants = {"learned": {"test": same}, "rope": {"test": same}}
+    lines = judge_study("collapsed", {"classify": classify(variants=variants, baselines={"majority": {"test": same}})})
+    assert lines["sentences"][0].startswith("every variant scores the same as majority")
+    assert {each["verdict"] for each in lines["tasks"]["classify"]["against_baselines"]} == {"equal"}
+
+
+def test_losing_to_a_baseline_is_the_first_thing_said() -> None:
+    bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}, "majority": {"test": classifier(0.3, 10)}}
+    verdict = judge_study("positions", {"classify": classify(baselines=bayes)})
+    assert verdict["sentences"][0].startswith("every variant loses to naive bayes, which needs no network: on test 7")
+    rows = verdict["tasks"]["classify"]["against_baselines"]
+    assert {each["verdict"] for each in rows if each["baseline"] == "naive bayes"} == {"loses"}
+    assert {each["verdict"] for each in rows if each["baseline"] == "majority"} == {"beats"}
+
+
+def test_one_seed_below_a_baseline_hears_of_it_first() -> None:
+    one = {name: {"test": classifier(0.6, place, seeds=1)} for place, name in enumerate(("learned", "rope"))}
+    bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}}
+    lines = judge_study("one", {"classify": classify(variants=one, baselines=bayes)})["sentences"]
+    assert lines[0].startswith("every variant scores worse, though not clearly, than naive bayes")
+
+
+def test_beating_the_baseline_is_told_later() -> None:
+    bayes = {"naive bayes": {"test": classifier(0.3, 9)}}
+    lines = judge_study("positions", {"classify": classify(baselines=bayes)})["sentences"]
+    assert "beats naive bayes" not in lines[0]
+    assert any(line.startswith("every variant beats naive bayes") for line in lines)
+
+
+def test_a_red_passport_blocks_the_verdict_unless_accepted() -> None:
+    red = {"level": "red", "failed": ["M3 no future"], "accepted": False}
+    bayes = {"naive bayes": {"test": classifier(0.3, 9)}}
+    entry = judge_task(classify(passports={"rope": red}, baselines=bayes))
+    assert row(entry, "rope")["verdict"] == "not_comparable"
+    assert "rope failed its passport (M3 no future)" in row(entry, "rope")["sentence"]
+    assert row(entry, "alibi")["family"] == 1
+    beaten = {each["variant"]: each["verdict"] for each in entry["against_baselines"]}
+    assert beaten == {"learned": "beats", "rope": "not_comparable", "alibi": "beats"}
+    accepted = judge_task(classify(passports={"rope": red | {"accepted": True}}))
+    assert row(accepted, "rope")["verdict"] == "better"
+    assert "FAILED its passport (M3 no future)" in row(accepted, "rope")["sentence"]
+
+
+def test_a_red_baseline_blocks_all() -> None:
+    red = {"level": "red", "failed": ["M7"], "accepted": False}
+    entry = judge_task(classify(passports={"learned": red}))
+    assert {each["verdict"] for each in entry["comparisons"]} == {"not_comparable"}
+    unsound = judge_task(classify(unsound=("D4 vocabulary saw the test set",)))
+    assert {each["verdict"] for each in unsound["comparisons"]} == {"not_comparable"}
+
+
+def test_a_look_has_its_own_alpha() -> None:
+    verdict = judge_study("look", {"classify": classify()}, until_clear=True, look=LOOKS[0])
+    assert verdict["look"] == {"seeds": 5, "alpha": 0.005, "next": 10}
+    assert row(verdict["tasks"]["classify"], "rope")["verdict"] == "better"
+    assert not is_clear(verdict)  # alibi is still open
+    only = {name: classify().variants[name] for name in ("learned", "rope")}
+    assert is_clear(judge_study("look", {"classify": classify(variants=only)}, look=LOOKS[0]))
+
+
+def test_the_same_variant_under_two_names_shows_no_difference() -> None:
+    variants = {"one": {"test": classifier(0.6, 1)}, "two": {"test": classifier(0.6, 5, first=100)}}
+    entry = judge_task(classify(variants=variants, baseline="one"))
+    found = row(entry, "two")
+    assert found["verdict"] == "undetected"
+    assert "seeds of their own" in found["sentence"]
+
+
+def test_three_seeds_are_refused_a_verdict() -> None:
+    variants = {"learned": {"test": classifier(0.6, 1, seeds=3)}, "rope": {"test": classifier(0.9, 2, seeds=3)}}
+    found = row(judge_task(classify(variants=variants)), "rope")
+    assert found["verdict"] == "too_few_seeds"
+    assert found["p_adjusted"] is None
+    assert "too few seeds to judge" in found["sentence"]
+
+
+def test_one_seed_gives_scores_with_intervals_over_items_and_no_verdict() -> None:
+    variants = {"learned": {"test": classifier(0.6, 1, seeds=1)}, "rope": {"test": classifier(0.9, 2, seeds=1)}}
+    entry = judge_task(classify(variants=variants))
+    assert row(entry, "rope")["verdict"] == "too_few_seeds"
+    assert row(entry, "rope")["low"] is None
+    score = entry["scores"]["rope"]["test"]["all"]
+    assert score["low"] < score["mean"] < score["high"]
+
+
+def test_a_perfect_score_is_not_taken_as_certain() -> None:
+    variants = {"learned": {"test": classifier(1.1, 1)}, "rope": {"test": classifier(1.1, 2)}}
+    entry = judge_task(classify(variants=variants))
+    score = entry["scores"]["rope"]["test"]["all"]
+    assert (score["mean"], score["high"]) == pytest.approx((100, 100))
+    assert 98 < score["low"] < 100
+    assert row(entry, "rope")["verdict"] == "same"
+
+
+def test_clusters_widen_the_interval() -> None:
+    chance = np.random.default_rng(0)
+    speeches = np.repeat(np.arange(20), 20)
+    liking = np.clip(0.6 + chance.normal(0, 0.3, 20), 0, 1)[speeches]
+    variants = {"learned": {"test": classifier(0.6, 1)}, "rope": {"test": _with_shares(liking)}}
+    alone = row(judge_task(classify(variants=variants)), "rope")
+    together = row(judge_task(classify(variants=variants, clusters={"test": speeches})), "rope")
+    assert (together["items"], together["groups"], alone["groups"]) == (400, 20, None)
+    assert "400 items in 20 groups" in together["sentence"]
+    assert "So few groups of test items (20)" in together["sentence"]
+    assert together["difference"] == pytest.approx(alone["difference"])
+    assert together["high"] - together["low"] > 1.5 * (alone["high"] - alone["low"])
+
+
+def test_few_items_of_several_sets_are_told_once() -> None:
+    chance = np.random.default_rng(0)
+    groups = {"one": np.repeat(np.arange(20), 20), "other": np.repeat(np.arange(25), 16)}
+    liking = np.clip(0.3 + chance.normal(0, 0.1, 400), 0, 1)
+    variants = {
+        "learned": dict.fromkeys(groups, classifier(0.6, 1)),
+        "rope": dict.fromkeys(groups, _with_shares(liking)),
+    }
+    entry = judge_task(classify(variants=variants, clusters=groups))
+    (told,) = verdict_lines([each for each in entry["comparisons"] if each["variant"] == "rope"])
+    assert told.startswith("rope is worse than learned on one and other")
+    assert told.count("So few") == 1
+    assert told.endswith("So few groups of test items (20 and 25) make rough intervals.")
+
+
+def _with_shares(shares: np.ndarray) -> SetOutcomes:
+    found = classifier(0.6, 1)
+    right = np.random.default_rng(4).random((SEEDS, ITEMS)) < shares
+    guess = np.where(right, found["label"], (found["label"] + 1) % 3)
+    return SetOutcomes(found.seeds, {**found.arrays, "guess": guess})
+
+
+def test_a_baseline_without_outcomes_is_refused_kindly() -> None:
+    with pytest.raises(BadInput, match="'lerned' has no outcomes"):
+        judge_task(classify(baseline="lerned"))
+
+
+def test_failures_and_peeks_are_told() -> None:
+    failures = [{"variant": "rope", "seed": 3, "error": "the loss is not finite"}]
+    peeks = {"learned": {"test": {"reads": 16, "watched": True, "picked_on_test": 87.6, "honest": 84.7}}}
+    lines = judge_study("told", {"classify": classify(failures=failures, peeks=peeks)})["sentences"]
+    assert "learned, picked on test, would read 87.6% on test instead of 84.7%." in lines
+    assert "1 trial failed and is left out: rope (seed 3)." in lines
+
+
+def test_a_look_at_perplexity_says_how_it_was_taken() -> None:
+    peeks = {"alibi": {"wbush": {"reads": 35, "watched": True, "picked_on_test": 463.3, "honest": 472.0}}}
+    told = "alibi, picked on test, would read 463.3 on wbush instead of 472.0"
+    assert peek_lines(peeks, "perplexity") == [f"{told} (windows side by side)."]
+    assert "windows" not in peek_lines(peeks, "accuracy")[0]
+
+
+def test_one_mean_reads_the_same_however_it_was_summed() -> None:
+    assert 86.85 != 86.85000000000001
+    assert score_words("accuracy", 86.85) == score_words("accuracy", 86.85000000000001)

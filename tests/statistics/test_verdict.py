@@ -1,0 +1,221 @@
+"""The verdict's rules, in their order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairtrial.statistics.comparison import Comparison, compare, decide, may_be_judged
+from fairtrial.statistics.outcomes import SetOutcomes, stack_outcomes
+
+NAMES = ("rope", "learned", "test", "all")
+
+
+def classifier(right: np.ndarray, seeds: tuple[int, ...] | None = None) -> SetOutcomes:
+    """Outcomes of a two-class task from right answers [seed item]."""
+    labels = np.zeros_like(right, int)
+    seeds = seeds or tuple(range(len(right)))
+    return SetOutcomes(seeds, {"label": labels, "guess": np.where(right, 0, 1), "log_p": np.where(right, -0.1, -2.0)})
+
+
+def chances(share: float, seeds: int = 8, items: int = 300, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).random((seeds, items)) < share
+
+
+def comparison(ours: float, theirs: float, seeds: int = 8, items: int = 300) -> Comparison:
+    pair = classifier(chances(ours, seeds, items, 1)), classifier(chances(theirs, seeds, items, 2))
+    return compare(NAMES, "accuracy", pair, np.ones(items, bool))
+
+
+def judged(found: Comparison, *, alpha: float = 0.05, least: float = 1.0) -> str:
+    p = found.found.p if may_be_judged(found) and found.found else None
+    return decide(found, p, alpha, least).kind
+
+
+def test_a_large_gain_is_better_and_a_large_loss_worse() -> None:
+    assert judged(comparison(0.8, 0.6)) == "better"
+    assert judged(comparison(0.6, 0.8)) == "worse"
+
+
+def test_hurdles_come_before_everything() -> None:
+    found = comparison(0.8, 0.6)
+    blocked = Comparison(**{**vars(found), "hurdles": ("rope failed its passport (M3)",)})
+    verdict = decide(blocked, found.found and found.found.p, 0.05, 1.0)
+    assert verdict.kind == "not_comparable"
+    assert verdict.why == ("rope failed its passport (M3)",)
+    assert not may_be_judged(blocked)
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 4])
+def test_fewer_than_five_seeds_get_no_verdict_however_clear(seeds: int) -> None:
+    found = comparison(0.9, 0.3, seeds)
+    assert judged(found) == "too_few_seeds"
+    assert judged(comparison(0.9, 0.3, 5)) == "better"
+
+
+def test_the_corrected_p_value_decides_not_the_raw_one() -> None:
+    found = comparison(0.8, 0.6)
+    assert decide(found, 0.051, 0.05, 1.0).kind == "undetected"
+    assert decide(found, 0.049, 0.05, 1.0).kind == "better"
+    assert decide(found, 0.049, 0.005, 1.0).kind == "undetected"  # at the first look
+
+
+def test_an_interval_inside_the_least_difference_is_no_difference_worth_naming() -> None:
+    found = comparison(0.7, 0.7, seeds=20, items=2000)
+    assert judged(found, least=3.0) == "same"
+    assert judged(found, least=0.2) == "undetected"
+
+
+def test_the_same_at_an_early_look_needs_a_wider_interval() -> None:
+    found = comparison(0.7, 0.7, seeds=20, items=2000)
+    assert found.found is not None
+    narrow, wide = (max(map(abs, found.found.interval(level))) for level in (0.90, 0.99))
+    between = (narrow + wide) / 2
+    assert judged(found, least=between) == "same"
+    assert judged(found, alpha=0.005, least=between) == "undetected"
+
+
+def test_few_items_that_never_differ_prove_little() -> None:
+    """Of 400 items that all agree, at most 0.75% of such items may differ: less than a point; of 30 items, 9.5%."""
+    few, many = (classifier(np.ones((5, items), bool)) for items in (30, 400))
+    assert judged(compare(NAMES, "accuracy", (many, many), np.ones(400, bool))) == "same"
+    verdict = decide(compare(NAMES, "accuracy", (few, few), np.ones(30, bool)), 1.0, 0.05, 1.0)
+    assert verdict.kind == "undetected"
+    assert verdict.smallest == pytest.approx(9.5, abs=0.05)
+    assert verdict.more_items == 299
+    assert 0.99**299 < 0.05 < 0.99**298
+
+
+def test_seeds_or_items_are_asked_for() -> None:
+    few_seeds = decide(comparison(0.71, 0.7, 5, 3000), 0.5, 0.05, 1.0)
+    assert few_seeds.more is not None
+    assert few_seeds.more_items is None
+    liking = np.random.default_rng(3).random((2, 1, 60)) < 0.7  # each variant knows its own items, whatever the seed
+    ours, theirs = (classifier(np.repeat(each, 8, 0)) for each in liking)
+    few_items = decide(compare(NAMES, "accuracy", (ours, theirs), np.ones(60, bool)), 0.5, 0.05, 1.0)
+    assert few_items.kind == "undetected"
+    assert few_items.more is None
+    assert few_items.more_items is not None
+    assert few_items.more_items > 60
+
+
+def test_lower_is_better_for_perplexity() -> None:
+    def model(nats: float, seed: int) -> SetOutcomes:
+        chance = np.random.default_rng(seed)
+        tokens = np.full((6, 50), 20)
+        return SetOutcomes(
+            tuple(range(6)),
+            {
+                "nats": 20 * chance.normal(nats, 0.1, (6, 50)),
+                "tokens": tokens,
+                "bytes": 5 * tokens,
+                "unknown": 0 * tokens,
+            },
+        )
+
+    found = compare(("window", "full", "obama", "all"), "perplexity", (model(5.8, 1), model(6.0, 2)), np.ones(50, bool))
+    assert found.difference == pytest.approx(-0.2, abs=0.03)
+    assert judged(found, least=0.01) == "better"
+
+
+def test_shared_seeds_are_paired_and_others_left_out() -> None:
+    ours, theirs = chances(0.7, 4), chances(0.6, 4, seed=1)
+    found = compare(
+        NAMES, "accuracy", (classifier(ours, (3, 1, 2, 9)), classifier(theirs, (1, 2, 3, 4))), np.ones(300, bool)
+    )
+    assert (found.seeds, found.paired) == (3, True)
+    expected = 100 * (ours[:3].mean(1) - theirs[[2, 0, 1]].mean(1))
+    assert found.found is not None
+    assert found.found.by_seed == pytest.approx(expected)
+
+
+def test_draws_of_its_own_are_paired_by_order_and_told() -> None:
+    found = compare(
+        NAMES,
+        "accuracy",
+        (classifier(chances(0.7, 6), (100, 101, 102, 103, 104, 105)), classifier(chances(0.6, 5, seed=1))),
+        np.ones(300, bool),
+    )
+    assert (found.seeds, found.paired) == (5, False)
+
+
+def language(tokens: np.ndarray, unknown: np.ndarray) -> SetOutcomes:
+    seeds = tuple(range(len(tokens)))
+    chance = np.random.default_rng(0)
+    size = np.full_like(tokens, 100)
+    return SetOutcomes(
+        seeds,
+        {
+            "nats": 5 * tokens * chance.uniform(0.9, 1.1, tokens.shape),
+            "tokens": tokens,
+            "bytes": size,
+            "unknown": unknown,
+        },
+    )
+
+
+def test_other_tokens_leave_only_bits_per_byte() -> None:
+    words, characters, none = np.full((5, 40), 20), np.full((5, 40), 90), np.zeros((5, 40), int)
+    names = ("characters", "words", "test", "all")
+    found = compare(names, "perplexity", (language(characters, none), language(words, none)), np.ones(40, bool))
+    assert (found.metric.name, found.hurdles) == ("bits per byte", ())
+    same = compare(names, "perplexity", (language(words, none), language(words, none)), np.ones(40, bool))
+    assert same.metric.name == "perplexity"
+
+
+def test_bytes_are_counted_for_each_model_by_itself() -> None:
+    """Two tokenizers may count a line's end or not: at the same bits per byte there is no difference."""
+    size = np.random.default_rng(3).integers(30, 60, 400)
+    tokens, none = np.tile(size // 4, (5, 1)), np.zeros((5, 400), int)
+    noise = np.random.default_rng(4).normal(0, 0.1, (5, 400))
+
+    def model(count: np.ndarray, tokens: np.ndarray) -> SetOutcomes:
+        nats = (2 + noise) * np.log(2) * count
+        nats *= 2 * np.log(2) * count.sum() / nats.sum(1, keepdims=True)
+        facts = {"nats": nats, "tokens": tokens, "bytes": np.tile(count, (5, 1)), "unknown": none}
+        return SetOutcomes(tuple(range(5)), facts)
+
+    pair = model(size + 1, tokens + 1), model(size, tokens)
+    found = compare(("bpe", "words", "test", "all"), "perplexity", pair, np.ones(400, bool))
+    assert found.metric.name == "bits per byte"
+    assert found.difference == pytest.approx(0, abs=1e-9)
+    assert found.level == pytest.approx(2)
+
+
+def test_vocabularies_that_hide_different_words_cannot_be_compared() -> None:
+    words, none = np.full((5, 40), 20), np.zeros((5, 40), int)
+    found = compare(
+        ("small", "large", "test", "all"),
+        "perplexity",
+        (language(words, none + 2), language(words, none)),
+        np.ones(40, bool),
+    )
+    assert judged(found) == "not_comparable"
+    assert "unknown: 10.0% and 0.0%" in found.hurdles[0]
+
+
+def test_other_items_cannot_be_compared() -> None:
+    found = compare(
+        NAMES, "accuracy", (classifier(chances(0.7, items=10)), classifier(chances(0.7, items=9))), np.ones(10, bool)
+    )
+    assert judged(found) == "not_comparable"
+
+
+def test_a_single_item_cannot_be_judged() -> None:
+    keep = np.arange(300) == 7
+    pair = classifier(chances(0.7)), classifier(chances(0.6, seed=1))
+    assert judged(compare(NAMES, "accuracy", pair, keep)) == "not_comparable"
+
+
+def test_records_of_other_items_are_refused_kindly() -> None:
+    from fairtrial.errors import BadInput
+
+    one, other = (
+        {"label": np.array([0, 1]), "guess": np.array([0, 1])},
+        {"label": np.array([1, 0]), "guess": np.array([0, 1])},
+    )
+    with pytest.raises(BadInput, match="not scored on the same items"):
+        stack_outcomes({0: one, 1: other})
+    with pytest.raises(BadInput, match="seed 0: 2, seed 1: 1"):
+        stack_outcomes({0: one, 1: {name: array[:1] for name, array in other.items()}})
+    assert stack_outcomes({1: one, 0: one}).seeds == (0, 1)

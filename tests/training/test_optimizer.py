@@ -1,0 +1,136 @@
+"""Optimizers and schedules by name: torch's own steps, decay on matrices only, learning rates by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, Adagrad, Adam, AdamW
+
+from fairtrial.recipe import Training
+from fairtrial.training.optimizer import gradient_norm, learning_rate, make_optimizer
+
+RATE = 0.125  # a power of two, so that parts of it are exact
+THEIRS = {"adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "sgd": SGD}
+
+
+def toy() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 4), nn.LayerNorm(4))
+
+
+def send_back(network: nn.Module) -> None:
+    network.zero_grad()
+    network(torch.arange(5)).pow(3).sum().backward()
+
+
+def weights(network: nn.Module) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in network.named_parameters()}
+
+
+def rates(training: Training, steps: int, *at: int) -> list[float]:
+    return [learning_rate(training, step, steps) for step in at]
+
+
+def test_a_constant_rate_stays() -> None:
+    assert rates(Training(learning_rate=RATE), 100, 0, 50, 99) == [RATE] * 3
+
+
+def test_warm_up_rises_in_equal_steps_and_never_begins_at_zero() -> None:
+    training = Training(learning_rate=0.8, warmup_steps=4)
+    assert rates(training, 100, 0, 1, 2, 3, 4, 99) == pytest.approx([0.2, 0.4, 0.6, 0.8, 0.8, 0.8])
+
+
+def test_a_linear_rate_falls_to_zero() -> None:
+    training = Training(learning_rate=1.0, schedule="linear")
+    assert rates(training, 10, 0, 1, 5, 9, 10) == pytest.approx([1.0, 0.9, 0.5, 0.1, 0.0])
+    warm = Training(learning_rate=1.0, schedule="linear", warmup_steps=2)
+    assert rates(warm, 10, 0, 1, 2, 6, 9, 10) == pytest.approx([0.5, 1.0, 1.0, 0.5, 0.125, 0.0])
+
+
+def test_a_cosine_rate_falls_to_zero() -> None:
+    training = Training(learning_rate=1.0, schedule="cosine")
+    quarter = 0.5 * (1 + math.sqrt(0.5))
+    assert rates(training, 8, 0, 2, 4, 6, 8) == pytest.approx([1.0, quarter, 0.5, 1 - quarter, 0.0], abs=1e-12)
+    warm = Training(learning_rate=1.0, schedule="cosine", warmup_steps=4)
+    assert rates(warm, 12, 0, 3, 4, 8, 12) == pytest.approx([0.25, 1.0, 1.0, 0.5, 0.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_no_step_of_training_has_a_rate_of_zero_or_above_the_peak(schedule: str) -> None:
+    for warmup_steps in (0, 3, 20, 50):
+        training = Training(learning_rate=RATE, schedule=schedule, warmup_steps=warmup_steps)
+        assert all(0 < rate <= RATE for rate in rates(training, 20, *range(20)))
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_the_first_steps_equal_torchs_own(name: str) -> None:
+    ours, theirs = toy(), toy()
+    optimizer = make_optimizer(ours, Training(optimizer=name, learning_rate=RATE, weight_decay=0.0))
+    own = THEIRS[name](theirs.parameters(), lr=RATE, weight_decay=0.0, foreach=False)
+    for _ in range(3):
+        before = weights(ours)
+        for network, each in ((ours, optimizer), (theirs, own)):
+            send_back(network)
+            each.step()
+        for parameter, weight in weights(theirs).items():
+            torch.testing.assert_close(weights(ours)[parameter], weight, atol=1e-6, rtol=1e-5)
+            assert not torch.equal(weight, before[parameter])
+
+
+def test_the_first_step_of_each_optimizer_by_hand() -> None:
+    for name in THEIRS:
+        network = toy()
+        optimizer = make_optimizer(network, Training(optimizer=name, learning_rate=RATE, weight_decay=0.0))
+        send_back(network)
+        before = weights(network)
+        gradients = {each: parameter.grad.clone() for each, parameter in network.named_parameters()}
+        optimizer.step()
+        for each, weight in weights(network).items():
+            gradient = gradients[each]
+            moved = gradient if name == "sgd" else gradient / (gradient.abs() + (1e-10 if name == "adagrad" else 1e-8))
+            torch.testing.assert_close(weight, before[each] - RATE * moved, atol=1e-5, rtol=1e-5)
+
+
+def test_momentum_carries_a_step_on() -> None:
+    network = nn.Linear(2, 1, bias=False)
+    optimizer = make_optimizer(network, Training(optimizer="sgd", learning_rate=RATE, weight_decay=0.0, momentum=0.9))
+    start = weights(network)["weight"]
+    for _ in range(2):
+        network.weight.grad = torch.ones(1, 2)
+        optimizer.step()
+    torch.testing.assert_close(weights(network)["weight"], start - RATE * (1 + 1.9))
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_weight_decay_pulls_matrices_only(name: str) -> None:
+    network = toy()
+    optimizer = make_optimizer(network, Training(optimizer=name, learning_rate=RATE, weight_decay=0.5))
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(1.0)
+            parameter.grad = torch.zeros_like(parameter)
+    before = weights(network)
+    optimizer.step()
+    after = weights(network)
+    changed = {each for each in before if not torch.equal(before[each], after[each])}
+    assert changed == {"0.weight", "1.weight"}
+    if name in ("adamw", "sgd"):
+        torch.testing.assert_close(after["1.weight"], before["1.weight"] * (1 - RATE * 0.5))
+
+
+def test_every_parameter_is_trained_once() -> None:
+    network = toy()
+    optimizer = make_optimizer(network, Training())
+    trained = [id(parameter) for group in optimizer.param_groups for parameter in group["params"]]
+    assert sorted(trained) == sorted(id(parameter) for parameter in network.parameters())
+
+
+def test_the_gradient_norm_is_that_of_all_gradients_together() -> None:
+    network = nn.Linear(1, 1)
+    network.weight.grad, network.bias.grad = torch.tensor([[3.0]]), torch.tensor([-4.0])
+    assert gradient_norm(network) == pytest.approx(5.0)
+    network.bias.grad = None
+    assert gradient_norm(network) == pytest.approx(3.0)

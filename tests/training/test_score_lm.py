@@ -1,0 +1,216 @@
+"""The score of a language model: every target once, at full context, equal to brute force."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.model.network import LanguageModel
+from fairtrial.recipe import PartChoice, Shape
+from fairtrial.training import scoring as module
+from fairtrial.training.scoring import TokenSet, score_lm, score_windows, sliding
+
+ENTRIES, LENGTH, PAD, UNKNOWN = 23, 6, 0, 1
+FULL = {"length": LENGTH, "full_context": 1.0, "pad": PAD}
+
+
+@pytest.fixture(scope="module")
+def network() -> LanguageModel:
+    shape = Shape(layers=2, heads=2, width=8, hidden=12, length=LENGTH, dropout=0.4)
+    return LanguageModel(shape, [PartChoice(name="learned")], ENTRIES, seed=3).double()
+
+
+def documents(*sizes: int) -> list[np.ndarray]:
+    """Tokens of each document; a few are unknown, none is padding."""
+    dice = np.random.default_rng(7)
+    return [dice.integers(UNKNOWN, 8 if size < 10 else ENTRIES, size) for size in sizes]
+
+
+def running(*sizes: int) -> TokenSet:
+    found = documents(*sizes)
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    return TokenSet((np.concatenate(found),), (owners,), len(sizes), np.array(sizes) * 5, UNKNOWN)
+
+
+def sentences(*sizes: int) -> TokenSet:
+    owners = tuple(np.full(size, number) for number, size in enumerate(sizes))
+    return TokenSet(tuple(documents(*sizes)), owners, len(sizes), np.array(sizes) * 5, UNKNOWN)
+
+
+@torch.no_grad()
+def nats_of(network: LanguageModel, inputs: np.ndarray, target: int) -> float:
+    """One target behind its inputs, alone."""
+    network.eval()
+    logits = network(torch.from_numpy(inputs)[None])[0, -1]
+    return float(-logits.log_softmax(-1)[target])
+
+
+def brute_force(network: LanguageModel, tokens: TokenSet) -> list[tuple[int, int, float]]:
+    """(document, target, nats) of every target, each behind its last LENGTH inputs."""
+    return [
+        (
+            int(owners[place]),
+            int(sequence[place]),
+            nats_of(network, sequence[max(0, place - LENGTH) : place], sequence[place]),
+        )
+        for sequence, owners in zip(tokens.sequences, tokens.owners, strict=True)
+        for place in range(1, len(sequence))
+    ]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 40), max_size=4), st.integers(1, 12), st.data())
+def test_sliding_scores_every_target_once_with_the_context_it_promises(sizes: list[int], length: int, data) -> None:
+    stride = data.draw(st.integers(1, length))
+    scored: list[tuple[int, int]] = []
+    for window in sliding([np.zeros(size) for size in sizes], length, stride):
+        assert 0 <= window.begin <= window.counted < window.end <= sizes[window.sequence] - 1
+        assert window.end - window.begin <= length
+        for place in range(window.counted, window.end):
+            scored.append((window.sequence, place))
+            assert place - window.begin >= min(place, length - stride)  # inputs seen before its own
+    assert scored == [(number, place) for number, size in enumerate(sizes) for place in range(size - 1)]
+
+
+def test_at_stride_one_every_target_sees_all_that_the_model_can_see() -> None:
+    for window in sliding([np.zeros(30)], 6, 1):
+        for place in range(window.counted, window.end):
+            assert place - window.begin == min(place, 5)
+
+
+@pytest.mark.parametrize("tokens", [running(5, 1, 17, 2), sentences(5, 12, 1, 2, 9), running(3), sentences(LENGTH + 1)])
+def test_perplexity_equals_brute_force(network: LanguageModel, tokens: TokenSet) -> None:
+    score, expected = score_lm(network, tokens, **FULL), brute_force(network, tokens)
+    assert score.figures["tokens"] == len(expected) == tokens.targets
+    loss = math.fsum(nats for *_, nats in expected) / len(expected)
+    assert score.figures["perplexity"] == pytest.approx(math.exp(loss), rel=1e-9)
+    assert score.merit == pytest.approx((-loss,), rel=1e-9)
+    for document in range(tokens.documents):
+        mine = [nats for owner, _, nats in expected if owner == document]
+        assert score.outcomes["tokens"][document] == len(mine)
+        assert score.outcomes["nats"][document] == pytest.approx(math.fsum(mine), rel=1e-9)
+    total_bytes = int(tokens.bytes.sum())
+    assert score.figures["bits_per_byte"] == pytest.approx(loss * len(expected) / math.log(2) / total_bytes, rel=1e-9)
+    assert score.outcomes["bytes"].tolist() == tokens.bytes.tolist()
+
+
+def test_perplexity_is_the_exponential_of_total_nats_by_total_tokens(network: LanguageModel) -> None:
+    for tokens in (running(5, 30, 17), sentences(5, 30, 17)):
+        score = score_lm(network, tokens, **FULL)
+        total = score.outcomes["nats"].sum() / score.outcomes["tokens"].sum()
+        assert score.figures["perplexity"] == pytest.approx(math.exp(total), rel=1e-12)
+        low, high = score.figures["interval"]
+        assert low < score.figures["perplexity"] < high
+        cousin = np.exp(score.outcomes["nats"] / score.outcomes["tokens"]).mean()
+        assert score.figures["perplexity"] != pytest.approx(cousin, rel=1e-6)  # no mean of documents' perplexities
+
+
+def test_less_context_is_another_score_but_the_same_targets(network: LanguageModel) -> None:
+    tokens = running(40, 30)
+    scores = [score_lm(network, tokens, length=LENGTH, full_context=share, pad=PAD) for share in (0.0, 0.5, 1.0)]
+    assert len({score.figures["tokens"] for score in scores}) == 1
+    assert len({score.figures["perplexity"] for score in scores}) == 3
+
+
+@pytest.mark.parametrize("tokens", [running(5, 1, 27, 2), sentences(5, 16, 9), sentences(3, 4)])
+def test_the_window_way_equals_a_plain_loop_over_disjoint_windows(network: LanguageModel, tokens: TokenSet) -> None:
+    whole: list[list[float]] = []
+    short: list[list[float]] = []
+    for sequence in tokens.sequences:
+        for begin in range(0, len(sequence) - 1, LENGTH):
+            end = min(begin + LENGTH, len(sequence) - 1)
+            nats = [nats_of(network, sequence[begin : place + 1], sequence[place + 1]) for place in range(begin, end)]
+            (whole if end - begin == LENGTH else short).append(nats)
+    # running text leaves a last, shorter window out; sentences that stand alone all count, token by token
+    counted = (whole or short) if len(tokens.sequences) == 1 else whole + short
+    loss = float(np.mean([nat for nats in counted for nat in nats]))
+    score = score_windows(network, tokens, length=LENGTH, pad=PAD)
+    assert score.figures["window_nats"] == pytest.approx(loss, rel=1e-9)
+    assert score.figures["window_perplexity"] == pytest.approx(math.exp(loss), rel=1e-9)
+    exact = score_lm(network, tokens, **FULL)
+    assert exact.figures["window_perplexity"] == score.figures["window_perplexity"]
+    if tokens.targets > 10:
+        assert exact.figures["perplexity"] != pytest.approx(math.exp(loss), rel=1e-6)
+
+
+def test_a_few_windows_are_spread_evenly_from_the_first_to_the_last(
+    network: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    plain = module._score
+    monkeypatch.setattr(module, "_score", lambda n, t, w, p: seen.extend(each.begin for each in w) or plain(n, t, w, p))
+    tokens = running(LENGTH * 9 + 1)
+    few = score_windows(network, tokens, length=LENGTH, pad=PAD, most=3)
+    assert seen == [0, 4 * LENGTH, 8 * LENGTH]
+    everything = score_windows(network, tokens, length=LENGTH, pad=PAD, most=9)
+    assert seen[3:] == list(range(0, 9 * LENGTH, LENGTH))
+    assert few.figures != everything.figures
+
+
+@pytest.mark.parametrize("tokens", [running(9, 9, 30), sentences(9, 9, 30)])
+def test_unknown_targets_are_counted_and_can_be_left_out(network: LanguageModel, tokens: TokenSet) -> None:
+    expected = brute_force(network, tokens)
+    lost = [nats for _, target, nats in expected if target == UNKNOWN]
+    rest = [nats for _, target, nats in expected if target != UNKNOWN]
+    assert lost
+    score = score_lm(network, tokens, **FULL)
+    assert score.figures["unknown_share"] == pytest.approx(len(lost) / len(expected), rel=1e-12)
+    assert score.figures["unknown_nats"] == pytest.approx(np.mean(lost), rel=1e-9)
+    assert score.figures["perplexity_without_unknown"] == pytest.approx(math.exp(np.mean(rest)), rel=1e-9)
+    by_document = [sum(owner == d and target == UNKNOWN for owner, target, _ in expected) for d in range(3)]
+    assert score.outcomes["unknown"].tolist() == by_document
+
+
+def test_without_an_unknown_token_nothing_is_unknown(network: LanguageModel) -> None:
+    with_unknown = running(9, 30)
+    tokens = TokenSet(with_unknown.sequences, with_unknown.owners, 2, with_unknown.bytes, None)
+    figures = score_lm(network, tokens, **FULL).figures
+    assert (figures["unknown_share"], figures["unknown_nats"]) == (0.0, 0.0)
+    assert figures["perplexity_without_unknown"] == figures["perplexity"]
+
+
+def test_sentences_do_not_see_one_another(network: LanguageModel) -> None:
+    """Sentences with marks, each a sequence of its own: the first token of each is given, never predicted."""
+    tokens = sentences(5, 12, 4)
+    plain = score_lm(network, tokens, **FULL)
+    assert plain.outcomes["tokens"].tolist() == [4, 11, 3]
+    changed = TokenSet((tokens.sequences[0] + 1, *tokens.sequences[1:]), tokens.owners, 3, tokens.bytes, UNKNOWN)
+    after = score_lm(network, changed, **FULL)
+    np.testing.assert_allclose(after.outcomes["nats"][1:], plain.outcomes["nats"][1:], rtol=1e-12)
+    assert after.outcomes["nats"][0] != pytest.approx(plain.outcomes["nats"][0], rel=1e-6)
+
+
+@pytest.mark.parametrize("tokens", [running(5, 1, 17, 2), sentences(5, 12, 1, 2, 9)])
+def test_the_score_does_not_depend_on_how_many_tokens_are_scored_at_once(
+    network: LanguageModel, tokens: TokenSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores, rows = [], []
+    plain = LanguageModel.nats
+    monkeypatch.setattr(LanguageModel, "nats", lambda *got: rows[-1].append(len(got[1])) or plain(*got))
+    for size in (1, 13, 10**6):
+        monkeypatch.setattr(module, "TOKENS", size)
+        rows.append([])
+        scores.append(score_lm(network, tokens, **FULL))
+    assert len(rows[0]) > len(rows[1]) > len(rows[2])  # the batches did differ
+    for score in scores[1:]:
+        np.testing.assert_allclose(score.outcomes["nats"], scores[0].outcomes["nats"], rtol=1e-12)
+        assert score.figures["window_perplexity"] == pytest.approx(scores[0].figures["window_perplexity"], rel=1e-12)
+
+
+def test_scoring_drops_nothing_and_leaves_the_network_as_it_was(network: LanguageModel) -> None:
+    tokens = running(30)
+    scores = []
+    for training in (True, False):
+        network.train(training)
+        scores.append(score_lm(network, tokens, **FULL).figures["perplexity"])
+        assert network.training is training
+    assert scores[0] == scores[1]
+    network.train()
+    one, two = (network(torch.arange(1, 6)[None]) for _ in range(2))
+    assert not torch.equal(one, two)  # in training it does drop
