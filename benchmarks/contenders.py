@@ -17,7 +17,7 @@ from fairtrial.data.splits import split
 from fairtrial.environment import keep_freed_memory
 from fairtrial.recipe import Recipe, built_in_recipe
 from fairtrial.training.loop import Loop, as_tensors
-from fairtrial.training.tasks import build_bench
+from fairtrial.training.tasks import build_task
 from fairtrial.trial import fit_tokenizer
 
 NAMES = ("fairtrial", "transformers", "x-transformers")
@@ -49,11 +49,11 @@ def make(task: str, name: str) -> Contender:
 
 
 def make_ours(recipe: Recipe, seed: int = 0) -> tuple[Contender, Batches, int]:
-    """Our whole training step as the loop runs it: batch, dice, loss, gradients, optimizer; and its batches."""
+    """Our whole training step as the loop runs it: batch, rng, loss, gradients, optimizer; and its batches."""
     corpus = read(recipe.data, recipe.task)
     splits = split(corpus, recipe.data, seed)
     tokenizer = fit_tokenizer(recipe, corpus, [document.text for document in splits.train])
-    bench = build_bench(recipe, seed, splits, tokenizer)
+    bench = build_task(recipe, seed, splits, tokenizer)
     loop = Loop(bench, recipe.training, recipe.scoring, seed)
     loop.network.train()
     size = sum(each.numel() for each in loop.network.parameters())

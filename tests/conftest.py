@@ -88,9 +88,9 @@ def finished_records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
 
 
 @pytest.fixture
-def strangers_leave() -> Iterator[Callable[[], None]]:
+def plugins_leave() -> Iterator[Callable[[], None]]:
     """Parts that a test brings in are gone afterwards; call it to be rid of them earlier, as in a new process."""
-    from fairtrial import plugins as strangers
+    from fairtrial import plugins as plugins
     from fairtrial.model.part import parts
 
     before = set(parts.list())
@@ -98,7 +98,7 @@ def strangers_leave() -> Iterator[Callable[[], None]]:
     def leave() -> None:
         for name in set(parts.list()) - before:
             parts.drop(name)
-        strangers._met.clear()
+        plugins._loaded.clear()
 
     yield leave
     leave()

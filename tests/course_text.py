@@ -12,19 +12,19 @@ SPEAKERS = {
 }
 
 
-def sentence(speaker: str, dice: random.Random) -> str:
-    words = dice.choices(SPEAKERS[speaker], k=dice.randint(3, 12))
+def sentence(speaker: str, rng: random.Random) -> str:
+    words = rng.choices(SPEAKERS[speaker], k=rng.randint(3, 12))
     return " ".join([words[0].capitalize(), *words[1:]]) + "."
 
 
 def write_course(folder: Path) -> Path:
-    dice = random.Random(1)
+    rng = random.Random(1)
     folder.mkdir()
     for name, rows in (("train", 90), ("test", 30)):
-        lines = [f"{speaker}\t{sentence(speaker, dice)}" for speaker in dice.choices("012", k=rows)]
+        lines = [f"{speaker}\t{sentence(speaker, rng)}" for speaker in rng.choices("012", k=rows)]
         (folder / f"{name}_CLS.tsv").write_text("\n".join(lines) + "\n")
-    (folder / "train_LM.txt").write_text("\n".join(sentence(dice.choice("012"), dice) for _ in range(80)) + "\n")
+    (folder / "train_LM.txt").write_text("\n".join(sentence(rng.choice("012"), rng) for _ in range(80)) + "\n")
     for number, name in enumerate(("obama", "wbush", "hbush")):
-        text = "\n".join(sentence(str(number), dice) for _ in range(12))
+        text = "\n".join(sentence(str(number), rng) for _ in range(12))
         (folder / f"test_LM_{name}.txt").write_text(text + "\n")
     return folder

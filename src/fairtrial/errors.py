@@ -24,7 +24,7 @@ class BadInput(FairtrialError):
         super().__init__(place + what, hint)
 
 
-class OtherBits(BadInput):
+class EnvironmentChanged(BadInput):
     """A record that was begun on another machine, or by other code: it could not end with the same bits."""
 
 

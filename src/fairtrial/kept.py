@@ -10,7 +10,7 @@ from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier, LanguageModel
-from fairtrial.plugins import load_installed, met, recorded_in, refuse_changed, refuse_missing
+from fairtrial.plugins import require_plugins
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
 from fairtrial.training.checkpoint import put_weights
@@ -43,9 +43,7 @@ def kept_model(record: Record, task: str) -> Kept:
         kinds = {"classify": "a classifier", "lm": "a language model", "mlm": "an encoder that guesses hidden words"}
         raise BadInput(f"{record.folder} is {kinds.get(recipe.task, recipe.task)}; this needs {kinds[task]}")
     checksum = record.result["model_sha256"]  # refuses a record that is not finished
-    load_installed(choice.name for choice in recipe.parts)
-    refuse_changed(recorded_in(trial), met(), record.folder)
-    refuse_missing(recorded_in(trial), met(), record.folder)
+    require_plugins(record)
     tokenizer = Tokenizer.load(record.folder / "tokenizer.json", trial["tokenizer"])
     labels = tuple(str(label) for label in trial["labels"])
     path = record.folder / "model.safetensors"

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fairtrial.errors import BadInput
 from fairtrial.recipe import to_table
-from fairtrial.registry import near
+from fairtrial.registry import did_you_mean
 
 if TYPE_CHECKING:
     from fairtrial.recipe import Recipe
 
 
-class Mirror(Protocol):
+class Logger(Protocol):
     def show(self, event: Any) -> None: ...
 
     def close(self) -> None: ...
 
 
-def open_mirror(name: str, folder: Path, recipe: Recipe) -> Mirror:
+def open_logger(name: str, folder: Path, recipe: Recipe) -> Logger:
     try:
         if name == "tensorboard":
-            return TensorBoardMirror(folder)
+            return TensorBoardLogger(folder)
         if name == "wandb":
-            return WandbMirror(folder, recipe)
+            return WandbLogger(folder, recipe)
     except ImportError as error:
         raise BadInput(f"{name} is not installed", f"install it with: pip install 'fairtrial[{name}]'") from error
-    raise BadInput(f"no mirror is called {name!r}{near(name, ['tensorboard', 'wandb'])}")
+    raise BadInput(f"no mirror is called {name!r}{did_you_mean(name, ['tensorboard', 'wandb'])}")
 
 
 def numbers(event: Any) -> dict[str, float]:
@@ -44,7 +44,7 @@ def numbers(event: Any) -> dict[str, float]:
     return {f"{room}/{key}": float(value) for key, value in event.facts.items() if isinstance(value, int | float)}
 
 
-class TensorBoardMirror:
+class TensorBoardLogger:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.with_name(folder.name + ".tensorboard")
         from torch.utils.tensorboard import SummaryWriter
@@ -64,7 +64,7 @@ class TensorBoardMirror:
             self.writer.close()
 
 
-class WandbMirror:
+class WandbLogger:
     def __init__(self, folder: Path, recipe: Recipe) -> None:
         import wandb
 

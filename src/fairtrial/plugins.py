@@ -6,30 +6,33 @@ import hashlib
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.abc import SourceLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import fairtrial.parts  # noqa: F401  (ours first, so that a stranger cannot take their names)
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, parts
 
+if TYPE_CHECKING:
+    from fairtrial.record import Record
+
 GROUP = "fairtrial.parts"
 
 
 @dataclass(frozen=True)
-class Stranger:
+class Plugin:
     file: str  # a file's name, or a package with its version and module
     sha256: str
     parts: tuple[str, ...]
 
 
-_met: dict[str, Stranger] = {}  # what this process has run, by sha256
+_loaded: dict[str, Plugin] = {}  # what this process has run, by sha256
 
 
 class ReadOnce(SourceLoader):
@@ -49,9 +52,9 @@ def load_file(path: Path) -> list[str]:
     """Run a user's file, once, and tell the names of the parts that it registers."""
     content = _read(path)
     digest = hashlib.sha256(content).hexdigest()
-    if digest not in _met:
-        _met[digest] = Stranger(path.name, digest, _register(path, lambda: _run(path, content, digest)))
-    return list(_met[digest].parts)
+    if digest not in _loaded:
+        _loaded[digest] = Plugin(path.name, digest, _register(path, lambda: _run(path, content, digest)))
+    return list(_loaded[digest].parts)
 
 
 def load_files(paths: Iterable[Path]) -> dict[str, str]:
@@ -75,7 +78,7 @@ def load_installed(names: Iterable[str]) -> dict[str, str]:
             _load_entry(name, offers[name])
         elif name in offers and not _known(name) and parts.find(name).__module__ == offers[name][0].module:
             _note_entry(offers[name][0], [name])  # someone imported the package by hand
-    behind = [stranger for stranger in _met.values() if not stranger.file.endswith(".py")]
+    behind = [stranger for stranger in _loaded.values() if not stranger.file.endswith(".py")]
     return {stranger.file: stranger.sha256 for stranger in behind if set(stranger.parts) & set(wanted)}
 
 
@@ -101,37 +104,35 @@ def offered() -> dict[str, list[EntryPoint]]:
     return found
 
 
-def met() -> list[tuple[str, str]]:
+def loaded_plugins() -> list[tuple[str, str]]:
     """Files and packages that this process has run, with their sha256."""
-    return [(stranger.file, stranger.sha256) for stranger in _met.values()]
+    return [(stranger.file, stranger.sha256) for stranger in _loaded.values()]
 
 
 def fingerprint(path: Path) -> str:
     return hashlib.sha256(_read(path)).hexdigest()
 
 
-def recorded_in(trial: Mapping[str, Any]) -> dict[str, str]:
-    """The strangers of a trial.json, which may itself be a stranger's."""
-    found = trial.get("strangers", {})
-    if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
-        raise BadInput("trial.json: 'strangers' must be a table of files and their sha256")
-    return found
+def require_plugins(record: Record) -> None:
+    """A record is used with the plugins that it was begun with, to the byte; others are refused."""
+    load_installed(choice.name for choice in record.recipe.parts)
+    loaded = loaded_plugins()
+    refuse_changed(record, loaded)
+    for file, digest in record.plugins.items():
+        if digest not in {known for _, known in loaded}:
+            name = _printable(file)
+            with_it = f"go on with: fairtrial resume {record.folder} --with {name}"
+            raise BadInput(
+                f"{record.folder} needs parts from {name}", with_it if name.endswith(".py") else f"install {name}"
+            )
 
 
-def refuse_changed(recorded: Mapping[str, str], given: Sequence[tuple[str, str]], folder: Path) -> None:
-    """A record goes on with the strangers that it was begun with, to the letter."""
-    for file, digest in recorded.items():
+def refuse_changed(record: Record, given: Sequence[tuple[str, str]]) -> None:
+    """Refuse a plugin of the record's that is given with another content."""
+    for file, digest in record.plugins.items():
         if digest not in {there for _, there in given} and file in dict(given):
             hint = "give the file as it was (its sha256 is in trial.json), or start a new record with `fairtrial train`"
-            raise BadInput(f"{_printable(file)} has changed since {folder} was begun", hint)
-
-
-def refuse_missing(recorded: Mapping[str, str], given: Sequence[tuple[str, str]], folder: Path) -> None:
-    for file, digest in recorded.items():
-        if digest not in {there for _, there in given}:
-            name = _printable(file)
-            hint = f"go on with: fairtrial resume {folder} --with {name}" if name.endswith(".py") else f"install {name}"
-            raise BadInput(f"{folder} needs parts from {name}", hint)
+            raise BadInput(f"{_printable(file)} has changed since {record.folder} was begun", hint)
 
 
 def _read(path: Path) -> bytes:
@@ -212,7 +213,7 @@ def _load_entry(name: str, entries: list[EntryPoint]) -> None:
 def _note_entry(entry: EntryPoint, names: Iterable[str]) -> None:
     spec = find_spec(entry.module)
     digest = sha256_of(Path(spec.origin)) if spec is not None and spec.origin else ""
-    _met[digest] = Stranger(_label(entry), digest, tuple(names))
+    _loaded[digest] = Plugin(_label(entry), digest, tuple(names))
 
 
 def _label(entry: EntryPoint) -> str:
@@ -221,7 +222,7 @@ def _label(entry: EntryPoint) -> str:
 
 
 def _known(name: str) -> bool:
-    return any(name in stranger.parts for stranger in _met.values())
+    return any(name in stranger.parts for stranger in _loaded.values())
 
 
 def _printable(text: str) -> str:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from fairtrial.errors import BadInput
-from fairtrial.registry import near
+from fairtrial.registry import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -224,10 +224,10 @@ class Recipe:
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    from fairtrial.registry import near
+    from fairtrial.registry import did_you_mean
 
     if value not in allowed:
-        raise BadInput(f"{name} = {value!r} is not known{near(value, list(allowed))}")
+        raise BadInput(f"{name} = {value!r} is not known{did_you_mean(value, list(allowed))}")
 
 
 def share(name: str, value: float) -> None:
@@ -237,7 +237,7 @@ def share(name: str, value: float) -> None:
 
 BUILT_IN = Path(__file__).parent / "recipes"
 # fields younger than the first records, which keep their letters: they count only where they are set
-YOUNGER = (("shape", "attention_dropout"), ("training", "save_memory"))
+ADDED_FIELDS = (("shape", "attention_dropout"), ("training", "save_memory"))
 
 
 def load_recipe(path: Path) -> Recipe:
@@ -265,7 +265,7 @@ def built_in_recipe(name: str, task: str) -> Recipe:
     known = sorted({path.stem.rpartition("-")[0] for path in BUILT_IN.glob("*.toml")})
     path = BUILT_IN / f"{name}-{task}.toml"
     if not path.is_file():
-        raise BadInput(f"no built-in recipe is called {name!r}{near(name, known)}", "or name a TOML file")
+        raise BadInput(f"no built-in recipe is called {name!r}{did_you_mean(name, known)}", "or name a TOML file")
     return load_recipe(path)
 
 
@@ -338,7 +338,7 @@ def field_help(kind: type) -> dict[str, str]:
 def _find_field(kind: Any, name: str, whole: str, path: Path | None) -> Any:
     known = field_types(kind)
     if name not in known:
-        raise BadInput(f"a recipe has no field {whole!r}{near(name, list(known))}", path=path)
+        raise BadInput(f"a recipe has no field {whole!r}{did_you_mean(name, list(known))}", path=path)
     return known[name]
 
 
@@ -453,7 +453,7 @@ def fingerprint(recipe: Recipe) -> str:
     fingerprint does), nor where an encoder lies whose checksum is known."""
     encoder = recipe.encoder if recipe.encoder.sha256 == "none" else replace(recipe.encoder, source="")
     plain = to_table(replace(recipe, name="", data=replace(recipe.data, source=""), encoder=encoder))
-    for room, name in YOUNGER:
+    for room, name in ADDED_FIELDS:
         if not plain[room][name]:
             del plain[room][name]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

@@ -99,6 +99,15 @@ class Record:
         return self.read_json("trial.json", needs=TRIAL_NEEDS)
 
     @property
+    def plugins(self) -> dict[str, str]:
+        """Files and packages that brought parts to this trial, with their sha256."""
+        trial = self.trial
+        found = trial.get("plugins", trial.get("strangers", {}))  # records of version 0.1 call them strangers
+        if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
+            raise BadInput(f"{self.folder / 'trial.json'}: 'plugins' must be a table of files and their sha256")
+        return found
+
+    @property
     def complete(self) -> bool:
         return (self.folder / "result.json").is_file()
 

@@ -1,4 +1,4 @@
-"""A registry: things that are found by name. Built-ins and strangers come through the same door."""
+"""A registry: things that are found by name. Built-ins and plugins come through the same door."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairtrial.errors import BadInput
 Thing = TypeVar("Thing")
 
 
-def near(name: str, known: list[str]) -> str:
+def did_you_mean(name: str, known: list[str]) -> str:
     """`; did you mean 'rope'?` where a known name is close, else the list of all."""
     close = get_close_matches(name, known, n=1, cutoff=0.5)
     if close:
@@ -19,7 +19,7 @@ def near(name: str, known: list[str]) -> str:
     return f"; there is: {', '.join(known)}" if known else ""
 
 
-class Names(Generic[Thing]):
+class Registry(Generic[Thing]):
     """`add` under a name, `find` by it, `list` them all. A name is given once."""
 
     def __init__(self, kind: str) -> None:
@@ -39,7 +39,7 @@ class Names(Generic[Thing]):
 
     def find(self, name: str) -> Thing:
         if name not in self._things:
-            raise BadInput(f"no {self.kind} is called {name!r}{near(name, self.list())}")
+            raise BadInput(f"no {self.kind} is called {name!r}{did_you_mean(name, self.list())}")
         return self._things[name]
 
     def drop(self, name: str) -> None:

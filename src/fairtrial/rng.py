@@ -1,4 +1,4 @@
-"""Named random streams: each use of chance has dice of its own.
+"""Named random streams: each use of chance has rng of its own.
 
 Adding a use (a new part, one more evaluation) never disturbs the others, so two variants at one seed share their split,
 their batches and the weights they have in common.
@@ -17,6 +17,6 @@ def seed_for(seed: int, *use: str | int) -> int:
     return int.from_bytes(digest[:8], "big") >> 1  # torch takes seeds below 2**63
 
 
-def dice(seed: int, *use: str | int) -> np.random.Generator:
+def generator_for(seed: int, *use: str | int) -> np.random.Generator:
     """A numpy generator for one named use of chance."""
     return np.random.Generator(np.random.PCG64(seed_for(seed, *use)))

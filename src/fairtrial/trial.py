@@ -21,17 +21,17 @@ from fairtrial.data.splits import fitting_tokens, kind_in_use, shape_documents, 
 from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.environment import keep_freed_memory, peak_memory_mb
-from fairtrial.errors import BadInput, Interrupted, OtherBits
+from fairtrial.errors import BadInput, EnvironmentChanged, Interrupted
 from fairtrial.model.network import count_parameters
 from fairtrial.notes import notes_on
-from fairtrial.plugins import load_installed, met, recorded_in, refuse_changed, refuse_missing
+from fairtrial.plugins import load_installed, require_plugins
 from fairtrial.pretrained.encoder import fill, is_record, open_encoder, take_vocabulary, with_encoder
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
 from fairtrial.statistics.outcomes import headline
 from fairtrial.training.checkpoint import Checkpoints, weights_of
 from fairtrial.training.loop import Event, Loop
-from fairtrial.training.tasks import AnyBench, build_bench
+from fairtrial.training.tasks import Task, build_task
 
 Listener = Callable[[Event], None]
 
@@ -45,13 +45,13 @@ def run_trial(
     listen: Listener = lambda event: None,
     stop: Callable[[], bool] = lambda: False,
     save_seconds: float = 10.0,
-    strangers: Mapping[str, str] = {},
+    plugins: Mapping[str, str] = {},
 ) -> Record:
     """Train and score one recipe at one seed. Nothing is written before data, tokenizer and network stand.
 
-    `strangers`: files that were loaded for this trial (`load_files`), with their sha256."""
+    `plugins`: files that were loaded for this trial (`load_files`), with their sha256."""
     ensure_free(folder)
-    strangers = {**strangers, **load_installed(choice.name for choice in recipe.parts)}
+    plugins = {**plugins, **load_installed(choice.name for choice in recipe.parts)}
     with use_machine(threads):
         encoder = open_encoder(recipe)
         recipe = with_encoder(recipe, encoder)
@@ -61,7 +61,7 @@ def run_trial(
         splits = split(corpus, recipe.data, seed)
         tokenizer = fit_tokenizer(recipe, corpus, [document.text for document in splits.train])
         tokenizer = replace(tokenizer, facts=tokenizer.facts | {"by_sentences": by_sentences(recipe, corpus)})
-        bench = build_bench(recipe, seed, splits, tokenizer)
+        bench = build_task(recipe, seed, splits, tokenizer)
         fresh = fill(bench.network, encoder) if encoder else []
         trial = {
             "format": 1,
@@ -75,7 +75,7 @@ def run_trial(
             "tokenizer": tokenizer.facts,
             "cite": corpus.cite,
             "notes": [*corpus.notes, *notes_on(recipe, splits, tokenizer, bench.facts.get("cut_to_length", {}))],
-            "strangers": strangers,
+            "plugins": plugins,
             **({"encoder": {"sha256": encoder.sha256, "fresh": fresh}} if encoder else {}),
             **bench.facts,
         }
@@ -103,9 +103,8 @@ def resume_trial(
         threads = int(trial["environment"]["threads"])
         load_installed(choice.name for choice in recipe.parts)
         if not anyway:
-            refuse_other_bits(trial, threads)
-            refuse_changed(recorded_in(trial), met(), folder)
-            refuse_missing(recorded_in(trial), met(), folder)
+            refuse_changed_environment(trial, threads)
+            require_plugins(record)
         with use_machine(threads):
             corpus = read(recipe.data, recipe.task)
             if corpus.files != trial["data"]:
@@ -115,7 +114,7 @@ def resume_trial(
             splits = split(
                 shape_documents(corpus, kind_in_use(recipe.tokens, trial["tokenizer"])), recipe.data, trial["seed"]
             )
-            bench = build_bench(
+            bench = build_task(
                 recipe, trial["seed"], splits, Tokenizer.load(folder / "tokenizer.json", trial["tokenizer"])
             )
             if encoder := open_encoder(recipe):
@@ -125,7 +124,7 @@ def resume_trial(
 
 def _finish(
     record: Record,
-    bench: AnyBench,
+    bench: Task,
     seed: int,
     listen: Listener,
     stop: Callable[[], bool],
@@ -181,7 +180,7 @@ def _finish(
     return record
 
 
-def write_result(record: Record, bench: AnyBench, loop: Loop, kept: int, tell: Callable[[str, float], None]) -> None:
+def write_result(record: Record, bench: Task, loop: Loop, kept: int, tell: Callable[[str, float], None]) -> None:
     """Score the kept weights, the test sets among them this once, and write what came of it."""
     trial = record.trial
     tests = trial["test_sets"] if record.recipe.scoring.tests else []
@@ -205,9 +204,9 @@ def write_result(record: Record, bench: AnyBench, loop: Loop, kept: int, tell: C
         "test_reads": {
             name: (name in scores) + sum(look["split"] == name for look in looks) for name in trial["test_sets"]
         },
-        "train": bench.quick_score("train").figures,
-        "validation": scores["validation"].figures if "validation" in scores else None,
-        "tests": {name: scores[name].figures for name in tests},
+        "train": bench.quick_score("train").metrics,
+        "validation": scores["validation"].metrics if "validation" in scores else None,
+        "tests": {name: scores[name].metrics for name in tests},
         "picked_on_test": picked_on_test(looks, trial["test_sets"]),
         "model_sha256": sha256_of(record.folder / "model.safetensors"),
     }
@@ -248,7 +247,7 @@ def by_sentences(recipe: Recipe, corpus: Corpus) -> bool:
     return corpus.paragraphs or find_format(recipe.data) in ("sotu", "course")
 
 
-def start_facts(record: Record, bench: AnyBench, loop: Loop) -> dict[str, Any]:
+def start_facts(record: Record, bench: Task, loop: Loop) -> dict[str, Any]:
     return {
         "folder": str(record.folder),
         "task": record.recipe.task,
@@ -264,14 +263,14 @@ def start_facts(record: Record, bench: AnyBench, loop: Loop) -> dict[str, Any]:
     }
 
 
-def refuse_other_bits(trial: dict[str, Any], threads: int) -> None:
+def refuse_changed_environment(trial: dict[str, Any], threads: int) -> None:
     now = environment.describe(threads)
     for name in environment.DECISIVE:
         if now[name] != trial["environment"][name]:
             what = f"this record was begun with {name} {trial['environment'][name]}, here it is {now[name]}"
-            raise OtherBits(f"{what}: the bits would differ", "resume with --anyway to accept that")
+            raise EnvironmentChanged(f"{what}: the bits would differ", "resume with --anyway to accept that")
     if trial["code"] != environment.code_fingerprint():
-        raise OtherBits(
+        raise EnvironmentChanged(
             "fairtrial's own code has changed since this record was begun", "resume with --anyway to accept that"
         )
 

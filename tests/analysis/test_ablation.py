@@ -91,8 +91,8 @@ def test_a_classifiers_effect_is_the_change_of_its_accuracy(finished_records: di
     for effect in effects:
         with head_off(bench.network, 0, effect.head):
             without = bench.score("test")
-        assert effect.change == without.figures["accuracy"] - whole.figures["accuracy"]
-        assert (effect.whole, effect.without) == (whole.figures["accuracy"], without.figures["accuracy"])
+        assert effect.change == without.metrics["accuracy"] - whole.metrics["accuracy"]
+        assert (effect.whole, effect.without) == (whole.metrics["accuracy"], without.metrics["accuracy"])
         assert effect.interval is not None
         assert effect.interval[0] <= effect.change <= effect.interval[1]
 
@@ -141,7 +141,7 @@ def test_a_paired_interval_is_agresti_and_mins() -> None:
 
 @pytest.mark.parametrize(("gain", "loss"), [(0.02, 0.05), (0.01, 0.01), (0.1, 0.2)])
 def test_a_paired_interval_covers_the_truth(gain: float, loss: float) -> None:
-    dice = np.random.default_rng(1)
-    drawn = dice.multinomial(300, [gain, loss, 1 - gain - loss], size=2000)
+    rng = np.random.default_rng(1)
+    drawn = rng.multinomial(300, [gain, loss, 1 - gain - loss], size=2000)
     held = [low <= gain - loss <= high for low, high in (paired_change(g, lost, 300) for g, lost, _ in drawn)]
     assert 0.93 <= np.mean(held) <= 0.99

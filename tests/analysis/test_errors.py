@@ -22,10 +22,10 @@ from fairtrial.training.scoring import confusion, log_probabilities
 
 
 def some_answers(items: int = 400, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    dice = np.random.default_rng(5)
-    scores = dice.normal(size=(items, classes)) * 2
+    rng = np.random.default_rng(5)
+    scores = rng.normal(size=(items, classes)) * 2
     log_p = scores - np.log(np.exp(scores).sum(1, keepdims=True))
-    return log_p, dice.integers(classes, size=items)
+    return log_p, rng.integers(classes, size=items)
 
 
 @pytest.mark.parametrize("bins", [1, 7, 10])
@@ -50,9 +50,9 @@ def test_the_calibration_error_is_its_definition(bins: int) -> None:
 
 
 def test_a_model_that_knows_itself_is_told_from_one_that_does_not() -> None:
-    dice = np.random.default_rng(0)
-    shares = dice.dirichlet([1, 1, 1], size=20_000)
-    truth = np.array([dice.choice(3, p=share) for share in shares])
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet([1, 1, 1], size=20_000)
+    truth = np.array([rng.choice(3, p=share) for share in shares])
     assert calibrate(np.log(shares), truth).expected_error < 0.02
     sharper = shares**3 / (shares**3).sum(1, keepdims=True)  # the same guesses, too sure of them
     too_sure = calibrate(np.log(sharper), truth)

@@ -21,7 +21,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import parts
 from fairtrial.recipe import PartChoice, Shape, Tokens
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 from fairtrial.trial import run_trial
 
 SHAPE = Shape(layers=2, heads=2, width=16, length=12, hidden=24, dropout=0.0, start="torch")
@@ -41,7 +41,7 @@ def said(network: LanguageModel, sampling: Sampling, way: Way, tokens: int = 20,
 
 def recomputed(network: LanguageModel, sampling: Sampling, context: int | None, tokens: int = 20) -> list[int]:
     """The same, without a cache: the whole prefix for every token."""
-    ids, throws = list(PROMPT), dice(3, "generate", 0)
+    ids, throws = list(PROMPT), generator_for(3, "generate", 0)
     for _ in range(tokens):
         with torch.no_grad():
             logits = network.eval()(torch.tensor([ids if context is None else ids[-context:]]))[0, -1].numpy()
@@ -90,7 +90,7 @@ def test_seeds_repeat_and_differ() -> None:
     first = said(network, FREE, way)
     assert first == said(network, FREE, way)
     assert first != said(network, FREE, way, sample=1)
-    torch.manual_seed(0)  # nobody else's dice are thrown
+    torch.manual_seed(0)  # nobody else's rng are thrown
     before = torch.get_rng_state()
     said(network, FREE, way)
     assert torch.equal(before, torch.get_rng_state())
@@ -134,7 +134,7 @@ def test_shares_are_those_of_transformers(sampling: Sampling) -> None:
 
 def test_tokens_are_drawn_as_often_as_their_shares_say() -> None:
     chances = shares(LOGITS, Sampling(temperature=2, top_k=10), [])
-    throws = dice(0, "test")
+    throws = generator_for(0, "test")
     drawn = np.bincount([draw(chances, throws) for _ in range(20_000)], minlength=50)
     assert not drawn[chances == 0].any()
     assert chisquare(drawn[chances > 0], 20_000 * chances[chances > 0]).pvalue > 1e-3
@@ -144,7 +144,7 @@ def test_tokens_are_drawn_as_often_as_their_shares_say() -> None:
 @pytest.mark.parametrize("temperature", [0.0, 1e-320, 1e-3])
 def test_a_cold_draw_takes_the_likeliest(temperature: float) -> None:
     chances = shares(LOGITS, Sampling(temperature=temperature), [])
-    assert draw(chances, dice(1, "x")) == int(LOGITS.argmax())
+    assert draw(chances, generator_for(1, "x")) == int(LOGITS.argmax())
 
 
 @pytest.mark.parametrize(

@@ -134,8 +134,8 @@ def test_the_checks_can_fail() -> None:
         bad[(0, 0, *place)] = 0.25
         failed = {check.name for check in check_maps(bad, visible, 3, True) if not check.passed}
         assert failed == {name, "rows sum to one"}
-    narrow = visible & (np.arange(4)[:, None] - np.arange(4) < 2)
-    failed = {check.name for check in check_maps(good, narrow, 3, True) if not check.passed}
+    and_masks = visible & (np.arange(4)[:, None] - np.arange(4) < 2)
+    failed = {check.name for check in check_maps(good, and_masks, 3, True) if not check.passed}
     assert failed == {"nothing on what parts hide"}
     lost = good.copy()
     lost[0, 0, 1, 0] = math.nan

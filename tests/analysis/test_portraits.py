@@ -54,7 +54,7 @@ def by_loop(texts: list[tuple[np.ndarray, np.ndarray, list[str]]]) -> dict[str, 
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_means_are_those_of_a_plain_loop(causal: bool) -> None:
-    dice = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     words = [["a", ",", "b", "c", "."], ["d", "e"], ["f", ".", "g", "h"]]
     weights, visible = np.zeros((1, 3, 2, 5, 5)), np.zeros((1, 3, 5, 5), dtype=bool)
     for place, row in enumerate(words):
@@ -62,7 +62,7 @@ def test_means_are_those_of_a_plain_loop(causal: bool) -> None:
         open_here = np.tri(size, dtype=bool) if causal else np.ones((size, size), dtype=bool)
         visible[0, place, :size, :size] = open_here
         for head in range(2):
-            raw = dice.random((size, size)) ** 3 * open_here
+            raw = rng.random((size, size)) ** 3 * open_here
             weights[0, place, head, :size, :size] = raw / raw.sum(-1, keepdims=True)
         weights[0, place, :, size:] = 0.2  # rows of padding are computed too, and must not count
     sums = Sums(1, 2)
@@ -118,13 +118,13 @@ def test_batches_hold_every_text_once_within_their_room(finished_records: dict[s
 @pytest.mark.parametrize("task", ["classify", "lm"])
 def test_the_twin_is_the_network_before_its_first_step(finished_records: dict[str, Path], task: str) -> None:
     from fairtrial.kept import kept_model
-    from fairtrial.training.tasks import build_bench
+    from fairtrial.training.tasks import build_task
 
     record = Record.open(finished_records[task])
     revived = revive(record)
     twin = untrained_twin(revived)
-    fresh = build_bench(revived.recipe, record.trial["seed"], revived.splits, revived.tokenizer).network
-    other = build_bench(revived.recipe, record.trial["seed"] + 1, revived.splits, revived.tokenizer).network
+    fresh = build_task(revived.recipe, record.trial["seed"], revived.splits, revived.tokenizer).network
+    other = build_task(revived.recipe, record.trial["seed"] + 1, revived.splits, revived.tokenizer).network
     keptless = twin_of_kept(kept_model(record, task), record.trial["seed"])
     for name, weight in twin.state_dict().items():
         assert torch.equal(weight, fresh.state_dict()[name])

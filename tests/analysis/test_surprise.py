@@ -73,7 +73,7 @@ def test_sums_are_those_of_a_test_score(marks: bool, full_context: float) -> Non
     found = read(network, tokenizer, *lines, full_context=full_context)
     np.testing.assert_allclose([each.nats for each in found], score.outcomes["nats"], rtol=1e-9)
     assert [each.counted for each in found] == score.outcomes["tokens"].tolist()
-    assert Totals.of(found).token_weighted == pytest.approx(score.figures["perplexity"])
+    assert Totals.of(found).token_weighted == pytest.approx(score.metrics["perplexity"])
     windows = count_windows(read_prose(tokenizer, lines), marks=marks, length=8, full_context=full_context)
     told: list[int] = []
     prose = read_prose(tokenizer, lines)

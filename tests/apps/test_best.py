@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from fairtrial.apps import puzzles
 from fairtrial.apps.puzzles.keys import Frame, softmax
 from fairtrial.apps.puzzles.solve import climb
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 
 SQUARE = np.array([[0.0, 0], [4, 0], [0, 4], [4, 4], [1, 2], [2, 0]])
 
@@ -41,7 +41,7 @@ def test_no_query_of_a_fine_fan_beats_the_best_weights(shares: dict[int, float])
 @pytest.mark.parametrize("norm", [0.0, 0.3, 2.0, 9.0])
 @pytest.mark.parametrize("scale", [True, False])
 def test_the_best_query_of_a_length_is_what_scipy_finds(norm: float, scale: bool) -> None:
-    keys = dice(1, "best").normal(size=(7, 4))
+    keys = generator_for(1, "best").normal(size=(7, 4))
     for shares in ({0: 1.0}, {1: 0.5, 2: 0.5}, {3: 0.2, 4: 0.3, 6: 0.5}):
         answer = puzzles.mix(keys, shares, norm=norm, scale=scale)
         factor = 0.5 if scale else 1.0
@@ -52,7 +52,7 @@ def test_the_best_query_of_a_length_is_what_scipy_finds(norm: float, scale: bool
             return float(logsumexp(scores) - target @ scores)
 
         limit = {"type": "ineq", "fun": lambda query: norm**2 - query @ query}
-        tries = [dice(2, norm, number).normal(size=4) for number in range(3)]
+        tries = [generator_for(2, norm, number).normal(size=4) for number in range(3)]
         found = min(minimize(cost, start, constraints=[limit], method="SLSQP").fun for start in tries)
         assert cost(answer.query) <= found + 1e-5
         if norm:
@@ -63,7 +63,7 @@ def test_the_shortest_query_is_the_shortest_of_a_fine_fan() -> None:
     angles = np.linspace(0, 2 * np.pi, 7201)
     fan = np.stack((np.cos(angles), np.sin(angles)), -1)
     for seed in range(4):
-        keys = dice(seed, "fan").normal(size=(5, 2))
+        keys = generator_for(seed, "fan").normal(size=(5, 2))
         for chosen in range(5):
             answer = puzzles.select(keys, chosen, precision=0.9)
             if not answer.possible:
@@ -77,7 +77,7 @@ def test_the_shortest_query_is_the_shortest_of_a_fine_fan() -> None:
 
 
 def test_the_shortest_query_of_an_average_is_what_scipy_finds() -> None:
-    keys = dice(3, "average").normal(size=(5, 4))
+    keys = generator_for(3, "average").normal(size=(5, 4))
     answer = puzzles.average(keys, [0, 1], precision=0.99)
     allowed = {"type": "ineq", "fun": lambda q: np.log(softmax(keys @ q / 2)[:2] / 0.5) - math.log(0.99)}
     found = minimize(
@@ -98,7 +98,7 @@ def test_two_keys_are_arithmetic() -> None:
 
 
 def test_all_weights_of_a_simplex_can_be_had_exactly() -> None:
-    keys = dice(4, "simplex").normal(size=(4, 3))
+    keys = generator_for(4, "simplex").normal(size=(4, 3))
     answer = puzzles.mix(keys, {0: 0.1, 1: 0.2, 2: 0.3, 3: 0.4})
     assert answer.exact
     assert answer.weights == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=1e-12)
@@ -114,7 +114,7 @@ def test_keys_that_are_all_the_same_give_everyone_the_same() -> None:
 
 
 def test_moving_or_stretching_all_keys_changes_no_verdict() -> None:
-    keys = dice(5, "moved").normal(size=(7, 3))
+    keys = generator_for(5, "moved").normal(size=(7, 3))
     for chosen in range(7):
         here = puzzles.select(keys, chosen)
         moved = puzzles.select(1e4 * keys + 1e5, chosen)
@@ -124,7 +124,7 @@ def test_moving_or_stretching_all_keys_changes_no_verdict() -> None:
 
 
 def test_least_squares_misses_where_the_softmax_does_not() -> None:
-    keys = dice(0, "puzzle keys").normal(size=(4, 3))
+    keys = generator_for(0, "puzzle keys").normal(size=(4, 3))
     answer = puzzles.average(keys, [0, 1])
     assert answer.error <= 0.001 + 1e-9
     assert answer.least_squares.error > 10 * answer.error

@@ -15,7 +15,7 @@ from fairtrial.apps import puzzles
 from fairtrial.apps.puzzles.keys import Frame
 from fairtrial.apps.puzzles.sentences import answer_lines, plain_answer
 from fairtrial.apps.puzzles.solve import certify
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 
 small = st.integers(-1, 2)
 
@@ -75,7 +75,7 @@ KINDS = [
 @pytest.mark.parametrize("count", [15, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_awkward_keys_get_an_answer_that_holds(kind: str, count: int) -> None:
-    rolls = dice(0, "awkward", kind)
+    rolls = generator_for(0, "awkward", kind)
     for number in range(count):
         keys = awkward(kind, rolls)
         chosen = rolls.permutation(len(keys))[: rolls.integers(1, len(keys) + 1)].tolist()

@@ -64,8 +64,8 @@ def lengths(nats: np.ndarray) -> SetOutcomes:
 
 
 def test_two_test_sets_are_told_apart_as_welch_does() -> None:
-    dice = np.random.default_rng(1)
-    one, other = dice.normal(6.0, 1.0, 80), dice.normal(5.5, 0.5, 50)
+    rng = np.random.default_rng(1)
+    one, other = rng.normal(6.0, 1.0, 80), rng.normal(5.5, 0.5, 50)
     found = stats.ttest_ind(one, other, equal_var=False).confidence_interval(0.95)
     assert apart(lengths(one), lengths(other)) == pytest.approx((found.low, found.high))
 

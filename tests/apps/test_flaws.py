@@ -24,7 +24,7 @@ CHECKS = ["M3", "M4", "M6", "M7", "M7s", "M8", "M9"]
 
 
 @pytest.fixture(autouse=True)
-def brought(strangers_leave: Callable[[], None]) -> None:
+def brought(plugins_leave: Callable[[], None]) -> None:
     load_files([REPORTS / "r0_flaws.py", REPORTS / "r2_flaws.py", REPORTS / "r4_flaws.py"])
 
 
@@ -48,9 +48,9 @@ def test_what_report_r0_coded_is_a_post_norm_network() -> None:
     """The same weights, one norm later."""
     coded = LanguageModel(SMALL, [PartChoice(name="normed-stream")], 30, seed=3).double()
     post = LanguageModel(replace(SMALL, norm_place="post"), [], 30, seed=3).double()
-    dice = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     for weight in coded.parameters():
-        weight.data.add_(torch.randn(weight.shape, generator=dice, dtype=weight.dtype), alpha=0.1)
+        weight.data.add_(torch.randn(weight.shape, generator=rng, dtype=weight.dtype), alpha=0.1)
     weights = coded.state_dict()
     norms = [name for name in weights if "norm" in name]
     for place in ("weight", "bias"):
@@ -59,7 +59,7 @@ def test_what_report_r0_coded_is_a_post_norm_network() -> None:
         moved = {new: weights[old].clone() for new, old in zip(behind, before, strict=True)}
         weights |= moved
     post.load_state_dict(weights)
-    ids = torch.randint(1, 30, (3, 9), generator=dice)
+    ids = torch.randint(1, 30, (3, 9), generator=rng)
     torch.testing.assert_close(coded(ids), post(ids), atol=1e-12, rtol=1e-12)
 
 
@@ -77,8 +77,8 @@ def test_what_report_r4_coded_sees_the_future_and_its_batch_and_what_it_meant_do
 
 
 def test_only_the_flawed_model_answers_otherwise_when_a_sentence_comes_alone() -> None:
-    dice = np.random.default_rng(0)
-    rows = [dice.integers(1, 30, size=dice.integers(3, 12)) for _ in range(20)]
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(1, 30, size=rng.integers(3, 12)) for _ in range(20)]
 
     def ways(*names: str) -> tuple[float, float]:
         network = LanguageModel(SMALL, [PartChoice(name=name) for name in names], 30).eval()

@@ -47,7 +47,7 @@ def test_every_report_is_a_study_that_stands_alone_under_examples() -> None:
         for task in study.tasks:
             for variant in study.variants:
                 assert recipe_of(study, task, variant).task == task
-                assert all(Path(name).is_file() for name in variant.strangers)
+                assert all(Path(name).is_file() for name in variant.plugins)
 
 
 def test_trials_of_one_setting_are_run_once_for_all_reports() -> None:

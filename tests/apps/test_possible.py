@@ -15,7 +15,7 @@ from fairtrial.apps import puzzles
 from fairtrial.apps.puzzles.heads import attention_of_many
 from fairtrial.apps.puzzles.keys import Frame, softmax
 from fairtrial.apps.puzzles.solve import Certificate, certify
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 
 grid = st.integers(-3, 3)
 plane_keys = st.lists(st.tuples(grid, grid), min_size=1, max_size=6)
@@ -54,7 +54,7 @@ def test_all_sets_of_a_square_with_a_middle_and_a_copy() -> None:
 @pytest.mark.parametrize("puzzle_count", [100, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("count", "width"), [(4, 2), (5, 3), (8, 4), (12, 3)])
 def test_random_keys_reach_their_precision_in_our_own_attention(count: int, width: int, puzzle_count: int) -> None:
-    rolls = dice(0, "reach", count, width)
+    rolls = generator_for(0, "reach", count, width)
     keys = rolls.normal(size=(puzzle_count, count, width))
     answers = []
     for table in keys:
@@ -78,7 +78,7 @@ def test_random_keys_reach_their_precision_in_our_own_attention(count: int, widt
 @pytest.mark.parametrize("puzzle_count", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_thousands_of_random_keys_are_certified(puzzle_count: int) -> None:
     """Certificates alone, so that thousands take seconds. `holds` checks each by products, without a solver."""
-    rolls, possible = dice(0, "certificates"), 0
+    rolls, possible = generator_for(0, "certificates"), 0
     for number in range(puzzle_count):
         count, width = int(rolls.integers(2, 9)), int(rolls.integers(1, 5))
         keys = rolls.normal(size=(count, width))
@@ -125,7 +125,7 @@ def test_a_false_certificate_does_not_hold() -> None:
 
 @pytest.mark.slow
 def test_many_keys_of_a_heads_width_are_certified() -> None:
-    rolls = dice(0, "heads")
+    rolls = generator_for(0, "heads")
     for width in (8, 32, 64):
         keys = rolls.normal(size=(256, width))
         for chosen in range(0, 256, 32):

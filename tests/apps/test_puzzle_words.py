@@ -10,7 +10,7 @@ import pytest
 from fairtrial.apps import puzzles
 from fairtrial.apps.puzzles.plots import answer_picture, identity_picture, key_growth, query_growth, replacement_picture
 from fairtrial.apps.puzzles.sentences import answer_lines, identity_lines, plain_answer, plain_replacement
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 
 SQUARE = np.array([[0.0, 0], [4, 0], [0, 4], [4, 4], [2, 2], [2, 0], [0, 0]])
 
@@ -53,13 +53,13 @@ def test_identity_names_the_rows_that_cannot_be() -> None:
 
 
 def test_many_keys_do_not_flood_the_screen() -> None:
-    keys = dice(0, "many").normal(size=(200, 20))
+    keys = generator_for(0, "many").normal(size=(200, 20))
     assert len(answer_lines(puzzles.select(keys, 3))) < 60
     assert max(map(len, answer_lines(puzzles.average(keys, range(200))))) < 200
 
 
 def test_values_show_what_comes_out() -> None:
-    values = dice(0, "values").normal(size=(4, 2))
+    values = generator_for(0, "values").normal(size=(4, 2))
     answer = puzzles.average(SQUARE[:4], [1, 3], values=values)
     assert answer.output == pytest.approx(values[[1, 3]].mean(0), abs=0.01)
     assert answer.wanted_output == pytest.approx(values[[1, 3]].mean(0))
@@ -68,14 +68,14 @@ def test_values_show_what_comes_out() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
 def test_pictures_of_every_width_can_be_drawn(width: int) -> None:
-    keys = dice(width, "drawn").normal(size=(6, width))
+    keys = generator_for(width, "drawn").normal(size=(6, width))
     picture = answer_picture(puzzles.average(keys, [0, 1]), "svg")
     assert picture.startswith(b"<?xml")
     assert (f"seen along 2 of {width} axes".encode() in picture) == (width > 3)
 
 
 def test_the_same_numbers_give_the_same_picture_and_others_do_not() -> None:
-    keys = dice(2, "drawn").normal(size=(6, 2))
+    keys = generator_for(2, "drawn").normal(size=(6, 2))
     answer = puzzles.average(keys, [0, 1])
     picture = answer_picture(answer, "svg")
     assert picture == answer_picture(answer, "svg")

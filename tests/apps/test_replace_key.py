@@ -10,16 +10,16 @@ import pytest
 from fairtrial.apps import puzzles
 from fairtrial.apps.puzzles.heads import attention_weights
 from fairtrial.apps.puzzles.sentences import replacement_lines
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 
-KEYS = dice(0, "replaced").normal(size=(5, 3))
+KEYS = generator_for(0, "replaced").normal(size=(5, 3))
 
 
 @pytest.mark.parametrize("scale", [True, False])
 def test_the_new_key_does_what_is_asked_in_our_own_attention(scale: bool) -> None:
     done = 0
     for seed in range(40):
-        keys = dice(seed, "replace").normal(size=(4, 3))
+        keys = generator_for(seed, "replace").normal(size=(4, 3))
         query = puzzles.average(keys, [0, 1], scale=scale, precision=0.9995).query
         for target in (
             puzzles.average_target(4, [0, 1, 2]),
@@ -56,7 +56,7 @@ def test_a_key_of_fixed_length_has_that_length_and_the_best_weight_on_its_sphere
     target = puzzles.select_target(5, 2)
     answer = puzzles.replace_key(KEYS, 2, target, query, norm=length)
     assert np.linalg.norm(answer.key) == pytest.approx(length)
-    sphere = dice(1, "sphere").normal(size=(3000, 3))
+    sphere = generator_for(1, "sphere").normal(size=(3000, 3))
     tried = np.tile(KEYS, (3000, 1, 1))
     tried[:, 2] = length * sphere / np.linalg.norm(sphere, axis=1, keepdims=True)
     scores = tried @ query / math.sqrt(3)

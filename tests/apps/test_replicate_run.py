@@ -72,11 +72,11 @@ def replication(tmp_path_factory: pytest.TempPathFactory) -> tuple[Wanted, Path]
 def write_data(room: Path) -> Path:
     from course_text import sentence, write_course
 
-    dice = random.Random(2)
+    rng = random.Random(2)
     write_course(room / "speeches")
     (room / "lm1b").mkdir()
     for name, rows in (("dev", 90), ("test", 40)):
-        lines = [sentence(dice.choice("012"), dice).replace(".", " .") for _ in range(rows)]
+        lines = [sentence(rng.choice("012"), rng).replace(".", " .") for _ in range(rows)]
         (room / "lm1b" / f"small.{name}.tokens").write_text("\n".join(lines) + "\n")
     return room
 
@@ -279,7 +279,7 @@ def test_gaps_are_paired_by_seed_where_one_is_missing(replication: tuple[Wanted,
 
 
 @pytest.mark.slow
-def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path, strangers_leave: Callable[[], None]) -> None:
+def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path, plugins_leave: Callable[[], None]) -> None:
     wanted, out = tiny(write_data(tmp_path), *REPORTS), tmp_path / "out"
     assert run_all(wanted, out, Cores(2), Wishes(), lambda kind, facts: None, lambda: False) > 0
     found = answered(wanted, out, *REPORTS)

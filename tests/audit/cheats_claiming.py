@@ -76,7 +76,7 @@ class Counter(Part):
 
 
 class WorldDice(Part):
-    """Draws from the world's dice in training."""
+    """Draws from the world's rng in training."""
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         return x + 0.1 * torch.randn_like(x) if self.training else x
@@ -99,7 +99,7 @@ class HashDice(Part):
     """Scales by a word's hash, which is another in every process."""
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        return x * (1 + hash("dice") % 1000 / 1000)
+        return x * (1 + hash("rng") % 1000 / 1000)
 
 
 class ContentTable(Part):

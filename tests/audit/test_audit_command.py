@@ -56,7 +56,7 @@ def test_a_recipe_that_cheats_exits_1_and_the_table_says_how(fairtrial: Call, re
     assert "FAIL" in row
 
 
-def test_an_amber_failure_exits_1_too(fairtrial: Call, recipe_file: Call, strangers_leave: Call) -> None:
+def test_an_amber_failure_exits_1_too(fairtrial: Call, recipe_file: Call, plugins_leave: Call) -> None:
     flaws = Path(__file__).parents[2] / "examples" / "reports" / "r0_flaws.py"
     said = fairtrial("audit", recipe_file("lm", "normed-stream"), "--with", flaws)
     assert said.code == 1
@@ -109,7 +109,7 @@ class Peek(Part):
 '''
 
 
-@pytest.mark.usefixtures("strangers_leave")
+@pytest.mark.usefixtures("plugins_leave")
 def test_a_strangers_part_is_audited_too(fairtrial: Call, tmp_path: Path) -> None:
     path = tmp_path / "peek.py"
     path.write_text(STRANGER)

@@ -15,37 +15,37 @@ from fairtrial.recipe import PartChoice, Shape
 NORMAL, SLOW = 40, 200
 
 
-def options(name: str, dice: random.Random) -> dict[str, object]:
+def options(name: str, rng: random.Random) -> dict[str, object]:
     if name in ("window", "block"):
-        return {"size": dice.randint(2, 12)}
-    if name == "alibi" and dice.random() < 0.3:
-        return {"slope": dice.choice([0.25, 1.0])}
+        return {"size": rng.randint(2, 12)}
+    if name == "alibi" and rng.random() < 0.3:
+        return {"slope": rng.choice([0.25, 1.0])}
     return {}
 
 
 def configuration(number: int) -> Plan:
-    dice = random.Random(number)
-    heads = dice.randint(1, 4)
-    names = [dice.choice(HONEST)]
-    other = dice.choice(HONEST)
+    rng = random.Random(number)
+    heads = rng.randint(1, 4)
+    names = [rng.choice(HONEST)]
+    other = rng.choice(HONEST)
     single = [verb for verb in ("merge", "pool") if parts.find(names[0]).owns(verb)]
     if other != names[0] and not any(parts.find(other).owns(verb) for verb in single):
         names.append(other)
     shape = Shape(
-        layers=dice.randint(1, 3),
+        layers=rng.randint(1, 3),
         heads=heads,
-        width=heads * dice.choice([2, 4, 6, 8]),
-        length=dice.choice([1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 33, 64]),
-        hidden=dice.choice([4, 16, 24]),
-        classifier_hidden=dice.choice([4, 10]),
-        activation=dice.choice(["relu", "gelu", "silu"]),
-        norm=dice.choice(["layer", "rms"]),
-        qkv_bias=dice.random() < 0.5,
-        tied=dice.random() < 0.3,
-        attention_dropout=dice.choice([0.0, 0.2]),
+        width=heads * rng.choice([2, 4, 6, 8]),
+        length=rng.choice([1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 33, 64]),
+        hidden=rng.choice([4, 16, 24]),
+        classifier_hidden=rng.choice([4, 10]),
+        activation=rng.choice(["relu", "gelu", "silu"]),
+        norm=rng.choice(["layer", "rms"]),
+        qkv_bias=rng.random() < 0.5,
+        tied=rng.random() < 0.3,
+        attention_dropout=rng.choice([0.0, 0.2]),
     )
-    choices = tuple(PartChoice(name=name, options=options(name, dice)) for name in names)
-    return Plan(dice.choice(AUDITED), shape, choices, seed=number)
+    choices = tuple(PartChoice(name=name, options=options(name, rng)) for name in names)
+    return Plan(rng.choice(AUDITED), shape, choices, seed=number)
 
 
 def ensure_unflagged(number: int, only: list[str]) -> None:

@@ -103,5 +103,5 @@ def test_a_model_without_positions_is_reported_and_does_not_fail(task: str, sees
 
 def test_a_window_wider_than_the_text_is_reported_and_a_narrow_one_is_tested() -> None:
     (wide,) = audit(small_subject("classify", "window", size=40), only=["M8"])
-    (narrow,) = audit(small_subject("classify", "window", size=4), only=["M8"])
-    assert (wide.verdict, narrow.verdict) == (REPORT, PASS)
+    (and_masks,) = audit(small_subject("classify", "window", size=4), only=["M8"])
+    assert (wide.verdict, and_masks.verdict) == (REPORT, PASS)

@@ -16,9 +16,9 @@ SIZE = 12
 
 def sequences(seed: int, count: int = 30) -> list[np.ndarray]:
     """Zipf-like tokens; 11, the unknown one, never occurs."""
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     shares = 1 / np.arange(1, SIZE)
-    return [dice.choice(SIZE - 1, dice.integers(1, 25), p=shares / shares.sum()) for _ in range(count)]
+    return [rng.choice(SIZE - 1, rng.integers(1, 25), p=shares / shares.sum()) for _ in range(count)]
 
 
 class Textbook:

@@ -10,8 +10,8 @@ from fairtrial.baselines.ensemble import linear_weights, log_linear_weights, mix
 
 
 def test_linear_weights_are_those_of_a_grid() -> None:
-    dice = np.random.default_rng(0)
-    said = dice.uniform(0.01, 1, (2, 400)) * np.array([[1.0], [0.7]])
+    rng = np.random.default_rng(0)
+    said = rng.uniform(0.01, 1, (2, 400)) * np.array([[1.0], [0.7]])
     grid = np.linspace(0, 1, 2001)
     losses = [-np.log(share * said[0] + (1 - share) * said[1]).mean() for share in grid]
     weights = linear_weights(said)
@@ -27,16 +27,16 @@ def test_a_model_that_is_always_better_gets_everything() -> None:
 
 
 def test_a_linear_mixture_of_distributions_sums_to_one() -> None:
-    dice = np.random.default_rng(2)
-    models = dice.dirichlet(np.ones(9), 3)  # model entry
+    rng = np.random.default_rng(2)
+    models = rng.dirichlet(np.ones(9), 3)  # model entry
     assert mix_linear(models, np.array([0.2, 0.5, 0.3])).sum() == pytest.approx(1)
 
 
 def classes(items: int = 300) -> tuple[np.ndarray, np.ndarray]:
     """Two models of three classes that know different things, the second far too sure of itself."""
-    dice = np.random.default_rng(3)
-    labels = dice.integers(0, 3, items)
-    logits = dice.normal(size=(2, items, 3)) + 1.0 * np.eye(3)[labels]
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 3, items)
+    logits = rng.normal(size=(2, items, 3)) + 1.0 * np.eye(3)[labels]
     logits[1] *= 8
     return logits - np.log(np.exp(logits).sum(2, keepdims=True)), labels
 

@@ -15,7 +15,7 @@ from fairtrial.baselines.ensemble import mix_records, open_mixture, read_more
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.record import Record
 from fairtrial.revive import revive
-from fairtrial.training.tasks import LanguageBench
+from fairtrial.training.tasks import LanguageTask
 from fairtrial.trial import run_trial
 
 COUNTING = {"lm": "Kneser-Ney", "classify": "naive Bayes"}
@@ -45,7 +45,7 @@ def test_a_language_mixture_gives_all_next_tokens_one_together(finished_records:
     """Every entry of the vocabulary in turn as the last token of one context."""
     record = Record.open(finished_records["lm"])
     mixture, revived = open_mixture(record).mixture, revive(record)
-    assert isinstance(revived.bench, LanguageBench)
+    assert isinstance(revived.bench, LanguageTask)
     tokens = revived.bench.sets["validation"]
     size, context = revived.tokenizer.size, tokens.sequences[0][:6]
     weights = np.full(len(mixture.models), 1 / len(mixture.models))

@@ -40,18 +40,18 @@ def brute(known: list[str], items: list[str]) -> tuple[list[int], list[int]]:
 @pytest.mark.parametrize("seed", range(12))
 def test_the_search_finds_what_comparing_all_pairs_finds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies, "PAIRS", 64)  # several rounds
-    dice = random.Random(seed)
+    rng = random.Random(seed)
 
     def changed(text: str) -> str:
         found = text.split()
-        for _ in range(dice.randint(0, 3)):
-            found[dice.randrange(len(found))] = dice.choice("abcde")
-        cut = dice.randint(0, len(found) // 2)
-        return " ".join(found[cut:] if dice.random() < 0.5 else found[: len(found) - cut])
+        for _ in range(rng.randint(0, 3)):
+            found[rng.randrange(len(found))] = rng.choice("abcde")
+        cut = rng.randint(0, len(found) // 2)
+        return " ".join(found[cut:] if rng.random() < 0.5 else found[: len(found) - cut])
 
-    known = [" ".join(dice.choices("abcdefghijkl", k=dice.randint(1, 20))) for _ in range(80)]
-    items = [changed(dice.choice(known)) for _ in range(60)]
-    items += [" ".join(dice.choices("abcdefghijkl", k=dice.randint(1, 20))) for _ in range(20)]
+    known = [" ".join(rng.choices("abcdefghijkl", k=rng.randint(1, 20))) for _ in range(80)]
+    items = [changed(rng.choice(known)) for _ in range(60)]
+    items += [" ".join(rng.choices("abcdefghijkl", k=rng.randint(1, 20))) for _ in range(20)]
     found = match(known, items)
     status, known_status = brute(known, items)
     assert {CLEAN, EXACT, NEAR} <= set(status)
@@ -97,9 +97,9 @@ def test_nothing_against_nothing() -> None:
 @pytest.mark.slow
 def test_a_hundred_thousand_sentences_take_less_than_a_minute() -> None:
     """With a phrase that opens every one of them, which would make a plain inverted index quadratic."""
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     shares = 1 / np.arange(1, 30_001)
-    drawn = dice.choice(30_000, (100_000, 25), p=shares / shares.sum())
+    drawn = rng.choice(30_000, (100_000, 25), p=shares / shares.sum())
     texts = ["the following is an example of " + " ".join(f"w{number}" for number in row) for row in drawn]
     begun = time.monotonic()
     found = match(texts[:80_000], texts[80_000:] + texts[:50])

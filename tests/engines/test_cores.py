@@ -41,12 +41,12 @@ ACTS = {
 def job(tiny_recipe: Callable[..., Recipe], tmp_path: Path) -> Callable[..., Job]:
     def make(name: str, *settings: str, act: str = "", seconds: float | None = None) -> Job:
         recipe = tiny_recipe("classify", *settings, *([f"parts=[{name}]"] if act else []))
-        strangers: tuple[str, ...] = ()
+        plugins: tuple[str, ...] = ()
         if act:
             path = tmp_path / f"{name}.py"
             path.write_text(PART.format(name=name, act=act))
-            strangers = (str(path),)
-        return Job((name, "x", "seed 3"), "trial", write_recipe(recipe), 3, str(tmp_path / name), strangers, seconds)
+            plugins = (str(path),)
+        return Job((name, "x", "seed 3"), "trial", write_recipe(recipe), 3, str(tmp_path / name), plugins, seconds)
 
     return make
 

@@ -52,7 +52,7 @@ def without_times(verdict: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_study_that_loses_a_worker_ends_as_on_this_machine(
-    cluster: Any, course_folder: Path, tmp_path: Path, strangers_leave: Any
+    cluster: Any, course_folder: Path, tmp_path: Path, plugins_leave: Any
 ) -> None:
     from fairtrial.engines.ray import Ray
 

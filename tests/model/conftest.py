@@ -9,7 +9,7 @@ from fairtrial.model.part import parts
 
 
 @pytest.fixture
-def strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts of `networks.py`, known by name for one test."""
     for name, kind in STRANGERS.items():
         monkeypatch.setitem(parts._things, name, kind)

@@ -32,8 +32,8 @@ def encoder(*names: str, seed: int = 0, **changes: Any) -> Classifier:
 
 def some_tokens(batch: int, time: int, seed: int = 0) -> Tensor:
     """No token twice in a row, so that each has a gradient of its own."""
-    dice = torch.Generator().manual_seed(seed)
-    return torch.stack([torch.randperm(ENTRIES, generator=dice)[:time] for _ in range(batch)])
+    rng = torch.Generator().manual_seed(seed)
+    return torch.stack([torch.randperm(ENTRIES, generator=rng)[:time] for _ in range(batch)])
 
 
 def other(ids: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ class Backwards(Part):
 
 
 class Coin(Part):
-    """Draws in its constructor from whatever dice are there."""
+    """Draws in its constructor from whatever rng are there."""
 
     def __init__(self, shape: Shape, *, sides: int = 6) -> None:
         super().__init__(shape)

@@ -22,7 +22,7 @@ def in_pieces(network: LanguageModel, ids: Tensor, pieces: list[int]) -> Tensor:
     return torch.cat(answers, 1)
 
 
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("plugins")
 @pytest.mark.parametrize("names", [("learned",), ("none",), ("slope",), ("learned", "past"), ("slope", "past")])
 @pytest.mark.parametrize("pieces", [[1] * 10, [3, 1, 4, 2], [1, 9], [9, 1], [10]])
 @pytest.mark.parametrize("watched", [False, True])

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401
 from fairtrial.model.attention import View
-from fairtrial.model.layers import Dropout, dropouts_of, roll_dice
+from fairtrial.model.layers import Dropout, dropouts_of, seed_dropout
 from fairtrial.model.local_attention import attend_near, shortest_reach
 from fairtrial.model.part import Kept, Site, build_parts
 from fairtrial.recipe import PartChoice, Shape
@@ -17,7 +17,7 @@ from fairtrial.recipe import PartChoice, Shape
 
 def dropped(network: nn.Module, seed: int, step: int) -> dict[str, Tensor]:
     """Which numbers each dropout of the network drops, by its name."""
-    roll_dice(dropouts_of(network), seed, step)
+    seed_dropout(dropouts_of(network), seed, step)
     ones = torch.ones(200)
     return {name: module(ones) == 0 for name, module in dropouts_of(network).items()}
 
@@ -46,7 +46,7 @@ def test_another_step_seed_or_name_drops_others() -> None:
 
 def test_two_batches_of_one_step_are_dropped_differently() -> None:
     network = Dropout(0.5)
-    roll_dice(dropouts_of(network), 0, 0)
+    seed_dropout(dropouts_of(network), 0, 0)
     assert not torch.equal(network(torch.ones(100)), network(torch.ones(100)))
 
 
@@ -54,7 +54,7 @@ def test_a_whole_network_repeats_a_step_exactly() -> None:
     network, ids = decoder("learned", dropout=0.3, attention_dropout=0.2), some_tokens(3, 8)
     answers = []
     for step in (4, 4, 5):
-        roll_dice(dropouts_of(network), 1, step)
+        seed_dropout(dropouts_of(network), 1, step)
         answers.append(network(ids))
     assert torch.equal(answers[0], answers[1])
     assert (answers[0] - answers[2]).abs().max() > 1e-3
@@ -63,7 +63,7 @@ def test_a_whole_network_repeats_a_step_exactly() -> None:
 def test_evaluation_draws_no_dice_and_drops_nothing() -> None:
     network, ids = decoder("learned", dropout=0.3, attention_dropout=0.2), some_tokens(3, 8)
     dropouts = [module for module in network.modules() if isinstance(module, Dropout)]
-    roll_dice(dropouts_of(network), 1, 1)
+    seed_dropout(dropouts_of(network), 1, 1)
     before = [module.generator.get_state() for module in dropouts]
     network.eval()
     assert torch.equal(network(ids), decoder("learned", dropout=0.0)(ids))
@@ -104,11 +104,11 @@ def test_attention_weights_are_dropped_behind_the_softmax() -> None:
     _, layout = network.body(ids)
     view = View.of(layout, True, 0, q.dtype)
     site = Site(0, True, view.queries, view.keys)
-    roll_dice(dropouts_of(network), 3, 5)
+    seed_dropout(dropouts_of(network), 3, 5)
     seen = layer.attend_fast(q, k, v, view, site, [])
     future = torch.ones(8, 8).triu(1).bool()
     weights = (q @ k.transpose(-2, -1) / 8**0.5).masked_fill(future, -torch.inf).softmax(-1)
-    roll_dice(dropouts_of(network), 3, 5)
+    seed_dropout(dropouts_of(network), 3, 5)
     kept = layer.dropout(torch.ones_like(weights))
     assert kept.unique().tolist() == pytest.approx([0, 1 / 0.6])
     assert torch.allclose(seen, (weights * kept) @ v, atol=1e-6)

@@ -16,10 +16,10 @@ Inputs = tuple[Tensor, Tensor, Tensor, Tensor]
 
 def some(tokens: int, dtype: torch.dtype = torch.float64) -> Inputs:
     """hidden, weight, bias (all want gradients), targets"""
-    dice = torch.Generator().manual_seed(tokens)
+    rng = torch.Generator().manual_seed(tokens)
     shapes = (tokens, WIDTH), (ENTRIES, WIDTH), (ENTRIES,)
-    hidden, weight, bias = (torch.randn(*shape, generator=dice, dtype=dtype).requires_grad_() for shape in shapes)
-    return hidden, weight, bias, torch.randint(ENTRIES, (tokens,), generator=dice)
+    hidden, weight, bias = (torch.randn(*shape, generator=rng, dtype=dtype).requires_grad_() for shape in shapes)
+    return hidden, weight, bias, torch.randint(ENTRIES, (tokens,), generator=rng)
 
 
 def ours(inputs: Inputs, smoothing: float, scale: float, scratch: Scratch | None = None) -> tuple[Tensor, Tensor]:

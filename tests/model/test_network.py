@@ -27,7 +27,7 @@ def test_the_course_networks_have_the_course_totals() -> None:
     assert count_parameters(LanguageModel(lm.shape, lm.parts, COURSE_ENTRIES + 1)) == 863_243 + 64 + 65
 
 
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("plugins")
 @pytest.mark.parametrize("part", PARTS)
 def test_an_encoder_ignores_padding_and_batch_mates(part: str) -> None:
     network, ids = encoder(part), some_tokens(4, 9)
@@ -45,7 +45,7 @@ def test_an_encoder_ignores_padding_and_batch_mates(part: str) -> None:
     assert ((changed - logits)[1:].abs().amax(1) > 1e-6).all()  # the mates themselves did change
 
 
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("plugins")
 @pytest.mark.parametrize("part", PARTS)
 def test_a_decoder_ignores_padding_and_batch_mates(part: str) -> None:
     network, ids = decoder(part), some_tokens(4, 9)
@@ -61,7 +61,7 @@ def test_a_decoder_ignores_padding_and_batch_mates(part: str) -> None:
     assert ((mates - logits)[1:, 0].abs().amax(1) > 1e-6).all()
 
 
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("plugins")
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("lengths", [None, torch.tensor([9, 8])])
 @pytest.mark.parametrize("watched", [False, True])
@@ -120,13 +120,13 @@ def test_packed_computation_equals_padded_computation(causal: bool) -> None:
     x, layout = body(ids, LENGTHS)
     assert x.shape == (int(LENGTHS.sum()), body.shape.width)  # nothing was computed for padding
     torch.testing.assert_close(x, computed_with_padding(body, ids, LENGTHS)[real], **EXACT)
-    torch.testing.assert_close(layout.spread(x)[real], x, **EXACT)
+    torch.testing.assert_close(layout.unpack(x)[real], x, **EXACT)
     whole = torch.full((4,), 9)
     torch.testing.assert_close(body(ids)[0].view(4, 9, -1), computed_with_padding(body, ids, whole), **EXACT)
     torch.testing.assert_close(body(ids, whole)[0], body(ids)[0], atol=0, rtol=0)
 
 
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("plugins")
 @pytest.mark.parametrize(
     "names", [("learned",), ("learned", "slope"), ("past",), ("slope", "past"), ("learned", "blind")]
 )
@@ -159,7 +159,7 @@ def test_the_fast_path_equals_the_watched_path(
         assert ((maps > 0).sum() > 0) == ("blind" not in names)
 
 
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("plugins")
 @pytest.mark.parametrize("names", [("blind",), ("blind", "slope")])
 @pytest.mark.parametrize("watched", [False, True])
 def test_a_row_with_nothing_to_see_gives_zeros(names: tuple[str, ...], watched: bool) -> None:
@@ -179,7 +179,7 @@ def test_a_row_with_nothing_to_see_gives_zeros(names: tuple[str, ...], watched: 
     assert all(gradient.isfinite().all() for gradient in gradients(network).values())
 
 
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("plugins")
 @pytest.mark.parametrize("names", [("learned",), ("past",), ("past", "slope")])
 @pytest.mark.parametrize("lengths", [[0, 9, 3], [0, 0, 0], [0, 9, 9]])
 @pytest.mark.parametrize("make", [encoder, decoder])

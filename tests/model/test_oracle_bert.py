@@ -46,10 +46,10 @@ def shape_of(heads: int, layers: int = 1) -> Shape:
 
 def shake(oracle: nn.Module) -> None:
     """Biases and norms begin at 0 and 1, where a copy that was forgotten would not show."""
-    dice = torch.Generator().manual_seed(3)
+    rng = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for parameter in oracle.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=dice) * 0.2)
+            parameter.add_(torch.randn(parameter.shape, generator=rng) * 0.2)
 
 
 def copy(source: Sequence[nn.Module] | nn.Module, target: nn.Module) -> None:
@@ -110,7 +110,7 @@ def test_the_whole_encoder_equals_pre_norm_roberta_on_a_padded_batch(heads: int,
         expected = oracle(ids, attention_mask=real.long()).last_hidden_state
         without_mask = oracle(ids, attention_mask=torch.ones_like(ids)).last_hidden_state
         ours, layout = body(ids, LENGTHS)
-    torch.testing.assert_close(layout.spread(ours)[real], expected[real], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(layout.unpack(ours)[real], expected[real], atol=1e-5, rtol=1e-5)
     assert (without_mask - expected)[real].abs().max() > 1e-2  # the mask matters in this batch
     order = torch.arange(len(ids)).flip(0)
     assert (expected[real] - expected[order][real]).abs().max() > 1e-1  # and rows are told apart
@@ -151,5 +151,5 @@ def test_attention_alone_equals_berts_on_a_padded_batch(heads: int) -> None:
         expected = output.dense(theirs(x, attention_mask=hidden)[0])
         without_mask = output.dense(theirs(x)[0])
         answer = ours(layout.pack(x), View.of(layout, causal=False, past=0, dtype=x.dtype), [])
-    torch.testing.assert_close(layout.spread(answer)[real], expected[real], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(layout.unpack(answer)[real], expected[real], atol=1e-5, rtol=1e-5)
     assert (without_mask - expected)[real].abs().max() > 1e-2

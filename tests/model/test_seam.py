@@ -12,7 +12,7 @@ from fairtrial.model.network import Classifier
 from fairtrial.model.part import Part, build_parts, parts
 from fairtrial.recipe import PartChoice
 
-pytestmark = pytest.mark.usefixtures("strangers")
+pytestmark = pytest.mark.usefixtures("plugins")
 
 
 @pytest.mark.parametrize(("verb", "owner"), [("merge", "backwards"), ("pool", "first")])
@@ -83,7 +83,7 @@ def test_the_owner_of_pool_makes_the_sentence_vector() -> None:
     ids, lengths = some_tokens(3, 6), torch.tensor([6, 2, 4])
     network = encoder("first")
     x, layout = network.body(ids, lengths)
-    expected = network.out(network.activation(network.hidden(layout.spread(x)[:, 0])))
+    expected = network.out(network.activation(network.hidden(layout.unpack(x)[:, 0])))
     torch.testing.assert_close(network(ids, lengths), expected, atol=1e-12, rtol=1e-12)
     assert (network(ids, lengths) - encoder("none")(ids, lengths)).abs().max() > 1e-6
 
@@ -93,7 +93,7 @@ def test_the_default_pool_is_the_mean_over_real_tokens() -> None:
     x, layout = encoder("none").body(ids, lengths)
     by_hand = torch.stack([rows.mean(0) for rows in x.split(lengths.tolist())])
     torch.testing.assert_close(layout.mean(x), by_hand, atol=1e-12, rtol=1e-12)
-    torch.testing.assert_close(Part(SMALL).pool(layout.spread(x), layout.real()), by_hand, atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(Part(SMALL).pool(layout.unpack(x), layout.real()), by_hand, atol=1e-12, rtol=1e-12)
 
 
 def test_the_owner_of_merge_joins_the_heads() -> None:

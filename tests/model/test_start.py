@@ -1,4 +1,4 @@
-"""First weights: a pure function of the seed and each parameter's name; the world's dice stay untouched."""
+"""First weights: a pure function of the seed and each parameter's name; the world's rng stay untouched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from networks import ENTRIES, SMALL, choices, decoder, encoder, some_tokens
 from torch import Tensor, nn
 
-from fairtrial.model.layers import dropouts_of, roll_dice
+from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import build_parts, parts
 from fairtrial.recipe import Training
@@ -108,7 +108,7 @@ def test_tied_really_shares_the_tensor() -> None:
 
 @pytest.mark.parametrize("kind", [Classifier, LanguageModel])
 @pytest.mark.parametrize("names", [(), ("learned",), ("coin",)])
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("plugins")
 def test_building_leaves_the_global_generator_untouched(kind: type, names: tuple[str, ...]) -> None:
     before = torch.get_rng_state()
     kind(SMALL, choices(*names), ENTRIES, *([3] if kind is Classifier else []), seed=0)
@@ -122,14 +122,14 @@ def test_training_leaves_the_global_generator_untouched() -> None:
     for network, answers in ((encoder("learned", dropout=0.3), torch.tensor([0, 1, 2])), (decoder(dropout=0.3), ids)):
         optimizer = make_optimizer(network, Training())
         before, first = torch.get_rng_state(), network.body.tokens.weight.clone()
-        roll_dice(dropouts_of(network), 0, 0)
+        seed_dropout(dropouts_of(network), 0, 0)
         network.loss(ids, None, answers, 0.1, 1.0)[0].backward()
         optimizer.step()
         assert torch.equal(torch.get_rng_state(), before)
         assert not torch.equal(network.body.tokens.weight, first)  # it did train
 
 
-@pytest.mark.usefixtures("strangers")
+@pytest.mark.usefixtures("plugins")
 def test_what_a_part_draws_in_its_constructor_depends_on_seed_and_name_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(parts._things, "penny", parts.find("coin"))
 

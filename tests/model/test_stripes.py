@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import fairtrial.parts  # noqa: F401
 from fairtrial.model import network as stripes
 from fairtrial.model.attention import View
-from fairtrial.model.layers import dropouts_of, roll_dice
+from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.model.layout import Layout
 from fairtrial.model.network import Body, Classifier, LanguageModel
 from fairtrial.model.part import Kept, Part, Site, build_parts
@@ -57,7 +57,7 @@ def passed(network: Classifier | LanguageModel, ids: Tensor, lengths: Tensor | N
     """What comes out, and the gradient of every weight."""
     network.body.save_memory = save
     network.zero_grad()
-    roll_dice(dropouts_of(network), 1, 1)
+    seed_dropout(dropouts_of(network), 1, 1)
     made = network(ids, lengths)
     made.pow(2).sum().backward()
     return [made.detach(), *(torch.zeros(1) if each.grad is None else each.grad for each in network.parameters())]
@@ -130,7 +130,7 @@ def test_what_was_drawn_is_drawn_again(name: str) -> None:
         buffers = {name: buffer.clone() for name, buffer in network.named_buffers()}
 
         def loss(network: Classifier | LanguageModel = network, buffers: dict[str, Tensor] = buffers) -> Tensor:
-            roll_dice(dropouts_of(network), 1, 1)
+            seed_dropout(dropouts_of(network), 1, 1)
             for name, buffer in network.named_buffers():
                 buffer.copy_(buffers[name])
             return network(some_ids(2, 200), torch.tensor([200, 90])).pow(2).sum()

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.model.attention import Cache
-from fairtrial.model.layers import dropouts_of, roll_dice
+from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import parts
 from fairtrial.recipe import PartChoice, Shape
@@ -71,8 +71,8 @@ def build(kind: str, *subjects: PartChoice, heads: int = 2, dropout: float = 0.0
 @cache
 def some_tokens(batch: int, time: int, seed: int = 0) -> Tensor:
     """No token twice in a row."""
-    dice = torch.Generator().manual_seed(seed)
-    return torch.stack([torch.randperm(ENTRIES, generator=dice)[:time] for _ in range(batch)])
+    rng = torch.Generator().manual_seed(seed)
+    return torch.stack([torch.randperm(ENTRIES, generator=rng)[:time] for _ in range(batch)])
 
 
 def other(ids: Tensor) -> Tensor:
@@ -88,8 +88,8 @@ def changed(ids: Tensor, begin: int, end: int | None = None) -> Tensor:
 
 @torch.no_grad()
 def run(network: nn.Module, *inputs: Any, **more: Any) -> Tensor:
-    """One pass on the same dice as every other: what is dropped is the same, and what a pass counts is forgotten."""
-    roll_dice(dropouts_of(network), 0, 0)
+    """One pass on the same rng as every other: what is dropped is the same, and what a pass counts is forgotten."""
+    seed_dropout(dropouts_of(network), 0, 0)
     before = {name: tensor.clone() for name, tensor in network.named_buffers()}
     answer = network(*inputs, **more)
     for name, tensor in network.named_buffers():
@@ -112,8 +112,8 @@ def in_pieces(network: nn.Module, ids: Tensor, pieces: list[int]) -> Tensor:
 
 
 def loss_of(network: nn.Module, ids: Tensor, lengths: Tensor | None) -> Tensor:
-    """A loss to take gradients of, on the same dice as `run`."""
-    roll_dice(dropouts_of(network), 0, 0)
+    """A loss to take gradients of, on the same rng as `run`."""
+    seed_dropout(dropouts_of(network), 0, 0)
     answers = other(ids) if isinstance(network, LanguageModel) else torch.arange(len(ids)) % CLASSES
     objective, _ = network.loss(ids, lengths, answers, 0.0, 1.0)  # type: ignore[operator]
     return objective

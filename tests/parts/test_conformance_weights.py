@@ -79,8 +79,8 @@ def test_a_gradient_is_the_slope_of_the_loss(subject: PartChoice, kind: str) -> 
     network, ids, step = build(kind, subject, heads=2), some_tokens(3, 9), 1e-5
     lengths = torch.tensor([9, 5, 2])
     found = gradients(network, ids, lengths)
-    dice = torch.Generator().manual_seed(0)
-    way = {name: torch.randn(weight.shape, generator=dice, dtype=weight.dtype) for name, weight in found.items()}
+    rng = torch.Generator().manual_seed(0)
+    way = {name: torch.randn(weight.shape, generator=rng, dtype=weight.dtype) for name, weight in found.items()}
     expected = sum(float((found[name] * way[name]).sum()) for name in found)
     start = {name: tensor.clone() for name, tensor in weights_of(network).items()}
     ends = []
@@ -119,7 +119,7 @@ def test_the_core_starts_equal_with_and_without_the_part(subject: PartChoice, he
     for name, weight in bare.items():
         assert torch.equal(dressed[name], weight), name
     assert not torch.equal(later["body.tokens.weight"], bare["body.tokens.weight"])
-    assert torch.equal(torch.get_rng_state(), state)  # the world's dice stay untouched
+    assert torch.equal(torch.get_rng_state(), state)  # the world's rng stay untouched
 
 
 @all_subjects

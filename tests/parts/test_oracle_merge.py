@@ -28,9 +28,9 @@ EVERY_STEP = PartChoice(name="shuffle", options={"every_step": True})
 
 
 def some_heads(heads: int, batch: int = 2, time: int = 5) -> Tensor:
-    """[batch head time each]"""
-    dice = torch.Generator().manual_seed(heads)
-    return torch.randn(batch, heads, time, 24 // heads, generator=dice, dtype=torch.float64)
+    """[batch head time head_dim]"""
+    rng = torch.Generator().manual_seed(heads)
+    return torch.randn(batch, heads, time, 24 // heads, generator=rng, dtype=torch.float64)
 
 
 def here(layer: int = 0, time: int = 5) -> Site:
@@ -88,7 +88,7 @@ def test_attention_with_it_equals_loops(what: str, causal: bool) -> None:
     attention, lengths = Attention(SHAPE, 0), [7, 3, 1]
     x = torch.randn(3, 7, 24) * 2
     layout = Layout.ragged(torch.tensor(lengths), 7)
-    found = layout.spread(attention(layout.pack(x), View.of(layout, causal, 0, x.dtype), [kind(SHAPE)]))
+    found = layout.unpack(attention(layout.pack(x), View.of(layout, causal, 0, x.dtype), [kind(SHAPE)]))
     heads = looped_heads(attention, x, lengths, causal, lambda query, key: True)
     for row, length in enumerate(lengths):
         for query in range(length):
@@ -126,7 +126,7 @@ def test_an_order_is_fixed_drawn_for_each_layer_by_the_trials_seed() -> None:
 
 
 def test_an_orders_dice_are_its_own() -> None:
-    """Neither other parts nor the world's dice move them, nor do they move the world's."""
+    """Neither other parts nor the world's rng move them, nor do they move the world's."""
     plain, before = PartChoice(name="shuffle"), torch.get_rng_state()
     assert torch.equal(orders(1, PartChoice(name="t5"), plain), orders(1, plain))
     assert torch.equal(torch.get_rng_state(), before)

@@ -68,7 +68,7 @@ def test_transformers_loads_an_export_and_answers_alike(
         else:
             x, layout = network.body(ids)
             torch.testing.assert_close(
-                layout.spread(x).detach(), answer.last_hidden_state.detach(), rtol=1e-5, atol=1e-5
+                layout.unpack(x).detach(), answer.last_hidden_state.detach(), rtol=1e-5, atol=1e-5
             )
 
 

@@ -45,7 +45,7 @@ def test_hidden_states_and_logits_equal_those_of_transformers(kind: str, tmp_pat
     answer = theirs(input_ids=ids, attention_mask=seen.long(), output_hidden_states=True)
     x, layout = ours.body(ids, lengths)
     assert not bool(seen.all())
-    torch.testing.assert_close(layout.spread(x)[seen], answer.hidden_states[-1][seen], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(layout.unpack(x)[seen], answer.hidden_states[-1][seen], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(ours(ids, lengths), answer.logits, rtol=1e-4, atol=1e-5)
     assert (answer.logits[0] - answer.logits[1]).abs().max() > 1e-3  # the texts do make a difference
 
@@ -115,6 +115,6 @@ def test_the_real_minilm_equals_transformers() -> None:
     seen = torch.arange(ids.shape[1]) < lengths[:, None]
     x, layout = built(checkpoint, classes=2).body(ids, lengths)
     expected = theirs(input_ids=ids, attention_mask=seen.long()).last_hidden_state
-    torch.testing.assert_close(layout.spread(x)[seen], expected[seen], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(layout.unpack(x)[seen], expected[seen], rtol=1e-4, atol=1e-4)
     assert checkpoint.shape.layers == 6
     assert checkpoint.parts[-1].name == "pool-mean"

@@ -61,7 +61,7 @@ def test_a_record_is_revived_without_the_encoders_folder(encoder: Path, tiny_rec
     )
     encoder.rename(tmp_path / "elsewhere")
     revived = revive(record)
-    found = revived.bench.score("test").figures["nats"]
+    found = revived.bench.score("test").metrics["nats"]
     assert found == pytest.approx(record.result["tests"]["test"]["nats"], rel=1e-6)  # threads may differ here
 
 

@@ -1,4 +1,4 @@
-"""Names are given once and misspellings are met kindly; every use of chance keeps its dice for ever."""
+"""Registry are given once and misspellings are met kindly; every use of chance keeps its rng for ever."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial.errors import BadInput
-from fairtrial.registry import Names, near
-from fairtrial.rng import dice, seed_for
+from fairtrial.registry import Registry, did_you_mean
+from fairtrial.rng import generator_for, seed_for
 
 
 def test_a_thing_is_found_under_its_name() -> None:
-    tools: Names[str] = Names("tool")
+    tools: Registry[str] = Registry("tool")
     assert tools.add("saw")("a saw") == "a saw"
     tools.add("awl")("an awl")
     assert tools.find("saw") == "a saw"
@@ -20,7 +20,7 @@ def test_a_thing_is_found_under_its_name() -> None:
 
 
 def test_a_name_is_given_once() -> None:
-    tools: Names[str] = Names("tool")
+    tools: Registry[str] = Registry("tool")
     tools.add("saw")("a saw")
     with pytest.raises(BadInput, match="two tools are called 'saw'"):
         tools.add("saw")("another")
@@ -37,13 +37,13 @@ def test_a_name_is_given_once() -> None:
     ],
 )
 def test_the_near_name_is_offered_or_all_are_listed(typed: str, told: str) -> None:
-    assert near(typed, ["alibi", "rope"]) == told
+    assert did_you_mean(typed, ["alibi", "rope"]) == told
 
 
 def test_where_nothing_is_known_nothing_is_offered() -> None:
-    assert near("rope", []) == ""
+    assert did_you_mean("rope", []) == ""
     with pytest.raises(BadInput, match=r"no tool is called 'saw'$"):
-        Names("tool").find("saw")
+        Registry("tool").find("saw")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_seeds_stay_what_they_were(use: tuple[int | str, ...], seed: int) -> Non
 
 
 def test_dice_stay_what_they_were() -> None:
-    assert dice(1, "order").integers(0, 1000, 4).tolist() == [225, 614, 77, 853]
+    assert generator_for(1, "order").integers(0, 1000, 4).tolist() == [225, 614, 77, 853]
 
 
 @settings(deadline=None)

@@ -44,16 +44,16 @@ def write_study(folder: Path, records: dict[str, Path], *, seeds: int = 8, gains
 
 
 def classify_outcomes(gains: dict[str, float], seeds: int, items: int = 750) -> TaskOutcomes:
-    dice = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     status = np.where(np.arange(items) < 551, 1, np.where(np.arange(items) < 553, 2, 0))
-    label = dice.integers(0, 3, items)
-    easy = dice.normal(0, 1, items)
+    label = rng.integers(0, 3, items)
+    easy = rng.normal(0, 1, items)
     variants = {}
     for name, gain in gains.items():
-        chance = np.where(status > 0, 2.2, 0.05 + gain / 35) + 0.8 * easy + dice.normal(0, 0.08, (seeds, 1))
-        variants[name] = {"test": answers(label, chance + dice.normal(0, 0.9, (seeds, items)) > 0, dice)}
-    bayes = {"test": answers(label, (np.where(status > 0, 2.6, 0.45) + easy > 0)[None], dice)}
-    majority = {"test": answers(label, (label == 0)[None], dice)}
+        chance = np.where(status > 0, 2.2, 0.05 + gain / 35) + 0.8 * easy + rng.normal(0, 0.08, (seeds, 1))
+        variants[name] = {"test": answers(label, chance + rng.normal(0, 0.9, (seeds, items)) > 0, rng)}
+    bayes = {"test": answers(label, (np.where(status > 0, 2.6, 0.45) + easy > 0)[None], rng)}
+    majority = {"test": answers(label, (label == 0)[None], rng)}
     failed = [{"variant": name, "seed": 3, "error": "Diverged: loss is nan at step 41"} for name in list(gains)[-1:]]
     tried = {"tries": 4, "best": {"training.learning_rate": 0.001}, "validation": 71.2}
     peek = {"reads": 16, "watched": True, "picked_on_test": 87.6, "honest": 84.7}
@@ -66,25 +66,23 @@ def classify_outcomes(gains: dict[str, float], seeds: int, items: int = 750) -> 
     )  # fmt: skip
 
 
-def answers(label: np.ndarray, right: np.ndarray, dice: np.random.Generator) -> SetOutcomes:
+def answers(label: np.ndarray, right: np.ndarray, rng: np.random.Generator) -> SetOutcomes:
     rows = right.shape[0]
-    guess = np.where(right, label, (label + dice.integers(1, 3, right.shape)) % 3)
-    log_p = np.where(right, -0.2, -2.0) + dice.normal(0, 0.05, right.shape)
+    guess = np.where(right, label, (label + rng.integers(1, 3, right.shape)) % 3)
+    log_p = np.where(right, -0.2, -2.0) + rng.normal(0, 0.05, right.shape)
     arrays = {"guess": guess, "label": np.tile(label, (rows, 1)), "log_p": np.minimum(log_p, -1e-3)}
     return SetOutcomes(tuple(range(rows)), arrays)
 
 
 def lm_outcomes(gains: dict[str, float], seeds: int, documents: int = 250) -> TaskOutcomes:
-    dice = np.random.default_rng(6)
+    rng = np.random.default_rng(6)
     variants: dict[str, dict[str, SetOutcomes]] = {name: {} for name in gains}
     baselines: dict[str, dict[str, SetOutcomes]] = {"kneser-ney trigram": {}}
     for place, level in (("obama", math.log(375)), ("wbush", math.log(492)), ("hbush", math.log(407))):
-        tokens = dice.integers(5, 40, documents)
-        hard = dice.normal(0, 0.3, documents)
+        tokens = rng.integers(5, 40, documents)
+        hard = rng.normal(0, 0.3, documents)
         for name, gain in gains.items():
-            each = (
-                level - gain / 300 + hard + dice.normal(0, 0.01, (seeds, 1)) + dice.normal(0, 0.05, (seeds, documents))
-            )
+            each = level - gain / 300 + hard + rng.normal(0, 0.01, (seeds, 1)) + rng.normal(0, 0.05, (seeds, documents))
             variants[name][place] = texts(each, tokens)
         baselines["kneser-ney trigram"][place] = texts((level - 0.3 + hard)[None], tokens)
     return TaskOutcomes(
@@ -119,28 +117,28 @@ def cost(gains: dict[str, float]) -> dict[str, Any]:
 
 
 def events(task: str, gain: float, seed: int, steps: int = 400) -> str:
-    dice = np.random.default_rng(100 + seed)
+    rng = np.random.default_rng(100 + seed)
     lines = []
     for step in range(steps + 1):
         left = math.exp(-step / 90)
         if step % 40 == 0:
-            score = {"accuracy": 0.33 + (0.16 + gain / 100) * (1 - left) + dice.normal(0, 0.01)}
+            score = {"accuracy": 0.33 + (0.16 + gain / 100) * (1 - left) + rng.normal(0, 0.01)}
             if task == "lm":
-                score = {"window_perplexity": math.exp(5.9 - gain / 100 + 2.5 * left + dice.normal(0, 0.02))}
+                score = {"window_perplexity": math.exp(5.9 - gain / 100 + 2.5 * left + rng.normal(0, 0.02))}
             lines.append({"event": "score", "step": step, "split": "validation", **score})
         if step:
-            lines.append({"event": "step", "step": step, "loss": 0.2 + 1.1 * left + abs(dice.normal(0, 0.05))})
+            lines.append({"event": "step", "step": step, "loss": 0.2 + 1.1 * left + abs(rng.normal(0, 0.05))})
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
 def maps(variants: list[str], layers: int = 4, heads: int = 2) -> dict[str, Any]:
-    dice = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     words = SENTENCE.split()
     size = len(words)
     found: dict[str, Any] = {"classify": {}, "lm": {}}
     for variant in variants:
         near = -0.4 * np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
-        scores = np.exp(dice.normal(0, 1.2, (layers, heads, size, size)) + near)
+        scores = np.exp(rng.normal(0, 1.2, (layers, heads, size, size)) + near)
         for task, seen in (("classify", scores), ("lm", np.tril(scores))):
             found[task][variant] = (seen / seen.sum(-1, keepdims=True)).round(4).tolist()
     return {"sentence": SENTENCE, "words": words, "variants": found}

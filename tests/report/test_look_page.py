@@ -32,10 +32,10 @@ def some_album(words: tuple[str, ...] = ("we", "will", "<pad>"), text: str = "we
     real = size - 1
     filled = np.arange(size) < real
     visible = filled & filled[:, None] & (np.tri(size, dtype=bool) if causal else True)
-    dice = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
 
     def maps() -> Maps:
-        weights = dice.random((2, 2, size, size)) * visible
+        weights = rng.random((2, 2, size, size)) * visible
         weights /= np.maximum(1e-9, weights.sum(-1, keepdims=True))
         checks = (Check("rows sum to one", 1e-7, 1e-5, "far"), Check("nothing on padding", 0.5, 0.0, "most"))
         return Maps(words, weights, np.stack([visible] * 2), causal, 0, 1, 8, "cut after 'will'", ("senate",), checks)
@@ -145,8 +145,10 @@ def test_what_hatched_cells_are() -> None:
     assert hidden(some_album(causal=False)) == "padding"
     album = some_album(("a", "b", "c", "d", "<pad>"), causal=False)
     maps = album.drawn[0].trained
-    narrow = replace(maps, open=maps.open & (np.abs(np.subtract.outer(np.arange(5), np.arange(5))) < 2))
-    assert hidden(replace(album, drawn=(replace(album.drawn[0], trained=narrow),))) == "padding and what a part forbids"
+    and_masks = replace(maps, open=maps.open & (np.abs(np.subtract.outer(np.arange(5), np.arange(5))) < 2))
+    assert (
+        hidden(replace(album, drawn=(replace(album.drawn[0], trained=and_masks),))) == "padding and what a part forbids"
+    )
 
 
 def test_bars_are_shares_of_the_largest_harm() -> None:

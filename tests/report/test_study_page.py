@@ -218,10 +218,10 @@ def test_a_large_study_stays_below_5_megabytes(own: Path, layers: int, heads: in
     """4 variants and 2 tasks; the records' curves are in it, too."""
 
     def enlarge(maps: dict[str, Any]) -> None:
-        dice = np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         for task in maps["variants"].values():
             for variant in task:
-                weights = dice.dirichlet(np.full(words, 0.2), (layers, heads, words))
+                weights = rng.dirichlet(np.full(words, 0.2), (layers, heads, words))
                 task[variant] = weights.round(4).tolist()
         maps["words"] = [f"word{place}" for place in range(words)]
 

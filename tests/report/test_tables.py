@@ -194,11 +194,11 @@ def draw(verdict: dict[str, Any], folder: Path) -> None:
 
 
 def test_anything_may_be_missing_and_what_is_of_another_kind_is_refused(tmp_path: Path) -> None:
-    dice, raw = random.Random(3), judged({"learned": 0.0, "fade": 12.0})
+    rng, raw = random.Random(3), judged({"learned": 0.0, "fade": 12.0})
     alike = {tuple("#" if isinstance(key, int) else key for key in path): path for path in paths_in(raw)}
     paths = sorted(alike.values(), key=repr)
     refused = 0
-    for path in dice.sample(paths, 30):
+    for path in rng.sample(paths, 30):
         draw(changed_at(raw, path, None), tmp_path)
         for put in ("nonsense", [1], {"x": 1}, float("nan")):
             try:

@@ -39,7 +39,7 @@ def test_a_large_gain_is_better_and_a_large_loss_worse() -> None:
 
 def test_hurdles_come_before_everything() -> None:
     found = comparison(0.8, 0.6)
-    blocked = Comparison(**{**vars(found), "hurdles": ("rope failed its passport (M3)",)})
+    blocked = Comparison(**{**vars(found), "not_comparable_because": ("rope failed its passport (M3)",)})
     verdict = decide(blocked, found.found and found.found.p, 0.05, 1.0)
     assert verdict.kind == "not_comparable"
     assert verdict.why == ("rope failed its passport (M3)",)
@@ -69,8 +69,8 @@ def test_an_interval_inside_the_least_difference_is_no_difference_worth_naming()
 def test_the_same_at_an_early_look_needs_a_wider_interval() -> None:
     found = comparison(0.7, 0.7, seeds=20, items=2000)
     assert found.found is not None
-    narrow, wide = (max(map(abs, found.found.interval(level))) for level in (0.90, 0.99))
-    between = (narrow + wide) / 2
+    and_masks, wide = (max(map(abs, found.found.interval(level))) for level in (0.90, 0.99))
+    between = (and_masks + wide) / 2
     assert judged(found, least=between) == "same"
     assert judged(found, alpha=0.005, least=between) == "undetected"
 
@@ -158,7 +158,7 @@ def test_other_tokens_leave_only_bits_per_byte() -> None:
     words, characters, none = np.full((5, 40), 20), np.full((5, 40), 90), np.zeros((5, 40), int)
     names = ("characters", "words", "test", "all")
     found = compare(names, "perplexity", (language(characters, none), language(words, none)), np.ones(40, bool))
-    assert (found.metric.name, found.hurdles) == ("bits per byte", ())
+    assert (found.metric.name, found.not_comparable_because) == ("bits per byte", ())
     same = compare(names, "perplexity", (language(words, none), language(words, none)), np.ones(40, bool))
     assert same.metric.name == "perplexity"
 
@@ -191,7 +191,7 @@ def test_vocabularies_that_hide_different_words_cannot_be_compared() -> None:
         np.ones(40, bool),
     )
     assert judged(found) == "not_comparable"
-    assert "unknown: 10.0% and 0.0%" in found.hurdles[0]
+    assert "unknown: 10.0% and 0.0%" in found.not_comparable_because[0]
 
 
 def test_other_items_cannot_be_compared() -> None:

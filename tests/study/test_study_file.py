@@ -77,7 +77,7 @@ def test_paths_are_seen_from_where_the_file_stands(tmp_path: Path, course_folder
     path.write_text(f'data = "{course_folder.name}"\n[variants.a]\nwith = ["mine.py"]\n[variants.b]\n')
     study = study_from(load_study(path))
     assert study.data == str(course_folder.resolve())
-    assert study.variants[0].strangers == (str((tmp_path / "mine.py").resolve()),)
+    assert study.variants[0].plugins == (str((tmp_path / "mine.py").resolve()),)
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,6 @@ def test_a_masked_model_learns_and_its_score_repeats(tiny_recipe: Callable[..., 
     assert result["test_reads"] == dict.fromkeys(record.trial["test_sets"], 1)
     again = revive(record).bench
     for name, figures in result["tests"].items():
-        assert abs(again.score(name).figures["masked_nats"] - figures["masked_nats"]) < 1e-6
+        assert abs(again.score(name).metrics["masked_nats"] - figures["masked_nats"]) < 1e-6
         outcomes = record.outcomes()
         assert outcomes[f"{name}/tokens"].sum() == figures["tokens"]

@@ -88,11 +88,11 @@ def test_only_the_last_two_are_kept_and_none_in_the_end(pair: Pair) -> None:
 
 
 def test_every_cut_and_every_flipped_bit_is_noticed_and_the_one_before_is_used(pair: Pair) -> None:
-    dice = random.Random(5)
+    rng = random.Random(5)
     newest = files(pair.broken)[-1]
     size = newest.stat().st_size
-    cuts = [(cut, dice.randrange(size)) for _ in range(18)] + [(cut, 0), (cut, size - 1)]
-    flips = [(flip, dice.randrange(8 * size)) for _ in range(20)]
+    cuts = [(cut, rng.randrange(size)) for _ in range(18)] + [(cut, 0), (cut, size - 1)]
+    flips = [(flip, rng.randrange(8 * size)) for _ in range(20)]
     for harm, place in cuts + flips:
         notices, step = resumed(pair, lambda copy, harm=harm, place=place: harm(files(copy)[-1], place))
         assert step == STOPPED - 1, f"{harm.__name__} at {place} was not noticed"
@@ -140,10 +140,10 @@ def test_a_torn_manifest_line_leaves_the_checkpoint_before(pair: Pair) -> None:
 
 
 def test_no_flipped_bit_of_the_manifest_misleads(pair: Pair) -> None:
-    dice = random.Random(6)
+    rng = random.Random(6)
     size = (pair.broken / "checkpoints" / "manifest.jsonl").stat().st_size
     for _ in range(12):
-        bit = dice.randrange(8 * size)
+        bit = rng.randrange(8 * size)
         resumed(pair, lambda copy, bit=bit: flip(copy / "checkpoints" / "manifest.jsonl", bit))
 
 

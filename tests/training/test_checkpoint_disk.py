@@ -18,7 +18,7 @@ from fairtrial.errors import DiskTrouble, Interrupted
 from fairtrial.recipe import Recipe
 from fairtrial.training.checkpoint import Checkpoints, weights_of
 from fairtrial.training.loop import Event, Loop
-from fairtrial.training.tasks import build_bench
+from fairtrial.training.tasks import build_task
 from fairtrial.trial import fit_tokenizer, resume_trial, run_trial
 
 SAVING = ["write", "fsync", "replace", "fsync", "write"]  # the file, its folder, the manifest's line
@@ -28,7 +28,7 @@ def make_loop(recipe: Recipe) -> Loop:
     corpus = read(recipe.data, recipe.task)
     splits = split(corpus, recipe.data, 0)
     tokenizer = fit_tokenizer(recipe, corpus, [document.text for document in splits.train])
-    return Loop(build_bench(recipe, 0, splits, tokenizer), recipe.training, recipe.scoring, 0)
+    return Loop(build_task(recipe, 0, splits, tokenizer), recipe.training, recipe.scoring, 0)
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])

@@ -28,8 +28,8 @@ def network() -> LanguageModel:
 
 def documents(*sizes: int) -> list[np.ndarray]:
     """Tokens of each document; a few are unknown, none is padding."""
-    dice = np.random.default_rng(7)
-    return [dice.integers(UNKNOWN, 8 if size < 10 else ENTRIES, size) for size in sizes]
+    rng = np.random.default_rng(7)
+    return [rng.integers(UNKNOWN, 8 if size < 10 else ENTRIES, size) for size in sizes]
 
 
 def running(*sizes: int) -> TokenSet:
@@ -87,16 +87,16 @@ def test_at_stride_one_every_target_sees_all_that_the_model_can_see() -> None:
 @pytest.mark.parametrize("tokens", [running(5, 1, 17, 2), sentences(5, 12, 1, 2, 9), running(3), sentences(LENGTH + 1)])
 def test_perplexity_equals_brute_force(network: LanguageModel, tokens: TokenSet) -> None:
     score, expected = score_lm(network, tokens, **FULL), brute_force(network, tokens)
-    assert score.figures["tokens"] == len(expected) == tokens.targets
+    assert score.metrics["tokens"] == len(expected) == tokens.targets
     loss = math.fsum(nats for *_, nats in expected) / len(expected)
-    assert score.figures["perplexity"] == pytest.approx(math.exp(loss), rel=1e-9)
-    assert score.merit == pytest.approx((-loss,), rel=1e-9)
+    assert score.metrics["perplexity"] == pytest.approx(math.exp(loss), rel=1e-9)
+    assert score.selection_key == pytest.approx((-loss,), rel=1e-9)
     for document in range(tokens.documents):
         mine = [nats for owner, _, nats in expected if owner == document]
         assert score.outcomes["tokens"][document] == len(mine)
         assert score.outcomes["nats"][document] == pytest.approx(math.fsum(mine), rel=1e-9)
     total_bytes = int(tokens.bytes.sum())
-    assert score.figures["bits_per_byte"] == pytest.approx(loss * len(expected) / math.log(2) / total_bytes, rel=1e-9)
+    assert score.metrics["bits_per_byte"] == pytest.approx(loss * len(expected) / math.log(2) / total_bytes, rel=1e-9)
     assert score.outcomes["bytes"].tolist() == tokens.bytes.tolist()
 
 
@@ -104,18 +104,18 @@ def test_perplexity_is_the_exponential_of_total_nats_by_total_tokens(network: La
     for tokens in (running(5, 30, 17), sentences(5, 30, 17)):
         score = score_lm(network, tokens, **FULL)
         total = score.outcomes["nats"].sum() / score.outcomes["tokens"].sum()
-        assert score.figures["perplexity"] == pytest.approx(math.exp(total), rel=1e-12)
-        low, high = score.figures["interval"]
-        assert low < score.figures["perplexity"] < high
+        assert score.metrics["perplexity"] == pytest.approx(math.exp(total), rel=1e-12)
+        low, high = score.metrics["interval"]
+        assert low < score.metrics["perplexity"] < high
         cousin = np.exp(score.outcomes["nats"] / score.outcomes["tokens"]).mean()
-        assert score.figures["perplexity"] != pytest.approx(cousin, rel=1e-6)  # no mean of documents' perplexities
+        assert score.metrics["perplexity"] != pytest.approx(cousin, rel=1e-6)  # no mean of documents' perplexities
 
 
 def test_less_context_is_another_score_but_the_same_targets(network: LanguageModel) -> None:
     tokens = running(40, 30)
     scores = [score_lm(network, tokens, length=LENGTH, full_context=share, pad=PAD) for share in (0.0, 0.5, 1.0)]
-    assert len({score.figures["tokens"] for score in scores}) == 1
-    assert len({score.figures["perplexity"] for score in scores}) == 3
+    assert len({score.metrics["tokens"] for score in scores}) == 1
+    assert len({score.metrics["perplexity"] for score in scores}) == 3
 
 
 @pytest.mark.parametrize("tokens", [running(5, 1, 27, 2), sentences(5, 16, 9), sentences(3, 4)])
@@ -131,12 +131,12 @@ def test_the_window_way_equals_a_plain_loop_over_disjoint_windows(network: Langu
     counted = (whole or short) if len(tokens.sequences) == 1 else whole + short
     loss = float(np.mean([nat for nats in counted for nat in nats]))
     score = score_windows(network, tokens, length=LENGTH, pad=PAD)
-    assert score.figures["window_nats"] == pytest.approx(loss, rel=1e-9)
-    assert score.figures["window_perplexity"] == pytest.approx(math.exp(loss), rel=1e-9)
+    assert score.metrics["window_nats"] == pytest.approx(loss, rel=1e-9)
+    assert score.metrics["window_perplexity"] == pytest.approx(math.exp(loss), rel=1e-9)
     exact = score_lm(network, tokens, **FULL)
-    assert exact.figures["window_perplexity"] == score.figures["window_perplexity"]
+    assert exact.metrics["window_perplexity"] == score.metrics["window_perplexity"]
     if tokens.targets > 10:
-        assert exact.figures["perplexity"] != pytest.approx(math.exp(loss), rel=1e-6)
+        assert exact.metrics["perplexity"] != pytest.approx(math.exp(loss), rel=1e-6)
 
 
 def test_a_few_windows_are_spread_evenly_from_the_first_to_the_last(
@@ -150,7 +150,7 @@ def test_a_few_windows_are_spread_evenly_from_the_first_to_the_last(
     assert seen == [0, 4 * LENGTH, 8 * LENGTH]
     everything = score_windows(network, tokens, length=LENGTH, pad=PAD, most=9)
     assert seen[3:] == list(range(0, 9 * LENGTH, LENGTH))
-    assert few.figures != everything.figures
+    assert few.metrics != everything.metrics
 
 
 @pytest.mark.parametrize("tokens", [running(9, 9, 30), sentences(9, 9, 30)])
@@ -160,9 +160,9 @@ def test_unknown_targets_are_counted_and_can_be_left_out(network: LanguageModel,
     rest = [nats for _, target, nats in expected if target != UNKNOWN]
     assert lost
     score = score_lm(network, tokens, **FULL)
-    assert score.figures["unknown_share"] == pytest.approx(len(lost) / len(expected), rel=1e-12)
-    assert score.figures["unknown_nats"] == pytest.approx(np.mean(lost), rel=1e-9)
-    assert score.figures["perplexity_without_unknown"] == pytest.approx(math.exp(np.mean(rest)), rel=1e-9)
+    assert score.metrics["unknown_share"] == pytest.approx(len(lost) / len(expected), rel=1e-12)
+    assert score.metrics["unknown_nats"] == pytest.approx(np.mean(lost), rel=1e-9)
+    assert score.metrics["perplexity_without_unknown"] == pytest.approx(math.exp(np.mean(rest)), rel=1e-9)
     by_document = [sum(owner == d and target == UNKNOWN for owner, target, _ in expected) for d in range(3)]
     assert score.outcomes["unknown"].tolist() == by_document
 
@@ -170,7 +170,7 @@ def test_unknown_targets_are_counted_and_can_be_left_out(network: LanguageModel,
 def test_without_an_unknown_token_nothing_is_unknown(network: LanguageModel) -> None:
     with_unknown = running(9, 30)
     tokens = TokenSet(with_unknown.sequences, with_unknown.owners, 2, with_unknown.bytes, None)
-    figures = score_lm(network, tokens, **FULL).figures
+    figures = score_lm(network, tokens, **FULL).metrics
     assert (figures["unknown_share"], figures["unknown_nats"]) == (0.0, 0.0)
     assert figures["perplexity_without_unknown"] == figures["perplexity"]
 
@@ -200,7 +200,7 @@ def test_the_score_does_not_depend_on_how_many_tokens_are_scored_at_once(
     assert len(rows[0]) > len(rows[1]) > len(rows[2])  # the batches did differ
     for score in scores[1:]:
         np.testing.assert_allclose(score.outcomes["nats"], scores[0].outcomes["nats"], rtol=1e-12)
-        assert score.figures["window_perplexity"] == pytest.approx(scores[0].figures["window_perplexity"], rel=1e-12)
+        assert score.metrics["window_perplexity"] == pytest.approx(scores[0].metrics["window_perplexity"], rel=1e-12)
 
 
 def test_scoring_drops_nothing_and_leaves_the_network_as_it_was(network: LanguageModel) -> None:
@@ -208,7 +208,7 @@ def test_scoring_drops_nothing_and_leaves_the_network_as_it_was(network: Languag
     scores = []
     for training in (True, False):
         network.train(training)
-        scores.append(score_lm(network, tokens, **FULL).figures["perplexity"])
+        scores.append(score_lm(network, tokens, **FULL).metrics["perplexity"])
         assert network.training is training
     assert scores[0] == scores[1]
     network.train()

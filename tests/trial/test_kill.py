@@ -46,13 +46,13 @@ def test_ten_kills_at_random_moments_change_nothing(course_folder: Path, tmp_pat
     begun = time.monotonic()
     subprocess.run(train(course_folder, whole, tiny), check=True, capture_output=True)
     lasts = max(1.0, (time.monotonic() - begun) * 0.5)  # about half of it is start-up
-    dice = random.Random(11)
+    rng = random.Random(11)
     killed = 0
     for number in range(10):
         out = tmp_path / f"broken-{number}"
-        killed += run_until_killed(train(course_folder, out, tiny), out, dice.uniform(0, lasts))
-        if not (out / "result.json").exists() and dice.random() < 0.3:  # a second kill, while resuming
-            killed += run_until_killed(command("resume", str(out)), out, dice.uniform(1.0, 1.0 + lasts))
+        killed += run_until_killed(train(course_folder, out, tiny), out, rng.uniform(0, lasts))
+        if not (out / "result.json").exists() and rng.random() < 0.3:  # a second kill, while resuming
+            killed += run_until_killed(command("resume", str(out)), out, rng.uniform(1.0, 1.0 + lasts))
         finish(out)  # also where it had ended: what a kill in the last moment left is tidied up
         for name in SAME:
             assert (out / name).read_bytes() == (whole / name).read_bytes(), f"kill {number}: {name} differs"

@@ -218,7 +218,7 @@ def test_a_folder_called_sotu_is_not_taken_for_the_embedded_speeches(
 
 
 def test_what_a_part_remembers_is_kept_with_the_best_weights(
-    course_folder: Path, tmp_path: Path, tiny: list[str], strangers_leave: None
+    course_folder: Path, tmp_path: Path, tiny: list[str], plugins_leave: None
 ) -> None:
     """The step at which the kept weights were best, written down by a part, is the record's own."""
 

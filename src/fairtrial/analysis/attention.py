@@ -24,7 +24,7 @@ from fairtrial.model.part import Site
 from fairtrial.pretrained.encoder import fill, open_encoder
 from fairtrial.revive import Revived
 from fairtrial.training.scoring import scoring
-from fairtrial.training.tasks import build_bench
+from fairtrial.training.tasks import build_task
 
 Network = Any  # a network of any task: a body of blocks, and what answers on top of it
 SHOWN_PADDING = 3  # places of padding that a map keeps, so that one sees that they stay empty
@@ -212,8 +212,8 @@ def most(weights: np.ndarray) -> float:
 
 
 def untrained_twin(revived: Revived) -> Network:
-    """First weights have named dice, so the twin is the very network that training began with."""
-    return build_bench(revived.recipe, revived.seed, revived.splits, revived.tokenizer).network.eval()
+    """First weights have named rng, so the twin is the very network that training began with."""
+    return build_task(revived.recipe, revived.seed, revived.splits, revived.tokenizer).network.eval()
 
 
 def before_training(revived: Revived) -> tuple[Network, str]:

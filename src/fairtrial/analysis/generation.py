@@ -21,7 +21,7 @@ from fairtrial.data.words import gap, spelled
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import Cache
 from fairtrial.model.network import LanguageModel
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 from fairtrial.training.scoring import scoring
 
 
@@ -69,10 +69,10 @@ def shares(logits: np.ndarray, sampling: Sampling, said: Iterable[int], never: I
     return found
 
 
-def draw(chances: np.ndarray, dice: np.random.Generator) -> int:
-    """One token, by one throw: the same dice and the same shares give the same token."""
+def draw(chances: np.ndarray, rng: np.random.Generator) -> int:
+    """One token, by one throw: the same rng and the same shares give the same token."""
     ends = np.cumsum(chances)
-    place = int(np.searchsorted(ends, dice.random() * ends[-1], side="right"))
+    place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
     return min(place, int(np.flatnonzero(chances)[-1]))  # a throw at the very end must not leave the last share
 
 
@@ -151,10 +151,10 @@ def generate(
     stops: Iterable[int] = (),
     never: Iterable[int] = (),
 ) -> Iterator[int]:
-    """Up to `tokens` more tokens; a stop token is the last one. The dice are named by seed and sample."""
+    """Up to `tokens` more tokens; a stop token is the last one. The rng are named by seed and sample."""
     if not ids:
         raise BadInput("there is nothing to begin with", "give a prompt of at least one word")
-    said, throws = list(ids), dice(seed, "generate", sample)
+    said, throws = list(ids), generator_for(seed, "generate", sample)
     stops, never = frozenset(stops), frozenset(never)
     reader = Reader(network, way)
     with scoring(network):

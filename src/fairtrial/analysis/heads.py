@@ -25,7 +25,7 @@ from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.statistics.crossed import paired_change, perplexity_interval
 from fairtrial.training.scoring import Score, score_lm
-from fairtrial.training.tasks import AnyBench, LanguageBench
+from fairtrial.training.tasks import LanguageTask, Task
 
 CELLS = 2**22  # weights held at once
 
@@ -282,7 +282,7 @@ def head_off(network: Network, layer: int, head: int) -> Iterator[None]:
 
 
 def switch_off(
-    bench: AnyBench,
+    bench: Task,
     test: str,
     heads: list[tuple[int, int]],
     tell: Callable[[int, int], None] = lambda done, of: None,
@@ -300,8 +300,8 @@ def switch_off(
     return effects
 
 
-def whole_score(bench: AnyBench, test: str) -> Score:
-    if isinstance(bench, LanguageBench):
+def whole_score(bench: Task, test: str) -> Score:
+    if isinstance(bench, LanguageTask):
         return score_lm(bench.network, bench.sets[test], length=bench.length, full_context=LEAST_CONTEXT, pad=0)
     return bench.score(test)
 
@@ -310,9 +310,9 @@ def effect_of(layer: int, head: int, test: str, whole: Score, without: Score) ->
     if "guess" in whole.outcomes:
         right, still = (score.outcomes["guess"] == score.outcomes["label"] for score in (whole, without))
         interval = paired_change(int((~right & still).sum()), int((right & ~still).sum()), len(right))
-        before, after = whole.figures["accuracy"], without.figures["accuracy"]
+        before, after = whole.metrics["accuracy"], without.metrics["accuracy"]
         return Effect(layer, head, test, "accuracy", before, after, after - before, interval)
     added, tokens = without.outcomes["nats"] - whole.outcomes["nats"], whole.outcomes["tokens"]
     factor = math.exp(min(700.0, float(added.sum() / tokens.sum())))
-    before, after = whole.figures["perplexity"], without.figures["perplexity"]
+    before, after = whole.metrics["perplexity"], without.metrics["perplexity"]
     return Effect(layer, head, test, "perplexity", before, after, factor, perplexity_interval(added, tokens))

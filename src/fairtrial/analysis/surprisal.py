@@ -22,7 +22,7 @@ from fairtrial.data.tokenizer import START, STOP, Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.network import LanguageModel
 from fairtrial.training.scoring import Window, in_batches, score_lm, scoring, sliding
-from fairtrial.training.tasks import LanguageBench
+from fairtrial.training.tasks import LanguageTask
 
 TOKENS = 2048  # read at once
 
@@ -164,7 +164,7 @@ class Stretch:
     why_not: str = ""
 
 
-def stretch(bench: LanguageBench, tests: Sequence[str], times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Stretch]:
+def stretch(bench: LanguageTask, tests: Sequence[str], times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Stretch]:
     """Each test set scored exactly, every token with up to `times` x the trained length before it."""
     for test in tests:
         for factor in times:
@@ -176,4 +176,4 @@ def stretch(bench: LanguageBench, tests: Sequence[str], times: Sequence[int] = (
             except BadInput as error:
                 yield Stretch(test, factor, length, None, None, error.what)
                 continue
-            yield Stretch(test, factor, length, score.figures["perplexity"], score.figures["interval"])
+            yield Stretch(test, factor, length, score.metrics["perplexity"], score.metrics["interval"])

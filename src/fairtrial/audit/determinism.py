@@ -35,7 +35,7 @@ from fairtrial.errors import FairtrialError
 from fairtrial.model.layers import watch
 from fairtrial.model.part import parts
 from fairtrial.recipe import Duration, Scoring, Training
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 from fairtrial.training.checkpoint import Checkpoints, put_weights, weights_of
 from fairtrial.training.loop import Loop
 from fairtrial.training.scoring import Score
@@ -73,15 +73,15 @@ STEPS = 30
 RESUMED = 8
 
 
-def throw_dice(number: int) -> None:
-    """The world's dice, which no part should read."""
+def random_generator(number: int) -> None:
+    """The world's rng, which no part should read."""
     random.seed(number)
     np.random.seed(number)
     torch.manual_seed(number)
 
 
 def trained_state(plan: Plan, number: int) -> str:
-    throw_dice(number)
+    random_generator(number)
     loop = small_loop(plan, STEPS)
     return state_of(loop, train_to(loop, STEPS))
 
@@ -95,15 +95,15 @@ def same_in_process(subject: Subject) -> Measured:
 
 
 def told(same: bool, what: str) -> Measured:
-    bad = f"{what} from one seed ends with different weights: something draws from dice that are not its own."
+    bad = f"{what} from one seed ends with different weights: something draws from rng that are not its own."
     return equal(same, f"{what} from one seed ends with the same bits.", bad)
 
 
 def resumes(subject: Subject) -> Measured:
-    throw_dice(3)
+    random_generator(3)
     whole = small_loop(subject.plan, RESUMED)
     losses = train_to(whole, RESUMED)
-    throw_dice(4)
+    random_generator(4)
     first = small_loop(subject.plan, RESUMED)
     again = train_to(first, RESUMED // 2)
     with tempfile.TemporaryDirectory() as folder:
@@ -142,7 +142,7 @@ ROWS, BATCH = 12, 4
 
 
 @dataclass
-class SmallBench:
+class SmallTask:
     """What the loop trains. There is nothing to choose by and no curve."""
 
     network: object
@@ -155,7 +155,7 @@ class SmallBench:
 
 
 def small_loop(plan: Plan, steps: int) -> Loop:
-    chance = dice(plan.seed, "passport", "training")
+    chance = generator_for(plan.seed, "passport", "training")
     longest = min(plan.shape.length, MOST // 2) + (plan.task == "lm")  # a language model's row holds its last target
     sizes = chance.integers(min(2, longest), longest + 1, size=ROWS)
     rows = [chance.integers(plan.vocabulary, size=size) for size in sizes]
@@ -165,7 +165,7 @@ def small_loop(plan: Plan, steps: int) -> Loop:
     else:
         batches = LabelledSentences(rows, np.arange(ROWS) % plan.classes, batch=BATCH, seed=plan.seed, pad=0)
     training = Training(duration=Duration(steps, "steps"), batch=BATCH)
-    return Loop(SmallBench(plan.build(), batches), training, Scoring(), plan.seed)
+    return Loop(SmallTask(plan.build(), batches), training, Scoring(), plan.seed)
 
 
 def train_to(loop: Loop, step: int) -> list[float]:

@@ -21,15 +21,15 @@ def orders(time: int, seed: int) -> list[Tensor]:
     """A swap of the first two words, of the first and the last, and four shuffles."""
     swapped, ends = torch.arange(time), torch.arange(time)
     swapped[:2], ends[[0, -1]] = swapped[:2].flip(0), ends[[-1, 0]]
-    dice = torch.Generator().manual_seed(seed_for(seed, "passport", "orders"))
-    return [swapped, ends, *(torch.randperm(time, generator=dice) for _ in range(4))]
+    rng = torch.Generator().manual_seed(seed_for(seed, "passport", "orders"))
+    return [swapped, ends, *(torch.randperm(time, generator=rng) for _ in range(4))]
 
 
 def random_heads(subject: Subject, time: int, use: str) -> tuple[Tensor, Tensor]:
-    """Queries and keys of random content [batch head time each]"""
-    dice = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", use))
+    """Queries and keys of random content [batch head time head_dim]"""
+    rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", use))
     shape = (1, subject.plan.shape.heads, time, subject.plan.shape.each)
-    q, k = (torch.randn(shape, generator=dice).to(subject.network.out.weight.dtype) for _ in range(2))
+    q, k = (torch.randn(shape, generator=rng).to(subject.network.out.weight.dtype) for _ in range(2))
     return q, k
 
 

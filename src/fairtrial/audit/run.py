@@ -118,7 +118,7 @@ def said_by(error: Exception) -> str:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """One thread, as trials have by default, and dice that are put back."""
+    """One thread, as trials have by default, and rng that are put back."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

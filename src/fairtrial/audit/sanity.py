@@ -30,9 +30,9 @@ def collapsed(subject: Subject) -> Measured | None:
             chosen = asked[:, head]
             if not bool(chosen.any()):
                 continue
-            narrow = (entropy[:, head][chosen] < 0.05).double().mean()
+            and_masks = (entropy[:, head][chosen] < 0.05).double().mean()
             one_key = (maps[:, head][chosen] > 0.95).double().mean(0).max()
-            worst = max(worst, float(narrow), float(one_key))
+            worst = max(worst, float(and_masks), float(one_key))
     return at_most(
         worst,
         0.9,
@@ -66,7 +66,7 @@ def residual_identity(subject: Subject) -> Measured | None:
 
 
 def repeats_itself(subject: Subject) -> Measured:
-    """The same answers before and after other texts and other dice; the inputs and weights stay as they were."""
+    """The same answers before and after other texts and other rng; the inputs and weights stay as they were."""
     ids, lengths = as_batch(subject.rows)
     kept, weights = ids.clone(), {name: tensor.clone() for name, tensor in weights_of(subject.network).items()}
     torch.manual_seed(1)
@@ -82,7 +82,7 @@ def repeats_itself(subject: Subject) -> Measured:
     elif moved:
         worst, bad = math.inf, f"Evaluation changes {moved[0]!r}: it learns from what it is scored on."
     else:
-        bad = f"Two evaluations of one text differ by up to {worst:.2g} nats: dropout, dice or memory in evaluation."
+        bad = f"Two evaluations of one text differ by up to {worst:.2g} nats: dropout, rng or memory in evaluation."
     return at_most(worst, 0.0, "Evaluation gives the same answer every time.", bad)
 
 

@@ -65,8 +65,8 @@ def sample_rows(stream: list[int], vocabulary: int, length: int, seed: int) -> t
     lengths = [min(each, most) for each in row_lengths(most)]
     stream = stream * (1 + (most * 8) // len(stream))
     real = [torch.tensor(stream[place * most : place * most + size]) for place, size in enumerate(lengths)]
-    dice = torch.Generator().manual_seed(seed_for(seed, "passport", "rows"))
-    chance = [torch.randint(vocabulary, (size,), generator=dice) for size in lengths]
+    rng = torch.Generator().manual_seed(seed_for(seed, "passport", "rows"))
+    chance = [torch.randint(vocabulary, (size,), generator=rng) for size in lengths]
     return (*real, *chance)
 
 
@@ -166,9 +166,9 @@ def largest_change(before: Sequence[Tensor], after: Sequence[Tensor]) -> float:
 def shake(network: Classifier | LanguageModel, seed: int) -> None:
     """Move every weight, as training would."""
     for name, weight in network.named_parameters():
-        dice = torch.Generator().manual_seed(seed_for(seed, "passport", "shake", name))
+        rng = torch.Generator().manual_seed(seed_for(seed, "passport", "shake", name))
         size = 1 / math.sqrt(weight.shape[-1]) if weight.dim() > 1 else 0.1
-        weight.add_((size * torch.randn(weight.shape, generator=dice)).to(weight.dtype))
+        weight.add_((size * torch.randn(weight.shape, generator=rng)).to(weight.dtype))
 
 
 def settle(network: Classifier | LanguageModel, row: Tensor) -> Classifier | LanguageModel:

@@ -96,9 +96,9 @@ def future_changed(subject: Subject) -> Measured | None:
         return None
     ids = subject.full_rows
     before, worst = subject.log_p(ids), 0.0
-    dice = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "future"))
+    rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "future"))
     for cut in cut_points(ids.shape[1]):
-        chance = torch.randint(subject.plan.vocabulary, ids.shape, generator=dice)
+        chance = torch.randint(subject.plan.vocabulary, ids.shape, generator=rng)
         for later in (chance, torch.zeros_like(ids)):
             other = torch.cat((ids[:, : cut + 1], later[:, cut + 1 :]), 1)
             worst = max(worst, largest_change([before[:, : cut + 1]], [subject.log_p(other)[:, : cut + 1]]))
@@ -125,8 +125,8 @@ def future_gradient(subject: Subject) -> Measured | None:
         logits = subject.network(ids)
     finally:
         hook.remove()
-    dice = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "gradient"))
-    weights = torch.randn(logits.shape[-1], generator=dice).to(logits.dtype)  # so that no sum cancels by itself
+    rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "gradient"))
+    weights = torch.randn(logits.shape[-1], generator=rng).to(logits.dtype)  # so that no sum cancels by itself
     worst = 0.0
     for cut in cut_points(ids.shape[1]):
         aim = (logits[:, : cut + 1] @ weights).sum()
@@ -167,8 +167,8 @@ def padding_widths(size: int, most: int) -> list[int]:
 
 
 def padding(subject: Subject) -> Measured:
-    dice = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "padding"))
-    chance = torch.randint(subject.plan.vocabulary, (subject.longest,), generator=dice)
+    rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "padding"))
+    chance = torch.randint(subject.plan.vocabulary, (subject.longest,), generator=rng)
     worst = 0.0
     for row in subject.rows:
         alone = subject.answers([row])

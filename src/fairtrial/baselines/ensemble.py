@@ -35,7 +35,7 @@ from fairtrial.revive import Revived, revive
 from fairtrial.statistics.comparison import three_ways
 from fairtrial.statistics.outcomes import stack_outcomes
 from fairtrial.training.scoring import TokenSet, document_outcomes, log_probabilities, token_nats
-from fairtrial.training.tasks import ClassifyBench, LanguageBench, token_set
+from fairtrial.training.tasks import ClassifyTask, LanguageTask, token_set
 
 ROUNDS = 1000
 ENOUGH = 1e-7  # a round that moves no weight further is the last
@@ -122,7 +122,7 @@ class LanguageMixture:
 
     def __init__(self, revived: Revived, counting: Mapping[str, Model]) -> None:
         bench = revived.bench
-        assert isinstance(bench, LanguageBench)
+        assert isinstance(bench, LanguageTask)
         self.sets = bench.sets
         self.models: dict[str, Model] = {"transformer": partial(_token_probabilities, bench), **counting}
         self.known: dict[str, np.ndarray] = {}
@@ -132,7 +132,7 @@ class LanguageMixture:
         """Kneser-Ney on a record's training split, and once more with each further text; and what is left for words
         that this split does not hold."""
         bench, tokenizer = revived.bench, revived.tokenizer
-        assert isinstance(bench, LanguageBench)
+        assert isinstance(bench, LanguageTask)
         train, size = bench.sets["train"].sequences, tokenizer.size
         models: dict[str, Model] = {"Kneser-Ney": partial(_counting, KneserNey(train, size, ORDER))}
         for each in more:
@@ -158,7 +158,7 @@ class LanguageMixture:
         return document_outcomes(self.sets[name], -np.log(mix_linear(self.said(name), weights)))
 
 
-def _token_probabilities(bench: LanguageBench, tokens: TokenSet) -> np.ndarray:
+def _token_probabilities(bench: LanguageTask, tokens: TokenSet) -> np.ndarray:
     return np.exp(-token_nats(bench.network, tokens, length=bench.length, full_context=bench.full_context, pad=0))
 
 
@@ -195,7 +195,7 @@ class ClassifyMixture:
 
     def __init__(self, revived: Revived, counting: Mapping[str, Guess]) -> None:
         bench, splits = revived.bench, revived.splits
-        assert isinstance(bench, ClassifyBench)
+        assert isinstance(bench, ClassifyTask)
         self.sets = bench.sets
         named = {"validation": splits.validation, **splits.tests}
         self.texts = {name: [each.text for each in documents] for name, documents in named.items()}
@@ -242,7 +242,7 @@ class ClassifyMixture:
         return guess(self.texts[name])
 
 
-def _class_probabilities(bench: ClassifyBench, name: str) -> np.ndarray:
+def _class_probabilities(bench: ClassifyTask, name: str) -> np.ndarray:
     return log_probabilities(bench.network, bench.sets[name][0], pad=0)
 
 

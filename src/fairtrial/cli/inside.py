@@ -112,7 +112,7 @@ def look(
     ablate: Annotated[
         bool, typer.Option(help="Switch each head off in turn and score whole test sets without it.")
     ] = True,
-    strangers: With = None,
+    plugins: With = None,
 ) -> None:
     """Draw attention maps before and after training, portray each head, and measure what it is worth. Without a text,
     the record's own test set is read."""
@@ -126,7 +126,7 @@ def look(
         raise BadInput(f"--format {format!r} is not known", "take png, svg or pdf")
     heads = chosen_heads(opened, layer, head)
     folder = place_for(out, record)
-    load_files(strangers or [])
+    load_files(plugins or [])
     from fairtrial.analysis.look import fill_album, scores_needed, worth
     from fairtrial.report.text import album_lines
     from fairtrial.trial import use_machine
@@ -293,7 +293,7 @@ def params(
     ] = None,
     seed: Annotated[int, typer.Option(help="Draws the validation share that a vocabulary must not see.", min=0)] = 0,
     kind: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv (the ledger alone).")] = "text",
-    strangers: With = None,
+    plugins: With = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object for each network.")] = False,
 ) -> None:
     """Count a network's parameters, component by component, beside the reports' way of counting, and its arithmetic."""
@@ -308,7 +308,7 @@ def params(
     from fairtrial.analysis.parameters import flops_of, fresh_network, ledger_of
     from fairtrial.plugins import load_files, load_installed
 
-    load_files(strangers or [])
+    load_files(plugins or [])
     for number, recipe in enumerate(map(with_its_encoder, recipes)):
         load_installed(choice.name for choice in recipe.parts)
         sizes = known[1:] if known else sizes_of(recipe, vocabulary, classes, seed)
@@ -446,7 +446,7 @@ def print_json(recipe: Recipe, sizes: tuple[int, int], ledger: Ledger, cost: Flo
 def length(
     record: Annotated[Path, typer.Argument(help="The record of a trained language model.")],
     times: Annotated[str, typer.Option(help="Multiples of the trained length.", metavar="LIST")] = "1,2,4,8",
-    strangers: With = None,
+    plugins: With = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON line for each score.")] = False,
 ) -> None:
     """Score a language model at 1x, 2x, 4x and 8x its training length; parts that cannot go there say so."""
@@ -464,7 +464,7 @@ def length(
         raise BadInput(f"--times {times!r}: a multiple must be at least 1")
     from fairtrial.plugins import load_files
 
-    load_files(strangers or [])
+    load_files(plugins or [])
     from dataclasses import asdict
     from json import dumps
     from typing import cast
@@ -472,12 +472,12 @@ def length(
     from fairtrial.analysis.surprisal import stretch
     from fairtrial.report.words import bracket, spoken_parts
     from fairtrial.revive import revive
-    from fairtrial.training.tasks import LanguageBench
+    from fairtrial.training.tasks import LanguageTask
     from fairtrial.trial import use_machine
 
     with use_machine(1):
         revived = revive(opened)
-        bench = cast(LanguageBench, revived.bench)
+        bench = cast(LanguageTask, revived.bench)
         if not json:
             print(f"{record}: trained at length {bench.length}, parts: {spoken_parts(revived.recipe)}")
             print(f"{'test set':<14}{'length':>8}  perplexity (95% over documents, this one seed)")
@@ -498,13 +498,13 @@ def errors(
     telling: Annotated[bool, typer.Option("--telling/--no-telling", help="Look for the most telling words.")] = True,
     names: Names = None,
     html: Annotated[Path | None, typer.Option(help="Write a page to open in a browser, too.", metavar="FILE")] = None,
-    strangers: With = None,
+    plugins: With = None,
     json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
 ) -> None:
     """Show a classifier's confusions, its calibration, its most confident mistakes and its most telling words."""
     from fairtrial.errors import BadInput
     from fairtrial.record import Record
-    from fairtrial.registry import near
+    from fairtrial.registry import did_you_mean
 
     opened = Record.open(record)
     if opened.recipe.task != "classify":
@@ -513,7 +513,7 @@ def errors(
         )
     tests = [str(name) for name in opened.trial["test_sets"]]
     if test is not None and test not in tests:
-        raise BadInput(f"this record has no test set {test!r}{near(test, tests)}")
+        raise BadInput(f"this record has no test set {test!r}{did_you_mean(test, tests)}")
     labels = shown_names(tuple(str(label) for label in opened.trial["labels"]), names)
     from typing import cast
 
@@ -521,10 +521,10 @@ def errors(
     from fairtrial.plugins import load_files
     from fairtrial.report.words import spoken_parts
     from fairtrial.revive import revive
-    from fairtrial.training.tasks import ClassifyBench
+    from fairtrial.training.tasks import ClassifyTask
     from fairtrial.trial import use_machine
 
-    load_files(strangers or [])
+    load_files(plugins or [])
     whole: dict[str, Any] = {
         "record": record.resolve().name,
         "parts": spoken_parts(opened.recipe),
@@ -533,7 +533,7 @@ def errors(
     }
     with use_machine(1):
         revived = revive(opened)
-        bench = cast(ClassifyBench, revived.bench)
+        bench = cast(ClassifyTask, revived.bench)
         for name in tests if test is None else [test]:
             rows, answers = bench.sets[name]
             with bar("looking for telling words", min(len(rows), MOST_TEXTS)) as tell:

@@ -58,7 +58,7 @@ def study(
         list[str] | None,
         typer.Option("--set", help="Change one field for all variants: shape.heads=4.", metavar="FIELD=VALUE..."),
     ] = None,
-    strangers: Annotated[
+    plugins: Annotated[
         list[Path] | None,
         typer.Option("--with", help="Python files that add parts of your own.", metavar="FILE.py..."),
     ] = None,
@@ -116,7 +116,7 @@ def study(
         length = f"{steps} steps" if steps is not None else f"{epochs:g} epochs"
         settings = [*(settings or []), f"training.duration={toml(length)}"]
     add_settings(table, settings or [])
-    chosen = complete(table, strangers or [])
+    chosen = complete(table, plugins or [])
     wishes = Wishes(
         budget_seconds=read_time(budget) if budget else None,
         most_seeds=seeds if budget else None,
@@ -175,8 +175,8 @@ def add_settings(table: dict[str, Any], settings: list[str]) -> None:
             table["set"].get(each, {}).pop(name, None)
 
 
-def complete(table: dict[str, Any], strangers: list[Path]) -> Study:
-    """The study, its tasks found out where nobody said them, and strangers' files given to all variants."""
+def complete(table: dict[str, Any], plugins: list[Path]) -> Study:
+    """The study, its tasks found out where nobody said them, and plugins' files given to all variants."""
     from dataclasses import replace
 
     from fairtrial.errors import BadInput
@@ -191,10 +191,10 @@ def complete(table: dict[str, Any], strangers: list[Path]) -> Study:
         format_ = table.get("set", {}).get("data.format", "auto")
         table["tasks"] = [task for task in tasks_of(Data(source=table["data"], format=format_)) if task in METRIC]
     found = study_from(table)
-    files = tuple(located(str(path)) for path in strangers)
+    files = tuple(located(str(path)) for path in plugins)
     if files:
         found = replace(
-            found, variants=tuple(replace(each, strangers=(*each.strangers, *files)) for each in found.variants)
+            found, variants=tuple(replace(each, plugins=(*each.plugins, *files)) for each in found.variants)
         )
     return found
 
@@ -218,7 +218,7 @@ def default_folder(study: Study) -> Path:
 
 def open_engine(name: str, jobs: int | None, address: str | None) -> Engine:
     from fairtrial.errors import BadInput
-    from fairtrial.registry import near
+    from fairtrial.registry import did_you_mean
 
     if address is not None and name != "ray":
         raise BadInput("--address is of a Ray cluster", "add --engine ray")
@@ -234,7 +234,7 @@ def open_engine(name: str, jobs: int | None, address: str | None) -> Engine:
         from fairtrial.engines.ray import Ray
 
         return Ray(address, jobs)
-    raise BadInput(f"there is no engine {name!r}{near(name, ['here', 'cores', 'ray'])}")
+    raise BadInput(f"there is no engine {name!r}{did_you_mean(name, ['here', 'cores', 'ray'])}")
 
 
 def conduct(study: Study, folder: Path, engine: Engine, wishes: Wishes, json: bool) -> None:
@@ -415,7 +415,7 @@ def mix(
     tests: Annotated[
         bool, typer.Option("--tests/--no-tests", help="Score the test sets; without, only validation is read.")
     ] = True,
-    strangers: With = None,
+    plugins: With = None,
     json: Annotated[bool, typer.Option("--json", help="Everything as one JSON object.")] = False,
 ) -> None:
     """Mix a transformer with Kneser-Ney (or, for classifiers, naive Bayes and logistic regression).
@@ -432,7 +432,7 @@ def mix(
 
     opened = [Record.open(folder) for folder in records]
     choosing = [Record.open(folder) for folder in chosen_on or []]
-    load_files(strangers or [])
+    load_files(plugins or [])
     with use_machine(1):
         found = mix_records(
             opened, choosing, more or [], tests=tests, tell=(lambda what: None) if json else tell_progress

@@ -34,7 +34,7 @@ def parts(
     encoder: Annotated[
         bool, typer.Option("--encoder", help="Draw it in an encoder, which sees to both sides; pools always are.")
     ] = False,
-    strangers: With = None,
+    plugins: With = None,
     page: Annotated[
         Path | None, typer.Option(help="Write a Markdown page about all parts, with drawings.", metavar="FILE.md")
     ] = None,
@@ -55,7 +55,7 @@ def parts(
     from fairtrial.analysis.catalogue import catalogue, describe
     from fairtrial.plugins import load_all_installed, load_files, load_installed
 
-    load_files(strangers or [])
+    load_files(plugins or [])
     if page is not None:
         from fairtrial.analysis.catalogue import write_page
 
@@ -128,7 +128,7 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    strangers: With = None,
+    plugins: With = None,
     data: Annotated[
         str | None,
         typer.Option(help="Audit a data set instead: copies, labels, vocabulary, drift.", metavar="PATH"),
@@ -151,7 +151,7 @@ def audit(
     from fairtrial.errors import BadInput
 
     if data is not None:
-        if what is not None or strangers:
+        if what is not None or plugins:
             raise BadInput("--data audits a data set: no part, recipe or record beside it")
         sys.exit(audit_source(data, task, recipe, settings or [], json))
     if what is None:
@@ -161,7 +161,7 @@ def audit(
         raise BadInput("--task, --recipe and --set are for --data")
     from fairtrial.plugins import load_files, load_installed
 
-    load_files(strangers or [])
+    load_files(plugins or [])
     record = None
     if os.path.isdir(what):
         from fairtrial.record import Record
@@ -221,14 +221,11 @@ def audit_source(data: str, task: str | None, recipe: str | None, settings: list
 
 def audit_record(record: Record) -> list[Finding]:
     """Audit a record's network and keep the passport in it."""
-    from fairtrial.plugins import load_installed, met, recorded_in, refuse_changed, refuse_missing
+    from fairtrial.plugins import require_plugins
 
     with record.hold():  # refused as busy where it is being written, before any work is done
         record.result  # noqa: B018  (refuses a record that is not finished)
-        load_installed(choice.name for choice in record.recipe.parts)
-        recorded = recorded_in(record.trial)
-        refuse_changed(recorded, met(), record.folder)
-        refuse_missing(recorded, met(), record.folder)
+        require_plugins(record)
         from fairtrial.audit.finding import as_passport
         from fairtrial.audit.run import audit_record
 

@@ -1,4 +1,4 @@
-"""What `fairtrial puzzle` is given: keys, values and queries out of files or dice, keys by number or name.
+"""What `fairtrial puzzle` is given: keys, values and queries out of files or rng, keys by number or name.
 
 What `fairtrial puzzle` says and writes.
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def gather(
     keys: Path | None, values: Path | None, count: int | None, width: int | None, seed: int, kind: str
 ) -> dict[str, Any]:
-    """Keys, their names and values, out of files or dice."""
+    """Keys, their names and values, out of files or rng."""
     from fairtrial.apps.puzzles.keys import random_keys, read_table
     from fairtrial.errors import BadInput
 
@@ -188,7 +188,7 @@ Values = Annotated[
 ]
 Count = Annotated[int | None, typer.Option(help="Random keys: how many (4).", min=1, max=2000)]
 Width = Annotated[int | None, typer.Option(help="Random keys: numbers in each (3).", min=1, max=500)]
-Seed = Annotated[int, typer.Option(help="Names the dice of random keys.", min=0)]
+Seed = Annotated[int, typer.Option(help="Random seed of the keys.", min=0)]
 Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Divide scores by the square root of the keys' width.")]
 Norm = Annotated[float | None, typer.Option(help="Greatest length of the query.")]
 Precision = Annotated[float, typer.Option(help="Least share of its wanted weight that a wanted key is to get.")]
@@ -327,7 +327,7 @@ def head(
     words: Annotated[int, typer.Option(help="Words that the network knows.", min=2, max=500)] = 8,
     length: Annotated[int, typer.Option(help="Tokens that it reads at once.", min=2, max=500)] = 24,
     sequences: Annotated[int, typer.Option(help="Random sequences to check it on.", min=1, max=10_000)] = 200,
-    seed: Annotated[int, typer.Option(help="Names the dice of the sequences.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the sequences.", min=0)] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the map and the network's weights.", metavar="FOLDER")
     ] = None,

@@ -41,7 +41,7 @@ def predict(
     words: Annotated[
         bool, typer.Option("--words", help="Show how each word speaks for the answer: gradient x input, leave-one-out.")
     ] = False,
-    strangers: With = None,
+    plugins: With = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON line for each text.")] = False,
 ) -> None:
     """Show the probability of each class for a sentence, or for each sentence of a file."""
@@ -56,7 +56,7 @@ def predict(
     from fairtrial.plugins import load_files
     from fairtrial.trial import use_machine
 
-    load_files(strangers or [])
+    load_files(plugins or [])
     told: list[dict[str, np.ndarray]] = []
     with use_machine(1):
         kept, network = kept_classifier(opened)
@@ -177,7 +177,7 @@ def surprise(
         bool | None,
         typer.Option("--table/--no-table", help="A row for each token.", show_default="with a single sentence"),
     ] = None,
-    strangers: With = None,
+    plugins: With = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON line for each sentence, and one for the set.")] = False,
 ) -> None:
     """Show how surprised a language model is by each word of a sentence, and the perplexity of sentences."""
@@ -193,7 +193,7 @@ def surprise(
     from fairtrial.plugins import load_files
     from fairtrial.trial import use_machine
 
-    load_files(strangers or [])
+    load_files(plugins or [])
     with use_machine(1):
         kept, network = kept_language_model(opened)
         tokenizer, length = kept.tokenizer, kept.recipe.shape.length
@@ -312,8 +312,8 @@ def generate(
         ),
     ] = None,
     samples: Annotated[int, typer.Option(help="How many texts.", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="Names the dice: the same seed gives the same text.", min=0)] = 0,
-    strangers: With = None,
+    seed: Annotated[int, typer.Option(help="Random seed: the same seed gives the same text.", min=0)] = 0,
+    plugins: With = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON line for each text, when it is done.")] = False,
 ) -> None:
     """Let a language model go on with a text."""
@@ -331,7 +331,7 @@ def generate(
     from fairtrial.trial import use_machine
 
     refuse_bytes(prompt, "the prompt")
-    load_files(strangers or [])
+    load_files(plugins or [])
     with use_machine(1):
         kept, network = kept_language_model(opened)
         tokenizer = kept.tokenizer

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print events and the result as JSON lines, for machines.")]
-Mirror = Annotated[
+Logger = Annotated[
     list[str] | None,
-    typer.Option("--log", help="Mirror events to 'tensorboard' or 'wandb' (extras; wandb works offline). Repeatable."),
+    typer.Option("--log", help="Logger events to 'tensorboard' or 'wandb' (extras; wandb works offline). Repeatable."),
 ]
 With = Annotated[
     list[Path] | None,
@@ -54,7 +54,7 @@ def train(
             show_default="default",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Names all dice of this trial.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -75,8 +75,8 @@ def train(
         bool, typer.Option("--watch-test", help="Score the test sets during training too; the record says so.")
     ] = False,
     threads: Annotated[int, typer.Option(help="Threads; at this size one is fastest.", min=1)] = 1,
-    strangers: With = None,
-    mirror: Mirror = None,
+    plugins: With = None,
+    mirror: Logger = None,
     save_seconds: SaveSeconds = 10.0,
     json: Json = False,
 ) -> None:
@@ -100,7 +100,7 @@ def train(
     from fairtrial.plugins import load_files
     from fairtrial.trial import run_trial
 
-    files = load_files(strangers or [])
+    files = load_files(plugins or [])
     with listening(folder, chosen, json, mirror) as listen, stopping() as stop:
         run_trial(
             chosen,
@@ -110,7 +110,7 @@ def train(
             listen=listen,
             stop=stop,
             save_seconds=save_seconds,
-            strangers=files,
+            plugins=files,
         )
 
 
@@ -119,8 +119,8 @@ def resume(
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Also where torch, threads or code differ, so that the bits may.")
     ] = False,
-    strangers: With = None,
-    mirror: Mirror = None,
+    plugins: With = None,
+    mirror: Logger = None,
     save_seconds: SaveSeconds = 10.0,
     json: Json = False,
 ) -> None:
@@ -139,13 +139,13 @@ def resume(
         return
     with opened.hold():  # before torch is imported: a record that is being written is refused at once
         pass
-    from fairtrial.plugins import fingerprint, load_files, recorded_in, refuse_changed
+    from fairtrial.plugins import fingerprint, load_files, refuse_changed
     from fairtrial.trial import resume_trial
 
     if not anyway:  # before any of it runs
-        given = [(path.name, fingerprint(path)) for path in strangers or []]
-        refuse_changed(recorded_in(opened.trial), given, record)
-    load_files(strangers or [])
+        given = [(path.name, fingerprint(path)) for path in plugins or []]
+        refuse_changed(opened, given)
+    load_files(plugins or [])
     with listening(record, opened.recipe, json, mirror) as listen, stopping() as stop:
         resume_trial(record, listen=listen, stop=stop, save_seconds=save_seconds, anyway=anyway)
 
@@ -154,7 +154,7 @@ def choose_recipe(what: str, name: str | None, data: str | None, settings: list[
     """The recipe that the command line asks for."""
     from fairtrial.errors import BadInput
     from fairtrial.recipe import TASKS, built_in_recipe, load_recipe, with_settings
-    from fairtrial.registry import near
+    from fairtrial.registry import did_you_mean
 
     if what in TASKS:
         name = name or "default"
@@ -164,7 +164,7 @@ def choose_recipe(what: str, name: str | None, data: str | None, settings: list[
     elif what.endswith(".toml") or os.path.isfile(what):  # unlike Path's, os.path's bears a name of any length
         recipe = load_recipe(Path(what))
     else:
-        raise BadInput(f"{what!r} is neither a task nor a recipe file{near(what, list(TASKS))}")
+        raise BadInput(f"{what!r} is neither a task nor a recipe file{did_you_mean(what, list(TASKS))}")
     if data is not None:
         recipe = replace(recipe, data=replace(recipe.data, source=data))
     return with_settings(recipe, settings)
@@ -185,9 +185,9 @@ def default_folder(recipe: Recipe, seed: int) -> Path:
 def listening(folder: Path, recipe: Recipe, json: bool, mirrors: list[str] | None) -> Iterator[Callable[[Any], None]]:
     """The screen, and the mirrors that were asked for, as one listener."""
     from fairtrial.cli.screen import open_screen
-    from fairtrial.loggers import open_mirror
+    from fairtrial.loggers import open_logger
 
-    opened = [open_mirror(name, folder, recipe) for name in mirrors or []]
+    opened = [open_logger(name, folder, recipe) for name in mirrors or []]
     with open_screen(recipe, json) as screen:
 
         def listen(event: Any) -> None:
@@ -258,7 +258,7 @@ def finetune(
     recipe: Annotated[
         Path | None, typer.Option(help="A recipe file to start from, instead of the built-in one.", metavar="FILE.toml")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Names all dice of this trial.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the record.", metavar="FOLDER")] = None,
     settings: Annotated[
         list[str] | None,
@@ -270,8 +270,8 @@ def finetune(
         int | None,
         typer.Option(help="Threads; these matrices are large.", min=1, show_default="2, or the cores there are"),
     ] = None,
-    strangers: With = None,
-    mirror: Mirror = None,
+    plugins: With = None,
+    mirror: Logger = None,
     save_seconds: SaveSeconds = 60.0,
     json: Json = False,
 ) -> None:
@@ -298,12 +298,12 @@ def finetune(
     from fairtrial.plugins import load_files
     from fairtrial.trial import run_trial
 
-    files = load_files(strangers or [])
+    files = load_files(plugins or [])
     cores = threads if threads is not None else min(2, os.cpu_count() or 1)
     with listening(folder, chosen, json, mirror) as listen, stopping() as stop:
         run_trial(
             chosen, seed, folder, threads=cores, listen=Estimate(listen), stop=stop, save_seconds=save_seconds,
-            strangers=files,
+            plugins=files,
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from fairtrial.errors import BadInput
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> tuple[np.ndarray, np.ndarray
 
 @dataclass
 class Order:
-    """Which items stand in which batch: a new shuffle every epoch, drawn from the epoch's own dice."""
+    """Which items stand in which batch: a new shuffle every epoch, drawn from the epoch's own rng."""
 
     items: int
     batch: int
@@ -56,7 +56,7 @@ class Order:
         """(epoch, items of that batch)"""
         epoch, place = divmod(index, self.batches_per_epoch())
         if epoch != self._epoch:
-            self._epoch, self._order = epoch, dice(self.seed, "order", epoch).permutation(self.items)
+            self._epoch, self._order = epoch, generator_for(self.seed, "order", epoch).permutation(self.items)
         return epoch, self._order[place * self.batch : (place + 1) * self.batch]
 
 
@@ -116,7 +116,7 @@ class Windows:
     def batch(self, index: int) -> Batch:
         epoch, chosen = self.order.at(index)
         if self.how == "disjoint":
-            chosen = chosen * self.length + int(dice(self.seed, "order", epoch, "first").integers(self.slack))
+            chosen = chosen * self.length + int(generator_for(self.seed, "order", epoch, "first").integers(self.slack))
         whole = self.stream[chosen[:, None] + np.arange(self.length + 1)]
         return Batch(whole[:, :-1], None, whole[:, 1:], self.length * len(chosen))
 
@@ -160,7 +160,7 @@ class MaskedSentences:
 
     def batch(self, index: int) -> Batch:
         epoch, chosen = self.order.at(index)
-        chance = dice(self.seed, "mask", epoch, index)
+        chance = generator_for(self.seed, "mask", epoch, index)
         return masked_batch([self.hider.hide(self.rows[item], chance) for item in chosen], self.pad)
 
 

@@ -35,7 +35,7 @@ from fairtrial.data.lines import (
 )
 from fairtrial.data.sotu import read_sotu
 from fairtrial.errors import BadInput
-from fairtrial.registry import near
+from fairtrial.registry import did_you_mean
 
 TRAIN_CLS, TEST_CLS, TRAIN_LM, TEST_LM = "train_CLS.tsv", "test_CLS.tsv", "train_LM.txt", "test_LM_"
 
@@ -487,7 +487,7 @@ def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
             if document.label not in labels:
                 what = f"label {document.label!r} does not occur in the training set"
                 raise BadInput(
-                    what + near(document.label, list(labels)),
+                    what + did_you_mean(document.label, list(labels)),
                     "is it misspelt, or is its class missing from training?",
                     path=document.place,
                 )

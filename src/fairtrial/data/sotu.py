@@ -17,8 +17,8 @@ from fairtrial.data.lines import TextFile, hashes, read_lines
 from fairtrial.data.splits import normalised
 from fairtrial.data.words import count_words, sentences, without_stage_directions
 from fairtrial.errors import BadInput
-from fairtrial.registry import near
-from fairtrial.rng import dice
+from fairtrial.registry import did_you_mean
+from fairtrial.rng import generator_for
 
 CITE = (
     "Peters, Gerhard, and John T. Woolley. The American Presidency Project. University of California, Santa Barbara. "
@@ -133,7 +133,9 @@ def _chosen(names: tuple[str, ...], speeches: list[Speech]) -> list[Speech]:
             raise BadInput(f"data.presidents: {name!r} could be {' or '.join(sorted(fitting))}", "use one of these ids")
         if not fitting:
             known = sorted(ids)
-            raise BadInput(f"data.presidents: no president with speeches is called {name!r}{near(name.lower(), known)}")
+            raise BadInput(
+                f"data.presidents: no president with speeches is called {name!r}{did_you_mean(name.lower(), known)}"
+            )
         wanted += fitting
         if len(set(wanted)) < len(wanted):
             raise BadInput(f"data.presidents: {wanted[-1]!r} is named twice")
@@ -149,7 +151,7 @@ def _held_out(speeches: list[Speech], data: recipe.Data) -> set[str]:
         names = [speech.name for speech in speeches if speech.label == label]
         count = min(max(1, round(data.test * len(names))), len(names) - 1)
         if count:
-            chance = dice(data.split_seed, "split", "test", label)
+            chance = generator_for(data.split_seed, "split", "test", label)
             held_out.update(str(chance.choice(stretch)) for stretch in np.array_split(names, count))
     return held_out
 

@@ -22,7 +22,7 @@ from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.words import sentences
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Tokens
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 
 Documents = tuple[Document, ...]
 
@@ -39,10 +39,10 @@ def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
         if stretches:
             train, test = _carve_end(train, share, data.source)
         else:
-            train, test = carve(train, share, dice(data.split_seed, "split", "test"), "data.test", data.source)
+            train, test = carve(train, share, generator_for(data.split_seed, "split", "test"), "data.test", data.source)
         tests = {"test": test}
     if not validation and _checked("data.validation", data.validation) > 0:
-        chance = dice(seed, "split", "validation")
+        chance = generator_for(seed, "split", "validation")
         if stretches:
             train, validation = _carve_stretch(train, data.validation, chance, data.source)
         else:
@@ -57,7 +57,9 @@ def _thinned(documents: Documents, data: recipe.Data, seed: int) -> Documents:
         raise BadInput(f"data.train_share = {data.train_share} is not a share above 0 and up to 1")
     if data.train_share == 1:
         return documents
-    taken = carve(documents, data.train_share, dice(seed, "split", "train"), "data.train_share", data.source)[1]
+    taken = carve(documents, data.train_share, generator_for(seed, "split", "train"), "data.train_share", data.source)[
+        1
+    ]
     lost = {document.label for document in documents} - {document.label for document in taken}
     # of a class that is too small for a share, all is kept
     return tuple(each for each in documents if each in taken or each.label in lost) if lost else taken

@@ -34,7 +34,7 @@ class Job:
     recipe: str = ""  # TOML
     seed: int = 0
     folder: str = ""  # where what it leaves on disk belongs
-    strangers: tuple[str, ...] = ()  # files with parts of a user's own
+    plugins: tuple[str, ...] = ()  # files with parts of a user's own
     seconds: float | None = None  # it is stopped when it takes longer
     options: dict[str, Any] = field(default_factory=dict)
 

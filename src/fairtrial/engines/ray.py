@@ -1,6 +1,6 @@
 """A Ray cluster: each trial a task, tried again where a machine is lost, its record shipped back.
 
-Machines need not share a disk: what a trial needs (its recipe, the files of strangers' parts, the data, what an earlier
+Machines need not share a disk: what a trial needs (its recipe, the files of plugins' parts, the data, what an earlier
 attempt had saved) travels with it, and its record comes back as files.
 """
 
@@ -58,7 +58,7 @@ class Ray:
                 job = waiting.pop()
                 data = self.data_of(job, shipped)
                 begun = files_in(Path(job.folder)) if job.folder else {}
-                running[task.remote(asdict(job), begun, strangers_of(job), data, board)] = job
+                running[task.remote(asdict(job), begun, plugins_of(job), data, board)] = job
                 hear(News(job, "begin"))
             done, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
             with suppress(ray.exceptions.RayError):
@@ -122,12 +122,12 @@ class Board:
 
 
 def run_far(
-    told: dict[str, Any], begun: Files, strangers: Files, data: tuple[str, Any], board: Any
+    told: dict[str, Any], begun: Files, plugins: Files, data: tuple[str, Any], board: Any
 ) -> tuple[dict[str, Any], Files]:
     """On a worker: do a job in a folder of its own; the answer, and the files that it left."""
     import ray
 
-    job = Job(**(told | {"key": tuple(told["key"]), "strangers": tuple(told["strangers"])}))
+    job = Job(**(told | {"key": tuple(told["key"]), "plugins": tuple(told["plugins"])}))
     room = Path(tempfile.mkdtemp(prefix="fairtrial-"))
     last, asked = 0.0, False
 
@@ -140,11 +140,11 @@ def run_far(
             asked = ray.get(board.tell.remote(job.key, kind, facts), timeout=10)
 
     try:
-        put_files(room / "strangers", strangers)
+        put_files(room / "plugins", plugins)
         here = replace(
             job,
             folder=str(room / "record") if job.folder else "",
-            strangers=tuple(str(room / "strangers" / Path(name).name) for name in job.strangers),
+            plugins=tuple(str(room / "plugins" / Path(name).name) for name in job.plugins),
         )
         source, shipped = data
         moved = shipped is not None and not Path(source).exists()
@@ -192,5 +192,5 @@ def put_files(folder: Path, files: Files) -> None:
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
-def strangers_of(job: Job) -> Files:
-    return {Path(name).name: Path(name).read_bytes() for name in job.strangers}
+def plugins_of(job: Job) -> Files:
+    return {Path(name).name: Path(name).read_bytes() for name in job.plugins}

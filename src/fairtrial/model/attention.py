@@ -13,7 +13,14 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from fairtrial.model.layers import Dropout, Tap
 from fairtrial.model.layout import Layout
-from fairtrial.model.local_attention import add_up, attend_near, narrow, said_of, shortest_reach, worth_it
+from fairtrial.model.local_attention import (
+    and_masks,
+    attend_near,
+    collect_biases,
+    shortest_reach,
+    to_attention_mask,
+    worth_it,
+)
 from fairtrial.model.part import Kept, Part, Site, concatenate
 from fairtrial.recipe import Shape
 
@@ -54,7 +61,7 @@ class View:
         """`visible` as what is added to scores, made once for all layers: the fast kernel would make it in each."""
         if self.visible is None:
             return None
-        return add_up([], self.visible, self.dtype)
+        return to_attention_mask([], self.visible, self.dtype)
 
     def seen(self) -> Tensor | None:
         """`visible` with the triangle written out."""
@@ -71,7 +78,7 @@ class Cache:
         self.length = 0
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """All keys and values so far, the new ones [batch head time each] at their end."""
+        """All keys and values so far, the new ones [batch head time head_dim] at their end."""
         end = self.length + k.shape[2]
         kept = self.kept[layer]
         if kept is None or kept[0].shape[2] < end:
@@ -101,7 +108,9 @@ class Attention(nn.Module):
         """[token width] -> [token width]"""
         layout = view.layout
         # split before the heads are parted: its gradient is one copy instead of two
-        q, k, v = (self.part_heads(each) for each in layout.spread(self.qkv(x)).chunk(3, -1))  # batch head time each
+        q, k, v = (
+            self.part_heads(each) for each in layout.unpack(self.qkv(x)).chunk(3, -1)
+        )  # batch head time head_dim
         here = Site(self.layer, view.causal, view.queries, view.queries)
         for part in parts:
             q, k = part.turn(q, k, here)
@@ -116,18 +125,18 @@ class Attention(nn.Module):
         return self.out(layout.pack(concatenate(heads) if merged is None else merged))
 
     def part_heads(self, x: Tensor) -> Tensor:
-        """[batch time width] -> [batch head time each]"""
+        """[batch time width] -> [batch head time head_dim]"""
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
-        """Attention as its equation says. [batch head query each]"""
+        """Attention as its equation says. [batch head query head_dim]"""
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # batch head query key
         for part in parts:
             scores = part.score(scores, q, k, site)
-        biases, allowed = said_of(site, parts)
+        biases, allowed = collect_biases(site, parts)
         for bias in biases:  # after all scores, so that the order of parts does not matter
             scores = scores + bias
-        visible = narrow(view.seen(), allowed)
+        visible = and_masks(view.seen(), allowed)
         if visible is None:
             weights = scores.softmax(-1)
         else:
@@ -137,17 +146,21 @@ class Attention(nn.Module):
 
     def attend_fast(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
         """The same by torch's fused kernel, where no part reads the scores and no weight is dropped: its dropout has no
-        dice of its own."""
+        rng of its own."""
         reach = shortest_reach(parts, view.causal)
         if reach is not None and len(view.queries) == len(view.keys) and worth_it(reach, len(view.queries)):
             real = None if view.layout.lengths is None else view.layout.real()
             return attend_near(q, k, v, real, reach, site, parts, view.mask, self.dropout)
         if self.dropout.drops:
             return self.attend(q, k, v, view, site, parts)
-        biases, allowed = said_of(site, parts)
+        biases, allowed = collect_biases(site, parts)
         if not biases and not allowed:
             return scaled_dot_product_attention(q, k, v, attn_mask=view.added, is_causal=view.triangle)
         mask = view.mask.get(
-            lambda: add_up(biases, narrow(view.seen(), allowed), q.dtype), q.dtype, len(biases), *biases, *allowed
+            lambda: to_attention_mask(biases, and_masks(view.seen(), allowed), q.dtype),
+            q.dtype,
+            len(biases),
+            *biases,
+            *allowed,
         )
         return scaled_dot_product_attention(q, k, v, attn_mask=mask)

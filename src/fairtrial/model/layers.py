@@ -1,11 +1,11 @@
-"""Dropout with named dice: what is dropped at a step is a pure function of seed, place and step.
+"""Dropout with named rng: what is dropped at a step is a pure function of seed, place and step.
 
 torch's own dropout draws from one global generator, so one more draw anywhere would shift all that follow, and a
 resumed run would need that generator's state. Here nothing needs to be remembered.
 
 Taps: places where a tensor may be watched. Watching changes no number.
 
-First weights: each parameter has dice of its own name, so variants at one seed share what they have in common.
+First weights: each parameter has rng of its own name, so variants at one seed share what they have in common.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def dropouts_of(network: nn.Module) -> dict[str, Dropout]:
     return {name: module for name, module in found.items() if module.share}
 
 
-def roll_dice(dropouts: dict[str, Dropout], seed: int, step: int) -> None:
-    """Set the dice of every dropout for one optimizer step."""
+def seed_dropout(dropouts: dict[str, Dropout], seed: int, step: int) -> None:
+    """Set the rng of every dropout for one optimizer step."""
     for name, dropout in dropouts.items():
         dropout.generator.manual_seed(seed_for(seed, "dropout", name, step))
 
@@ -95,16 +95,16 @@ def start(network: nn.Module, how: str, seed: int) -> None:
                 _uniform(module.bias, bound if how == "torch" else 0.0, seed, f"{name}.bias")
 
 
-def _dice(seed: int, name: str) -> torch.Generator:
+def _generator(seed: int, name: str) -> torch.Generator:
     return torch.Generator().manual_seed(seed_for(seed, "init", name))
 
 
 def _normal(weight: Tensor, deviation: float, seed: int, name: str) -> None:
-    weight.normal_(0.0, deviation, generator=_dice(seed, name))
+    weight.normal_(0.0, deviation, generator=_generator(seed, name))
 
 
 def _uniform(weight: Tensor, bound: float, seed: int, name: str) -> None:
     if bound:
-        weight.uniform_(-bound, bound, generator=_dice(seed, name))
+        weight.uniform_(-bound, bound, generator=_generator(seed, name))
     else:
         weight.zero_()

@@ -41,7 +41,7 @@ class Layout:
             return torch.ones(self.batch, self.time, dtype=torch.bool)
         return torch.arange(self.time) < self.lengths[:, None]
 
-    def spread(self, x: Tensor) -> Tensor:
+    def unpack(self, x: Tensor) -> Tensor:
         """[token width] -> [batch time width], zeros at padding"""
         if self.index is not None:
             x = x.new_zeros(self.batch * self.time, x.shape[-1]).index_copy_(0, self.index, x)

@@ -19,20 +19,20 @@ from fairtrial.model.layers import Dropout
 from fairtrial.model.part import Kept, Part, Site
 
 
-def said_of(site: Site, parts: Sequence[Part]) -> tuple[list[Tensor], list[Tensor]]:
+def collect_biases(site: Site, parts: Sequence[Part]) -> tuple[list[Tensor], list[Tensor]]:
     """The biases [head query key], and what each part allows to be seen [query key]."""
     biases = [bias for bias in (part.bias(site) for part in parts) if bias is not None]
     return biases, [allowed for allowed in (part.allow(site) for part in parts) if allowed is not None]
 
 
-def narrow(visible: Tensor | None, allowed: Sequence[Tensor]) -> Tensor | None:
+def and_masks(visible: Tensor | None, allowed: Sequence[Tensor]) -> Tensor | None:
     """What is left to see when every part has forbidden what it forbids."""
     for each in allowed:
         visible = each if visible is None else visible & each
     return visible
 
 
-def add_up(biases: Sequence[Tensor], visible: Tensor | None, dtype: torch.dtype) -> Tensor:
+def to_attention_mask(biases: Sequence[Tensor], visible: Tensor | None, dtype: torch.dtype) -> Tensor:
     """The biases together, minus infinity where nothing may be seen. Broadcasts over [batch head query key]."""
     if not biases:
         if visible is None:
@@ -106,23 +106,23 @@ def attend_near(
     kept: Kept[Tensor],
     dropout: Dropout,
 ) -> Tensor:
-    """[batch head time each] -> the same, each query seeing what it can reach. `real`: real keys [batch time]"""
+    """[batch head time head_dim] -> the same, each query seeing what it can reach. `real`: real keys [batch time]"""
     cut = Cut.of(reach, q.shape[2])
     near = Site(site.layer, site.causal, torch.arange(cut.back, cut.back + cut.size), torch.arange(cut.span))
-    biases, allowed = said_of(near, parts)
+    biases, allowed = collect_biases(near, parts)
     batch, dtype = q.shape[0], q.dtype
 
     def make_mask() -> Tensor:
         known = torch.ones(batch, cut.time, dtype=torch.bool) if real is None else real
-        return add_up(biases, narrow(met(cut, near, known), allowed), dtype)
+        return to_attention_mask(biases, and_masks(visible_keys(cut, near, known), allowed), dtype)
 
     mask = kept.get(make_mask, dtype, len(biases), *biases, *allowed)
-    q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # batch time head each, as they lie in memory
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # batch time head head_dim, as they lie in memory
     q = (pad(q, (0, 0, 0, 0, 0, cut.over)) if cut.over else q).unflatten(1, (cut.blocks, cut.size)).flatten(0, 1)
-    k, v = Windows.apply(k, cut), Windows.apply(v, cut)  # row time head each
+    k, v = Windows.apply(k, cut), Windows.apply(v, cut)  # row time head head_dim
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-    seen = weigh(q, k, v, mask, dropout)  # row head query each
-    whole = seen.transpose(1, 2).unflatten(0, (-1, cut.blocks)).flatten(1, 2)  # batch time head each
+    seen = weigh(q, k, v, mask, dropout)  # row head query head_dim
+    whole = seen.transpose(1, 2).unflatten(0, (-1, cut.blocks)).flatten(1, 2)  # batch time head head_dim
     return whole[:, : cut.time].transpose(1, 2)
 
 
@@ -135,14 +135,14 @@ def weigh(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, dropout: Dropout) -> Te
     return dropout(scores.softmax(-1).masked_fill(hidden, 0.0)) @ v
 
 
-def met(cut: Cut, near: Site, real: Tensor) -> Tensor:
+def visible_keys(cut: Cut, near: Site, real: Tensor) -> Tensor:
     """Which keys of its window are real [batch time] and not of the future: [row 1 query key]"""
     known = pad(real, (cut.back, cut.over + cut.ahead)).unfold(1, cut.span, cut.size).flatten(0, 1)[:, None, None, :]
     return known & (near.offset >= 0) if near.causal else known
 
 
 class Windows(torch.autograd.Function):
-    """Keys or values [batch time head each] -> those that each block meets [batch*block span head each]. The gradient
+    """Keys or values [batch time head head_dim] -> those of each block [batch*block span head head_dim]. The gradient
     by hand adds whole blocks; autograd's own adds token by token."""
 
     @staticmethod
@@ -154,7 +154,7 @@ class Windows(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, received: Tensor) -> tuple[Tensor, None]:
         cut: Cut = ctx.cut
-        received = received.unflatten(0, (-1, cut.blocks))  # batch block span head each
+        received = received.unflatten(0, (-1, cut.blocks))  # batch block span head head_dim
         pieces = received.split(cut.size, 2)  # piece i of a window lies in the i-th block after the window's first
         batch, blocks, _, *vector = received.shape
         total = received.new_zeros(batch, blocks + len(pieces) - 1, cut.size, *vector)

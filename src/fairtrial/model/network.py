@@ -8,7 +8,7 @@ memory. Numbers are the same to rounding. Dropout draws stripe by stripe, so it 
 the second time, the same as the first.
 
 torch.utils.checkpoint does the first half. By hand it takes a fifth less time on stripes, the gradient of a stripe is
-added in place, and the named dice of our dropout are wound back.
+added in place, and the named rng of our dropout are wound back.
 
 Networks: an encoder with a classifier, and a decoder language model, around one shared body.
 
@@ -188,7 +188,7 @@ def run_striped(block: Block, x: Tensor, plan: Plan, parts: Sequence[Part]) -> T
     def run(near: Tensor, stripe: Stripe) -> Tensor:
         """From `first` to `last` [batch time width] -> from `begin` to `end` [batch time width]"""
         made = block(stripe.view.layout.pack(near), stripe.view, parts, None, stripe.centre)
-        return stripe.layout.spread(made)
+        return stripe.layout.unpack(made)
 
     changing = Changing.of((block, *parts), plan.memory)
     weights = (*block.parameters(), *(weight for part in parts for weight in part.parameters()))
@@ -268,9 +268,9 @@ Moment = tuple[list[Tensor], list[Tensor]]
 
 @dataclass(frozen=True)
 class Changing:
-    """What a pass may change: dice, and the parts' own memory."""
+    """What a pass may change: rng, and the parts' own memory."""
 
-    dice: list[torch.Generator]
+    rng: list[torch.Generator]
     memory: Memory
 
     @classmethod
@@ -280,10 +280,10 @@ class Changing:
         return cls([world, *(each.generator for each in found if each.drops)], memory)
 
     def now(self) -> Moment:
-        return [each.get_state() for each in self.dice], self.memory.now()
+        return [each.get_state() for each in self.rng], self.memory.now()
 
     def set(self, moment: Moment) -> None:
-        for generator, state in zip(self.dice, moment[0], strict=True):
+        for generator, state in zip(self.rng, moment[0], strict=True):
             generator.set_state(state)
         self.memory.set(moment[1])
 
@@ -331,7 +331,7 @@ class Body(nn.Module):
             x, layout = with_prefixes(x, layout, parts)
         view = View.of(layout, self.causal, past, x.dtype)
         if self.save_memory and cache is None and torch.is_grad_enabled() and not self.watched():
-            plan, whole = Plan.of(view, parts), layout.spread(x)
+            plan, whole = Plan.of(view, parts), layout.unpack(x)
             for block in self.blocks:
                 whole = run_striped(cast(Block, block), whole, plan, parts)
             x = layout.pack(whole)
@@ -356,7 +356,7 @@ def with_prefixes(x: Tensor, layout: Layout, parts: Sequence[Part]) -> tuple[Ten
     if not found:
         return x, layout
     before = torch.cat(found).to(x.dtype)  # vector width
-    whole = torch.cat((before.expand(layout.batch, -1, -1), layout.spread(x)), dim=1)
+    whole = torch.cat((before.expand(layout.batch, -1, -1), layout.unpack(x)), dim=1)
     if layout.lengths is None:
         layout = Layout.full(layout.batch, layout.time + len(before))
     else:
@@ -371,7 +371,7 @@ class Classifier(nn.Module):
         self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, classes: int, *, seed: int = 0
     ) -> None:
         super().__init__()
-        with untouched_dice():
+        with preserve_rng():
             self.body = Body(shape, choices, vocabulary, causal=False, seed=seed)
             self.hidden = nn.Linear(shape.width, shape.classifier_hidden)
             self.out = nn.Linear(shape.classifier_hidden, classes)
@@ -383,7 +383,7 @@ class Classifier(nn.Module):
         """[batch time] -> logits [batch class]"""
         x, layout = self.body(ids, lengths)
         owner = next((part for part in self.body.listed_parts() if part.owns("pool")), None)
-        pooled = layout.mean(x) if owner is None else owner.pool(layout.spread(x), layout.real())
+        pooled = layout.mean(x) if owner is None else owner.pool(layout.unpack(x), layout.real())
         return self.out(self.activation(self.hidden(pooled)))
 
     def loss(
@@ -403,7 +403,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, *, seed: int = 0) -> None:
         super().__init__()
-        with untouched_dice():
+        with preserve_rng():
             self.body = Body(shape, choices, vocabulary, causal=True, seed=seed)
             self.out = nn.Linear(shape.width, vocabulary, bias=shape.output_bias)
         self.scratch = Scratch()
@@ -414,7 +414,7 @@ class LanguageModel(nn.Module):
     def forward(self, ids: Tensor, lengths: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         """[batch time] -> logits of the next token [batch time entry], zeros at padding"""
         x, layout = self.body(ids, lengths, cache)
-        return layout.spread(self.out(x))
+        return layout.unpack(self.out(x))
 
     def loss(
         self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float
@@ -435,7 +435,7 @@ class LanguageModel(nn.Module):
         return vocabulary_nats(x, self.out.weight, self.out.bias, answers)
 
 
-def untouched_dice() -> AbstractContextManager[None]:
+def preserve_rng() -> AbstractContextManager[None]:
     """torch's layers draw their first weights from the world's generator; ours are drawn again, by name (`start`)."""
     return torch.random.fork_rng(devices=[])
 
@@ -449,7 +449,7 @@ class MaskedModel(nn.Module):
 
     def __init__(self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, *, seed: int = 0) -> None:
         super().__init__()
-        with untouched_dice():
+        with preserve_rng():
             self.body = Body(shape, choices, vocabulary, causal=False, seed=seed)
             self.hidden = nn.Linear(shape.width, shape.width)
             self.out = nn.Linear(shape.width, vocabulary)
@@ -462,7 +462,7 @@ class MaskedModel(nn.Module):
     def forward(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
         """[batch time] -> logits of the token at each place [batch time entry], zeros at padding"""
         x, layout = self.body(ids, lengths)
-        return layout.spread(self.out(self.read(x)))
+        return layout.unpack(self.out(self.read(x)))
 
     def read(self, x: Tensor) -> Tensor:
         """[token width] -> [token width]"""

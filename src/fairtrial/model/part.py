@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice, Shape
-from fairtrial.registry import Names
+from fairtrial.registry import Registry
 from fairtrial.rng import seed_for
 
 Thing = TypeVar("Thing", Tensor, tuple[Tensor, ...])
@@ -121,7 +121,7 @@ class Part(nn.Module):
         return None
 
     def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
-        """Queries and keys [batch head time each], both at `site.queries` -> the same, turned, each token by itself."""
+        """Queries and keys [batch head time head_dim], both at `site.queries` -> rotated, each token by itself."""
         return q, k
 
     def bias(self, site: Site) -> Tensor | None:
@@ -142,7 +142,7 @@ class Part(nn.Module):
         return None
 
     def merge(self, heads: Tensor, site: Site) -> Tensor:
-        """Head outputs [batch head time each] -> [batch time width]. At most one part may own it."""
+        """Head outputs [batch head time head_dim] -> [batch time width]. At most one part may own it."""
         return concatenate(heads)
 
     def carry(self, x: Tensor, read: Tensor) -> Tensor:
@@ -159,13 +159,13 @@ class Part(nn.Module):
         return getattr(cls, verb) is not getattr(Part, verb)
 
 
-parts: Names[type[Part]] = Names("part")
+parts: Registry[type[Part]] = Registry("part")
 SINGLE_OWNER = ("merge", "pool")
 IN_A_DECODER = ("embed", "turn", "bias", "score", "allow", "merge", "carry")  # the verbs that a language model calls
 
 
 def concatenate(heads: Tensor) -> Tensor:
-    """[batch head time each] -> [batch time head*each]"""
+    """[batch head time head_dim] -> [batch time head*each]"""
     return heads.transpose(1, 2).flatten(2)
 
 
@@ -200,7 +200,7 @@ def refuse_idle(choices: Sequence[PartChoice]) -> None:
 
 
 def _build(kind: type[Part], name: str, shape: Shape, options: dict[str, Any], seed: int) -> Part:
-    # a stranger's torch.randn in a constructor draws from dice of its own, and the world's dice stay untouched
+    # a stranger's torch.randn in a constructor draws from rng of its own, and the world's rng stay untouched
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_for(seed, "init", "parts", name))
         check_options(kind, name, options)

@@ -14,7 +14,7 @@ from torch import Tensor
 from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, Site, concatenate, parts
 from fairtrial.recipe import Shape
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 
 
 @parts.add("concat")
@@ -33,7 +33,7 @@ class Shuffle(Part):
         """`seed`: draws the orders, by default the trial's own; `every_step`: a new order for every pass in training
         (evaluation keeps the fixed one)."""
         super().__init__(shape)
-        # inside a network torch's dice are this part's own, named and seeded by the trial (`build_parts`)
+        # inside a network torch's rng are this part's own, named and seeded by the trial (`build_parts`)
         self.seed = int(torch.randint(2**62, ())) if seed is None else seed
         self.every_step = every_step
         self.register_buffer("orders", torch.stack([self.draw(layer) for layer in range(shape.layers)]))
@@ -41,7 +41,7 @@ class Shuffle(Part):
             self.register_buffer("passes", torch.zeros((), dtype=torch.long))
 
     def draw(self, *use: str | int) -> Tensor:
-        return torch.from_numpy(dice(self.seed, "part", "shuffle", *use).permutation(self.shape.heads))
+        return torch.from_numpy(generator_for(self.seed, "part", "shuffle", *use).permutation(self.shape.heads))
 
     def merge(self, heads: Tensor, site: Site) -> Tensor:
         order = self.get_buffer("orders")[site.layer]

@@ -42,7 +42,7 @@ class Rope(Part):
         return Turn.apply(q, k, *tables)
 
     def tables(self, positions: Tensor, heads: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """Cosines and sines [time head each], written out for all heads: long rows are quicker than broadcasts."""
+        """Cosines and sines [time head head_dim], written out for all heads: long rows are quicker than broadcasts."""
         angles = self.angles(positions)
         cosine, sine = angles.cos(), angles.sin()
         halves = (cosine, cosine), (-sine, sine)
@@ -65,7 +65,7 @@ class Turn(torch.autograd.Function):
 
 
 def turned(q: Tensor, k: Tensor, cosine: Tensor, sine: Tensor, way: int) -> tuple[Tensor, Tensor]:
-    """Queries and keys [batch head time each] in one go, along the memory in which they come: batch time head each."""
+    """Queries and keys [batch head time head_dim] at once, in memory order: batch time head head_dim."""
     both = torch.stack((q.transpose(1, 2), k.transpose(1, 2)))
     across = both.roll(both.shape[-1] // 2, -1)
     q, k = both.mul_(cosine).addcmul_(across, sine, value=way).transpose(2, 3).unbind()

@@ -34,7 +34,7 @@ Put = Callable[[Weights, Weights], None]
 
 
 @dataclass(frozen=True)
-class Names:
+class HuggingFaceNames:
     title: str  # how their classes begin
     model_type: str
     prefix: str
@@ -76,7 +76,7 @@ def masked(head: str, dense: str, norm: str) -> Put:
     return put
 
 
-BERT_NAMES = Names(
+BERT_NAMES = HuggingFaceNames(
     title="Bert",
     model_type="bert",
     prefix="bert.",
@@ -88,7 +88,7 @@ BERT_NAMES = Names(
     add_classifier=classifier("bert.pooler.dense", "classifier"),
     add_masked=masked("cls.predictions", "transform.dense", "transform.LayerNorm"),
 )
-XL_NAMES = Names(
+XL_NAMES = HuggingFaceNames(
     title="XLMRobertaXL",
     model_type="xlm-roberta-xl",
     prefix="roberta.",
@@ -210,7 +210,7 @@ def gpt2(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], tokenize
 
 def encoder(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], tokenizer: Tokenizer) -> Built:
     shape = recipe.shape
-    names: Names = BERT_NAMES if shape.norm_place == "post" else XL_NAMES
+    names: HuggingFaceNames = BERT_NAMES if shape.norm_place == "post" else XL_NAMES
     head, whole = head_of(recipe)
     prefix = "" if head == "Model" else names.prefix
     found: dict[str, Tensor] = {}

@@ -87,7 +87,7 @@ def verdict_cell(comparison: dict[str, Any]) -> Cell:
 
 
 def estimate_text(estimate: dict[str, Any]) -> str:
-    """A mean in the hundreds is a perplexity: its decimals mean nothing unless the interval is narrow."""
+    """A mean in the hundreds is a perplexity: its decimals mean nothing unless the interval is and_masks."""
     mean = estimate.get("mean")
     least = 0 if mean is not None and is_number(mean) and mean > 100 else 1
     return with_interval(mean, estimate.get("low"), estimate.get("high"), least=least)

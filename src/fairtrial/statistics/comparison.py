@@ -1,6 +1,6 @@
 """A second opinion: the Multi-Bootstrap (Sellam and others 2022), which draws seeds and items anew.
 
-It counts the rest about three times (Owen 2007), so it is conservative where items dominate, and too narrow at few
+It counts the rest about three times (Owen 2007), so it is conservative where items dominate, and too and_masks at few
 seeds where seeds do. It never decides.
 
 One variant's score on a test set: its mean over seeds, and an interval for a new seed and new items.
@@ -28,7 +28,7 @@ MOST_WORK = 20_000_000  # draws x items: of very many items fewer draws
 
 
 def multi_bootstrap(differences: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """Percentile interval of the mean of `differences` [seed item]; the same dice every time."""
+    """Percentile interval of the mean of `differences` [seed item]; the same rng every time."""
     chance = np.random.default_rng(20_220_301)
     seeds, items = differences.shape
     draws = min(DRAWS, max(FEWEST_TO_RESAMPLE, MOST_WORK // items))
@@ -122,7 +122,7 @@ class Comparison:
     found: Crossed | None = None
     differences: np.ndarray | None = None  # linearised [seed unit]
     level: float | None = None  # score of `against`, to say what a difference is worth
-    hurdles: tuple[str, ...] = ()  # why the two cannot be compared at all
+    not_comparable_because: tuple[str, ...] = ()  # why the two cannot be compared at all
 
     @property
     def gain(self) -> float:
@@ -151,17 +151,19 @@ def compare(
     one, other, paired = pair(*outcomes)
     found = Comparison(*names, METRICS[metric], len(one.seeds), int(keep.sum()), paired)
     if one.items != other.items:
-        return replace(found, hurdles=(f"they were scored on different items ({one.items:,} and {other.items:,})",))
+        return replace(
+            found, not_comparable_because=(f"they were scored on different items ({one.items:,} and {other.items:,})",)
+        )
     if metric == "perplexity":
-        metric, hurdles = _common_measure(one, other, paired)
-        found = replace(found, metric=METRICS[metric], hurdles=hurdles)
+        metric, not_comparable_because = _common_measure(one, other, paired)
+        found = replace(found, metric=METRICS[metric], not_comparable_because=not_comparable_because)
     ours, theirs = measure(metric, one, keep, clusters), measure(metric, other, keep, clusters)
     seeds, units = ours.values.shape
     found = replace(found, groups=None if clusters is None else units)
     if units < 2 or theirs.values.shape[1] != units:
         what = "test items" if clusters is None else "groups of test items"
         hurdle = f"too few {what} to compare on ({units})"
-        return replace(found, hurdles=(*found.hurdles, hurdle))
+        return replace(found, not_comparable_because=(*found.not_comparable_because, hurdle))
     values = ours.linearised() - theirs.linearised()  # each with its own weights: tokenizers may count other bytes
     return replace(
         found,
@@ -210,13 +212,13 @@ class Verdict:
 
 def may_be_judged(comparison: Comparison) -> bool:
     """Whether the comparison enters the family of claims."""
-    return not comparison.hurdles and comparison.seeds >= FEWEST_SEEDS
+    return not comparison.not_comparable_because and comparison.seeds >= FEWEST_SEEDS
 
 
 def decide(comparison: Comparison, p_adjusted: float | None, alpha: float, least: float) -> Verdict:
     """`p_adjusted` over the family; `alpha` of this look; `least` in the comparison's own unit."""
-    if comparison.hurdles:
-        return Verdict("not_comparable", why=comparison.hurdles)
+    if comparison.not_comparable_because:
+        return Verdict("not_comparable", why=comparison.not_comparable_because)
     found = comparison.found
     smallest = None if found is None else smallest_detectable(found)
     if comparison.seeds < FEWEST_SEEDS or found is None or p_adjusted is None:

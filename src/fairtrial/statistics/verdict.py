@@ -130,7 +130,9 @@ def against_baselines(task: TaskOutcomes, kept: dict[str, dict[str, np.ndarray]]
     ]
     adjusted: dict[int, float] = {}
     for basis in {each.basis for each in found}:
-        tested = [each for each in found if each.basis == basis and each.found is not None and not each.hurdles]
+        tested = [
+            each for each in found if each.basis == basis and each.found is not None and not each.not_comparable_because
+        ]
         adjusted |= zip(map(id, tested), holm([each.found.p for each in tested if each.found]), strict=True)
     return [_row(task, each, adjusted.get(id(each))) for each in found]
 
@@ -166,7 +168,7 @@ def _row(task: TaskOutcomes, each: Comparison, p_adjusted: float | None) -> dict
 
 
 def _verdict(each: Comparison, p_adjusted: float | None) -> str:
-    if each.hurdles or each.difference is None:
+    if each.not_comparable_because or each.difference is None:
         return "not_comparable"
     if p_adjusted is not None and p_adjusted < ALPHA:
         return "beats" if each.gain > 0 else "loses"
@@ -179,7 +181,7 @@ def _shown(each: Comparison, value: float) -> float:
 
 def _sentence(each: Comparison, row: dict[str, Any], stamp: str | None) -> str:
     if row["verdict"] == "not_comparable":
-        why = "; ".join([*each.hurdles, *([stamp] if stamp else [])])
+        why = "; ".join([*each.not_comparable_because, *([stamp] if stamp else [])])
         return f"{each.variant} cannot be compared with {each.against} on {each.set}: {why}."
     ours, theirs = (score_words(each.metric.name, row[key]) for key in ("ours", "theirs"))
     who = f"{each.variant} {ONE[row['verdict']]} {each.against} on {each.set}"
@@ -291,7 +293,7 @@ def _compare(
     names = (name, task.baseline, place, basis)
     outcomes = (task.variants[name][place], task.variants[task.baseline][place])
     found = compare(names, metric or task.metric, outcomes, kept[place][basis], task.clusters.get(place))
-    return replace(found, hurdles=(*_red(task, name), *found.hurdles))
+    return replace(found, not_comparable_because=(*_red(task, name), *found.not_comparable_because))
 
 
 def _red(task: TaskOutcomes, variant: str) -> tuple[str, ...]:
@@ -335,14 +337,18 @@ def _explored(
             if kept[place][basis[place]].any():
                 ways += [(basis[place], metric) for metric in ALSO[task.metric]]
             found += [_compare(task, name, place, way, kept, metric) for way, metric in ways]
-    tested = [each for each in found if each.found is not None and not each.hurdles]
+    tested = [each for each in found if each.found is not None and not each.not_comparable_because]
     q = dict(zip(map(id, tested), benjamini_hochberg([each.found.p for each in tested if each.found]), strict=True))
-    return [comparison_row(each) | {"q": q.get(id(each)), "why": list(each.hurdles)} for each in found]
+    return [comparison_row(each) | {"q": q.get(id(each)), "why": list(each.not_comparable_because)} for each in found]
 
 
 def _best_of(task: TaskOutcomes, claims: list[Comparison]) -> dict[str, Any] | None:
     """Expected lead of the luckiest variant, on the first test set."""
-    here = [each.found for each in claims if each.found is not None and each.set == task.sets[0] and not each.hurdles]
+    here = [
+        each.found
+        for each in claims
+        if each.found is not None and each.set == task.sets[0] and not each.not_comparable_because
+    ]
     bias = expected_bias(here, len(here) + 1)
     if bias is None or not math.isfinite(bias):
         return None

@@ -48,7 +48,7 @@ def contamination_jobs(plan: Plan) -> list[Job]:
 
 
 def passport_jobs(plan: Plan, *, alone: bool = False) -> list[Job]:
-    """Our own parts together; strangers, who may take a process down, each alone."""
+    """Our own parts together; plugins, who may take a process down, each alone."""
     together: list[tuple[dict[str, str], tuple[str, ...]]] = []
     single: list[tuple[dict[str, str], tuple[str, ...]]] = []
     for task, recipes in plan.recipes.items():
@@ -56,15 +56,15 @@ def passport_jobs(plan: Plan, *, alone: bool = False) -> list[Job]:
             kept = read_json(passport_path(plan, task, variant.name))
             if kept.get("mark") != passport_mark(plan, task, variant.name):
                 asked = {"task": task, "variant": variant.name, "recipe": write_recipe(recipes[variant.name])}
-                (single if alone or variant.strangers else together).append((asked, variant.strangers))
+                (single if alone or variant.plugins else together).append((asked, variant.plugins))
     groups = [*([together] if together else []), *([each] for each in single)]
     return [passport_job([asked for asked, _ in group], group[0][1]) for group in groups]
 
 
-def passport_job(asked: list[dict[str, str]], strangers: tuple[str, ...]) -> Job:
+def passport_job(asked: list[dict[str, str]], plugins: tuple[str, ...]) -> Job:
     key = (asked[0]["task"], asked[0]["variant"], "passport") if len(asked) == 1 else ("all", "variants", "passports")
     seconds = PASSPORT_SECONDS * (1 + len(asked))
-    return Job(key, "passport", strangers=strangers, seconds=seconds, options={"plans": asked})
+    return Job(key, "passport", plugins=plugins, seconds=seconds, options={"plans": asked})
 
 
 def baseline_jobs(plan: Plan) -> list[Job]:
@@ -139,10 +139,8 @@ def data_mark(plan: Plan, task: str) -> str:
 
 
 def passport_mark(plan: Plan, task: str, variant: str) -> str:
-    strangers = [
-        hashlib.sha256(Path(name).read_bytes()).hexdigest()[:8] for name in plan.study.variant(variant).strangers
-    ]
-    return "-".join([fingerprint(plan.recipes[task][variant]), *strangers])
+    plugins = [hashlib.sha256(Path(name).read_bytes()).hexdigest()[:8] for name in plan.study.variant(variant).plugins]
+    return "-".join([fingerprint(plan.recipes[task][variant]), *plugins])
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -337,13 +335,13 @@ def portrait_jobs(plan: Plan, sentence: str) -> list[Job]:
         for name, records in finished(plan, task).items():
             for record in list(records.values())[:1]:
                 key = (task, name, "maps")
-                strangers = plan.study.variant(name).strangers
+                plugins = plan.study.variant(name).plugins
                 jobs.append(
                     Job(
                         key,
                         "portrait",
                         folder=str(record.folder),
-                        strangers=strangers,
+                        plugins=plugins,
                         seconds=SECONDS,
                         options={"sentence": sentence},
                     )

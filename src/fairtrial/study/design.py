@@ -27,7 +27,7 @@ from fairtrial.recipe import (
     toml,
     with_settings,
 )
-from fairtrial.registry import near
+from fairtrial.registry import did_you_mean
 
 HOW = "write a part (rope), its options (window:size=8), several parts (alibi+rope), or a recipe file (mine.toml)"
 
@@ -83,7 +83,7 @@ class Variant:
     name: str
     parts: tuple[PartChoice, ...] | None = None  # None: the recipe's own
     recipe: str = ""  # a recipe file of its own
-    strangers: tuple[str, ...] = ()  # files that bring its parts
+    plugins: tuple[str, ...] = ()  # files that bring its parts
     settings: Settings = field(default_factory=dict)
     seeds_from: int | None = None  # draws of its own, so not paired
     accept_failed_passport: bool = False
@@ -118,7 +118,7 @@ class Study:
         for variant in self.variants:
             if variant.name == name:
                 return variant
-        raise BadInput(f"no variant is called {name!r}{near(name, [each.name for each in self.variants])}")
+        raise BadInput(f"no variant is called {name!r}{did_you_mean(name, [each.name for each in self.variants])}")
 
     def seeds_of(self, variant: Variant) -> tuple[int, ...]:
         """The seeds that a variant runs with, in the order in which they are paired."""
@@ -241,11 +241,11 @@ def study_from(table: Mapping[str, Any], path: Path | None = None) -> Study:
     names = [variant.name for variant in variants]
     baseline = wanted(table, "baseline", str, names[0], path)
     if baseline not in names:
-        raise BadInput(f"baseline = {baseline!r} is no variant{near(baseline, names)}", path=path)
+        raise BadInput(f"baseline = {baseline!r} is no variant{did_you_mean(baseline, names)}", path=path)
     tasks = tuple(as_list(table.get("tasks", [])) or base_recipes(recipes))
     for task in tasks:
         if task not in METRIC:
-            raise BadInput(f"a study cannot be about {task!r}{near(str(task), list(METRIC))}", path=path)
+            raise BadInput(f"a study cannot be about {task!r}{did_you_mean(str(task), list(METRIC))}", path=path)
     seeds = seeds_from(table.get("seeds", DEFAULT_SEEDS), "seeds", path)
     data = wanted(table, "data", str, "", path)
     settings = wanted(table, "set", dict, {}, path)
@@ -275,7 +275,7 @@ def variant_from(name: str, table: dict[str, Any], path: Path | None) -> Variant
             hint = f'quote a field\'s dots: "{key}.{next(iter(value), "x")}" = ...'
             raise BadInput(f"variant {name!r}: {key!r} is a table", hint, path=path)
         if "." not in key:
-            what = f"variant {name!r} has no field {key!r}{near(key, list(OF_A_VARIANT))}"
+            what = f"variant {name!r} has no field {key!r}{did_you_mean(key, list(OF_A_VARIANT))}"
             raise BadInput(
                 what, 'fields of its recipe are written with a dot: "training.learning_rate" = 3e-4', path=path
             )
@@ -288,7 +288,7 @@ def variant_from(name: str, table: dict[str, Any], path: Path | None) -> Variant
         name=name,
         parts=parts,
         recipe=located(recipe) if recipe else "",
-        strangers=tuple(located(each) for each in as_list(table.get("with", []))),
+        plugins=tuple(located(each) for each in as_list(table.get("with", []))),
         settings=settings,
         seeds_from=start,
         accept_failed_passport=wanted(table, "accept_failed_passport", bool, False, path),
@@ -363,7 +363,9 @@ def refuse_unknown(table: Mapping[str, Any], known: Iterable[str], what: str, pa
     known = list(known)
     for key in table:
         if key not in known:
-            raise BadInput(f"{what} has no field {key!r}{near(key, known)}", f"there is: {', '.join(known)}", path=path)
+            raise BadInput(
+                f"{what} has no field {key!r}{did_you_mean(key, known)}", f"there is: {', '.join(known)}", path=path
+            )
 
 
 def as_list(value: Any) -> list[str]:
@@ -411,8 +413,8 @@ def _variant_lines(variant: Variant) -> list[str]:
         lines.append(f"parts = {toml(to_table(Recipe(parts=variant.parts))['parts'])}")
     if variant.recipe:
         lines.append(f"recipe = {toml(variant.recipe)}")
-    if variant.strangers:
-        lines.append(f"with = {toml(list(variant.strangers))}")
+    if variant.plugins:
+        lines.append(f"with = {toml(list(variant.plugins))}")
     if variant.seeds_from is not None:
         lines.append(f"seeds_from = {variant.seeds_from}")
     if variant.accept_failed_passport:

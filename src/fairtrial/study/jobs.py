@@ -40,7 +40,7 @@ from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
 from fairtrial.disk import write_bytes, write_text
 from fairtrial.engines.job import Job, Stop, Tell
-from fairtrial.errors import Busy, OtherBits
+from fairtrial.errors import Busy, EnvironmentChanged
 from fairtrial.plugins import load_files, load_installed
 from fairtrial.prepare import deal
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
@@ -48,7 +48,7 @@ from fairtrial.recipe import Recipe, recipe_from
 from fairtrial.record import Record
 from fairtrial.revive import revive
 from fairtrial.training.loop import Event, Loop
-from fairtrial.training.tasks import ClassifyBench, build_bench
+from fairtrial.training.tasks import ClassifyTask, build_task
 from fairtrial.trial import fit_tokenizer, resume_trial, run_trial, use_machine
 
 BUSY_SECONDS = 30.0  # a process whose asker was killed ends after its step
@@ -72,20 +72,18 @@ def run_trial_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
             tell("notice", {"text": event.facts["text"]})
 
     def begin() -> Record:
-        return run_trial(
-            recipe, job.seed, folder, listen=listen, stop=stop, save_seconds=save_seconds, strangers=strangers
-        )
+        return run_trial(recipe, job.seed, folder, listen=listen, stop=stop, save_seconds=save_seconds, plugins=plugins)
 
     def go_on() -> Record:
         return resume_trial(folder, listen=listen, stop=stop, save_seconds=save_seconds)
 
-    strangers = load_files(Path(name) for name in job.strangers)
+    plugins = load_files(Path(name) for name in job.plugins)
     if not (folder / "trial.json").is_file():
         record = patiently(begin)
     else:
         try:
             record = patiently(go_on)
-        except OtherBits as error:  # begun by another torch, machine or code: its bits would be nobody's
+        except EnvironmentChanged as error:  # begun by another torch, machine or code: its bits would be nobody's
             tell("notice", {"text": f"{'/'.join(job.key)} is started anew: {error.what}"})
             shutil.rmtree(folder)
             record = patiently(begin)
@@ -111,7 +109,7 @@ SCORE_SECONDS = 0.5  # spent on scoring
 
 
 def calibrate_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
-    load_files(Path(name) for name in job.strangers)
+    load_files(Path(name) for name in job.plugins)
     recipe = recipe_from(tomllib.loads(job.recipe))
     load_installed(choice.name for choice in recipe.parts)
     with use_machine(1):
@@ -136,7 +134,7 @@ def calibrate_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
 def bench_of(recipe: Recipe, seed: int) -> Any:
     dealt = deal(with_encoder(recipe, open_encoder(recipe)), seed)
     tokenizer = fit_tokenizer(dealt.recipe, dealt.corpus, [document.text for document in dealt.splits.train])
-    return build_bench(dealt.recipe, seed, dealt.splits, tokenizer)
+    return build_task(dealt.recipe, seed, dealt.splits, tokenizer)
 
 
 def pace(loop: Loop) -> float:
@@ -160,7 +158,7 @@ def scoring_seconds(bench: Any, loop: Loop) -> float:
 
 
 def size(bench: Any, split: str) -> int:
-    return len(bench.sets[split][1]) if isinstance(bench, ClassifyBench) else max(1, bench.sets[split].targets)
+    return len(bench.sets[split][1]) if isinstance(bench, ClassifyTask) else max(1, bench.sets[split].targets)
 
 
 class Enough(Exception):
@@ -190,7 +188,7 @@ def timed(work: Callable[[], object]) -> float:
 
 def audit_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
     """`options["plans"]`: task, variant and recipe of each."""
-    load_files(Path(name) for name in job.strangers)
+    load_files(Path(name) for name in job.plugins)
     asked = job.options["plans"]
     recipes = [recipe_from(tomllib.loads(each["recipe"])) for each in asked]
     load_installed(choice.name for recipe in recipes for choice in recipe.parts)
@@ -221,7 +219,7 @@ def audit_data_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
 
 
 def attention_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
-    load_files(Path(name) for name in job.strangers)
+    load_files(Path(name) for name in job.plugins)
     with use_machine(1):
         maps = attention_maps(revive(Record.open(Path(job.folder))), job.options["sentence"])
     weights = maps.weights[:, :, : maps.real, : maps.real].round(4)

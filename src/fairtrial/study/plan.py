@@ -128,7 +128,7 @@ class Trial:
             write_recipe(self.recipe),
             self.seed,
             str(self.folder),
-            self.variant.strangers,
+            self.variant.plugins,
             options={"save_seconds": save_seconds},
         )
 
@@ -203,8 +203,8 @@ def missing(plan: Plan, trials: Sequence[Trial]) -> tuple[list[Trial], list[str]
             raise stale(plan, trial, "another recipe")
         if facts["data"] != plan.grounds[trial.task].files:
             raise stale(plan, trial, "other data")
-        brought = {Path(name).name: sha256_of(Path(name)) for name in trial.variant.strangers}
-        if not set(brought.items()) <= set(facts.get("strangers", {}).items()):
+        brought = {Path(name).name: sha256_of(Path(name)) for name in trial.variant.plugins}
+        if not set(brought.items()) <= set(record.plugins.items()):
             raise stale(plan, trial, "another version of " + ", ".join(brought))
         if record.complete:
             others += facts["code"] != code_fingerprint()
@@ -354,7 +354,7 @@ def calibrate(plan: Plan, engine: Engine, listen: Listen, stop: Stop) -> Plan:
                 continue
             key = (task, variant.name, "calibration")
             text = write_recipe(recipes[variant.name])
-            jobs.append(Job(key, "calibrate", text, plan.study.seeds[0], strangers=variant.strangers, seconds=SECONDS))
+            jobs.append(Job(key, "calibrate", text, plan.study.seeds[0], plugins=variant.plugins, seconds=SECONDS))
 
     def accept(answer: Answer) -> None:
         task, name = answer.job.key[:2]

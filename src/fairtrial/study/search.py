@@ -23,7 +23,7 @@ from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
 from fairtrial.report.words import spoken_time
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 from fairtrial.study.artifacts import read_json
 from fairtrial.study.design import METRIC, Search, Settings, Variant, settled
 from fairtrial.study.plan import (
@@ -54,7 +54,7 @@ def tries_of(search: Search) -> list[dict[str, Any]]:
     """The settings to try, the same for every variant."""
     if search.random is None:
         return [dict(zip(search.fields, values, strict=True)) for values in itertools.product(*search.fields.values())]
-    chance = dice(search.seeds[0], "search")
+    chance = generator_for(search.seeds[0], "search")
     tries: list[dict[str, Any]] = []
     for _ in range(50 * search.random):  # a small space may not hold so many different ones
         drawn = {name: _drawn(space, chance) for name, space in search.fields.items()}

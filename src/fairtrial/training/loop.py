@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from fairtrial.data.batches import Batch, Batches
 from fairtrial.errors import Diverged
-from fairtrial.model.layers import dropouts_of, roll_dice
+from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.recipe import Scoring, Training
 from fairtrial.training.optimizer import gradient_norm, learning_rate, make_optimizer
 from fairtrial.training.scoring import Score
@@ -28,7 +28,7 @@ class Network(Protocol):
     ) -> tuple[Tensor, Tensor]: ...
 
 
-class Bench(Protocol):
+class TaskProtocol(Protocol):
     """What the loop trains: a network, its batches, and quick scores of named splits for curves and choice."""
 
     network: Any
@@ -62,7 +62,7 @@ class Event:
 
 
 class Loop:
-    def __init__(self, bench: Bench, training: Training, scoring: Scoring, seed: int) -> None:
+    def __init__(self, bench: TaskProtocol, training: Training, scoring: Scoring, seed: int) -> None:
         self.bench, self.training, self.seed = bench, training, seed
         self.network: Any = bench.network
         self.optimizer: Optimizer = make_optimizer(self.network, training)
@@ -100,7 +100,7 @@ class Loop:
         rate = learning_rate(training, step, self.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["scale"]
-        roll_dice(self.dropouts, self.seed, step)
+        seed_dropout(self.dropouts, self.seed, step)
         first = step * training.accumulate
         batches = [self.bench.batches.batch(first + place) for place in range(training.accumulate)]
         count = sum(batch.count for batch in batches)
@@ -124,9 +124,9 @@ class Loop:
         progress, split = self.progress, self.bench.choose_on
         assert split is not None
         score = scores[split] = self.score(split)
-        yield Event("score", progress.step, {"split": split, **score.figures})
-        if progress.best_merit is None or score.merit > progress.best_merit:
-            progress.best_step, progress.best_merit, progress.stale = progress.step, score.merit, 0
+        yield Event("score", progress.step, {"split": split, **score.metrics})
+        if progress.best_merit is None or score.selection_key > progress.best_merit:
+            progress.best_step, progress.best_merit, progress.stale = progress.step, score.selection_key, 0
             if self.training.keep == "best":
                 progress.best_weights = {name: each.detach().clone() for name, each in self.state()}
             yield Event("best", progress.step, {"split": split})
@@ -141,12 +141,12 @@ class Loop:
         for split in self.bench.curves:
             if split not in scores:
                 scores[split] = self.score(split)
-                yield Event("score", self.progress.step, {"split": split, **scores[split].figures})
+                yield Event("score", self.progress.step, {"split": split, **scores[split].metrics})
 
     def score(self, split: str) -> Score:
         score = self.bench.quick_score(split)
         if not all(
-            math.isfinite(merit) for merit in score.merit
+            math.isfinite(selection_key) for selection_key in score.selection_key
         ):  # the last step's loss was finite, its weights are not
             rate = learning_rate(self.training, max(0, self.progress.step - 1), self.steps)
             raise Diverged(

@@ -25,8 +25,8 @@ from fairtrial.statistics.crossed import perplexity_interval, wilson
 
 @dataclass(frozen=True)
 class Score:
-    figures: dict[str, Any]
-    merit: tuple[float, ...]  # to choose by: higher is better
+    metrics: dict[str, Any]
+    selection_key: tuple[float, ...]  # to choose by: higher is better
     outcomes: dict[str, np.ndarray] = field(default_factory=dict)  # one entry for each item
 
 
@@ -164,7 +164,7 @@ def score_lm(
         "unknown_share": int(unknown_counts.sum()) / count,
         "unknown_nats": float(unknown_nats.sum() / unknown_counts.sum()) if unknown_counts.any() else 0.0,
         "perplexity_without_unknown": math.exp(min(700.0, float(total - unknown_nats.sum()) / max(1, known))),
-        "window_perplexity": side_by_side.figures["window_perplexity"],
+        "window_perplexity": side_by_side.metrics["window_perplexity"],
     }
     outcomes = {
         "nats": nats,

@@ -23,7 +23,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel, count_parameters
 from fairtrial.model.part import refuse_idle
 from fairtrial.recipe import Recipe
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 from fairtrial.statistics.crossed import perplexity_interval
 from fairtrial.training.scoring import Score, TokenSet, score_classify, score_lm, score_windows, scoring
 
@@ -41,7 +41,7 @@ MOST_WINDOWS = 1024
 
 
 @dataclass
-class ClassifyBench:
+class ClassifyTask:
     network: Classifier
     batches: Batches
     choose_on: str | None
@@ -63,7 +63,7 @@ class ClassifyBench:
 
 
 @dataclass
-class LanguageBench:
+class LanguageTask:
     network: LanguageModel
     batches: Batches
     choose_on: str | None
@@ -83,7 +83,7 @@ class LanguageBench:
 
 
 @dataclass
-class MaskedBench:
+class MaskedTask:
     network: MaskedModel
     batches: Batches
     choose_on: str | None
@@ -99,17 +99,17 @@ class MaskedBench:
         return score_masked(self.network, self.sets[split])
 
 
-AnyBench = ClassifyBench | LanguageBench | MaskedBench
+Task = ClassifyTask | LanguageTask | MaskedTask
 
 
-def build_bench(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer) -> AnyBench:
+def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer) -> Task:
     names = {"train": splits.train, "validation": splits.validation, **splits.tests}
     documents = {name: split for name, split in names.items() if split}
     choose_on = "validation" if splits.validation else None
     watched = tuple(splits.tests) if recipe.scoring.watch_test else ()
     curves = tuple(name for name in ("train", "validation", *watched) if name in documents)
     facts = {"documents": {name: len(split) for name, split in documents.items()}, "vocabulary": tokenizer.size}
-    bench: AnyBench
+    bench: Task
     if recipe.task == "mlm":
         bench = build_masked(recipe, seed, documents, tokenizer, choose_on, curves)
     else:
@@ -128,7 +128,7 @@ def _classify(
     tokenizer: Tokenizer,
     choose_on: str | None,
     curves: tuple[str, ...],
-) -> ClassifyBench:
+) -> ClassifyTask:
     length = recipe.shape.length
     number = {label: place for place, label in enumerate(splits.labels)}
     sets, cut = {}, {}
@@ -139,7 +139,7 @@ def _classify(
         sets[name] = (short, np.array([number[each.label] for each in split], dtype=np.int64))
     batches = LabelledSentences(*sets["train"], batch=recipe.training.batch, seed=seed, pad=tokenizer.pad)
     network = Classifier(recipe.shape, recipe.parts, tokenizer.size, len(splits.labels), seed=seed)
-    return ClassifyBench(network, batches, choose_on, curves, sets, {"cut_to_length": cut})
+    return ClassifyTask(network, batches, choose_on, curves, sets, {"cut_to_length": cut})
 
 
 def _language(
@@ -150,7 +150,7 @@ def _language(
     tokenizer: Tokenizer,
     choose_on: str | None,
     curves: tuple[str, ...],
-) -> LanguageBench:
+) -> LanguageTask:
     refuse_idle(recipe.parts)
     sets = {name: token_set(split, tokenizer, splits.running) for name, split in documents.items()}
     for name, tokens in sets.items():
@@ -168,7 +168,7 @@ def _language(
         raise BadInput(what, "take a vocabulary of running text: --set tokens.fit=train")
     network = LanguageModel(recipe.shape, recipe.parts, tokenizer.size, seed=seed)
     facts = {"tokens": {name: sum(map(len, tokens.sequences)) for name, tokens in sets.items()}}
-    return LanguageBench(network, batches, choose_on, curves, sets, length, recipe.scoring.full_context, facts)
+    return LanguageTask(network, batches, choose_on, curves, sets, length, recipe.scoring.full_context, facts)
 
 
 def token_set(documents: Sequence[Document], tokenizer: Tokenizer, running: bool) -> TokenSet:
@@ -213,7 +213,7 @@ def build_masked(
     tokenizer: Tokenizer,
     choose_on: str | None,
     curves: tuple[str, ...],
-) -> MaskedBench:
+) -> MaskedTask:
     if tokenizer.mask is None:
         raise BadInput("this tokenizer has no mask to hide words with", "train one with the task 'mlm'")
     length = recipe.shape.length
@@ -228,7 +228,7 @@ def build_masked(
                  for begin in range(0, len(row), length)]  # fmt: skip
         if name == "train":
             train = [row for _, row in owned]
-        chance = dice(0, "eval", "mask", name)  # the same for every trial, so that they share their questions
+        chance = generator_for(0, "eval", "mask", name)  # the same for every trial, so that they share their questions
         sets[name] = MaskedSet(
             [hider.hide(row, chance) for _, row in owned],
             [owner for owner, _ in owned],
@@ -237,7 +237,7 @@ def build_masked(
         )
     batches = MaskedSentences(train, hider, batch=recipe.training.batch, seed=seed, pad=tokenizer.pad)
     network = MaskedModel(recipe.shape, recipe.parts, tokenizer.size, seed=seed)
-    return MaskedBench(network, batches, choose_on, curves, sets, {"cut_to_length": cut})
+    return MaskedTask(network, batches, choose_on, curves, sets, {"cut_to_length": cut})
 
 
 def score_masked(network: MaskedModel, given: MaskedSet, most: int | None = None) -> Score:

@@ -22,7 +22,7 @@ from fairtrial.apps.puzzles.sentences import (
 )
 from fairtrial.apps.puzzles.solve import Answer, average, identity, select
 from fairtrial.apps.puzzles.target import average_target, precision_of, select_target
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 
 WISHED = np.array([3.0, 3.0, -2.0, -3.0])  # the scores that a report of the course aimed at in its fourth question
 
@@ -82,7 +82,7 @@ def course_keys(seed: int) -> Array:
 
 def course_questions(seed: int = 0, scale: bool = False, precision: float = 0.999) -> list[Question]:
     keys = course_keys(seed)
-    values = dice(seed, "puzzle values").normal(size=keys.shape)
+    values = generator_for(seed, "puzzle values").normal(size=keys.shape)
     ways: dict[str, Any] = {"scale": scale, "precision": precision, "values": values}
     two = average(keys, [0, 1], scores=WISHED, **ways)
     query = long_enough(keys, two, scale, precision)

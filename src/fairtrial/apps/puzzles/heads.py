@@ -35,9 +35,9 @@ from fairtrial.model.layout import Layout
 from fairtrial.model.network import LanguageModel, count_parameters
 from fairtrial.model.part import Site
 from fairtrial.recipe import PartChoice, Shape
-from fairtrial.registry import Names
+from fairtrial.registry import Registry
 from fairtrial.report.plots import SHADES, figure_bytes, our_look, shade
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 
 
 def attention_weights(keys: Array, queries: Array, scaled: bool) -> Array:
@@ -50,7 +50,7 @@ def attention_of_many(keys: Array, queries: Array, scaled: bool) -> Array:
     puzzles, count, width = keys.shape
     # our attention always divides by sqrt(width); a puzzle without it asks with a longer query
     asked = queries if scaled else queries * math.sqrt(width)
-    q, k = (torch.from_numpy(np.ascontiguousarray(each))[:, None] for each in (asked, keys))  # batch head time each
+    q, k = (torch.from_numpy(np.ascontiguousarray(each))[:, None] for each in (asked, keys))  # batch head time head_dim
     view = View.of(Layout.full(puzzles, count), causal=False, past=0, dtype=q.dtype)
     site = Site(0, False, torch.arange(queries.shape[1]), view.keys)
     with torch.random.fork_rng(devices=[]):
@@ -148,7 +148,7 @@ def latest(words: list[int], place: int, shift: int, first: int) -> int:
     return 0
 
 
-DESIGNS: Names[Design] = Names("head")
+DESIGNS: Registry[Design] = Registry("head")
 
 DESIGNS.add("previous token")(
     Design(
@@ -272,7 +272,9 @@ class Check:
 
 def random_words(design: Design, words: int, places: int, count: int, seed: int) -> Tensor:
     """Random sequences [sequence place]. Where ^ is used, it stands first and nowhere else."""
-    drawn = dice(seed, "puzzle words", design.name).integers(1 if design.start_word else 0, words, size=(count, places))
+    drawn = generator_for(seed, "puzzle words", design.name).integers(
+        1 if design.start_word else 0, words, size=(count, places)
+    )
     if design.start_word:
         drawn[:, 0] = START
     return torch.from_numpy(drawn)
@@ -359,7 +361,7 @@ def show_head(name: str, words: int = 8, places: int = 24, sequences: int = 200,
 def show_lines(show: Show) -> list[str]:
     shape, check = show.network.body.shape, show.check
     lines = [
-        f"{show.name}: {shape.layers} layer{'s' if shape.layers > 1 else ''}, one head each, width {shape.width}",
+        f"{show.name}: {shape.layers} layer{'s' if shape.layers > 1 else ''}, one head head_dim, width {shape.width}",
         "",
     ]
     lines += wrapped([show.story])

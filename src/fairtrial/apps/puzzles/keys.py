@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairtrial.data.lines import read_lines
 from fairtrial.errors import BadInput
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 
 Array = NDArray[np.float64]
 SAME = 1e-7  # in units of the keys' spread: what differs by less is the same, as 0.1 + 0.2 is 0.3 in single precision
@@ -111,7 +111,7 @@ def as_query(query: ArrayLike, width: int) -> Array:
 def _table(numbers: ArrayLike, what: str) -> Array:
     table = _numbers(numbers, what)
     if table.ndim != 2 or not table.size:
-        raise BadInput(f"{what} are a table with one row each, not of shape {table.shape}")
+        raise BadInput(f"{what} are a table with one row head_dim, not of shape {table.shape}")
     return table
 
 
@@ -270,4 +270,4 @@ def read_number(cell: str, path: Path, line: int) -> float:
 
 def random_keys(count: int, width: int, seed: int) -> Array:
     """Keys from a standard normal distribution."""
-    return dice(seed, "puzzle keys").normal(size=(count, width))
+    return generator_for(seed, "puzzle keys").normal(size=(count, width))

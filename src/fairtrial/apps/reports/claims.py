@@ -202,7 +202,7 @@ def by_comparison(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, 
     decided = found.decided[claim.id, evidence.folder]
     kind, comparison = decided.verdict.kind, decided.comparison
     if kind == "not_comparable":
-        return OPEN, f"They cannot be compared: {'; '.join(comparison.hurdles)}."
+        return OPEN, f"They cannot be compared: {'; '.join(comparison.not_comparable_because)}."
     told = f"{claim.variant} against {claim.against}: {in_words(comparison, decided.p_adjusted, found.family)}."
     if comparison.basis == "clean" and decided.on_all is not None:
         told += f" On all items, copies included: {in_words(decided.on_all)}."

@@ -178,7 +178,7 @@ def compare_two(evidence: Evidence, variant: str, against: str, basis: str) -> C
     names = (variant, against, EVERY, basis)
     found = compare(names, evidence.outcomes.metric, outcomes, keep, evidence.clusters())
     stamps = [evidence.outcomes.stamp(name) for name in (variant, against)]
-    return replace(found, hurdles=(*(stamp for stamp in stamps if stamp), *found.hurdles))
+    return replace(found, not_comparable_because=(*(stamp for stamp in stamps if stamp), *found.not_comparable_because))
 
 
 def decide_all(claims: Sequence[Claim], evidences: Mapping[str, Evidence]) -> dict[tuple[str, str], Decided]:

@@ -31,7 +31,7 @@ from fairtrial.plugins import load_files
 from fairtrial.recipe import Duration
 from fairtrial.record import Record
 from fairtrial.revive import Revived, revive
-from fairtrial.rng import dice
+from fairtrial.rng import generator_for
 from fairtrial.statistics.comparison import score
 from fairtrial.study.artifacts import read_json
 from fairtrial.training.tasks import token_set
@@ -52,7 +52,7 @@ def in_batches(
             before = known.setdefault(mark, {})
             if new := {name: text for name, text in sets.items() if key(name, text) not in before}:
                 tell(f"sentences of {variant}, seed {seed}")
-                before |= means(record, evidence.plan.study.variant(variant).strangers, new)
+                before |= means(record, evidence.plan.study.variant(variant).plugins, new)
                 write_text(kept, json.dumps(known, indent=1) + "\n")
             for name, text in sets.items():
                 one, other = before[key(name, text)]
@@ -64,9 +64,9 @@ def key(name: str, text: str) -> str:
     return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:16]}" if text else name
 
 
-def means(record: Record, strangers: tuple[str, ...], sets: Mapping[str, str]) -> dict[str, tuple[float, float]]:
+def means(record: Record, plugins: tuple[str, ...], sets: Mapping[str, str]) -> dict[str, tuple[float, float]]:
     """By set: the mean of sentence perplexities, and of sentence losses."""
-    load_files(map(Path, strangers))
+    load_files(map(Path, plugins))
     revived = revive(record)
     batch, pad = revived.recipe.training.batch, revived.tokenizer.pad
     found = {}
@@ -85,7 +85,7 @@ def means(record: Record, strangers: tuple[str, ...], sets: Mapping[str, str]) -
 def drawn(rows: list[np.ndarray]) -> list[np.ndarray]:
     if len(rows) <= OF_TRAIN:
         return rows
-    chosen = dice(0, "replicate", "sentences").choice(len(rows), OF_TRAIN, replace=False)
+    chosen = generator_for(0, "replicate", "sentences").choice(len(rows), OF_TRAIN, replace=False)
     return [rows[place] for place in sorted(chosen)]
 
 
@@ -305,14 +305,14 @@ def together_and_alone(evidence: Evidence, kept: Path, tell: Callable[[str], Non
             mark = record.result["model_sha256"]
             if mark not in known:
                 tell(f"sentences of {variant}, seed {seed}, together and alone")
-                known[mark] = two_ways(record, evidence.plan.study.variant(variant).strangers)
+                known[mark] = two_ways(record, evidence.plan.study.variant(variant).plugins)
                 write_text(kept, json.dumps(known, indent=1) + "\n")
             found.setdefault(variant, []).append((known[mark][0], known[mark][1]))
     return found
 
 
-def two_ways(record: Record, strangers: tuple[str, ...]) -> tuple[float, float]:
-    load_files(map(Path, strangers))
+def two_ways(record: Record, plugins: tuple[str, ...]) -> tuple[float, float]:
+    load_files(map(Path, plugins))
     revived = revive(record)
     documents = next(iter(revived.splits.tests.values()))[:SENTENCES]
     rows = rows_of(revived, documents)[:SENTENCES]

@@ -19,7 +19,7 @@ from typing import Any
 
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Duration
-from fairtrial.registry import near
+from fairtrial.registry import did_you_mean
 from fairtrial.study.design import Study, Variant, load_study, study_from
 
 MEASURES = ("accuracy", "window_perplexity", "sentence_perplexity", "sentence_loss")
@@ -202,7 +202,7 @@ def chosen_reports(names: list[str]) -> tuple[str, ...]:
     for name in names:
         if name not in REPORTS:
             raise BadInput(
-                f"no report is called {name!r}{near(name, list(REPORTS))}", f"there is: {', '.join(REPORTS)}"
+                f"no report is called {name!r}{did_you_mean(name, list(REPORTS))}", f"there is: {', '.join(REPORTS)}"
             )
     return tuple(name for name in REPORTS if name in names) or REPORTS
 

@@ -16,7 +16,8 @@ import pytest
 
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.model.part import Part, parts
-from fairtrial.plugins import load_all_installed, load_file, load_files, load_installed, recorded_in
+from fairtrial.plugins import load_all_installed, load_file, load_files, load_installed
+from fairtrial.record import Record
 from fairtrial.trial import resume_trial, run_trial
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,7 @@ FADE = re.findall(r"```python\n(.*?)```", TUTORIAL, flags=re.S)[0]
 Call = Callable[..., Any]
 Leave = Callable[[], None]
 
-pytestmark = pytest.mark.usefixtures("strangers_leave")
+pytestmark = pytest.mark.usefixtures("plugins_leave")
 
 
 @pytest.fixture
@@ -50,12 +51,12 @@ def test_a_file_brings_its_parts_and_is_run_once(fade: Path) -> None:
 
 
 def test_the_fingerprint_is_that_of_the_bytes_that_ran_even_after_an_edit_of_equal_size(
-    tmp_path: Path, strangers_leave: Leave
+    tmp_path: Path, plugins_leave: Leave
 ) -> None:
     path = part_file(tmp_path / "mine.py", "mine", "mark = 1")
     first, stamp = load_files([path]), path.stat()
     assert parts.find("mine").mark == 1  # type: ignore[attr-defined]
-    strangers_leave()
+    plugins_leave()
     path.write_text(path.read_text().replace("mark = 1", "mark = 2"))
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))  # where a compiled copy would be taken for the file
     second = load_files([path])
@@ -177,27 +178,27 @@ def test_two_packages_that_offer_one_name_are_both_named(install: Call) -> None:
 
 
 def test_a_record_keeps_the_installed_package_that_it_used_and_goes_on_with_it_only(
-    install: Call, tiny_recipe: Call, tmp_path: Path, strangers_leave: Leave, monkeypatch: pytest.MonkeyPatch
+    install: Call, tiny_recipe: Call, tmp_path: Path, plugins_leave: Leave, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = install("fade_package", FADE, fade="fade_package")
     with pytest.raises(Interrupted):
         run_trial(tiny_recipe("classify", "parts=fade"), 0, tmp_path / "run", stop=lambda: True)
-    kept = recorded_in(json.loads((tmp_path / "run" / "trial.json").read_text()))
+    kept = Record.open(tmp_path / "run").plugins
     assert list(kept) == ["fade_package 1.2 (fade_package)"]
-    strangers_leave()
+    plugins_leave()
     monkeypatch.delitem(sys.modules, "fade_package")
     honest = module.read_text()
     module.write_text(honest + "# edited by hand\n")
     with pytest.raises(BadInput, match=r"fade_package 1.2 .* has changed"):
         resume_trial(tmp_path / "run")
-    strangers_leave()
+    plugins_leave()
     monkeypatch.delitem(sys.modules, "fade_package")
     module.write_text(honest)
     assert resume_trial(tmp_path / "run").complete
 
 
 @pytest.fixture
-def begun(fairtrial: Call, fade: Path, course_folder: Path, tiny: list[str], tmp_path: Path, strangers_leave: Leave,
+def begun(fairtrial: Call, fade: Path, course_folder: Path, tiny: list[str], tmp_path: Path, plugins_leave: Leave,
           monkeypatch: pytest.MonkeyPatch) -> Path:  # fmt: skip
     """A record that was begun with a stranger's file, and stopped; the process that began it is gone."""
     from contextlib import contextmanager
@@ -214,12 +215,12 @@ def begun(fairtrial: Call, fade: Path, course_folder: Path, tiny: list[str], tmp
         said = fairtrial("train", "classify", "--with", fade, "--set", "parts=fade", "--data", course_folder,
                          "--steps", 6, "--out", tmp_path / "run", *small)  # fmt: skip
     assert said.code == 130, said.err
-    strangers_leave()
+    plugins_leave()
     return tmp_path / "run"
 
 
 def test_the_tutorials_part_is_trained_resumed_listed_and_drawn(begun: Path, fade: Path, fairtrial: Call) -> None:
-    kept = json.loads((begun / "trial.json").read_text())["strangers"]
+    kept = json.loads((begun / "trial.json").read_text())["plugins"]
     assert kept == {"fade.py": hashlib.sha256(fade.read_bytes()).hexdigest()}
     said = fairtrial("resume", begun, "--with", fade)
     assert said.code == 0, said.err
@@ -273,7 +274,7 @@ def test_the_same_file_under_another_name_will_do(begun: Path, fade: Path, fairt
 def test_strangers_of_a_poisoned_record_are_refused_without_a_traceback(begun: Path, fairtrial: Call) -> None:
     trial = json.loads((begun / "trial.json").read_text())
     for poison, told in ((["fade.py"], "must be a table"), ({"\x1b]0;a\x07": "b"}, "needs parts from ?]0;a?")):
-        (begun / "trial.json").write_text(json.dumps(trial | {"strangers": poison}))
+        (begun / "trial.json").write_text(json.dumps(trial | {"plugins": poison}))
         said = fairtrial("resume", begun)
         assert said.code == 2
         assert told in said.err

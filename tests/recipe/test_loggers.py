@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairtrial.errors import BadInput, Interrupted
-from fairtrial.loggers import numbers, open_mirror
+from fairtrial.loggers import numbers, open_logger
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
 from fairtrial.training.loop import Event
@@ -49,7 +49,7 @@ def test_tensorboard_shows_the_records_numbers_and_the_record_is_the_same(
     task: str, tiny_recipe: Callable[..., Recipe], tmp_path: Path
 ) -> None:
     plain = run_trial(tiny_recipe(task), 0, tmp_path / "plain")
-    mirror = open_mirror("tensorboard", tmp_path / "a", tiny_recipe(task))
+    mirror = open_logger("tensorboard", tmp_path / "a", tiny_recipe(task))
     record = run_trial(tiny_recipe(task), 0, tmp_path / "a", listen=mirror.show)
     mirror.close()
     assert bits(record.folder) == bits(plain.folder)
@@ -63,12 +63,12 @@ def test_tensorboard_shows_the_records_numbers_and_the_record_is_the_same(
 
 def test_tensorboard_shows_a_resumed_trial_once(tiny_recipe: Callable[..., Recipe], tmp_path: Path) -> None:
     asked = iter([False] * 4)
-    mirror = open_mirror("tensorboard", tmp_path / "a", tiny_recipe("lm"))
+    mirror = open_logger("tensorboard", tmp_path / "a", tiny_recipe("lm"))
     with pytest.raises(Interrupted):
         run_trial(tiny_recipe("lm"), 0, tmp_path / "a", listen=mirror.show, stop=lambda: next(asked, True))
     mirror.show(Event("step", 5, {"loss": 99.0, "learning_rate": 1.0}))  # trained but lost with the process
     mirror.close()
-    again = open_mirror("tensorboard", tmp_path / "a", tiny_recipe("lm"))
+    again = open_logger("tensorboard", tmp_path / "a", tiny_recipe("lm"))
     record = resume_trial(tmp_path / "a", listen=again.show)
     again.close()
     assert shown_in_tensorboard(tmp_path / "a.tensorboard")["train/loss"] == pytest.approx(
@@ -94,7 +94,7 @@ def test_wandb_works_offline_without_network_or_login_and_the_record_is_the_same
 
     monkeypatch.setattr("builtins.input", read_line)
     plain = run_trial(tiny_recipe("classify"), 0, tmp_path / "plain")
-    mirror = open_mirror("wandb", tmp_path / "a", tiny_recipe("classify"))
+    mirror = open_logger("wandb", tmp_path / "a", tiny_recipe("classify"))
     record = run_trial(tiny_recipe("classify"), 0, tmp_path / "a", listen=mirror.show)
     mirror.close()
     assert bits(record.folder) == bits(plain.folder)
@@ -120,14 +120,14 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "fairtrial.loggers", raising=False)
     with pytest.raises(BadInput, match=f"{name} is not installed") as refused:
-        open_mirror(name, tmp_path / "a", Recipe())
+        open_logger(name, tmp_path / "a", Recipe())
     assert refused.value.hint == f"install it with: pip install 'fairtrial[{name}]'"
     assert not list(tmp_path.iterdir())
 
 
 def test_an_unknown_mirror_is_met_with_the_near_name(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no mirror is called 'wanbd'; did you mean 'wandb'\?"):
-        open_mirror("wanbd", tmp_path, Recipe())
+        open_logger("wanbd", tmp_path, Recipe())
 
 
 def test_only_plain_numbers_are_shown_under_the_split_they_are_of() -> None:
@@ -139,7 +139,7 @@ def test_only_plain_numbers_are_shown_under_the_split_they_are_of() -> None:
 
 def test_a_wandb_mode_that_is_none_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "nonsense")
-    mirror = open_mirror("wandb", tmp_path / "a", Recipe())
+    mirror = open_logger("wandb", tmp_path / "a", Recipe())
     with pytest.raises(BadInput, match="wandb: ") as refused:
         mirror.show(Event("start", 0))
     assert "WANDB_MODE" in refused.value.hint
