@@ -27,7 +27,7 @@ MAY_IMPORT = {
     | {"pretrained"},
     "audit": VALUES | {"data", "model", "parts", "training", "plugins", "audit"},
     "engines": {"errors", "disk", "engines"},  # what a job does is imported by name in the process that does it
-    "plugins": PLAIN | {"disk", "model", "parts"},
+    "plugins": PLAIN | {"disk", "record", "model", "parts"},
     "baselines": PLAIN
     | {"data", "disk", "environment", "record", "prepare", "statistics", "training", "trial", "baselines", "revive"},
     "pretrained": VALUES | {"data", "model", "pretrained"},
