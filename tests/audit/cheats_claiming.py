@@ -16,7 +16,7 @@ class WideWindow(Part):
     def allow(self, site: Site) -> Tensor:
         return site.distance <= 3
 
-    def reach(self, causal: bool) -> tuple[int, int]:
+    def window(self, causal: bool) -> tuple[int, int]:
         return (2, 0) if causal else (2, 2)
 
 
@@ -26,7 +26,7 @@ class SoftWindow(Part):
     def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
         return scores.masked_fill(site.distance > 2, -10.0)
 
-    def reach(self, causal: bool) -> tuple[int, int]:
+    def window(self, causal: bool) -> tuple[int, int]:
         return (2, 0) if causal else (2, 2)
 
 
@@ -47,7 +47,7 @@ class EvalDropout(Part):
 class EvalNoise(Part):
     """Adds noise in evaluation."""
 
-    def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         return q + 1e-3 * torch.randn_like(q), k
 
 
@@ -121,7 +121,7 @@ class ContentRotary(Part):
     sees_order = True
     relative = True
 
-    def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         def turned(x: Tensor) -> Tensor:
             angle = x.mean(-1, keepdim=True)
             first, second = x.chunk(2, -1)

@@ -19,7 +19,7 @@ class FutureNorm(Part):
 class FutureMean(Part):
     """Weighs every key by the mean over time."""
 
-    def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         return q, k * (1 + k.mean(2, keepdim=True))
 
 
@@ -65,7 +65,7 @@ class ShutGate(Part):
 class MovedQueries(Part):
     """Changes the positions that it is given, in place, so that attention believes queries to be further on."""
 
-    def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         site.queries.add_(1)
         return q, k
 

@@ -83,7 +83,7 @@ def test_a_faint_leak_at_the_very_end_is_found(known: Know) -> None:
 class Single(Part):
     """Refuses float64."""
 
-    def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         if q.dtype == torch.float64:
             raise RuntimeError("not implemented for Double: float32 only")
         return q, k

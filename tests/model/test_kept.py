@@ -92,9 +92,9 @@ def test_a_part_in_other_numbers_answers_in_them() -> None:
     place = torch.arange(5)
     site, q = Site(0, True, place, place), torch.randn(1, 2, 5, 8, dtype=torch.float64)
     rope, alibi = Rope(SHAPE), Alibi(SHAPE)
-    exact, rough = rope.turn(q, q, site)[0], rope.turn(q.float(), q.float(), site)[0]
+    exact, rough = rope.rotate(q, q, site)[0], rope.rotate(q.float(), q.float(), site)[0]
     assert (exact.dtype, rough.dtype) == (torch.float64, torch.float32)
-    assert torch.equal(rope.turn(q, q, site)[0], exact)
+    assert torch.equal(rope.rotate(q, q, site)[0], exact)
     assert alibi.bias(site).dtype == torch.float32
     assert alibi.double().bias(site).dtype == torch.float64
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from networks import ENTRIES, SMALL, choices, decoder, encoder, some_tokens
+from torch import Tensor
 
 from fairtrial.errors import BadInput
 from fairtrial.model.layers import watch
 from fairtrial.model.network import Classifier
-from fairtrial.model.part import Part, build_parts, parts
+from fairtrial.model.part import Part, Site, build_parts, parts
 from fairtrial.recipe import PartChoice
 
 pytestmark = pytest.mark.usefixtures("plugins")
@@ -47,7 +48,7 @@ def test_parts_are_built_in_the_order_of_the_recipe() -> None:
 
 
 def test_a_part_owns_the_verbs_that_it_overrides() -> None:
-    verbs = ("embed", "turn", "bias", "score", "allow", "merge", "pool")
+    verbs = ("embed", "rotate", "bias", "score", "allow", "merge", "pool")
     owned = {
         name: {verb for verb in verbs if parts.find(name).owns(verb)} for name in ("none", "learned", "slope", "first")
     }
@@ -58,7 +59,7 @@ def test_layers_add_to_what_a_part_carries(monkeypatch: pytest.MonkeyPatch) -> N
     """Both layers of every block, in the encoder and in the decoder, pre-norm and post-norm."""
 
     class Half(Part):
-        def carry(self, x: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
+        def residual(self, x: Tensor, read: Tensor) -> Tensor:
             return x / 2 + 0 * read
 
     monkeypatch.setitem(parts._things, "halved", Half)
@@ -69,7 +70,7 @@ def test_layers_add_to_what_a_part_carries(monkeypatch: pytest.MonkeyPatch) -> N
             for last in (block.attention.out, block.feed_forward.down):
                 for weight in last.parameters():
                     weight.data.zero_()
-            seen: list[torch.Tensor] = []
+            seen: list[Tensor] = []
             block.register_forward_pre_hook(lambda module, given, seen=seen: seen.append(given[0]))
             block.register_forward_hook(lambda module, given, said, seen=seen: seen.append(said))
             network(some_tokens(2, 5))
@@ -77,6 +78,29 @@ def test_layers_add_to_what_a_part_carries(monkeypatch: pytest.MonkeyPatch) -> N
             if place == "post":
                 expected = block.forward_norm(block.attention_norm(seen[0] / 2) / 2)
             torch.testing.assert_close(seen[1], expected, atol=1e-12, rtol=1e-12)
+
+
+def test_a_part_written_with_the_old_verbs_works() -> None:
+    class Doubled(parts.find("rope")):  # type: ignore[misc]
+        def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+            q, k = super().turn(q, k, site)
+            return 2 * q, k
+
+    class Mixin:
+        def reach(self, causal: bool) -> tuple[int, int]:
+            return 3, 0
+
+    class Old(Mixin, Part):
+        def carry(self, x: Tensor, read: Tensor) -> Tensor:
+            return x + read
+
+    site, q = Site(0, True, torch.arange(4), torch.arange(4)), torch.randn(1, 2, 4, 8)
+    rope = parts.find("rope")(SMALL)
+    assert torch.equal(Doubled(SMALL).rotate(q, q, site)[0], 2 * rope.rotate(q, q, site)[0])
+    assert Old(SMALL).window(True) == (3, 0)
+    assert Old(SMALL).residual(torch.ones(2), torch.ones(2)).tolist() == [2, 2]
+    assert [Old.owns(verb) for verb in ("rotate", "window", "residual")] == [False, True, True]
+    assert not any(parts.find("none").owns(verb) for verb in ("rotate", "window", "residual"))
 
 
 def test_the_owner_of_pool_makes_the_sentence_vector() -> None:

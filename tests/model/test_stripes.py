@@ -189,7 +189,7 @@ class Slope(Part):
             rates = torch.ones(2, dtype=self.a.dtype)
         return -rates[:, None, None] * site.distance
 
-    def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         """In one form only the beginning of the text knows of a weight."""
         if self.form != "beginning":
             return q, k

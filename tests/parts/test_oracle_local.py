@@ -54,7 +54,7 @@ def test_a_window_shows_exactly_its_size(size: int) -> None:
 @pytest.mark.parametrize("causal", [True, False])
 def test_a_windows_reach_is_the_furthest_that_it_allows(size: int, first: int, causal: bool) -> None:
     part, place = Window(SHAPE, size=size, global_tokens=first), torch.arange(100)
-    reach = part.reach(causal)
+    reach = part.window(causal)
     if first:
         assert reach is None
         return

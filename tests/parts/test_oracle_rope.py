@@ -43,7 +43,7 @@ def test_queries_and_keys_turn_as_llamas_do(heads: int, base: float, first: int)
     positions = torch.arange(first, first + TIME)
     cosine, sine = LlamaRotaryEmbedding(llama(heads, base))(q, positions[None])
     expected = apply_rotary_pos_emb(q, k, cosine, sine)
-    ours = Rope(shape, base=base).turn(q, k, Site(0, True, positions, positions))
+    ours = Rope(shape, base=base).rotate(q, k, Site(0, True, positions, positions))
     for mine, theirs in zip(ours, expected, strict=True):
         # their angles are float32, ours float64: at position 1,000 that is a difference of 1e-4
         torch.testing.assert_close(mine, theirs, atol=1e-5 if first < 1000 else 5e-4, rtol=0)
@@ -77,7 +77,7 @@ def test_turning_equals_a_loop_over_pairs(heads: int) -> None:
     shape = replace(SHAPE, heads=heads)
     q = vectors(2, heads, 9, shape.each).double()
     positions = torch.arange(3, 12)
-    turned, _ = Rope(shape).turn(q, q, Site(0, True, positions, positions))
+    turned, _ = Rope(shape).rotate(q, q, Site(0, True, positions, positions))
     half = shape.each // 2
     for time in range(9):
         for pair in range(half):
@@ -94,7 +94,7 @@ def test_scores_depend_on_distance_alone() -> None:
     scores = []
     for first in (0, 700):
         positions = torch.arange(first, first + 9)
-        turned, kept = part.turn(q, k, Site(0, True, positions, positions))
+        turned, kept = part.rotate(q, k, Site(0, True, positions, positions))
         scores.append(turned @ kept.transpose(-2, -1))
     torch.testing.assert_close(scores[0], scores[1], atol=1e-10, rtol=0)
     assert (scores[0] - q @ k.transpose(-2, -1)).abs().max() > 0.1
@@ -105,8 +105,8 @@ def test_the_gradient_by_hand_is_the_gradient() -> None:
     site = Site(0, True, positions, positions)
     part = Rope(Shape(width=12, heads=2))
     q, k = (vectors(2, 2, 3, 6, seed=seed).double().requires_grad_() for seed in (0, 1))
-    assert torch.autograd.gradcheck(lambda q, k: part.turn(q, k, site), (q, k))
-    assert torch.autograd.gradgradcheck(lambda q, k: part.turn(q, k, site), (q, k))
+    assert torch.autograd.gradcheck(lambda q, k: part.rotate(q, k, site), (q, k))
+    assert torch.autograd.gradgradcheck(lambda q, k: part.rotate(q, k, site), (q, k))
 
 
 def test_heads_of_odd_width_are_refused() -> None:

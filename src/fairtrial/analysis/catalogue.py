@@ -33,7 +33,7 @@ from fairtrial.recipe import PartChoice, Shape
 from fairtrial.report.plots import Panel, Picture, image
 from fairtrial.rng import seed_for
 
-VERBS = ("embed", "prefix", "turn", "bias", "score", "allow", "merge", "carry", "pool")
+VERBS = ("embed", "prefix", "rotate", "bias", "score", "allow", "merge", "residual", "pool")
 CLAIMS = {"sees_order": "sees order", "relative": "by distance alone"}
 
 
@@ -112,7 +112,11 @@ def portray(name: str, *, heads: int = 4, length: int = 24, causal: bool = True,
     drawn = [draw(part, site) for verb, draw in DRAWN.items() if part.owns(verb)]
     if drawn and not part.owns("score"):
         return drawn
-    said = {"score": "scores are changed", "carry": "what layers add to is changed", "prefix": "a prefix is set before"}
+    said = {
+        "score": "scores are changed",
+        "residual": "what layers add to is changed",
+        "prefix": "a prefix is set before",
+    }
     changed = next((words for verb, words in said.items() if part.owns(verb)), "nothing is changed")
     return [*drawn, attention_map(network, site, changed)]
 
@@ -122,11 +126,11 @@ def portray_embed(part: Part, site: Site) -> Picture:
     return Picture("what is added to a token's vector at each position", "position", "width", (panel("", table),))
 
 
-def portray_turn(part: Part, site: Site) -> Picture:
+def portray_rotate(part: Part, site: Site) -> Picture:
     """The angle by which each pair of coordinates is turned: unit vectors go in, and where they come out tells."""
     time, each = len(site.queries), part.shape.each
     units = torch.eye(each)[:, None, None, :].expand(each, part.shape.heads, time, each)
-    turned, _ = part.turn(units, units, site)  # coordinate head time coordinate
+    turned, _ = part.rotate(units, units, site)  # coordinate head time coordinate
     panels = []
     for head in range(part.shape.heads):
         rows = []
@@ -193,7 +197,7 @@ def attention_map(network: Classifier | LanguageModel, site: Site, changed: str)
 
 DRAWN: dict[str, Callable[[Part, Site], Picture]] = {
     "embed": portray_embed,
-    "turn": portray_turn,
+    "rotate": portray_rotate,
     "bias": portray_bias,
     "allow": portray_allow,
     "merge": portray_merge,

@@ -39,7 +39,7 @@ def scores_at(part: Part, q: Tensor, k: Tensor, positions: Tensor, causal: bool)
     found = []
     for layer in range(part.shape.layers):
         site = Site(layer, causal, positions, positions)
-        turned_q, turned_k = part.turn(q.clone(), k.clone(), site)
+        turned_q, turned_k = part.rotate(q.clone(), k.clone(), site)
         scores = turned_q @ turned_k.transpose(-2, -1) / math.sqrt(q.shape[-1])
         bias = part.bias(site)
         scores = part.score(scores if bias is None else scores + bias, turned_q, turned_k, site)
@@ -86,7 +86,7 @@ def total_variation(subject: Subject) -> float:
 
 def hides_nothing(subject: Subject, part: Part) -> bool:
     """A mask that is wider than the text."""
-    if not part.owns("allow") or any(part.owns(verb) for verb in ("embed", "turn", "bias", "score")):
+    if not part.owns("allow") or any(part.owns(verb) for verb in ("embed", "rotate", "bias", "score")):
         return False
     positions = torch.arange(subject.longest)
     allowed = part.allow(Site(0, subject.causal, positions, positions))
@@ -151,7 +151,8 @@ def keeps_distance(subject: Subject) -> Measured | None:
 
 def keeps_reach(subject: Subject) -> Measured | None:
     """Attention of parts that tell how far they reach: nothing beyond."""
-    reaches = [reach for part in subject.parts.values() if (reach := part.reach(subject.causal)) is not None]
+    found = [part.window(subject.causal) for part in subject.parts.values() if part.owns("window")]
+    reaches = [window for window in found if window is not None]
     if not reaches:
         return None
     worst = 0.0

@@ -113,7 +113,7 @@ class Attention(nn.Module):
         )  # batch head time head_dim
         here = Site(self.layer, view.causal, view.queries, view.queries)
         for part in parts:
-            q, k = part.turn(q, k, here)
+            q, k = part.rotate(q, k, here)
         if cache is not None:
             k, v = cache.extend(self.layer, k, v)
         site = Site(self.layer, view.causal, view.queries, view.keys)

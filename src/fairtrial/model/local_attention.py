@@ -53,7 +53,7 @@ def shortest_reach(parts: Sequence[Part], causal: bool) -> tuple[int, int] | Non
     for part in parts:
         if part.owns("score") or ((part.owns("bias") or part.owns("allow")) and not part.relative):
             return None
-    found = [reach for reach in (part.reach(causal) for part in parts) if reach is not None]
+    found = [window for part in parts if part.owns("window") and (window := part.window(causal)) is not None]
     return (min(back for back, _ in found), min(ahead for _, ahead in found)) if found else None
 
 

@@ -75,8 +75,8 @@ def carried(x: Tensor, read: Tensor, parts: Sequence[Part], centre: Choose = eve
     """What a layer's output is added to, of the `centre`'s tokens [token width]"""
     stream = centre(x)
     for part in parts:
-        if part.owns("carry"):
-            stream = part.carry(stream, centre(read))
+        if part.owns("residual"):
+            stream = part.residual(stream, centre(read))
     return stream
 
 
@@ -156,7 +156,7 @@ def cut(view: View, parts: Sequence[Part]) -> list[Stripe]:
     """The stripes of a pass; none where some part sees far, or may look around in a way of its own."""
     layout = view.layout
     own_ways = any(
-        part.owns("merge") or part.owns("carry") or (part.owns("turn") and not part.relative) for part in parts
+        part.owns("merge") or part.owns("residual") or (part.owns("rotate") and not part.relative) for part in parts
     )
     reach = None if own_ways else shortest_reach(parts, view.causal)
     size = layout.time if reach is None else max(STRIPE, LEAST_SHARE * sum(reach))

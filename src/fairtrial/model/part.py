@@ -120,7 +120,7 @@ class Part(nn.Module):
         """Vectors set before every sentence of an encoder, to take part in attention like tokens [vector width]."""
         return None
 
-    def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         """Queries and keys [batch head time head_dim], both at `site.queries` -> rotated, each token by itself."""
         return q, k
 
@@ -136,7 +136,7 @@ class Part(nn.Module):
         """What may be seen [query key], true or false. It may forbid, never permit."""
         return None
 
-    def reach(self, causal: bool) -> tuple[int, int] | None:
+    def window(self, causal: bool) -> tuple[int, int] | None:
         """How many tokens (back, ahead) a query sees at most, where `allow` forbids all beyond: attention then skips
         them instead of hiding them. None: any number."""
         return None
@@ -145,7 +145,7 @@ class Part(nn.Module):
         """Head outputs [batch head time head_dim] -> [batch time width]. At most one part may own it."""
         return concatenate(heads)
 
-    def carry(self, x: Tensor, read: Tensor) -> Tensor:
+    def residual(self, x: Tensor, read: Tensor) -> Tensor:
         """The residual stream, each token by itself -> what a layer's output is added to. `read` is what the layer got,
         the normed copy of a pre-norm block [token width]."""
         return x
@@ -158,10 +158,23 @@ class Part(nn.Module):
     def owns(cls, verb: str) -> bool:
         return getattr(cls, verb) is not getattr(Part, verb)
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Parts written with the old names of verbs still work, also where they call `super()`."""
+        super().__init_subclass__(**keywords)
+        for old, new in OLD_VERBS.items():
+            owner = next(kind for kind in cls.__mro__ if old in vars(kind) or new in vars(kind))
+            verb = vars(owner).get(new, vars(owner).get(old))
+            setattr(cls, old, verb)
+            setattr(cls, new, verb)
+
+
+OLD_VERBS = {"turn": "rotate", "reach": "window", "carry": "residual"}
+for _old, _new in OLD_VERBS.items():
+    setattr(Part, _old, vars(Part)[_new])
 
 parts: Registry[type[Part]] = Registry("part")
 SINGLE_OWNER = ("merge", "pool")
-IN_A_DECODER = ("embed", "turn", "bias", "score", "allow", "merge", "carry")  # the verbs that a language model calls
+IN_A_DECODER = ("embed", "rotate", "bias", "score", "allow", "merge", "residual")  # what a language model calls
 
 
 def concatenate(heads: Tensor) -> Tensor:

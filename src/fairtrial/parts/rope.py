@@ -36,10 +36,10 @@ class Rope(Part):
         """One angle for each position and pair. [time] -> [time each/2]"""
         return positions[:, None] * self.paces
 
-    def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         heads = q.shape[1]
         tables = self.kept.get(lambda: self.tables(site.queries, heads, q.dtype), site.queries, heads, q.dtype)
-        return Turn.apply(q, k, *tables)
+        return Rotate.apply(q, k, *tables)
 
     def tables(self, positions: Tensor, heads: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
         """Cosines and sines [time head head_dim], written out for all heads: long rows are quicker than broadcasts."""
@@ -49,22 +49,22 @@ class Rope(Part):
         return tuple(torch.cat(pair * heads, -1).to(dtype).unflatten(-1, (heads, -1)) for pair in halves)
 
 
-class Turn(torch.autograd.Function):
+class Rotate(torch.autograd.Function):
     """(a, b) -> (a cos - b sin, b cos + a sin), a and b the halves of a head. Its gradient is the turn back: by hand it
     takes half the passes of autograd's own."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(cosine, sine)
-        return turned(q, k, cosine, sine, 1)
+        return rotated(q, k, cosine, sine, 1)
 
     @staticmethod
     def backward(ctx: Any, q: Tensor, k: Tensor) -> tuple[Tensor | None, ...]:
         cosine, sine = ctx.saved_tensors
-        return *turned(q, k, cosine, sine, -1), None, None
+        return *rotated(q, k, cosine, sine, -1), None, None
 
 
-def turned(q: Tensor, k: Tensor, cosine: Tensor, sine: Tensor, way: int) -> tuple[Tensor, Tensor]:
+def rotated(q: Tensor, k: Tensor, cosine: Tensor, sine: Tensor, way: int) -> tuple[Tensor, Tensor]:
     """Queries and keys [batch head time head_dim] at once, in memory order: batch time head head_dim."""
     both = torch.stack((q.transpose(1, 2), k.transpose(1, 2)))
     across = both.roll(both.shape[-1] // 2, -1)

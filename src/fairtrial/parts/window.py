@@ -29,7 +29,7 @@ class Window(Part):
             near = near | (site.keys[None, :] < self.global_tokens) | (site.queries[:, None] < self.global_tokens)
         return near
 
-    def reach(self, causal: bool) -> tuple[int, int] | None:
+    def window(self, causal: bool) -> tuple[int, int] | None:
         if self.global_tokens:
             return None
         return (self.size - 1, 0) if causal else (self.size // 2, self.size // 2)

@@ -13,5 +13,5 @@ from fairtrial.model.part import Part, parts
 
 @parts.add("normed-stream")
 class NormedStream(Part):
-    def carry(self, x: Tensor, read: Tensor) -> Tensor:
+    def residual(self, x: Tensor, read: Tensor) -> Tensor:
         return read

@@ -16,7 +16,7 @@ from fairtrial.recipe import Shape
 class RopeByContent(Part):
     sees_order = relative = True  # what the report says of it, and what the passport finds untrue
 
-    def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         return turned(q), turned(k)
 
 
