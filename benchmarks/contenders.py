@@ -12,13 +12,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, relu
 
 from fairtrial.data.batches import Batches
-from fairtrial.data.readers import read
-from fairtrial.data.splits import split
 from fairtrial.environment import keep_freed_memory
+from fairtrial.prepare import prepare
 from fairtrial.recipe import Recipe, built_in_recipe
 from fairtrial.training.loop import Loop, as_tensors
-from fairtrial.training.tasks import build_task
-from fairtrial.trial import fit_tokenizer
 
 NAMES = ("fairtrial", "transformers", "x-transformers")
 CLASSES = 3
@@ -50,14 +47,15 @@ def make(task: str, name: str) -> Contender:
 
 def make_ours(recipe: Recipe, seed: int = 0) -> tuple[Contender, Batches, int]:
     """Our whole training step as the loop runs it: batch, rng, loss, gradients, optimizer; and its batches."""
-    corpus = read(recipe.data, recipe.task)
-    splits = split(corpus, recipe.data, seed)
-    tokenizer = fit_tokenizer(recipe, corpus, [document.text for document in splits.train])
-    bench = build_task(recipe, seed, splits, tokenizer)
-    loop = Loop(bench, recipe.training, recipe.scoring, seed)
+    prepared = prepare(recipe, seed)
+    loop = Loop(prepared.task, recipe.training, recipe.scoring, seed)
     loop.network.train()
     size = sum(each.numel() for each in loop.network.parameters())
-    return Contender("fairtrial", lambda number: void(loop.train_step(number)), size), bench.batches, tokenizer.size
+    return (
+        Contender("fairtrial", lambda number: void(loop.train_step(number)), size),
+        prepared.task.batches,
+        prepared.tokenizer.size,
+    )
 
 
 def void(_: object) -> None:

@@ -13,10 +13,14 @@ import hashlib
 import os
 import platform
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from fairtrial.errors import EnvironmentChanged
 
 # what must be equal for a resumed trial to end with the same bits
 DECISIVE = ("torch", "threads", "machine")
@@ -74,3 +78,31 @@ def peak_memory_mb() -> int | None:
         return None
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(most / (1 << 20 if sys.platform == "darwin" else 1 << 10))  # macOS tells bytes, Linux kilobytes
+
+
+def refuse_changed(trial: Mapping[str, Any]) -> None:
+    """Refuse to resume where results may differ from those of an uninterrupted trial."""
+    now = describe(int(trial["environment"]["threads"]))
+    for name in DECISIVE:
+        if now[name] != trial["environment"][name]:
+            what = f"this record was begun with {name} {trial['environment'][name]}, here it is {now[name]}"
+            raise EnvironmentChanged(f"{what}: results may differ", "resume with --anyway to accept that")
+    if trial["code"] != code_fingerprint():
+        raise EnvironmentChanged(
+            "fairtrial's own code has changed since this record was begun: results may differ",
+            "resume with --anyway to accept that",
+        )
+
+
+@contextmanager
+def use_threads(threads: int) -> Iterator[None]:
+    """One thread by default: small models are slower with more, and their number decides the last digits."""
+    import torch
+
+    keep_freed_memory()
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

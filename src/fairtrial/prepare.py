@@ -1,36 +1,116 @@
-"""Recipe + seed -> the documents that a trial of that recipe and seed trains, chooses and is tested on. No torch."""
+"""Recipe + seed -> documents, tokenizer, network: the only place that reads, splits, tokenizes and builds.
+
+Each is made when it is first asked for, so that a study's planning reads documents without fitting a tokenizer or
+importing torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.readers import find_format, read
-from fairtrial.data.splits import fitting_tokens, shape_documents, split
+from fairtrial.data.splits import fitting_tokens, kind_in_use, shape_documents, split
+from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
+from fairtrial.errors import BadInput
 from fairtrial.recipe import Data, Recipe
+
+if TYPE_CHECKING:
+    from fairtrial.pretrained.checkpoint import Checkpoint
+    from fairtrial.record import Record
+    from fairtrial.training.tasks import Task
 
 
 @dataclass(frozen=True)
-class Dealt:
-    recipe: Recipe  # its tokens as they fit the corpus
+class Prepared:
+    recipe: Recipe  # resolved: the encoder's shape and parts, the kind of tokens that fits the corpus
+    seed: int
     corpus: Corpus
     splits: Splits
+    encoder: Checkpoint | None = None
+    saved_tokenizer: Tokenizer | None = None  # of a record; else it is fitted
 
     @property
     def known(self) -> tuple[Document, ...]:
-        """All that weights are trained on or chosen by: at every seed the same documents, unless train is thinned."""
+        """All that weights are trained on or chosen by: the same documents at every seed, unless train is thinned."""
         return self.splits.train + self.splits.validation
 
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        if self.saved_tokenizer is not None:
+            return self.saved_tokenizer
+        fitted = _fit_tokenizer(self)
+        # documents that are sentences: a text that a user gives to the trained model is split into sentences, too
+        by_sentences = self.corpus.paragraphs or find_format(self.recipe.data) in ("sotu", "course")
+        return replace(fitted, facts=fitted.facts | {"by_sentences": by_sentences})
 
-def deal(recipe: Recipe, seed: int) -> Dealt:
+    @cached_property
+    def task(self) -> Task:
+        """Encoded sets, batches and a network with its first weights."""
+        from fairtrial.training.tasks import build_task
+
+        task = build_task(self.recipe, self.seed, self.splits, self.tokenizer)
+        if self.encoder is not None:
+            from fairtrial.pretrained.encoder import fill
+
+            fill(task.network, self.encoder)
+        return task
+
+
+def prepare(recipe: Recipe, seed: int) -> Prepared:
+    """What a trial of this recipe and seed is trained, selected and tested on."""
+    encoder = None
+    if recipe.encoder.source != "none":
+        from fairtrial.pretrained.encoder import open_encoder, with_encoder
+
+        encoder = open_encoder(recipe)
+        recipe = with_encoder(recipe, encoder)
     corpus = read(recipe.data, recipe.task)
     recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
-    corpus = shape_documents(corpus, recipe.tokens.kind)
-    return Dealt(recipe, corpus, split(corpus, recipe.data, seed))
+    corpus = shape_documents(corpus, kind_in_use(recipe.tokens, encoder.tokenizer.facts if encoder else {}))
+    return Prepared(recipe, seed, corpus, split(corpus, recipe.data, seed), encoder)
+
+
+def prepare_like(record: Record) -> Prepared:
+    """What a record's trial was prepared as, with the record's own tokenizer. Data that have changed are refused."""
+    recipe, trial = record.recipe, record.trial
+    corpus = read(recipe.data, recipe.task)
+    if corpus.files != trial["data"]:
+        raise BadInput(f"the data have changed since {record.folder} was begun", "restore them, or train a new record")
+    tokenizer = record.tokenizer()
+    corpus = shape_documents(corpus, kind_in_use(recipe.tokens, tokenizer.facts))
+    splits = split(corpus, recipe.data, trial["seed"])
+    encoder = None
+    if not record.complete and recipe.encoder.source != "none":  # a finished record has weights of its own
+        from fairtrial.pretrained.encoder import open_encoder
+
+        encoder = open_encoder(recipe)
+    return Prepared(recipe, trial["seed"], corpus, splits, encoder, tokenizer)
+
+
+def _fit_tokenizer(prepared: Prepared) -> Tokenizer:
+    recipe, corpus = prepared.recipe, prepared.corpus
+    if prepared.encoder is not None:
+        return prepared.encoder.tokenizer
+    marks, mask = recipe.task == "lm" and not corpus.running, recipe.task == "mlm"
+    if recipe.tokens.fit == "course":
+        if not corpus.course_lines:
+            raise BadInput(*NO_COURSE)
+        return fit(recipe.tokens, corpus.course_lines, marks=marks, mask=mask)
+    train_texts = [document.text for document in prepared.splits.train]
+    if (Path(recipe.tokens.fit) / "trial.json").is_file():
+        from fairtrial.pretrained.encoder import take_vocabulary
+
+        return take_vocabulary(Path(recipe.tokens.fit), train_texts)
+    if recipe.tokens.fit != "train":
+        raise BadInput(f"tokens.fit must be 'train', 'course' or a record's folder, got {recipe.tokens.fit!r}")
+    return fit(recipe.tokens, train_texts, marks=marks, mask=mask)
 
 
 def tasks_of(data: Data) -> tuple[str, ...]:
-    """What a source is there for, where nobody said it: plain text has no labels, the course's folder serves both."""
+    """The tasks that a source can serve, where the user names none: plain text has no labels."""
     found = find_format(data)
     if found in ("course", "sotu"):
         return ("classify", "lm")

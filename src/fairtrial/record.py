@@ -12,6 +12,7 @@ checkpoints/           only while training
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -21,13 +22,16 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtrial.disk import append_line, disk_errors, locked, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe, load_recipe, write_recipe
+
+if TYPE_CHECKING:
+    from fairtrial.data.tokenizer import Tokenizer
 
 # what every reader relies on
 TRIAL_NEEDS = frozenset(
@@ -106,6 +110,20 @@ class Record:
         if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
             raise BadInput(f"{self.folder / 'trial.json'}: 'plugins' must be a table of files and their sha256")
         return found
+
+    def tokenizer(self) -> Tokenizer:
+        from fairtrial.data.tokenizer import Tokenizer
+
+        return Tokenizer.load(self.folder / "tokenizer.json", self.trial["tokenizer"])
+
+    def weights(self) -> bytes:
+        """The trained weights as a safetensors file's bytes; their checksum is checked."""
+        checksum = self.result["model_sha256"]  # refuses a record that is not finished
+        path = self.folder / "model.safetensors"
+        content = path.read_bytes() if path.is_file() else b""
+        if hashlib.sha256(content).hexdigest() != checksum:
+            raise BadInput("the weights are missing or damaged (their checksum differs)", path=path)
+        return content
 
     @property
     def complete(self) -> bool:

@@ -18,9 +18,9 @@ from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import parts
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.record import Record
-from fairtrial.revive import revive
 from fairtrial.statistics.crossed import paired_change, perplexity_interval
 from fairtrial.training.scoring import score_lm
+from fairtrial.trial import load
 
 SHAPE = Shape(layers=2, heads=3, width=24, hidden=20, length=16, dropout=0.0, qkv_bias=True, start="torch")
 BUILT_IN = [name for name in parts.list() if parts.find(name).__module__.startswith("fairtrial.parts.")]
@@ -83,7 +83,7 @@ def test_weights_come_back_after_an_error() -> None:
 
 
 def test_a_classifiers_effect_is_the_change_of_its_accuracy(finished_records: dict[str, Path]) -> None:
-    bench = revive(Record.open(finished_records["classify"])).bench
+    bench = load(Record.open(finished_records["classify"])).task
     told: list[tuple[int, int]] = []
     effects = switch_off(bench, "test", [(0, 0), (0, 1)], lambda done, of: told.append((done, of)))
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
@@ -98,7 +98,7 @@ def test_a_classifiers_effect_is_the_change_of_its_accuracy(finished_records: di
 
 
 def test_a_language_models_effect_is_a_factor_of_its_perplexity(finished_records: dict[str, Path]) -> None:
-    bench = revive(Record.open(finished_records["lm"])).bench
+    bench = load(Record.open(finished_records["lm"])).task
     test = next(name for name in bench.sets if name not in ("train", "validation"))
     (effect,) = switch_off(bench, test, [(0, 1)])
     assert effect.change == pytest.approx(effect.without / effect.whole, rel=1e-9)
@@ -114,7 +114,7 @@ def test_a_language_models_effect_is_a_factor_of_its_perplexity(finished_records
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
 def test_a_head_that_no_one_reads_has_no_effect(finished_records: dict[str, Path], task: str) -> None:
-    bench = revive(Record.open(finished_records[task])).bench
+    bench = load(Record.open(finished_records[task])).task
     with torch.no_grad():
         each = bench.network.body.shape.each
         bench.network.body.blocks[0].attention.out.weight[:, :each] = 0.0  # type: ignore[union-attr, index]

@@ -17,26 +17,26 @@ from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import parts
 from fairtrial.recipe import PartChoice
 from fairtrial.record import Record
-from fairtrial.revive import Revived, revive
+from fairtrial.trial import Run, load
 
 TEXT = "schools will build bridges tonight."
 BUILT_IN = [name for name in parts.list() if parts.find(name).__module__.startswith("fairtrial.parts.")]
 
 
 @pytest.fixture(scope="module")
-def revived(finished_records: dict[str, Path]) -> dict[str, Revived]:
-    return {task: revive(Record.open(finished_records[task])) for task in ("classify", "lm")}
+def run(finished_records: dict[str, Path]) -> dict[str, Run]:
+    return {task: load(Record.open(finished_records[task])) for task in ("classify", "lm")}
 
 
-def with_parts(revived: Revived, *choices: PartChoice, length: int = 12) -> tuple[Revived, Classifier | LanguageModel]:
+def with_parts(run: Run, *choices: PartChoice, length: int = 12) -> tuple[Run, Classifier | LanguageModel]:
     """The same record with another network; in small first weights all maps would look alike, so torch's own."""
-    shape = replace(revived.recipe.shape, layers=2, start="torch", length=length)
-    entries = revived.tokenizer.size
-    if revived.recipe.task == "classify":
+    shape = replace(run.recipe.shape, layers=2, start="torch", length=length)
+    entries = run.tokenizer.size
+    if run.recipe.task == "classify":
         network: Classifier | LanguageModel = Classifier(shape, choices, entries, 3, seed=5)
     else:
         network = LanguageModel(shape, choices, entries, seed=5)
-    return replace(revived, recipe=replace(revived.recipe, shape=shape)), network.eval()
+    return replace(run, recipe=replace(run.recipe, shape=shape)), network.eval()
 
 
 def named(maps: Maps) -> dict[str, float]:
@@ -44,8 +44,8 @@ def named(maps: Maps) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
-def test_words_stand_on_both_axes_and_padding_and_future_are_closed(revived: dict[str, Revived], task: str) -> None:
-    maps = attention_maps(revived[task], TEXT)
+def test_words_stand_on_both_axes_and_padding_and_future_are_closed(run: dict[str, Run], task: str) -> None:
+    maps = attention_maps(run[task], TEXT)
     assert maps.words == ("schools", "will", "build", "bridges", "tonight", ".", "<pad>", "<pad>", "<pad>")
     assert maps.weights.shape == (1, 2, 9, 9)
     assert (maps.real, maps.padding, maps.prefix, maps.cut) == (6, 3, 0, "")
@@ -61,8 +61,8 @@ def test_words_stand_on_both_axes_and_padding_and_future_are_closed(revived: dic
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_every_part_has_maps_that_pass(revived: dict[str, Revived], name: str, task: str) -> None:
-    record, network = with_parts(revived[task], PartChoice(name=name))
+def test_every_part_has_maps_that_pass(run: dict[str, Run], name: str, task: str) -> None:
+    record, network = with_parts(run[task], PartChoice(name=name))
     maps = attention_maps(record, TEXT, network)
     assert all(check.passed for check in maps.checks), maps.checks
     assert maps.prefix == (name == "pool-cls" and task == "classify")
@@ -72,10 +72,8 @@ def test_every_part_has_maps_that_pass(revived: dict[str, Revived], name: str, t
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
-def test_a_window_is_drawn_as_hidden_also_where_attention_skips_what_is_far(
-    revived: dict[str, Revived], task: str
-) -> None:
-    record, network = with_parts(revived[task], PartChoice(name="window", options={"size": 3}), length=300)
+def test_a_window_is_drawn_as_hidden_also_where_attention_skips_what_is_far(run: dict[str, Run], task: str) -> None:
+    record, network = with_parts(run[task], PartChoice(name="window", options={"size": 3}), length=300)
     maps = attention_maps(record, " ".join(["bridges and schools"] * 100), network)  # the unwatched pass runs in blocks
     assert maps.real == 300
     assert named(maps)["nothing on what parts hide"] == 0
@@ -84,8 +82,8 @@ def test_a_window_is_drawn_as_hidden_also_where_attention_skips_what_is_far(
     assert (maps.open[0] == ((np.abs(far) <= 1) if task == "classify" else ((far >= 0) & (far < 3)))).all()
 
 
-def test_a_map_is_what_the_equation_says(revived: dict[str, Revived]) -> None:
-    record, network = with_parts(revived["lm"])
+def test_a_map_is_what_the_equation_says(run: dict[str, Run]) -> None:
+    record, network = with_parts(run["lm"])
     maps = attention_maps(record, TEXT, network)
     block = network.body.blocks[0]
     ids = torch.tensor(record.tokenizer.encode([TEXT])[0])
@@ -101,23 +99,23 @@ def test_a_map_is_what_the_equation_says(revived: dict[str, Revived]) -> None:
             assert maps.weights[0, head, query, : query + 1] == pytest.approx(wanted, abs=1e-6)
 
 
-def test_looking_changes_nothing_bit_for_bit_where_a_part_reads_the_scores(revived: dict[str, Revived]) -> None:
-    for task, record in revived.items():
+def test_looking_changes_nothing_bit_for_bit_where_a_part_reads_the_scores(run: dict[str, Run]) -> None:
+    for task, record in run.items():
         exact = attention_maps(*_spread(with_parts(record, PartChoice(name="disentangled"))))
         assert named(exact)["looking changes no number"] == 0, task
         fused = attention_maps(*_spread(with_parts(record, PartChoice(name="rope"))))
         assert named(fused)["looking changes no number"] < 1e-5, task
 
 
-def _spread(pair: tuple[Revived, Classifier | LanguageModel]) -> tuple[Revived, str, Classifier | LanguageModel]:
+def _spread(pair: tuple[Run, Classifier | LanguageModel]) -> tuple[Run, str, Classifier | LanguageModel]:
     return pair[0], TEXT, pair[1]
 
 
-def test_a_network_in_training_is_left_as_it_was(revived: dict[str, Revived]) -> None:
-    network = revived["lm"].bench.network
+def test_a_network_in_training_is_left_as_it_was(run: dict[str, Run]) -> None:
+    network = run["lm"].task.network
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     network.train()
-    attention_maps(revived["lm"], TEXT)
+    attention_maps(run["lm"], TEXT)
     assert network.training
     assert all(tap.watcher is None for tap in network.modules() if hasattr(tap, "watcher"))
     assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
@@ -144,28 +142,28 @@ def test_the_checks_can_fail() -> None:
     assert watching(torch.tensor([1.0]), torch.tensor([1.0])).passed
 
 
-def test_a_long_text_is_cut_and_says_where(revived: dict[str, Revived]) -> None:
-    maps = attention_maps(revived["classify"], " ".join(["bridges"] * 11 + ["and", "schools"]))
+def test_a_long_text_is_cut_and_says_where(run: dict[str, Run]) -> None:
+    maps = attention_maps(run["classify"], " ".join(["bridges"] * 11 + ["and", "schools"]))
     assert len(maps.words) == 12
     assert maps.padding == 0
     assert maps.cut == "the text has 13 tokens and the model reads 12: cut between 'and' (token 12) and 'schools'"
 
 
-def test_a_short_text_in_a_long_model_is_padded_no_further_than_it_takes(revived: dict[str, Revived]) -> None:
+def test_a_short_text_in_a_long_model_is_padded_no_further_than_it_takes(run: dict[str, Run]) -> None:
     for length, padded in ((12, 6), (600, 506)):
-        record, network = with_parts(revived["lm"], PartChoice(name="rope"), length=length)
+        record, network = with_parts(run["lm"], PartChoice(name="rope"), length=length)
         (check,) = (each for each in attention_maps(record, TEXT, network).checks if "padding" in each.name)
         assert f"any of {padded} padded places" in check.meaning
 
 
-def test_unknown_words_are_told_as_they_were_written(revived: dict[str, Revived]) -> None:
-    maps = attention_maps(revived["classify"], "We will (obfuscate) bridges.")
+def test_unknown_words_are_told_as_they_were_written(run: dict[str, Run]) -> None:
+    maps = attention_maps(run["classify"], "We will (obfuscate) bridges.")
     assert "<unk>" in maps.words
     assert "obfuscate" in maps.unknown
     assert "bridges" not in maps.unknown
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
-def test_an_empty_text_is_refused(revived: dict[str, Revived], text: str) -> None:
+def test_an_empty_text_is_refused(run: dict[str, Run], text: str) -> None:
     with pytest.raises(BadInput, match="no words"):
-        read_text(revived["lm"].tokenizer, text, 12)
+        read_text(run["lm"].tokenizer, text, 12)

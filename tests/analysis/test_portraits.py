@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from fairtrial.analysis import heads as captions
-from fairtrial.analysis.attention import maps_of, read_text, twin_of_kept, untrained_twin
+from fairtrial.analysis.attention import maps_of, read_text
 from fairtrial.analysis.heads import Habits, Sums, batches, caption, is_punctuation, kind_of, paint
 from fairtrial.record import Record
-from fairtrial.revive import revive
+from fairtrial.trial import load
 
 NAMES = ("entropy", "entropy_share", "distance", "itself", "previous", "next", "first", "punctuation")
 
@@ -87,11 +87,11 @@ def test_a_stripe_knows_its_word() -> None:
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
 def test_portraits_do_not_depend_on_how_texts_are_batched(finished_records: dict[str, Path], task: str) -> None:
-    revived = revive(Record.open(finished_records[task]))
-    network, tokenizer = revived.bench.network, revived.tokenizer
+    run = load(Record.open(finished_records[task]))
+    network, tokenizer = run.task.network, run.tokenizer
     texts = ["schools will build bridges tonight.", "We will.", "find no harbour while brave soldiers stand on guard."]
     readings = [read_text(tokenizer, text, 12) for text in texts]
-    portraits = paint(network, untrained_twin(revived), tokenizer, readings)
+    portraits = paint(network, run.initial_network(), tokenizer, readings)
     for portrait in portraits:
         alone = []
         for text in texts:
@@ -107,7 +107,7 @@ def test_portraits_do_not_depend_on_how_texts_are_batched(finished_records: dict
 
 
 def test_batches_hold_every_text_once_within_their_room(finished_records: dict[str, Path]) -> None:
-    tokenizer = revive(Record.open(finished_records["classify"])).tokenizer
+    tokenizer = load(Record.open(finished_records["classify"])).tokenizer
     readings = [read_text(tokenizer, "bridges " * size, 99) for size in (9, 1, 5, 90, 2)]
     grouped = list(batches(readings, 200))
     assert sorted(len(each.ids) for group in grouped for each in group) == [1, 2, 5, 9, 90]
@@ -117,21 +117,20 @@ def test_batches_hold_every_text_once_within_their_room(finished_records: dict[s
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
 def test_the_twin_is_the_network_before_its_first_step(finished_records: dict[str, Path], task: str) -> None:
-    from fairtrial.kept import kept_model
     from fairtrial.training.tasks import build_task
 
     record = Record.open(finished_records[task])
-    revived = revive(record)
-    twin = untrained_twin(revived)
-    fresh = build_task(revived.recipe, record.trial["seed"], revived.splits, revived.tokenizer).network
-    other = build_task(revived.recipe, record.trial["seed"] + 1, revived.splits, revived.tokenizer).network
-    keptless = twin_of_kept(kept_model(record, task), record.trial["seed"])
+    run = load(record)
+    twin = run.initial_network()
+    fresh = build_task(run.recipe, record.trial["seed"], run.splits, run.tokenizer).network
+    other = build_task(run.recipe, record.trial["seed"] + 1, run.splits, run.tokenizer).network
+    keptless = load(record).initial_network()
     for name, weight in twin.state_dict().items():
         assert torch.equal(weight, fresh.state_dict()[name])
         assert torch.equal(weight, keptless.state_dict()[name])
     tokens = "body.tokens.weight"
     assert not torch.equal(twin.state_dict()[tokens], other.state_dict()[tokens])
-    assert not torch.equal(twin.state_dict()[tokens], revived.bench.network.state_dict()[tokens])
+    assert not torch.equal(twin.state_dict()[tokens], run.task.network.state_dict()[tokens])
 
 
 EVEN = Habits(

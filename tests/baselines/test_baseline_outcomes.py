@@ -12,7 +12,7 @@ import pytest
 
 from fairtrial.baselines.run import baseline_outcomes, figures_of
 from fairtrial.data.audit import audit_data
-from fairtrial.prepare import deal
+from fairtrial.prepare import prepare
 from fairtrial.recipe import built_in_recipe, with_settings
 from fairtrial.record import Record
 
@@ -114,4 +114,4 @@ def test_the_course_language_model_figures(shared_data: Path) -> None:
     for name, other in (("obama", 239.1), ("wbush", 360.6), ("hbush", 267.9)):
         assert figures[name]["all"]["perplexity"] == pytest.approx(other, rel=0.02)
     assert [figures[name]["all"]["tokens"] for name in ("obama", "wbush", "hbush")] == [5533, 4779, 4727]
-    assert len(deal(recipe, 0).splits.train) == 1553
+    assert len(prepare(recipe, 0).splits.train) == 1553

@@ -14,9 +14,8 @@ import pytest
 from fairtrial.baselines.ensemble import mix_records, open_mixture, read_more
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.record import Record
-from fairtrial.revive import revive
 from fairtrial.training.tasks import LanguageTask
-from fairtrial.trial import run_trial
+from fairtrial.trial import load, run_trial
 
 COUNTING = {"lm": "Kneser-Ney", "classify": "naive Bayes"}
 BASELINE = {"lm": "Kneser-Ney trigram", "classify": "naive Bayes"}
@@ -44,10 +43,10 @@ def test_one_weight_alone_is_the_record_or_the_baseline(task: str, finished_reco
 def test_a_language_mixture_gives_all_next_tokens_one_together(finished_records: dict[str, Path]) -> None:
     """Every entry of the vocabulary in turn as the last token of one context."""
     record = Record.open(finished_records["lm"])
-    mixture, revived = open_mixture(record).mixture, revive(record)
-    assert isinstance(revived.bench, LanguageTask)
-    tokens = revived.bench.sets["validation"]
-    size, context = revived.tokenizer.size, tokens.sequences[0][:6]
+    mixture, run = open_mixture(record).mixture, load(record)
+    assert isinstance(run.task, LanguageTask)
+    tokens = run.task.sets["validation"]
+    size, context = run.tokenizer.size, tokens.sequences[0][:6]
     weights = np.full(len(mixture.models), 1 / len(mixture.models))
     found = []
     for entry in range(size):
@@ -103,7 +102,7 @@ def test_the_command_says_weights_and_scores(finished_records: dict[str, Path], 
 def test_more_text_is_counted_without_what_is_scored(
     finished_records: dict[str, Path], tmp_path: Path, fairtrial: Callable[..., Any]
 ) -> None:
-    scored = revive(Record.open(finished_records["lm"])).splits.tests["obama"]
+    scored = load(Record.open(finished_records["lm"])).splits.tests["obama"]
     copied = next(each.text for each in scored if len(each.text.split()) >= 8)
     extra = tmp_path / "extra.txt"
     extra.write_text(

@@ -69,7 +69,7 @@ def test_a_study_that_loses_a_worker_ends_as_on_this_machine(
     told: list[tuple[str, dict[str, Any]]] = []
     lost: list[int] = []
 
-    def listen(kind: str, facts: dict[str, Any]) -> None:
+    def on_event(kind: str, facts: dict[str, Any]) -> None:
         told.append((kind, facts))
         done = sum(each == "done" and what["work"] == "trial" for each, what in told)
         begun = sum(each == "begin" and what["work"] == "trial" for each, what in told)
@@ -77,7 +77,7 @@ def test_a_study_that_loses_a_worker_ends_as_on_this_machine(
             lost.append(done)
             made.remove_node(workers[0], allow_graceful=False)
 
-    run_study(study_from(table), tmp_path / "far", Ray(made.address), listen=listen)
+    run_study(study_from(table), tmp_path / "far", Ray(made.address), on_event=on_event)
     assert lost, "no worker was lost: this test shows nothing"
     assert not [facts for kind, facts in told if kind == "failed"]
     assert any(kind == "step" for kind, _ in told)

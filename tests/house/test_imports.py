@@ -23,30 +23,18 @@ MAY_IMPORT = {
     "loggers": PLAIN,
     "report": VALUES | {"report", "statistics"},
     "analysis": PLAIN
-    | {"disk", "data", "model", "parts", "training", "statistics", "audit", "analysis", "report", "revive", "kept"}
+    | {"disk", "data", "model", "parts", "training", "statistics", "audit", "analysis", "report", "trial"}
     | {"pretrained"},
     "audit": VALUES | {"data", "model", "parts", "training", "plugins", "audit"},
     "engines": {"errors", "disk", "engines"},  # what a job does is imported by name in the process that does it
     "plugins": PLAIN | {"disk", "record", "model", "parts"},
     "baselines": PLAIN
-    | {"data", "disk", "environment", "record", "prepare", "statistics", "training", "trial", "baselines", "revive"},
+    | {"data", "disk", "environment", "record", "prepare", "statistics", "training", "trial", "baselines"},
     "pretrained": VALUES | {"data", "model", "pretrained"},
-    "record": VALUES,
+    "record": VALUES | {"data.tokenizer"},
 }
-NO_TORCH = (
-    "data",
-    "statistics",
-    "report",
-    "cli",
-    "recipe",
-    "record",
-    "errors",
-    "rng",
-    "registry",
-    "disk",
-    "environment",
-)
-SHOWING = ("study.run", "apps.puzzles", "apps.puzzles.course", "apps.puzzles.plots", "prepare")
+NO_TORCH = ("data", "statistics", "report", "cli", "recipe", "record", "errors", "rng", "registry", "disk")
+SHOWING = ("study.run", "apps.puzzles", "apps.puzzles.course", "apps.puzzles.plots", "prepare", "environment")
 # what an engine imports by name, in the process that runs a job
 BY_NAME = {
     *(

@@ -13,8 +13,7 @@ from checkpoints import write_checkpoint
 from fairtrial.errors import BadInput
 from fairtrial.pretrained.export import export_record
 from fairtrial.record import Record
-from fairtrial.revive import revive
-from fairtrial.trial import run_trial
+from fairtrial.trial import load, run_trial
 
 CLASSES = {
     "GPT2LMHeadModel": "AutoModelForCausalLM",
@@ -53,12 +52,12 @@ def test_transformers_loads_an_export_and_answers_alike(
     assert (done.architecture, done.whole) == (architecture, architecture != "XLMRobertaXLModel")
     theirs = getattr(transformers, CLASSES[architecture]).from_pretrained(tmp_path / "given").eval()
     assert type(theirs).__name__ == architecture
-    revived = revive(record)
+    run = load(record)
     texts = ["We will build bridges .", "The senate and a steady hand for every child"]
-    rows = revived.tokenizer.encode(texts)
+    rows = run.tokenizer.encode(texts)
     fast = transformers.AutoTokenizer.from_pretrained(tmp_path / "given")
     assert fast(texts, add_special_tokens=False)["input_ids"] == rows
-    network: Any = revived.bench.network
+    network: Any = run.task.network
     for row in rows:
         ids = torch.tensor([row])
         answer = theirs(input_ids=ids)
@@ -95,9 +94,9 @@ def test_a_checkpoint_that_was_fine_tuned_goes_back_where_it_came_from(
     record = trained(recipe, tmp_path / "run")
     assert export_record(record, tmp_path / "given").architecture == "BertForSequenceClassification"
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "given").eval()
-    revived = revive(record)
-    [row] = revived.tokenizer.encode(["The film is good ."])
+    run = load(record)
+    [row] = run.tokenizer.encode(["The film is good ."])
     ids = torch.tensor([row])
-    ours: Any = revived.bench.network
+    ours: Any = run.task.network
     torch.testing.assert_close(ours(ids).detach(), theirs(input_ids=ids).logits.detach(), rtol=1e-5, atol=1e-5)
     assert transformers.AutoTokenizer.from_pretrained(tmp_path / "given")("The film is good .")["input_ids"] == row

@@ -16,12 +16,11 @@ from fairtrial.engines.job import Here
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.pretrained.checkpoint import read_checkpoint
 from fairtrial.record import Record
-from fairtrial.revive import revive
 from fairtrial.study.design import study_from
 from fairtrial.study.plan import make_plan
 from fairtrial.study.search import run_search
 from fairtrial.training.optimizer import group_parameters
-from fairtrial.trial import resume_trial, run_trial
+from fairtrial.trial import load, resume_trial, run_trial
 
 Make = Callable[..., Any]
 
@@ -60,8 +59,8 @@ def test_a_record_is_revived_without_the_encoders_folder(encoder: Path, tiny_rec
         tiny_recipe("classify", f"encoder.source={encoder}", "training.duration=3 steps"), 0, tmp_path / "run"
     )
     encoder.rename(tmp_path / "elsewhere")
-    revived = revive(record)
-    found = revived.bench.score("test").metrics["nats"]
+    run = load(record)
+    found = run.task.score("test").metrics["nats"]
     assert found == pytest.approx(record.result["tests"]["test"]["nats"], rel=1e-6)  # threads may differ here
 
 
@@ -89,7 +88,7 @@ def test_frozen_layers_stay_and_others_move(encoder: Path, tiny_recipe: Make, tm
 
 def test_the_learning_rate_falls_from_block_to_block(tiny_recipe: Make, tmp_path: Path) -> None:
     record = run_trial(tiny_recipe("classify", "shape.layers=3", "training.duration=1 steps"), 0, tmp_path / "run")
-    network, training = revive(record).bench.network, record.recipe.training
+    network, training = load(record).network, record.recipe.training
     names = {id(parameter): name for name, parameter in network.named_parameters()}
     from dataclasses import replace
 
@@ -126,13 +125,13 @@ def test_a_search_around_an_encoder_goes_on_where_it_was(encoder: Path, course_f
     plan = make_plan(study_from(table), tmp_path)
     begun: list[str] = []
 
-    def listen(kind: str, facts: object) -> None:
+    def on_event(kind: str, facts: object) -> None:
         begun.append(kind)
 
-    found = run_search(plan, Here(), listen, lambda: False)
+    found = run_search(plan, Here(), on_event, lambda: False)
     assert begun.count("begin") == 4
     begun.clear()
-    assert run_search(plan, Here(), listen, lambda: False) == found
+    assert run_search(plan, Here(), on_event, lambda: False) == found
     assert "begin" not in begun
 
 

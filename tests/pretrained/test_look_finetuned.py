@@ -12,14 +12,13 @@ import torch
 from checkpoints import SENTENCES, write_checkpoint
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.analysis.attention import before_training, maps_of, read_text, untrained_twin
+from fairtrial.analysis.attention import before_training, maps_of, read_text
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
 from fairtrial.pretrained.checkpoint import read_checkpoint
 from fairtrial.pretrained.encoder import fill
 from fairtrial.recipe import Shape
-from fairtrial.revive import revive
-from fairtrial.trial import run_trial
+from fairtrial.trial import load, run_trial
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
@@ -62,12 +61,12 @@ def test_a_fine_tuned_record_stands_beside_what_was_pretrained(
 ) -> None:
     write_checkpoint(tmp_path / "bert", "bert", head=False)
     recipe = tiny_recipe("classify", f"encoder.source={tmp_path / 'bert'}", "training.duration=3 steps")
-    revived = revive(run_trial(recipe, 0, tmp_path / "run"))
-    twin, stage = before_training(revived)
+    run = load(run_trial(recipe, 0, tmp_path / "run"))
+    twin, stage = before_training(run)
     given = read_checkpoint(tmp_path / "bert", recipe.shape).weights["body.tokens.weight"]
     assert stage == "pretrained"
     assert torch.equal(twin.body.tokens.weight, given)
-    assert not torch.equal(untrained_twin(revived).body.tokens.weight, given)
+    assert not torch.equal(run.initial_network().body.tokens.weight, given)
     said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0)
     assert said.code == 0, said.err
     assert "pretrained yes rows sum to one" in said.out

@@ -75,7 +75,7 @@ def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
     tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
 ) -> None:
     study = tiny_study(search={"training.learning_rate": [1e-2, 1e-7]}, seeds=2, tasks=["lm"])
-    verdict = run_study(study, tmp_path / "study", Here(), listen=heard)
+    verdict = run_study(study, tmp_path / "study", Here(), on_event=heard)
     (plan,) = heard.of("plan")
     trials = sum(2 * seconds for seconds in plan["trial_seconds"]["lm"].values())
     assert plan["expected_seconds"] > 1.5 * trials  # as many tries as trials, and the baselines
@@ -86,7 +86,7 @@ def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
     assert record.recipe.training.learning_rate == 0.01
     assert record.result["test_reads"] == {"hbush": 1, "obama": 1, "wbush": 1}
     heard.told.clear()
-    assert run_study(study, tmp_path / "study", Here(), listen=heard) == verdict
+    assert run_study(study, tmp_path / "study", Here(), on_event=heard) == verdict
     assert not heard.of("begin", "trial")
     (again,) = heard.of("plan")
     assert (again["left"], again["expected_seconds"]) == (0, 0)  # neither trials nor tries are left
@@ -118,13 +118,13 @@ def test_tries_that_failed_are_no_trials_and_are_not_tried_again(
     tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
 ) -> None:
     study, folder = tiny_study(search={"training.learning_rate": [1e-2, 1e38]}, seeds=2, tasks=["lm"]), tmp_path / "x"
-    verdict = run_study(study, folder, Here(), listen=heard)
+    verdict = run_study(study, folder, Here(), on_event=heard)
     assert verdict is not None
     assert verdict["tasks"]["lm"]["failures"] == []
     assert len(heard.of("failed")) == len(read_failures(folder, FAILED_TRIES)) == 2
     heard.told.clear()
-    assert run_study(study, folder, Here(), listen=heard) == verdict
+    assert run_study(study, folder, Here(), on_event=heard) == verdict
     assert not heard.of("failed")
     assert any("2 tries failed before" in facts["text"] for facts in heard.of("notice"))
-    run_study(study, folder, Here(), Wishes(retry_failed=True), listen=heard)
+    run_study(study, folder, Here(), Wishes(retry_failed=True), on_event=heard)
     assert len(heard.of("failed")) == len(read_failures(folder, FAILED_TRIES)) == 2

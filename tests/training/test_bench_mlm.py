@@ -12,8 +12,7 @@ import torch
 from fairtrial.data.batches import Hider, MaskedSentences
 from fairtrial.model.network import MaskedModel
 from fairtrial.recipe import PartChoice, Shape
-from fairtrial.revive import revive
-from fairtrial.trial import run_trial
+from fairtrial.trial import load, run_trial
 
 HIDER = Hider(mask=2, first=3, entries=1000)
 
@@ -78,7 +77,7 @@ def test_a_masked_model_learns_and_its_score_repeats(tiny_recipe: Callable[..., 
     result = record.result
     assert result["validation"]["masked_perplexity"] < first["masked_perplexity"] / 1.5
     assert result["test_reads"] == dict.fromkeys(record.trial["test_sets"], 1)
-    again = revive(record).bench
+    again = load(record).task
     for name, figures in result["tests"].items():
         assert abs(again.score(name).metrics["masked_nats"] - figures["masked_nats"]) < 1e-6
         outcomes = record.outcomes()

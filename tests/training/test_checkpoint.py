@@ -51,7 +51,7 @@ def resumed(pair: Pair, damage: Callable[[Path], Any]) -> tuple[list[str], int]:
     shutil.copytree(pair.broken, copy)
     damage(copy)
     events: list[Event] = []
-    resume_trial(copy, listen=events.append)
+    resume_trial(copy, on_event=events.append)
     for name in SAME:
         assert (copy / name).read_bytes() == (pair.whole / name).read_bytes(), f"{name} differs"
     shutil.rmtree(copy)

@@ -12,23 +12,18 @@ import pytest
 import torch
 
 from fairtrial import disk
-from fairtrial.data.readers import read
-from fairtrial.data.splits import split
 from fairtrial.errors import DiskTrouble, Interrupted
+from fairtrial.prepare import prepare
 from fairtrial.recipe import Recipe
 from fairtrial.training.checkpoint import Checkpoints, weights_of
 from fairtrial.training.loop import Event, Loop
-from fairtrial.training.tasks import build_task
-from fairtrial.trial import fit_tokenizer, resume_trial, run_trial
+from fairtrial.trial import resume_trial, run_trial
 
 SAVING = ["write", "fsync", "replace", "fsync", "write"]  # the file, its folder, the manifest's line
 
 
 def make_loop(recipe: Recipe) -> Loop:
-    corpus = read(recipe.data, recipe.task)
-    splits = split(corpus, recipe.data, 0)
-    tokenizer = fit_tokenizer(recipe, corpus, [document.text for document in splits.train])
-    return Loop(build_task(recipe, 0, splits, tokenizer), recipe.training, recipe.scoring, 0)
+    return Loop(prepare(recipe, 0).task, recipe.training, recipe.scoring, 0)
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
@@ -76,7 +71,7 @@ def test_less_room_than_three_checkpoints_is_refused_before_training(
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: usage._replace(free=3 * needed - 1))
     events: list[Event] = []
     with pytest.raises(DiskTrouble, match="MB free on this disk") as trouble:
-        run_trial(recipe, 0, tmp_path / "full", listen=events.append)
+        run_trial(recipe, 0, tmp_path / "full", on_event=events.append)
     assert trouble.value.exit_code == 5
     assert not events
     monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: usage._replace(free=3 * needed))

@@ -9,7 +9,7 @@ from typing import Any
 from fairtrial.data.corpus import Document, Splits
 from fairtrial.data.readers import read
 from fairtrial.data.splits import split
-from fairtrial.notes import copies
+from fairtrial.provenance import duplicates
 from fairtrial.recipe import Data
 from fairtrial.trial import run_trial
 
@@ -22,17 +22,17 @@ def splits(train: list[str], test: list[str]) -> Splits:
 
 
 def test_copies_are_counted_whatever_their_case_and_punctuation() -> None:
-    (note,) = copies(splits(["We won.", "They lost!"], ["we won", "WE WON!!", "Nobody came.", "..."]))
-    assert note.startswith("2 of 4 documents of 'test' (50.0%) also stand in the training text")
+    (note,) = duplicates(splits(["We won.", "They lost!"], ["we won", "WE WON!!", "Nobody came.", "..."]))
+    assert note.startswith("2 of 4 documents of 'test' (50.0%) also occur in the training set")
 
 
 def test_clean_splits_have_no_note() -> None:
-    assert copies(splits(["We won."], ["They lost."])) == []
+    assert duplicates(splits(["We won."], ["They lost."])) == []
 
 
 def test_the_courses_551_copies_are_told(shared_data: Path) -> None:
     data = Data(source=str(shared_data / "speeches"), validation=0.0)
-    (note,) = copies(split(read(data, "classify"), data, 0))
+    (note,) = duplicates(split(read(data, "classify"), data, 0))
     # 551 rows are equal byte for byte; one more differs in punctuation only
     assert int(note.split()[0]) in (551, 552)
 
@@ -59,7 +59,7 @@ def test_stopping_while_the_test_sets_are_scored_leaves_a_record_that_resumes(
     with pytest.raises(Interrupted, match="stopped while scoring"):
         run_trial(
             tiny_recipe("lm"), 0, tmp_path / "broken",
-            listen=lambda event: testing.append(event.facts["split"]) if event.kind == "testing" else None,
+            on_event=lambda event: testing.append(event.facts["split"]) if event.kind == "testing" else None,
             stop=lambda: "wbush" in testing,
         )  # fmt: skip
     resumed = resume_trial(tmp_path / "broken")

@@ -17,14 +17,11 @@ from torch import Tensor
 from fairtrial.analysis.text import read_tokens
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
-from fairtrial.kept import Kept
 from fairtrial.model.layers import watch
-from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import Site
 from fairtrial.pretrained.encoder import fill, open_encoder
-from fairtrial.revive import Revived
 from fairtrial.training.scoring import scoring
-from fairtrial.training.tasks import build_task
+from fairtrial.trial import Run
 
 Network = Any  # a network of any task: a body of blocks, and what answers on top of it
 SHOWN_PADDING = 3  # places of padding that a map keeps, so that one sees that they stay empty
@@ -102,10 +99,10 @@ def read_text(tokenizer: Tokenizer, text: str, length: int) -> Reading:
     return Reading(np.array(kept, dtype=np.int64), cut, lost)
 
 
-def attention_maps(revived: Revived, text: str, network: Network = None) -> Maps:
+def attention_maps(run: Run, text: str, network: Network = None) -> Maps:
     """Maps of one text, by the trained network or by `network` (its untrained twin, say)."""
-    network = revived.bench.network if network is None else network
-    return maps_of(network, revived.tokenizer, text)
+    network = run.network if network is None else network
+    return maps_of(network, run.tokenizer, text)
 
 
 def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
@@ -211,24 +208,10 @@ def most(weights: np.ndarray) -> float:
     return float(np.abs(weights).max(initial=0.0))
 
 
-def untrained_twin(revived: Revived) -> Network:
-    """First weights have named rng, so the twin is the very network that training began with."""
-    return build_task(revived.recipe, revived.seed, revived.splits, revived.tokenizer).network.eval()
-
-
-def before_training(revived: Revived) -> tuple[Network, str]:
+def before_training(run: Run) -> tuple[Network, str]:
     """The network that training began with, and what it was: untrained, or a pretrained encoder."""
-    twin = untrained_twin(revived)
-    encoder = open_encoder(revived.recipe)
+    network, encoder = run.initial_network(), open_encoder(run.recipe)
     if encoder is None:
-        return twin, "untrained"
-    fill(twin, encoder)
-    return twin, "pretrained"
-
-
-def twin_of_kept(kept: Kept, seed: int) -> Network:
-    """The untrained twin where the data are gone: it depends on recipe, vocabulary and seed alone."""
-    recipe, entries = kept.recipe, kept.tokenizer.size
-    if isinstance(kept.network, LanguageModel):
-        return LanguageModel(recipe.shape, recipe.parts, entries, seed=seed).eval()
-    return Classifier(recipe.shape, recipe.parts, entries, len(kept.labels), seed=seed).eval()
+        return network, "untrained"
+    fill(network, encoder)
+    return network, "pretrained"

@@ -31,11 +31,11 @@ from fairtrial.data.splits import kind_in_use, shape_documents
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
 from fairtrial.record import Record
-from fairtrial.revive import Revived, revive
 from fairtrial.statistics.comparison import three_ways
 from fairtrial.statistics.outcomes import stack_outcomes
 from fairtrial.training.scoring import TokenSet, document_outcomes, log_probabilities, token_nats
 from fairtrial.training.tasks import ClassifyTask, LanguageTask, token_set
+from fairtrial.trial import Run, load
 
 ROUNDS = 1000
 ENOUGH = 1e-7  # a round that moves no weight further is the last
@@ -120,23 +120,23 @@ class LanguageMixture:
 
     metric = "perplexity"
 
-    def __init__(self, revived: Revived, counting: Mapping[str, Model]) -> None:
-        bench = revived.bench
+    def __init__(self, run: Run, counting: Mapping[str, Model]) -> None:
+        bench = run.task
         assert isinstance(bench, LanguageTask)
         self.sets = bench.sets
         self.models: dict[str, Model] = {"transformer": partial(_token_probabilities, bench), **counting}
         self.known: dict[str, np.ndarray] = {}
 
     @staticmethod
-    def count(revived: Revived, more: Sequence[More]) -> dict[str, Model]:
+    def count(run: Run, more: Sequence[More]) -> dict[str, Model]:
         """Kneser-Ney on a record's training split, and once more with each further text; and what is left for words
         that this split does not hold."""
-        bench, tokenizer = revived.bench, revived.tokenizer
+        bench, tokenizer = run.task, run.tokenizer
         assert isinstance(bench, LanguageTask)
         train, size = bench.sets["train"].sequences, tokenizer.size
         models: dict[str, Model] = {"Kneser-Ney": partial(_counting, KneserNey(train, size, ORDER))}
         for each in more:
-            further = token_set(each.documents, tokenizer, revived.splits.running).sequences
+            further = token_set(each.documents, tokenizer, run.splits.running).sequences
             model = KneserNey([*further, *train], size, ORDER)
             models[f"Kneser-Ney with {each.name}"] = partial(_counting, model)
         models[UNSEEN] = partial(_looking_up, unseen(train, size, tokenizer.pad, tokenizer.unknown))
@@ -193,8 +193,8 @@ class ClassifyMixture:
 
     metric = "accuracy"
 
-    def __init__(self, revived: Revived, counting: Mapping[str, Guess]) -> None:
-        bench, splits = revived.bench, revived.splits
+    def __init__(self, run: Run, counting: Mapping[str, Guess]) -> None:
+        bench, splits = run.task, run.splits
         assert isinstance(bench, ClassifyTask)
         self.sets = bench.sets
         named = {"validation": splits.validation, **splits.tests}
@@ -204,10 +204,10 @@ class ClassifyMixture:
         self.known: dict[str, np.ndarray] = {}
 
     @staticmethod
-    def count(revived: Revived, more: Sequence[More]) -> dict[str, Guess]:
+    def count(run: Run, more: Sequence[More]) -> dict[str, Guess]:
         """The baselines that read words and pairs, on a record's training split, and once more with each further
         labelled text."""
-        train, labels = revived.splits.train, revived.splits.labels
+        train, labels = run.splits.train, run.splits.labels
         found = {name: _fitted(fit, train, labels) for name, fit in COUNTING.items()}
         for each in more:
             if strange := sorted({document.label for document in each.documents} - set(labels)):
@@ -269,7 +269,7 @@ class Counted:
 class Opened:
     """A record with the models that are mixed."""
 
-    revived: Revived
+    run: Run
     mixture: ClassifyMixture | LanguageMixture
     counted: Counted
 
@@ -341,22 +341,22 @@ def open_mixture(
 ) -> Opened:
     """`known` keeps models that count from record to record."""
     tell(f"reading {record.folder.name}")
-    revived = revive(record)
-    splits = revived.splits
+    run = load(record)
+    splits = run.splits
     if validated and not splits.validation:
         hint = "give records of this recipe with data.validation=0.1 to choose them on: --chosen-on RECORD"
         raise BadInput(f"{record.folder} has no validation set to choose weights on", hint)
     known = {} if known is None else known
-    kind = KINDS[revived.recipe.task]
-    read = [revived.tokenizer.to_json(), *(f"{each.label} {each.text}" for each in splits.train)]
+    kind = KINDS[run.recipe.task]
+    read = [run.tokenizer.to_json(), *(f"{each.label} {each.text}" for each in splits.train)]
     key = hashlib.sha256("\n".join(read).encode()).hexdigest()
     if key not in known:
         tell(f"counting words for {record.folder.name}")
         scored = [each.text for documents in (splits.validation, *splits.tests.values()) for each in documents]
-        cut = kind_in_use(revived.recipe.tokens, revived.tokenizer.facts)
-        further = [read_more(source, revived.recipe.task, cut, scored) for source in more]
-        known[key] = Counted(kind.count(revived, further), further)
-    return Opened(revived, kind(revived, known[key].models), known[key])
+        cut = kind_in_use(run.recipe.tokens, run.tokenizer.facts)
+        further = [read_more(source, run.recipe.task, cut, scored) for source in more]
+        known[key] = Counted(kind.count(run, further), further)
+    return Opened(run, kind(run, known[key].models), known[key])
 
 
 def alone_and_together(opened: Opened, weights: np.ndarray) -> dict[str, np.ndarray]:
@@ -381,11 +381,11 @@ def validation_figures(held_out: Sequence[Opened], weights: np.ndarray) -> dict[
 
 def test_figures(name: str, opened: Sequence[Opened], weights: np.ndarray) -> dict[str, Any]:
     """Over all records: mean and interval on all, clean and contaminated items."""
-    splits = opened[0].revived.splits
+    splits = opened[0].run.splits
     known = [document.text for document in (*splits.train, *splits.validation)]
     status = match(known, [document.text for document in splits.tests[name]]).status
     found = {}
     for model, taken in alone_and_together(opened[0], weights).items():
-        outcomes = {each.revived.seed: each.mixture.outcomes(name, taken) for each in opened}
+        outcomes = {each.run.seed: each.mixture.outcomes(name, taken) for each in opened}
         found[model] = three_ways(opened[0].mixture.metric, stack_outcomes(outcomes), status)
     return found

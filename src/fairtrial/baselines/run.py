@@ -13,7 +13,7 @@ import numpy as np
 
 from fairtrial.baselines.classifiers import Fit
 from fairtrial.data.corpus import Document
-from fairtrial.prepare import Dealt, deal
+from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe
 from fairtrial.statistics.crossed import perplexity_interval, wilson
 
@@ -67,18 +67,18 @@ def baseline_outcomes(recipe: Recipe, seed: int, tell: Tell = lambda what: None)
     """The outcomes of every baseline, by its name. Nothing is chosen: all settings are fixed. `tell` hears what is
     being done."""
     tell("reading")
-    return outcomes_of(deal(recipe, seed), tell)
+    return outcomes_of(prepare(recipe, seed), tell)
 
 
-def outcomes_of(dealt: Dealt, tell: Tell = lambda what: None) -> dict[str, Outcomes]:
-    if dealt.recipe.task == "classify":
-        return _classify(dealt, tell)
-    return _language(dealt, tell) if dealt.recipe.task == "lm" else {}
+def outcomes_of(prepared: Prepared, tell: Tell = lambda what: None) -> dict[str, Outcomes]:
+    if prepared.recipe.task == "classify":
+        return _classify(prepared, tell)
+    return _language(prepared, tell) if prepared.recipe.task == "lm" else {}
 
 
-def scored_sets(dealt: Dealt) -> dict[str, tuple[Document, ...]]:
+def scored_sets(prepared: Prepared) -> dict[str, tuple[Document, ...]]:
     """What a trial scores at its end."""
-    sets = {"validation": dealt.splits.validation, **dealt.splits.tests}
+    sets = {"validation": prepared.splits.validation, **prepared.splits.tests}
     return {name: documents for name, documents in sets.items() if documents}
 
 
@@ -94,15 +94,15 @@ def classifiers() -> dict[str, Fit]:
     }
 
 
-def _classify(dealt: Dealt, tell: Tell) -> dict[str, Outcomes]:
-    number = {label: place for place, label in enumerate(dealt.splits.labels)}
-    texts, labels = _texts(dealt.splits.train), _labels(dealt.splits.train, number)
+def _classify(prepared: Prepared, tell: Tell) -> dict[str, Outcomes]:
+    number = {label: place for place, label in enumerate(prepared.splits.labels)}
+    texts, labels = _texts(prepared.splits.train), _labels(prepared.splits.train, number)
     found: dict[str, Outcomes] = {}
     for name, fit in classifiers().items():
         tell(name)
         guess = fit(texts, labels, len(number))
         found[name] = {}
-        for each, documents in scored_sets(dealt).items():
+        for each, documents in scored_sets(prepared).items():
             log_p, right = guess(_texts(documents)), _labels(documents, number)
             found[name] |= {
                 f"{each}/label": right,
@@ -120,18 +120,17 @@ def _labels(documents: tuple[Document, ...], number: dict[str, int]) -> np.ndarr
     return np.array([number[document.label] for document in documents], dtype=np.int64)
 
 
-def _language(dealt: Dealt, tell: Tell) -> dict[str, Outcomes]:
+def _language(prepared: Prepared, tell: Tell) -> dict[str, Outcomes]:
     """Tokens, targets and documents come from the functions that a trial uses, so that they are the same."""
     from fairtrial.baselines.kneser_ney import KneserNey
     from fairtrial.training.scoring import document_outcomes
     from fairtrial.training.tasks import token_set
-    from fairtrial.trial import fit_tokenizer
 
     tell("fitting the tokenizer")
-    splits = dealt.splits
-    tokenizer = fit_tokenizer(dealt.recipe, dealt.corpus, _texts(splits.train))
+    splits = prepared.splits
+    tokenizer = prepared.tokenizer
     train = token_set(splits.train, tokenizer, splits.running)
-    sets = {name: token_set(documents, tokenizer, splits.running) for name, documents in scored_sets(dealt).items()}
+    sets = {name: token_set(documents, tokenizer, splits.running) for name, documents in scored_sets(prepared).items()}
     found: dict[str, Outcomes] = {}
     for name, order in ORDERS.items():
         tell(name)

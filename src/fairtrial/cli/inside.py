@@ -128,10 +128,10 @@ def look(
     folder = place_for(out, record)
     load_files(plugins or [])
     from fairtrial.analysis.look import fill_album, scores_needed, worth
+    from fairtrial.environment import use_threads
     from fairtrial.report.text import album_lines
-    from fairtrial.trial import use_machine
 
-    with use_machine(1):
+    with use_threads(1):
         sitter = seat(opened, given)
         with bar("reading", len(sitter.texts)) as tell:
             album = fill_album(sitter.network, sitter.twin, sitter.tokenizer, sitter.texts, tell, sitter.stage)
@@ -181,28 +181,25 @@ def place_for(out: Path | None, record: Path) -> Path:
 
 
 def seat(record: Record, given: list[str]) -> Sitter:
-    from fairtrial.analysis.attention import before_training, twin_of_kept, untrained_twin
+    from fairtrial.analysis.attention import before_training
     from fairtrial.errors import BadInput
-    from fairtrial.revive import revive
+    from fairtrial.trial import load
 
+    run = load(record)
     try:
-        revived = revive(record)
-    except BadInput as error:
-        from fairtrial.kept import kept_model
-
+        task = run.task
+    except BadInput as error:  # maps of given texts need no data
         if not given or record.recipe.task not in ("classify", "lm"):
             raise
-        kept = kept_model(record, record.recipe.task)  # complains of all but the data, which maps can do without
-        twin = twin_of_kept(kept, record.trial["seed"])
-        return Sitter(kept.network, twin, kept.tokenizer, given, why_not=error.what)
+        return Sitter(run.network, run.initial_network(), run.tokenizer, given, why_not=error.what)
     test = record.trial["test_sets"][0]
-    texts = given or [each.text for each in revived.splits.tests[test] if each.text.strip()][:MOST_READ]
+    texts = given or [each.text for each in run.splits.tests[test] if each.text.strip()][:MOST_READ]
     try:
-        twin, stage = before_training(revived)
+        initial, stage = before_training(run)
     except BadInput as error:  # the encoder that it was fine-tuned from is gone
         notice(f"{error.what}: compared with first weights instead")
-        twin, stage = untrained_twin(revived), "untrained"
-    return Sitter(revived.bench.network, twin, revived.tokenizer, texts, stage, revived.bench)
+        initial, stage = run.initial_network(), "untrained"
+    return Sitter(run.network, initial, run.tokenizer, texts, stage, task)
 
 
 def write_page(
@@ -378,17 +375,11 @@ def sizes_of(recipe: Recipe, vocabulary: int | None, classes: int | None, seed: 
         return vocabulary, classes or 0
     if classes is not None:
         raise BadInput("--classes goes with --vocabulary")
-    from fairtrial.data.readers import read
-    from fairtrial.data.splits import fitting_tokens, shape_documents, split
-    from fairtrial.trial import fit_tokenizer
+    from fairtrial.prepare import prepare
 
     try:
-        corpus = read(recipe.data, recipe.task)
-        recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
-        corpus = shape_documents(corpus, recipe.tokens.kind)
-        splits = split(corpus, recipe.data, seed)
-        texts = [document.text for document in splits.train]
-        return fit_tokenizer(recipe, corpus, texts).size, len(splits.labels)
+        prepared = prepare(recipe, seed)
+        return prepared.tokenizer.size, len(prepared.splits.labels)
     except BadInput as error:
         hint = "or say how large the vocabulary is: --vocabulary 5755 --classes 3"
         raise BadInput(error.what, f"{error.hint}; {hint}" if error.hint else hint) from error
@@ -470,16 +461,16 @@ def length(
     from typing import cast
 
     from fairtrial.analysis.surprisal import stretch
+    from fairtrial.environment import use_threads
     from fairtrial.report.words import bracket, spoken_parts
-    from fairtrial.revive import revive
     from fairtrial.training.tasks import LanguageTask
-    from fairtrial.trial import use_machine
+    from fairtrial.trial import load
 
-    with use_machine(1):
-        revived = revive(opened)
-        bench = cast(LanguageTask, revived.bench)
+    with use_threads(1):
+        run = load(opened)
+        bench = cast(LanguageTask, run.task)
         if not json:
-            print(f"{record}: trained at length {bench.length}, parts: {spoken_parts(revived.recipe)}")
+            print(f"{record}: trained at length {bench.length}, parts: {spoken_parts(run.recipe)}")
             print(f"{'test set':<14}{'length':>8}  perplexity (95% over documents, this one seed)")
         for each in stretch(bench, opened.trial["test_sets"], factors):
             if json:
@@ -518,11 +509,11 @@ def errors(
     from typing import cast
 
     from fairtrial.analysis.errors import MOST_TEXTS, errors_of
+    from fairtrial.environment import use_threads
     from fairtrial.plugins import load_files
     from fairtrial.report.words import spoken_parts
-    from fairtrial.revive import revive
     from fairtrial.training.tasks import ClassifyTask
-    from fairtrial.trial import use_machine
+    from fairtrial.trial import load
 
     load_files(plugins or [])
     whole: dict[str, Any] = {
@@ -531,20 +522,20 @@ def errors(
         "labels": list(labels),
         "tests": {},
     }
-    with use_machine(1):
-        revived = revive(opened)
-        bench = cast(ClassifyTask, revived.bench)
+    with use_threads(1):
+        run = load(opened)
+        bench = cast(ClassifyTask, run.task)
         for name in tests if test is None else [test]:
             rows, answers = bench.sets[name]
             with bar("looking for telling words", min(len(rows), MOST_TEXTS)) as tell:
                 whole["tests"][name] = errors_of(
                     bench.network,
-                    revived.tokenizer,
-                    revived.splits.tests[name],
+                    run.tokenizer,
+                    run.splits.tests[name],
                     rows,
                     answers,
                     labels,
-                    known=[document.text for document in revived.splits.train],
+                    known=[document.text for document in run.splits.train],
                     bins=bins,
                     most=most,
                     telling=telling,

@@ -244,9 +244,9 @@ def conduct(study: Study, folder: Path, engine: Engine, wishes: Wishes, json: bo
     from fairtrial.study.run import refuse_strange_folder, run_study
 
     refuse_strange_folder(folder)
-    with open_study_screen(json) as listen, stopping() as stop:
+    with open_study_screen(json) as on_event, stopping() as stop:
         try:
-            run_study(study, folder, engine, wishes, listen, stop)
+            run_study(study, folder, engine, wishes, on_event, stop)
         except Interrupted as error:
             also = " --until-clear" if wishes.until_clear else ""
             raise Interrupted(error.what, f"go on with: fairtrial study {folder}{also}") from error
@@ -344,22 +344,22 @@ def measure(recipe: Recipe, seed: int, tell: Any) -> dict[str, Any]:
     from fairtrial.baselines.run import figures_of, outcomes_of
     from fairtrial.data.audit import summary
     from fairtrial.data.duplicates import match
-    from fairtrial.prepare import deal
+    from fairtrial.prepare import prepare
 
     tell(f"{recipe.task}: reading")
-    dealt = deal(recipe, seed)
+    prepared = prepare(recipe, seed)
     tell(f"{recipe.task}: looking for copies")
-    known = [document.text for document in dealt.known]
-    copies = {name: match(known, [each.text for each in tests]) for name, tests in dealt.splits.tests.items()}
+    known = [document.text for document in prepared.known]
+    copies = {name: match(known, [each.text for each in tests]) for name, tests in prepared.splits.tests.items()}
     status = {name: found.status for name, found in copies.items()}
-    outcomes = outcomes_of(dealt, lambda what: tell(f"{recipe.task}: {what}"))
+    outcomes = outcomes_of(prepared, lambda what: tell(f"{recipe.task}: {what}"))
     return {
         "format": 1,
         "task": recipe.task,
         "source": recipe.data.source,
         "recipe": recipe.name,
         "seed": seed,
-        "documents": {"train": len(dealt.splits.train), "validation": len(dealt.splits.validation)},
+        "documents": {"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
         "sets": {name: {k: v for k, v in summary(found).items() if k != "status"} for name, found in copies.items()},
         "baselines": {name: figures_of(each, status) for name, each in outcomes.items()},
     }
@@ -425,15 +425,15 @@ def mix(
     from json import dumps
 
     from fairtrial.baselines.ensemble import mix_records
+    from fairtrial.environment import use_threads
     from fairtrial.plugins import load_files
     from fairtrial.record import Record
     from fairtrial.report.text import mix_lines
-    from fairtrial.trial import use_machine
 
     opened = [Record.open(folder) for folder in records]
     choosing = [Record.open(folder) for folder in chosen_on or []]
     load_files(plugins or [])
-    with use_machine(1):
+    with use_threads(1):
         found = mix_records(
             opened, choosing, more or [], tests=tests, tell=(lambda what: None) if json else tell_progress
         )

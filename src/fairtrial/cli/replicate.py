@@ -65,20 +65,20 @@ def replicate(
     wanted = at_hand(studies, data, seeds=seeds, quick=quick, fine_tuning=fine_tuning)
     folder = out or Path("replication-quick" if quick else "replication")
     engine = Cores(jobs)
-    with open_study_screen(json) as listen, stopping() as stop:
+    with open_study_screen(json) as on_event, stopping() as stop:
         try:
-            plans = estimate(wanted, folder, engine, listen, stop, write=not dry_run)
-            listen("notice", {"text": plan_text(plans, wanted.left_out)})
+            plans = estimate(wanted, folder, engine, on_event, stop, write=not dry_run)
+            on_event("notice", {"text": plan_text(plans, wanted.left_out)})
             if dry_run:
                 return
-            seconds = run_all(wanted, folder, engine, Wishes(retry_failed=retry_failed), quiet(listen), stop)
+            seconds = run_all(wanted, folder, engine, Wishes(retry_failed=retry_failed), quiet(on_event), stop)
         except Interrupted as error:
             raise Interrupted(error.what, "the same command goes on where this one stopped") from error
         found = find_answers(
             names,
             wanted,
             folder,
-            lambda text: listen("notice", {"text": f"measuring: {text}"}),
+            lambda text: on_event("notice", {"text": f"measuring: {text}"}),
             seconds=seconds,
             width=engine.width,
             quick=quick,
@@ -94,12 +94,12 @@ def replicate(
         print(f"open this page: {written.resolve()}")
 
 
-def quiet(listen: Any) -> Any:
+def quiet(on_event: Any) -> Any:
     """Without the verdicts of single studies: the answers come at the end, with the page."""
 
     def heard(kind: str, facts: dict[str, Any]) -> None:
         if kind != "verdict":
-            listen(kind, facts)
+            on_event(kind, facts)
 
     return heard
 

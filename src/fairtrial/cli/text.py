@@ -52,16 +52,17 @@ def predict(
     from fairtrial.analysis.predictions import gradient_times_input, leave_one_out
     from fairtrial.analysis.predictions import predict as ask
     from fairtrial.analysis.text import notice_of, read_prose
-    from fairtrial.kept import kept_classifier
+    from fairtrial.environment import use_threads
     from fairtrial.plugins import load_files
-    from fairtrial.trial import use_machine
+    from fairtrial.trial import load
 
     load_files(plugins or [])
     told: list[dict[str, np.ndarray]] = []
-    with use_machine(1):
-        kept, network = kept_classifier(opened)
-        tokenizer, length = kept.tokenizer, kept.recipe.shape.length
-        labels = shown_names(kept.labels, names)
+    with use_threads(1):
+        run = load(opened, "classify")
+        network: Any = run.network
+        tokenizer, length = run.tokenizer, run.recipe.shape.length
+        labels = shown_names(run.labels, names)
         prose = read_prose(tokenizer, given)
         with bar("reading", len(prose)) as tell:
             found = ask(network, tokenizer, prose, length=length, tell=tell)
@@ -189,15 +190,16 @@ def surprise(
     opened = Record.open(record)
     from fairtrial.analysis import surprisal as look
     from fairtrial.analysis.text import notice_of, read_prose
-    from fairtrial.kept import kept_language_model
+    from fairtrial.environment import use_threads
     from fairtrial.plugins import load_files
-    from fairtrial.trial import use_machine
+    from fairtrial.trial import load
 
     load_files(plugins or [])
-    with use_machine(1):
-        kept, network = kept_language_model(opened)
-        tokenizer, length = kept.tokenizer, kept.recipe.shape.length
-        share = kept.recipe.scoring.full_context
+    with use_threads(1):
+        run = load(opened, "lm")
+        network: Any = run.network
+        tokenizer, length = run.tokenizer, run.recipe.shape.length
+        share = run.recipe.scoring.full_context
         prose = read_prose(tokenizer, [text for _, text in named])
         windows = look.count_windows(prose, marks=tokenizer.start is not None, length=length, full_context=share)
         with bar("reading", windows) as tell:
@@ -325,16 +327,17 @@ def generate(
     from fairtrial.analysis.generation import find_way
     from fairtrial.analysis.generation import generate as draw_tokens
     from fairtrial.analysis.text import notice_of, read_prose
+    from fairtrial.environment import use_threads
     from fairtrial.errors import BadInput
-    from fairtrial.kept import kept_language_model
     from fairtrial.plugins import load_files
-    from fairtrial.trial import use_machine
+    from fairtrial.trial import load
 
     refuse_bytes(prompt, "the prompt")
     load_files(plugins or [])
-    with use_machine(1):
-        kept, network = kept_language_model(opened)
-        tokenizer = kept.tokenizer
+    with use_threads(1):
+        run = load(opened, "lm")
+        network: Any = run.network
+        tokenizer = run.tokenizer
         start = () if tokenizer.start is None else (tokenizer.start,)
         if not prompt.strip() and not start:
             raise BadInput("there is nothing to begin with", 'give a prompt: "My fellow Americans"')

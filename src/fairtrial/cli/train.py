@@ -101,13 +101,13 @@ def train(
     from fairtrial.trial import run_trial
 
     files = load_files(plugins or [])
-    with listening(folder, chosen, json, mirror) as listen, stopping() as stop:
+    with listening(folder, chosen, json, mirror) as on_event, stopping() as stop:
         run_trial(
             chosen,
             seed,
             folder,
             threads=threads,
-            listen=listen,
+            on_event=on_event,
             stop=stop,
             save_seconds=save_seconds,
             plugins=files,
@@ -146,8 +146,8 @@ def resume(
         given = [(path.name, fingerprint(path)) for path in plugins or []]
         refuse_changed(opened, given)
     load_files(plugins or [])
-    with listening(record, opened.recipe, json, mirror) as listen, stopping() as stop:
-        resume_trial(record, listen=listen, stop=stop, save_seconds=save_seconds, anyway=anyway)
+    with listening(record, opened.recipe, json, mirror) as on_event, stopping() as stop:
+        resume_trial(record, on_event=on_event, stop=stop, save_seconds=save_seconds, anyway=anyway)
 
 
 def choose_recipe(what: str, name: str | None, data: str | None, settings: list[str]) -> Recipe:
@@ -190,13 +190,13 @@ def listening(folder: Path, recipe: Recipe, json: bool, mirrors: list[str] | Non
     opened = [open_logger(name, folder, recipe) for name in mirrors or []]
     with open_screen(recipe, json) as screen:
 
-        def listen(event: Any) -> None:
+        def on_event(event: Any) -> None:
             screen(event)
             for each in opened:
                 each.show(event)
 
         try:
-            yield listen
+            yield on_event
         finally:
             for each in opened:
                 each.close()
@@ -300,9 +300,9 @@ def finetune(
 
     files = load_files(plugins or [])
     cores = threads if threads is not None else min(2, os.cpu_count() or 1)
-    with listening(folder, chosen, json, mirror) as listen, stopping() as stop:
+    with listening(folder, chosen, json, mirror) as on_event, stopping() as stop:
         run_trial(
-            chosen, seed, folder, threads=cores, listen=Estimate(listen), stop=stop, save_seconds=save_seconds,
+            chosen, seed, folder, threads=cores, on_event=Estimate(on_event), stop=stop, save_seconds=save_seconds,
             plugins=files,
         )  # fmt: skip
 
@@ -326,15 +326,15 @@ def choose(recipe: Path | None, data: str, encoder: str, pool: str | None, setti
 class Estimate:
     """Passes events on, and says how long it will take as soon as a few steps have been timed."""
 
-    def __init__(self, listen: Callable[[Any], None]) -> None:
-        self.listen, self.steps = listen, 0
+    def __init__(self, on_event: Callable[[Any], None]) -> None:
+        self.on_event, self.steps = on_event, 0
         self.times: list[float] = []
 
     def __call__(self, event: Any) -> None:
         from fairtrial.report.words import spoken_time
         from fairtrial.training.loop import Event
 
-        self.listen(event)
+        self.on_event(event)
         if event.kind == "start":
             self.steps = event.facts["steps"] - event.step
         if event.kind != "step" or len(self.times) == FIRST_STEPS or self.steps < 4 * FIRST_STEPS:
@@ -343,7 +343,7 @@ class Estimate:
         if len(self.times) == FIRST_STEPS:
             pace = (self.times[-1] - self.times[0]) / (FIRST_STEPS - 1)
             text = f"about {spoken_time(pace * self.steps)} for {self.steps:,} steps, going by the first {FIRST_STEPS}"
-            self.listen(Event("notice", event.step, {"text": text}))
+            self.on_event(Event("notice", event.step, {"text": text}))
 
 
 def export(

@@ -27,7 +27,7 @@ from fairtrial.data.duplicates import CLEAN, EXACT, NEAR, Copies, key, match, wo
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
 from fairtrial.errors import BadInput
-from fairtrial.prepare import Dealt, deal
+from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Data, Recipe
 
 PASS, AMBER, RED, REPORT = "PASS", "AMBER", "RED", "REPORT"
@@ -282,34 +282,34 @@ MOST = 5000  # documents that are encoded for a share
 MORE_UNKNOWN = 0.05  # unknown share of a test set above that of train
 
 
-def audit_vocabulary(dealt: Dealt) -> Iterator[DataFinding]:
-    if dealt.recipe.tokens.kind == "encoder" or dealt.recipe.encoder.source != "none":
+def audit_vocabulary(prepared: Prepared) -> Iterator[DataFinding]:
+    if prepared.recipe.tokens.kind == "encoder" or prepared.recipe.encoder.source != "none":
         return  # a pretrained encoder brings its vocabulary
-    if dealt.recipe.tokens.fit not in ("train", "course"):
+    if prepared.recipe.tokens.fit not in ("train", "course"):
         return  # so does a record
-    fitted = fitted_lines(dealt)
-    yield from _fitted_on_tests(dealt, fitted)
-    yield _labels_fitted(dealt, fitted)
-    tokenizer = fit(dealt.recipe.tokens, fitted)
+    fitted = fitted_lines(prepared)
+    yield from _fitted_on_tests(prepared, fitted)
+    yield _labels_fitted(prepared, fitted)
+    tokenizer = fit(prepared.recipe.tokens, fitted)
     if tokenizer.unknown is not None:
-        yield _unknown_trained(dealt, tokenizer)
-        yield from _unknown_shares(dealt, tokenizer)
+        yield _unknown_trained(prepared, tokenizer)
+        yield from _unknown_shares(prepared, tokenizer)
 
 
-def fitted_lines(dealt: Dealt) -> Sequence[str]:
+def fitted_lines(prepared: Prepared) -> Sequence[str]:
     """The texts that a trial of this recipe fits its tokenizer on."""
-    if dealt.recipe.tokens.fit == "course":
-        if not dealt.corpus.course_lines:
+    if prepared.recipe.tokens.fit == "course":
+        if not prepared.corpus.course_lines:
             raise BadInput(*NO_COURSE)
-        return dealt.corpus.course_lines
-    return [document.text for document in dealt.splits.train]
+        return prepared.corpus.course_lines
+    return [document.text for document in prepared.splits.train]
 
 
-def _fitted_on_tests(dealt: Dealt, fitted: Sequence[str]) -> Iterator[DataFinding]:
+def _fitted_on_tests(prepared: Prepared, fitted: Sequence[str]) -> Iterator[DataFinding]:
     """Test items in the text of the vocabulary that do not stand in train: copies in train are told by D1."""
-    known = {key(document.text) for document in dealt.known}
+    known = {key(document.text) for document in prepared.known}
     seen = {key(line.partition("\t")[2] or line) for line in fitted} - known
-    for name, documents in dealt.splits.tests.items():
+    for name, documents in prepared.splits.tests.items():
         found = [document for document in documents if key(document.text) in seen]
         yield DataFinding(
             "D4",
@@ -327,8 +327,8 @@ def _fitted_on_tests(dealt: Dealt, fitted: Sequence[str]) -> Iterator[DataFindin
         )
 
 
-def _labels_fitted(dealt: Dealt, fitted: Sequence[str]) -> DataFinding:
-    lines = [line for line in fitted if "\t" in line and dealt.recipe.tokens.fit == "course"]
+def _labels_fitted(prepared: Prepared, fitted: Sequence[str]) -> DataFinding:
+    lines = [line for line in fitted if "\t" in line and prepared.recipe.tokens.fit == "course"]
     return DataFinding(
         "D4l",
         "labels in the vocabulary",
@@ -343,9 +343,9 @@ def _labels_fitted(dealt: Dealt, fitted: Sequence[str]) -> DataFinding:
     )
 
 
-def _unknown_trained(dealt: Dealt, tokenizer: Tokenizer) -> DataFinding:
+def _unknown_trained(prepared: Prepared, tokenizer: Tokenizer) -> DataFinding:
     count = int(tokenizer.facts["unknown_tokens"])
-    bad = RED if dealt.recipe.task == "lm" else AMBER
+    bad = RED if prepared.recipe.task == "lm" else AMBER
     return DataFinding(
         "P3",
         "unknown word never trained",
@@ -361,9 +361,9 @@ def _unknown_trained(dealt: Dealt, tokenizer: Tokenizer) -> DataFinding:
     )
 
 
-def _unknown_shares(dealt: Dealt, tokenizer: Tokenizer) -> Iterator[DataFinding]:
-    train = unknown_share(dealt.splits.train, tokenizer)
-    for name, documents in dealt.splits.tests.items():
+def _unknown_shares(prepared: Prepared, tokenizer: Tokenizer) -> Iterator[DataFinding]:
+    train = unknown_share(prepared.splits.train, tokenizer)
+    for name, documents in prepared.splits.tests.items():
         share = unknown_share(documents, tokenizer)
         yield DataFinding(
             "D6u",
@@ -485,13 +485,13 @@ def find_copies(train_texts: Sequence[str], test_texts: Sequence[str]) -> np.nda
 def audit_data(recipe: Recipe, seed: int = 0, tell: Tell = lambda what: None) -> dict[str, Any]:
     """All checks on the data of a recipe; docs/contamination.md tells the shape. `tell` hears what is being done."""
     tell("reading")
-    dealt = deal(recipe, seed)
+    prepared = prepare(recipe, seed)
     copies = {}
-    for name, documents in dealt.splits.tests.items():
-        tell(f"looking for copies of {len(dealt.known):,} training documents among {len(documents):,} of {name!r}")
-        copies[name] = match([each.text for each in dealt.known], [each.text for each in documents])
+    for name, documents in prepared.splits.tests.items():
+        tell(f"looking for copies of {len(prepared.known):,} training documents among {len(documents):,} of {name!r}")
+        copies[name] = match([each.text for each in prepared.known], [each.text for each in documents])
     tell("looking at labels, vocabulary and drift")
-    findings = [*_all_findings(dealt, copies)]
+    findings = [*_all_findings(prepared, copies)]
     verdicts = {finding.verdict for finding in findings}
     return {
         "format": 1,
@@ -500,10 +500,10 @@ def audit_data(recipe: Recipe, seed: int = 0, tell: Tell = lambda what: None) ->
         "recipe": recipe.name,
         "seed": seed,
         "level": (RED if RED in verdicts else AMBER if AMBER in verdicts else PASS).lower(),
-        "documents": {"train": len(dealt.splits.train), "validation": len(dealt.splits.validation)},
+        "documents": {"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
         "sets": {name: summary(found) for name, found in copies.items()},
         "findings": [finding.to_dict() for finding in findings],
-        "notes": list(dealt.corpus.notes),
+        "notes": list(prepared.corpus.notes),
     }
 
 
@@ -514,21 +514,21 @@ def summary(copies: Copies) -> dict[str, Any]:
     return {"items": len(status), "identical": copies.identical, **count, "share": share, "status": status.tolist()}
 
 
-def _all_findings(dealt: Dealt, copies: dict[str, Copies]) -> Sequence[DataFinding]:
-    splits = dealt.splits
+def _all_findings(prepared: Prepared, copies: dict[str, Copies]) -> Sequence[DataFinding]:
+    splits = prepared.splits
     found: list[DataFinding] = []
     for name, documents in splits.tests.items():
-        found += audit_copies(name, dealt.known, documents, copies[name])
-        found.append(audit_groups(name, dealt.known, documents))
-    if dealt.corpus.validation:  # where we carve it, copies never straddle
-        validation = dealt.corpus.validation
+        found += audit_copies(name, prepared.known, documents, copies[name])
+        found.append(audit_groups(name, prepared.known, documents))
+    if prepared.corpus.validation:  # where we carve it, copies never straddle
+        validation = prepared.corpus.validation
         between = match([each.text for each in splits.train], [each.text for each in validation])
         found += audit_copies("validation", splits.train, validation, between, most=AMBER)
-    found += [audit_repeats(name, documents) for name, documents in (("train", dealt.known), *splits.tests.items())]
+    found += [audit_repeats(name, documents) for name, documents in (("train", prepared.known), *splits.tests.items())]
     if splits.labels:
-        found += audit_conflicts({"train": dealt.known, **splits.tests})
-        found += audit_leaks(dealt.known, splits.labels)
-    found += audit_vocabulary(dealt)
+        found += audit_conflicts({"train": prepared.known, **splits.tests})
+        found += audit_leaks(prepared.known, splits.labels)
+    found += audit_vocabulary(prepared)
     found += audit_drift(splits)
-    found += audit_files(dealt.recipe.data, dealt.recipe.task)
+    found += audit_files(prepared.recipe.data, prepared.recipe.task)
     return found

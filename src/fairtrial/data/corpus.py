@@ -39,7 +39,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Splits:
-    """A corpus, dealt out."""
+    """A corpus, prepared out."""
 
     train: tuple[Document, ...]
     validation: tuple[Document, ...]

@@ -56,7 +56,7 @@ class Cores:
                     job = waiting.pop()
                     running.append(start(job))
                     hear(News(job, "begin"))
-                listen(running, hear)
+                on_event(running, hear)
                 if stop():
                     ask_to_stop(running)
                 end_the_late(running)
@@ -142,7 +142,7 @@ def answer_through(job: Job, wire: connection.Connection) -> None:
         wire.send(answer)
 
 
-def listen(running: list[Running], hear: Hear) -> None:
+def on_event(running: list[Running], hear: Hear) -> None:
     """Wait a moment for news and answers, and for processes that ended without one."""
     connection.wait([each.wire for each in running] + [each.process.sentinel for each in running], timeout=0.2)
     for each in running:

@@ -53,13 +53,9 @@ def weights_in(package: str) -> list[Path]:
     return [path for path in found if path.is_file()]
 
 
-def is_record(folder: str) -> bool:
-    return (Path(folder) / "trial.json").is_file()
-
-
 def take_vocabulary(folder: Path, texts: Sequence[str]) -> Tokenizer:
     """The tokenizer of a record. Whether its unknown word is trained depends on `texts`, the training text here."""
-    kept = Tokenizer.load(folder / "tokenizer.json", Record.open(folder).trial["tokenizer"])
+    kept = Record.open(folder).tokenizer()
     unknown = sum(row.count(kept.unknown) for row in kept.encode(texts)) if kept.unknown is not None else 0
     facts = {
         **kept.facts,
@@ -105,14 +101,10 @@ def read_record(folder: Path, shape: Shape, task: str = "classify") -> Checkpoin
         what = "encoder" if task == "classify" else "language model"
         hint = f"pretrain one: fairtrial train {STARTS[task][-1]}"
         raise BadInput(f"{folder} is no {what}: its task is {recipe.task!r}", hint)
-    path = folder / "model.safetensors"
-    if not path.is_file() or sha256_of(path) != result["model_sha256"]:
-        raise BadInput("the weights are missing or damaged (their checksum differs)", path=path)
     kept = ("body.", "out.") if task == "lm" else ("body.",)  # a classifier's own layers know other labels
-    weights = {name: tensor for name, tensor in load(path.read_bytes()).items() if name.startswith(kept)}
-    tokenizer = Tokenizer.load(folder / "tokenizer.json", record.trial["tokenizer"])
+    weights = {name: tensor for name, tensor in load(record.weights()).items() if name.startswith(kept)}
     written = {name: getattr(recipe.shape, name) for name in (*WRITTEN, *(OUTPUT if task == "lm" else ()))}
-    return Checkpoint(replace(shape, **written), weights, tokenizer, result["model_sha256"], recipe.parts)
+    return Checkpoint(replace(shape, **written), weights, record.tokenizer(), result["model_sha256"], recipe.parts)
 
 
 def with_encoder(recipe: Recipe, encoder: Checkpoint | None) -> Recipe:
@@ -133,21 +125,23 @@ def with_encoder(recipe: Recipe, encoder: Checkpoint | None) -> Recipe:
     )
 
 
+def fresh_parameters(network: nn.Module, encoder: Checkpoint) -> list[str]:
+    """Names of the parameters that the encoder does not bring, such as a new classifier's."""
+    shapes = {name: tensor.shape for name, tensor in encoder.weights.items()}
+    return [name for name, parameter in network.named_parameters() if shapes.get(name) != parameter.shape]
+
+
 @torch.no_grad()
-def fill(network: nn.Module, encoder: Checkpoint) -> list[str]:
+def fill(network: nn.Module, encoder: Checkpoint) -> None:
     """Put the encoder's weights into a fresh network. The classifier's own layers are taken where they fit, as
-    `transformers` does; gives the names of those that stay fresh."""
-    fresh = []
+    `transformers` does."""
+    fresh = fresh_parameters(network, encoder)
     for name, parameter in network.named_parameters():
-        given = encoder.weights.get(name)
-        if given is None or given.shape != parameter.shape:
-            if name.startswith("body.") and not name.startswith(f"body.parts.{POOL}"):
-                raise BadInput(f"the encoder has no weight {name} of size {tuple(parameter.shape)}")
-            fresh.append(name)
-            continue
-        parameter.copy_(given)
+        if name not in fresh:
+            parameter.copy_(encoder.weights[name])
+        elif name.startswith("body.") and not name.startswith(f"body.parts.{POOL}"):
+            raise BadInput(f"the encoder has no weight {name} of size {tuple(parameter.shape)}")
     for name, buffer in network.named_buffers():  # what a part drew once, such as an order of heads
         kept = encoder.weights.get(name)
         if name.startswith("body.") and kept is not None and kept.shape == buffer.shape:
             buffer.copy_(kept)
-    return fresh

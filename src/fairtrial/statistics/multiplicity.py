@@ -1,6 +1,6 @@
 """Many comparisons at once: Holm's correction for claims, Benjamini and Hochberg's for what is only explored.
 
-Looking more than once, honestly: the 5% that may go wrong are dealt out over the looks beforehand.
+Looking more than once, honestly: the 5% that may go wrong are prepared out over the looks beforehand.
 
 What picking the best of several variants on the test set adds to its score although nothing is real.
 """

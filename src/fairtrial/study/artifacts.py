@@ -26,7 +26,7 @@ from fairtrial.recipe import fingerprint, to_table, write_recipe
 from fairtrial.record import Record
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, stack_outcomes
 from fairtrial.study.design import METRIC
-from fairtrial.study.plan import Listen, Plan, read_failures, run_jobs
+from fairtrial.study.plan import OnEvent, Plan, read_failures, run_jobs
 
 PASSPORT_SECONDS = 180.0  # and so many more for each variant: a part that loops forever is ended
 
@@ -295,7 +295,7 @@ def without_items(contamination: Mapping[str, Any] | None) -> dict[str, Any] | N
 SECONDS = 120.0
 
 
-def draw_portraits(plan: Plan, engine: Engine, listen: Listen, stop: Stop) -> None:
+def draw_portraits(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> None:
     sentence = plan.study.sentence or next(iter(plan.grounds.values())).sentence
     drawn: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
 
@@ -304,7 +304,7 @@ def draw_portraits(plan: Plan, engine: Engine, listen: Listen, stop: Stop) -> No
             task, variant, _ = answer.job.key
             drawn[task][variant] = answer.facts
 
-    run_jobs(engine, portrait_jobs(plan, sentence), listen, stop, accept)
+    run_jobs(engine, portrait_jobs(plan, sentence), on_event, stop, accept)
     words = {
         task: {name: named[name]["words"] for name in plan.recipes[task] if name in named}
         for task, named in drawn.items()

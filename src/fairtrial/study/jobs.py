@@ -40,16 +40,16 @@ from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
 from fairtrial.disk import write_bytes, write_text
 from fairtrial.engines.job import Job, Stop, Tell
+from fairtrial.environment import use_threads
 from fairtrial.errors import Busy, EnvironmentChanged
 from fairtrial.plugins import load_files, load_installed
-from fairtrial.prepare import deal
+from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
-from fairtrial.recipe import Recipe, recipe_from
+from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
-from fairtrial.revive import revive
 from fairtrial.training.loop import Event, Loop
-from fairtrial.training.tasks import ClassifyTask, build_task
-from fairtrial.trial import fit_tokenizer, resume_trial, run_trial, use_machine
+from fairtrial.training.tasks import ClassifyTask
+from fairtrial.trial import load, resume_trial, run_trial
 
 BUSY_SECONDS = 30.0  # a process whose asker was killed ends after its step
 
@@ -60,7 +60,7 @@ def run_trial_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
     save_seconds = float(job.options.get("save_seconds", 10.0))
     steps = 0
 
-    def listen(event: Event) -> None:
+    def on_event(event: Event) -> None:
         nonlocal steps
         if event.kind == "start":
             steps = event.facts["steps"]
@@ -72,10 +72,12 @@ def run_trial_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
             tell("notice", {"text": event.facts["text"]})
 
     def begin() -> Record:
-        return run_trial(recipe, job.seed, folder, listen=listen, stop=stop, save_seconds=save_seconds, plugins=plugins)
+        return run_trial(
+            recipe, job.seed, folder, on_event=on_event, stop=stop, save_seconds=save_seconds, plugins=plugins
+        )
 
     def go_on() -> Record:
-        return resume_trial(folder, listen=listen, stop=stop, save_seconds=save_seconds)
+        return resume_trial(folder, on_event=on_event, stop=stop, save_seconds=save_seconds)
 
     plugins = load_files(Path(name) for name in job.plugins)
     if not (folder / "trial.json").is_file():
@@ -112,9 +114,9 @@ def calibrate_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
     load_files(Path(name) for name in job.plugins)
     recipe = recipe_from(tomllib.loads(job.recipe))
     load_installed(choice.name for choice in recipe.parts)
-    with use_machine(1):
+    with use_threads(1):
         begun = time.monotonic()
-        bench = bench_of(recipe, job.seed)
+        bench = prepare(recipe, job.seed).task
         loop = Loop(bench, recipe.training, recipe.scoring, job.seed)
         set_up_seconds = time.monotonic() - begun
         rows = ledger_of(bench.network).rows
@@ -129,12 +131,6 @@ def calibrate_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
             "flops_per_step": flops,
             "ledger": [asdict(row) for row in rows],
         }
-
-
-def bench_of(recipe: Recipe, seed: int) -> Any:
-    dealt = deal(with_encoder(recipe, open_encoder(recipe)), seed)
-    tokenizer = fit_tokenizer(dealt.recipe, dealt.corpus, [document.text for document in dealt.splits.train])
-    return build_task(dealt.recipe, seed, dealt.splits, tokenizer)
 
 
 def pace(loop: Loop) -> float:
@@ -192,7 +188,7 @@ def audit_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
     asked = job.options["plans"]
     recipes = [recipe_from(tomllib.loads(each["recipe"])) for each in asked]
     load_installed(choice.name for recipe in recipes for choice in recipe.parts)
-    with use_machine(1):
+    with use_threads(1):
         plans = [plan_of_recipe(with_encoder(recipe, open_encoder(recipe))) for recipe in recipes]
         found = audit_each(plans)
     passports = [
@@ -220,7 +216,7 @@ def audit_data_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
 
 def attention_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
     load_files(Path(name) for name in job.plugins)
-    with use_machine(1):
-        maps = attention_maps(revive(Record.open(Path(job.folder))), job.options["sentence"])
+    with use_threads(1):
+        maps = attention_maps(load(Record.open(Path(job.folder))), job.options["sentence"])
     weights = maps.weights[:, :, : maps.real, : maps.real].round(4)
     return {"words": list(maps.words[: maps.real]), "weights": weights.tolist()}

@@ -24,13 +24,13 @@ from fairtrial.disk import append_line, sha256_of, write_text
 from fairtrial.engines.job import Answer, Engine, Job, News, Stop
 from fairtrial.environment import code_fingerprint
 from fairtrial.errors import BadInput, Interrupted
-from fairtrial.prepare import Dealt, deal
+from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
 from fairtrial.statistics.crossed import contiguous_blocks
 from fairtrial.study.design import Settings, Study, Variant, recipe_of, refuse_other_items
 
-Listen = Callable[[str, dict[str, Any]], None]
+OnEvent = Callable[[str, dict[str, Any]], None]
 
 # plan       what is about to happen: trials, seconds, what so many seeds can see
 # notice     something that a user should know
@@ -61,37 +61,37 @@ def survey(recipes: Mapping[str, Recipe], seed: int) -> Ground:
     """The ground of one task. Its variants must share it."""
     refuse_other_items(recipes)
     recipe = next(iter(recipes.values()))
-    dealt = deal(recipe, seed)
-    refuse_other_cuts(recipes, recipe, dealt, seed)
-    items = {name: len(documents) for name, documents in dealt.splits.tests.items()}
-    groups = {name: grouped(documents, dealt) for name, documents in dealt.splits.tests.items()}
+    prepared = prepare(recipe, seed)
+    refuse_other_cuts(recipes, recipe, prepared, seed)
+    items = {name: len(documents) for name, documents in prepared.splits.tests.items()}
+    groups = {name: grouped(documents, prepared) for name, documents in prepared.splits.tests.items()}
     known = {name: group for name, group in groups.items() if group}
-    return Ground(dealt.corpus.files, dealt.splits.labels, items, map_sentence(dealt.splits), known)
+    return Ground(prepared.corpus.files, prepared.splits.labels, items, map_sentence(prepared.splits), known)
 
 
-def refuse_other_cuts(recipes: Mapping[str, Recipe], first: Recipe, dealt: Dealt, seed: int) -> None:
+def refuse_other_cuts(recipes: Mapping[str, Recipe], first: Recipe, prepared: Prepared, seed: int) -> None:
     """Words read a novel as sentences, characters and byte pairs as paragraphs: other items, so nothing to compare."""
-    known = {first.tokens.kind: texts_of(dealt)}
+    known = {first.tokens.kind: texts_of(prepared)}
     for name, recipe in recipes.items():
         kind = recipe.tokens.kind
         if kind not in known:
-            known[kind] = texts_of(deal(recipe, seed))
+            known[kind] = texts_of(prepare(recipe, seed))
         if known[kind] != known[first.tokens.kind]:
             what = f"variant {name!r} (tokens.kind = {kind!r}) is not scored on the items of the others"
             hint = 'these data are cut into items as tokens ask for; one sentence a line (data.format = "lines") is not'
             raise BadInput(what, hint)
 
 
-def texts_of(dealt: Dealt) -> dict[str, list[str]]:
-    return {name: [each.text.strip() for each in documents] for name, documents in dealt.splits.tests.items()}
+def texts_of(prepared: Prepared) -> dict[str, list[str]]:
+    return {name: [each.text.strip() for each in documents] for name, documents in prepared.splits.tests.items()}
 
 
-def grouped(documents: tuple[Document, ...], dealt: Dealt) -> tuple[int, ...]:
+def grouped(documents: tuple[Document, ...], prepared: Prepared) -> tuple[int, ...]:
     """Documents that belong together count as one item: in running text blocks of neighbours, else the groups that the
     data names. Empty where every document stands alone."""
-    if dealt.corpus.ordered:
+    if prepared.corpus.ordered:
         words = np.array([len(document.text.split()) for document in documents])
-        return tuple(contiguous_blocks(words, dealt.recipe.shape.length).tolist())
+        return tuple(contiguous_blocks(words, prepared.recipe.shape.length).tolist())
     if not any(document.group for document in documents):
         return ()
     names = [document.group or f"alone {place}" for place, document in enumerate(documents)]
@@ -270,11 +270,11 @@ Accept = Callable[[Answer], None]
 FAILURES = "failures.jsonl"
 
 
-def run_jobs(engine: Engine, jobs: Sequence[Job], listen: Listen, stop: Stop, accept: Accept) -> None:
+def run_jobs(engine: Engine, jobs: Sequence[Job], on_event: OnEvent, stop: Stop, accept: Accept) -> None:
     """Every answer is accepted as it comes. Raises `Interrupted` where the user asked to stop."""
 
     def hear(news: News) -> None:
-        listen(news.kind, {"key": list(news.job.key), "work": news.job.work, **news.facts})
+        on_event(news.kind, {"key": list(news.job.key), "work": news.job.work, **news.facts})
 
     for answer in engine.run(jobs, hear, stop):
         if answer.stopped:
@@ -282,9 +282,9 @@ def run_jobs(engine: Engine, jobs: Sequence[Job], listen: Listen, stop: Stop, ac
         accept(answer)
         key = {"key": list(answer.job.key), "work": answer.job.work}
         if answer.facts is None:
-            listen("failed", key | {"error": answer.error})
+            on_event("failed", key | {"error": answer.error})
         else:
-            listen("done", key | {"seconds": round(answer.seconds, 2)} | scores_of(answer))
+            on_event("done", key | {"seconds": round(answer.seconds, 2)} | scores_of(answer))
     if stop():
         raise Interrupted("stopped; all is saved")
 
@@ -297,17 +297,17 @@ def scores_of(answer: Answer) -> dict[str, Any]:
     return {"scores": {name: score.get("accuracy", score.get("perplexity")) for name, score in sets.items()}}
 
 
-def jobs_to_run(plan: Plan, listen: Listen, *, retry_failed: bool = False) -> list[Job]:
+def jobs_to_run(plan: Plan, on_event: OnEvent, *, retry_failed: bool = False) -> list[Job]:
     """Trials that are neither finished nor known to fail."""
     left, notices = missing(plan, plan.trials())
     for text in notices:
-        listen("notice", {"text": text})
+        on_event("notice", {"text": text})
     if retry_failed:
         forget_failures(plan.folder, left)
     failed = {(each["task"], each["variant"], each["seed"]) for each in read_failures(plan.folder)}
     known = [trial for trial in left if (trial.task, trial.variant.name, trial.seed) in failed]
     if known:
-        listen(
+        on_event(
             "notice", {"text": f"{len(known)} trials failed before and are left out; --retry-failed tries them again"}
         )
     return [trial.job() for trial in left if trial not in known]
@@ -340,7 +340,7 @@ BASELINE_SECONDS = 4.0
 PAGE_SECONDS = 6.0
 
 
-def calibrate(plan: Plan, engine: Engine, listen: Listen, stop: Stop) -> Plan:
+def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan:
     """The plan with the pace of every variant. What was measured in this folder before is not measured again."""
     known = read_plan(plan.folder).get("calibration", {})
     found: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
@@ -363,7 +363,7 @@ def calibrate(plan: Plan, engine: Engine, listen: Listen, stop: Stop) -> Plan:
         elif answer.mistake:
             raise BadInput(f"variant {name!r} ({task}): {answer.error}")
 
-    run_jobs(engine, jobs, listen, stop, accept)
+    run_jobs(engine, jobs, on_event, stop, accept)
     ordered = {
         task: {name: named[name] for name in plan.recipes[task] if name in named} for task, named in found.items()
     }

@@ -18,7 +18,7 @@ from fairtrial.statistics.verdict import is_clear, judge_study
 from fairtrial.study.artifacts import draw_portraits, gather, jobs_beside, keep, passport_jobs, write_json
 from fairtrial.study.design import Study, load_study, study_from, write_study
 from fairtrial.study.plan import (
-    Listen,
+    OnEvent,
     Plan,
     calibrate,
     expected_seconds,
@@ -51,7 +51,7 @@ def run_study(
     folder: Path,
     engine: Engine,
     wishes: Wishes | None = None,
-    listen: Listen = nobody,
+    on_event: OnEvent = nobody,
     stop: Stop = lambda: False,
 ) -> dict[str, Any] | None:
     """Run what is missing in `folder`, judge, and write the page. None: only the plan was asked for."""
@@ -63,11 +63,11 @@ def run_study(
     plan = make_plan(study, folder)
     plan = plan.with_recipes(remembered(plan))
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
-    plan = calibrate(plan, engine, listen, stop)
+    plan = calibrate(plan, engine, on_event, stop)
     decision = read_plan(folder).get("decision", "") if shortened else ""
     if wishes.budget_seconds is not None and not shortened:
         plan, decision = fit(plan, engine.width, wishes.budget_seconds, wishes.most_seeds or 40)
-    listen("plan", describe(plan, engine, wishes, decision))
+    on_event("plan", describe(plan, engine, wishes, decision))
     if wishes.dry_run:
         return None
     with holding(folder):
@@ -75,19 +75,19 @@ def run_study(
         write_plan(plan, describe(plan, engine, wishes, decision))
         told: dict[str, Any] = {}
         if plan.study.search is not None:
-            found = run_search(plan, engine, listen, stop, retry_failed=wishes.retry_failed)
+            found = run_search(plan, engine, on_event, stop, retry_failed=wishes.retry_failed)
             told = found.told
-            plan = calibrate(plan.with_recipes(found.chosen), engine, listen, stop)
+            plan = calibrate(plan.with_recipes(found.chosen), engine, on_event, stop)
         while True:
-            verdict = one_look(plan, engine, wishes, told, listen, stop)
+            verdict = one_look(plan, engine, wishes, told, on_event, stop)
             plan = looked(plan)
             following = next_seeds(plan, wishes, verdict)
             if following is None:
                 break
-            listen("notice", {"text": f"not clear at {len(plan.study.seeds)} seeds: going on to {following}"})
+            on_event("notice", {"text": f"not clear at {len(plan.study.seeds)} seeds: going on to {following}"})
             plan = replace(plan, study=plan.study.with_seeds(following))
             write_text(folder / "study.toml", write_study(plan.study))
-        finish(plan, verdict, listen, stop)
+        finish(plan, verdict, on_event, stop)
     return verdict
 
 
@@ -102,7 +102,7 @@ def shortened_before(study: Study, folder: Path) -> Study | None:
 
 
 def one_look(
-    plan: Plan, engine: Engine, wishes: Wishes, search: Mapping[str, Any], listen: Listen, stop: Stop
+    plan: Plan, engine: Engine, wishes: Wishes, search: Mapping[str, Any], on_event: OnEvent, stop: Stop
 ) -> dict[str, Any]:
     """Run what so many seeds still need, and judge."""
     facts = describe(plan, engine, wishes, "")
@@ -115,14 +115,14 @@ def one_look(
         else:
             keep(plan, answer)
 
-    trials = jobs_to_run(plan, listen, retry_failed=wishes.retry_failed)
-    listen("jobs", {"trials": len(plan.trials()), "left": len(trials), "beside": len(jobs_beside(plan))})
+    trials = jobs_to_run(plan, on_event, retry_failed=wishes.retry_failed)
+    on_event("jobs", {"trials": len(plan.trials()), "left": len(trials), "beside": len(jobs_beside(plan))})
     if beside is engine:
-        run_jobs(engine, [*jobs_beside(plan), *trials], listen, stop, accept)
+        run_jobs(engine, [*jobs_beside(plan), *trials], on_event, stop, accept)
     else:
-        run_jobs(beside, jobs_beside(plan), listen, stop, accept)
-        run_jobs(engine, trials, listen, stop, accept)
-    run_jobs(beside, passport_jobs(plan, alone=True), listen, stop, accept)  # where auditing all together broke down
+        run_jobs(beside, jobs_beside(plan), on_event, stop, accept)
+        run_jobs(engine, trials, on_event, stop, accept)
+    run_jobs(beside, passport_jobs(plan, alone=True), on_event, stop, accept)  # where auditing all together broke down
     tasks = {task: gather(plan, task, search.get(task)) for task in plan.recipes}
     verdict = judge_study(plan.study.name, tasks, until_clear=wishes.until_clear, look=look_of(plan, wishes))
     verdict["sentences"] += [*data_lines(verdict), *earlier_looks(plan, wishes)]
@@ -137,14 +137,14 @@ def looked(plan: Plan) -> Plan:
     return plan
 
 
-def finish(plan: Plan, verdict: dict[str, Any], listen: Listen, stop: Stop) -> None:
+def finish(plan: Plan, verdict: dict[str, Any], on_event: OnEvent, stop: Stop) -> None:
     """Maps, verdict and page; the verdict stands before the page is drawn."""
-    draw_portraits(plan, Cores(), listen, stop)
+    draw_portraits(plan, Cores(), on_event, stop)
     write_json(plan.folder / "verdict.json", verdict)
     from fairtrial.report.study_page import write_study_page
 
     page = write_study_page(plan.folder)
-    listen("verdict", {"verdict": verdict, "page": str(page), "folder": str(plan.folder)})
+    on_event("verdict", {"verdict": verdict, "page": str(page), "folder": str(plan.folder)})
 
 
 def look_of(plan: Plan, wishes: Wishes) -> Look | None:

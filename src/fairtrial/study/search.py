@@ -27,7 +27,7 @@ from fairtrial.rng import generator_for
 from fairtrial.study.artifacts import read_json
 from fairtrial.study.design import METRIC, Search, Settings, Variant, settled
 from fairtrial.study.plan import (
-    Listen,
+    OnEvent,
     Plan,
     Trial,
     expected_seconds,
@@ -100,7 +100,7 @@ def blind(recipe: Recipe, settings: Settings) -> Recipe:
     return replace(recipe, scoring=replace(recipe.scoring, tests=False, watch_test=False))
 
 
-def run_search(plan: Plan, engine: Engine, listen: Listen, stop: Stop, *, retry_failed: bool = False) -> Found:
+def run_search(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop, *, retry_failed: bool = False) -> Found:
     search = plan.study.search
     assert search is not None
     refuse_unchoosable(plan)
@@ -117,15 +117,15 @@ def run_search(plan: Plan, engine: Engine, listen: Listen, stop: Stop, *, retry_
         notices = [*notices, f"{len(known)} tries failed before and are left out; --retry-failed tries them again"]
     left = [trial for trial in left if trial not in known]
     for text in notices:
-        listen("notice", {"text": text})
-    listen("search", {"tries": len(tries), "trials": len(trials), "left": len(left)})
+        on_event("notice", {"text": text})
+    on_event("search", {"tries": len(tries), "trials": len(trials), "left": len(left)})
 
     def accept(answer: Answer) -> None:
         if answer.facts is None:
             row = {"folder": place_of(plan, answer.job.folder), "error": answer.error}
             append_line(plan.folder / FAILED_TRIES, json.dumps(row, ensure_ascii=False))
 
-    run_jobs(engine, [trial.job() for trial in left], listen, stop, accept)
+    run_jobs(engine, [trial.job() for trial in left], on_event, stop, accept)
     found = choose(plan, tries, named)
     told = {"format": 1, "seeds": list(search.seeds), "tries": tries, "tasks": found.told}
     write_text(plan.folder / "search.json", json.dumps(told, indent=1, ensure_ascii=False) + "\n")

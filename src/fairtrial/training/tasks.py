@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,19 +103,30 @@ class MaskedTask:
 Task = ClassifyTask | LanguageTask | MaskedTask
 
 
-def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer) -> Task:
+Network = Classifier | LanguageModel | MaskedModel
+
+
+def build_network(recipe: Recipe, seed: int, vocabulary: int, classes: int) -> Network:
+    """A network with its first weights."""
+    if recipe.task == "classify":
+        return Classifier(recipe.shape, recipe.parts, vocabulary, classes, seed=seed)
+    kind = LanguageModel if recipe.task == "lm" else MaskedModel
+    return kind(recipe.shape, recipe.parts, vocabulary, seed=seed)
+
+
+def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, network: Network | None = None) -> Task:
+    """Encoded sets and batches, with this network or a new one."""
     names = {"train": splits.train, "validation": splits.validation, **splits.tests}
     documents = {name: split for name, split in names.items() if split}
     choose_on = "validation" if splits.validation else None
     watched = tuple(splits.tests) if recipe.scoring.watch_test else ()
     curves = tuple(name for name in ("train", "validation", *watched) if name in documents)
     facts = {"documents": {name: len(split) for name, split in documents.items()}, "vocabulary": tokenizer.size}
-    bench: Task
-    if recipe.task == "mlm":
-        bench = build_masked(recipe, seed, documents, tokenizer, choose_on, curves)
-    else:
-        build = _classify if recipe.task == "classify" else _language
-        bench = build(recipe, seed, splits, documents, tokenizer, choose_on, curves)
+    build: Any = {"classify": _classify, "lm": _language, "mlm": _masked}[recipe.task]
+    make = (
+        partial(build_network, recipe, seed, tokenizer.size, len(splits.labels)) if network is None else lambda: network
+    )
+    bench: Task = build(recipe, seed, splits, documents, tokenizer, choose_on, curves, make)
     bench.network.body.save_memory = recipe.training.save_memory
     bench.facts = facts | bench.facts
     return bench
@@ -128,6 +140,7 @@ def _classify(
     tokenizer: Tokenizer,
     choose_on: str | None,
     curves: tuple[str, ...],
+    make: Callable[[], Any],
 ) -> ClassifyTask:
     length = recipe.shape.length
     number = {label: place for place, label in enumerate(splits.labels)}
@@ -138,8 +151,7 @@ def _classify(
         short = [np.array(tokenizer.cut(row, length), dtype=np.int64) if len(row) > length else row for row in rows]
         sets[name] = (short, np.array([number[each.label] for each in split], dtype=np.int64))
     batches = LabelledSentences(*sets["train"], batch=recipe.training.batch, seed=seed, pad=tokenizer.pad)
-    network = Classifier(recipe.shape, recipe.parts, tokenizer.size, len(splits.labels), seed=seed)
-    return ClassifyTask(network, batches, choose_on, curves, sets, {"cut_to_length": cut})
+    return ClassifyTask(make(), batches, choose_on, curves, sets, {"cut_to_length": cut})
 
 
 def _language(
@@ -150,6 +162,7 @@ def _language(
     tokenizer: Tokenizer,
     choose_on: str | None,
     curves: tuple[str, ...],
+    make: Callable[[], Any],
 ) -> LanguageTask:
     refuse_idle(recipe.parts)
     sets = {name: token_set(split, tokenizer, splits.running) for name, split in documents.items()}
@@ -166,9 +179,8 @@ def _language(
     if splits.running and tokenizer.start is not None:
         what = "this vocabulary has start and stop marks, which a running text never trains"
         raise BadInput(what, "take a vocabulary of running text: --set tokens.fit=train")
-    network = LanguageModel(recipe.shape, recipe.parts, tokenizer.size, seed=seed)
     facts = {"tokens": {name: sum(map(len, tokens.sequences)) for name, tokens in sets.items()}}
-    return LanguageTask(network, batches, choose_on, curves, sets, length, recipe.scoring.full_context, facts)
+    return LanguageTask(make(), batches, choose_on, curves, sets, length, recipe.scoring.full_context, facts)
 
 
 def token_set(documents: Sequence[Document], tokenizer: Tokenizer, running: bool) -> TokenSet:
@@ -206,13 +218,15 @@ class MaskedSet:
     bytes: np.ndarray
 
 
-def build_masked(
+def _masked(
     recipe: Recipe,
     seed: int,
+    splits: Splits,
     documents: dict[str, tuple[Document, ...]],
     tokenizer: Tokenizer,
     choose_on: str | None,
     curves: tuple[str, ...],
+    make: Callable[[], Any],
 ) -> MaskedTask:
     if tokenizer.mask is None:
         raise BadInput("this tokenizer has no mask to hide words with", "train one with the task 'mlm'")
@@ -236,8 +250,7 @@ def build_masked(
             np.array([len(each.text.encode()) for each in split], dtype=np.int64),
         )
     batches = MaskedSentences(train, hider, batch=recipe.training.batch, seed=seed, pad=tokenizer.pad)
-    network = MaskedModel(recipe.shape, recipe.parts, tokenizer.size, seed=seed)
-    return MaskedTask(network, batches, choose_on, curves, sets, {"cut_to_length": cut})
+    return MaskedTask(make(), batches, choose_on, curves, sets, {"cut_to_length": cut})
 
 
 def score_masked(network: MaskedModel, given: MaskedSet, most: int | None = None) -> Score:

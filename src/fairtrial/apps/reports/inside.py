@@ -134,17 +134,17 @@ def by_layer(evidence: Evidence, variant: str, kept: Path, tell: Callable[[str],
 
 
 def entropies(record: Record) -> dict[str, list[float]]:
-    from fairtrial.analysis.attention import read_text, untrained_twin
+    from fairtrial.analysis.attention import read_text
     from fairtrial.analysis.heads import paint
-    from fairtrial.revive import revive
+    from fairtrial.trial import load
 
-    revived = revive(record)
-    network = revived.bench.network
+    run = load(record)
+    network = run.task.network
     shape = network.body.shape
-    documents = [each for test in revived.splits.tests.values() for each in test]
+    documents = [each for test in run.splits.tests.values() for each in test]
     texts = [each.text for each in documents[:: max(1, len(documents) // TEXTS)]][:TEXTS]
-    readings = [read_text(revived.tokenizer, text, shape.length) for text in texts]
-    portraits = paint(network, untrained_twin(revived), revived.tokenizer, readings)
+    readings = [read_text(run.tokenizer, text, shape.length) for text in texts]
+    portraits = paint(network, run.initial_network(), run.tokenizer, readings)
 
     def means(stage: str) -> list[float]:
         heads = [(each.layer, getattr(each, stage).entropy_share) for each in portraits]

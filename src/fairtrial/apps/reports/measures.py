@@ -30,11 +30,11 @@ from fairtrial.disk import write_text
 from fairtrial.plugins import load_files
 from fairtrial.recipe import Duration
 from fairtrial.record import Record
-from fairtrial.revive import Revived, revive
 from fairtrial.rng import generator_for
 from fairtrial.statistics.comparison import score
 from fairtrial.study.artifacts import read_json
 from fairtrial.training.tasks import token_set
+from fairtrial.trial import Run, load
 
 
 def in_batches(
@@ -67,17 +67,17 @@ def key(name: str, text: str) -> str:
 def means(record: Record, plugins: tuple[str, ...], sets: Mapping[str, str]) -> dict[str, tuple[float, float]]:
     """By set: the mean of sentence perplexities, and of sentence losses."""
     load_files(map(Path, plugins))
-    revived = revive(record)
-    batch, pad = revived.recipe.training.batch, revived.tokenizer.pad
+    run = load(record)
+    batch, pad = run.recipe.training.batch, run.tokenizer.pad
     found = {}
     for name, text in sets.items():
         if text:
-            rows = rows_of(revived, (Document(text),))
+            rows = rows_of(run, (Document(text),))
         elif name == "train":
-            rows = drawn(rows_of(revived, revived.splits.train))
+            rows = drawn(rows_of(run, run.splits.train))
         else:
-            rows = rows_of(revived, next(iter(revived.splits.tests.values())))
-        scored = nats_of(revived.bench.network, rows, batch, pad)
+            rows = rows_of(run, next(iter(run.splits.tests.values())))
+        scored = nats_of(run.task.network, rows, batch, pad)
         found[key(name, text)] = (sentence_perplexity(*scored), sentence_loss(*scored))
     return found
 
@@ -89,11 +89,11 @@ def drawn(rows: list[np.ndarray]) -> list[np.ndarray]:
     return [rows[place] for place in sorted(chosen)]
 
 
-def rows_of(revived: Revived, documents: Sequence[Document]) -> list[np.ndarray]:
+def rows_of(run: Run, documents: Sequence[Document]) -> list[np.ndarray]:
     """Token ids of each sentence, as the model was trained on them. Pieces of running text stand for sentences."""
-    tokens = token_set(documents, revived.tokenizer, revived.splits.running)
-    longest = revived.recipe.shape.length + 1
-    if revived.splits.running:
+    tokens = token_set(documents, run.tokenizer, run.splits.running)
+    longest = run.recipe.shape.length + 1
+    if run.splits.running:
         (whole,) = tokens.sequences
         return [whole[start : start + longest] for start in range(0, len(whole) - longest + 1, longest)]
     return [row[:longest] for row in tokens.sequences if len(row) > 1]
@@ -313,13 +313,13 @@ def together_and_alone(evidence: Evidence, kept: Path, tell: Callable[[str], Non
 
 def two_ways(record: Record, plugins: tuple[str, ...]) -> tuple[float, float]:
     load_files(map(Path, plugins))
-    revived = revive(record)
-    documents = next(iter(revived.splits.tests.values()))[:SENTENCES]
-    rows = rows_of(revived, documents)[:SENTENCES]
-    batch = revived.recipe.training.batch
+    run = load(record)
+    documents = next(iter(run.splits.tests.values()))[:SENTENCES]
+    rows = rows_of(run, documents)[:SENTENCES]
+    batch = run.recipe.training.batch
     return (
-        scored_alone(revived.bench.network, rows, batch, revived.tokenizer.pad),
-        scored_alone(revived.bench.network, rows, 1, revived.tokenizer.pad),
+        scored_alone(run.task.network, rows, batch, run.tokenizer.pad),
+        scored_alone(run.task.network, rows, 1, run.tokenizer.pad),
     )
 
 

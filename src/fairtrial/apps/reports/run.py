@@ -24,7 +24,7 @@ from fairtrial.engines.job import Engine, Stop
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.study.artifacts import read_json
 from fairtrial.study.design import Settings, Study, write_study
-from fairtrial.study.plan import Listen, Plan, calibrate, make_plan, missing, write_plan
+from fairtrial.study.plan import OnEvent, Plan, calibrate, make_plan, missing, write_plan
 from fairtrial.study.run import Wishes, describe, refuse_strange_folder, run_study
 from fairtrial.study.search import remembered
 
@@ -148,7 +148,9 @@ class Replication:
         return [*self.evidences.values(), *self.twins.values()]
 
 
-def estimate(wanted: Wanted, out: Path, engine: Engine, listen: Listen, stop: Stop, *, write: bool) -> dict[str, Any]:
+def estimate(
+    wanted: Wanted, out: Path, engine: Engine, on_event: OnEvent, stop: Stop, *, write: bool
+) -> dict[str, Any]:
     """The plan of every study by its name. With `write` the measured pace stays in its folder, to be measured once."""
     plans = {}
     for key, study in wanted.studies.items():
@@ -156,7 +158,7 @@ def estimate(wanted: Wanted, out: Path, engine: Engine, listen: Listen, stop: St
         refuse_strange_folder(folder)
         plan = planned(study, folder)
         missing(plan, plan.trials())
-        plan = calibrate(plan, engine, listen, stop)
+        plan = calibrate(plan, engine, on_event, stop)
         if stop():
             raise Interrupted("stopped before any trial")
         plans[key] = describe(plan, engine, Wishes(), "")
@@ -168,7 +170,7 @@ def estimate(wanted: Wanted, out: Path, engine: Engine, listen: Listen, stop: St
     return plans
 
 
-def run_all(wanted: Wanted, out: Path, engine: Engine, wishes: Wishes, listen: Listen, stop: Stop) -> float:
+def run_all(wanted: Wanted, out: Path, engine: Engine, wishes: Wishes, on_event: OnEvent, stop: Stop) -> float:
     """Run what is missing; seconds that all runs so far took."""
     path = out / "replication.json"
     with disk_errors(out):
@@ -178,7 +180,7 @@ def run_all(wanted: Wanted, out: Path, engine: Engine, wishes: Wishes, listen: L
         left, _ = missing(plan, plan.trials())
         began = time.monotonic()
         try:
-            run_study(study, out / key, engine, wishes, listen, stop)
+            run_study(study, out / key, engine, wishes, on_event, stop)
         finally:
             kept = read_json(path).get("seconds", {})
             took = time.monotonic() - began if left else 0.0  # reading finished trials again is no part of them

