@@ -123,7 +123,7 @@ def page(classifiers: list[Record], models: list[Record]) -> str:
         tests = record.result["tests"]
         exact.append([tests[name]["perplexity"] for name in SPEAKERS])
         without = " / ".join(f"{tests[name]['perplexity_without_unknown']:.0f}" for name in SPEAKERS)
-        unknown = " / ".join(f"{tests[name]['unknown_nats']:.1f}" for name in SPEAKERS)
+        unknown = " / ".join(f"{tests[name]['unknown_nll']:.1f}" for name in SPEAKERS)
         lines += row(str(record.result["seed"]), *(f"{cell:.1f}" for cell in exact[-1]), without, unknown)
     lines += row("mean", *(f"{statistics.geometric_mean(column):.1f}" for column in zip(*exact, strict=True)), "", "")
     lines += ["", "## Fingerprints", ""]

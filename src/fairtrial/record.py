@@ -18,7 +18,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,15 @@ TRIAL_NEEDS = frozenset(
 RESULT_NEEDS = frozenset(
     "seed parameters steps kept_step kept validation tests test_reads test_watched picked_on_test".split()
 )
+
+
+OLD_KEYS = {"nats": "nll", "unknown_nats": "unknown_nll", "window_nats": "window_nll", "masked_nats": "masked_nll"}
+
+
+def renamed_keys(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A score, an event, or arrays by `test set/what`, with the names of version 0.1 replaced by today's."""
+    pieces = ((*key.rpartition("/"), value) for key, value in table.items())
+    return {f"{place}{slash}{OLD_KEYS.get(name, name)}": value for place, slash, name, value in pieces}
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,12 @@ class Record:
     def result(self) -> dict[str, Any]:
         if not self.complete:
             raise BadInput(f"{self.folder} is not finished", f"go on with: fairtrial resume {self.folder}")
-        return self.read_json("result.json", needs=RESULT_NEEDS)
+        result = self.read_json("result.json", needs=RESULT_NEEDS)
+        for split in ("train", "validation"):
+            if isinstance(result.get(split), dict):
+                result[split] = renamed_keys(result[split])
+        result["tests"] = {name: renamed_keys(score) for name, score in result["tests"].items()}
+        return result
 
     def read_json(self, name: str, *, needs: frozenset[str] = frozenset()) -> dict[str, Any]:
         path = self.folder / name
@@ -161,7 +175,7 @@ class Record:
         append_line(self.folder / "clock.jsonl", json.dumps({"step": step, "time": round(time.time(), 3), **facts}))
 
     def events(self) -> list[dict[str, Any]]:
-        return _read_lines(self.folder / "events.jsonl")
+        return [renamed_keys(event) for event in _read_lines(self.folder / "events.jsonl")]
 
     def clock(self) -> list[dict[str, Any]]:
         return _read_lines(self.folder / "clock.jsonl")
@@ -204,7 +218,7 @@ class Record:
 
         path = self.folder / "outcomes.safetensors"
         try:
-            return load_file(path)
+            return renamed_keys(load_file(path))
         except (OSError, SafetensorError) as error:
             raise BadInput(f"cannot be read ({error})", "train it again", path=path) from error
 

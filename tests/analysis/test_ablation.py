@@ -108,7 +108,7 @@ def test_a_language_models_effect_is_a_factor_of_its_perplexity(finished_records
     whole = score_lm(bench.network, set_, length=bench.length, full_context=0.5, pad=0)  # type: ignore[union-attr, arg-type]
     with head_off(bench.network, 0, 1):
         without = score_lm(bench.network, set_, length=bench.length, full_context=0.5, pad=0)  # type: ignore[union-attr, arg-type]
-    added = without.outcomes["nats"] - whole.outcomes["nats"]
+    added = without.outcomes["nll"] - whole.outcomes["nll"]
     assert effect.interval == perplexity_interval(added, whole.outcomes["tokens"])
 
 

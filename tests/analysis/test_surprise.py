@@ -52,10 +52,10 @@ def test_a_short_text_is_scored_in_one_pass(name: str) -> None:
     ids = torch.tensor(tokenizer.encode([LINES[0]]))
     with torch.no_grad():
         log_p = network(ids[:, :-1]).log_softmax(-1)[0]
-    assert found.tokens[0].nats is None
+    assert found.tokens[0].nll is None
     for place, token in enumerate(found.tokens[1:]):
         answer = int(ids[0, place + 1])
-        assert token.nats == pytest.approx(-float(log_p[place, answer]), abs=1e-9)
+        assert token.nll == pytest.approx(-float(log_p[place, answer]), abs=1e-9)
         assert token.rank == 1 + int((log_p[place] > log_p[place, answer]).sum())
         assert token.guess == tokenizer.words([int(log_p[place].argmax())])[0]
         assert token.guess_share == pytest.approx(float(log_p[place].exp().max()))
@@ -71,7 +71,7 @@ def test_sums_are_those_of_a_test_score(marks: bool, full_context: float) -> Non
     scored = token_set([Document(text=line, label="", place="") for line in lines], tokenizer, running=not marks)
     score = score_lm(network, scored, length=8, full_context=full_context, pad=0)
     found = read(network, tokenizer, *lines, full_context=full_context)
-    np.testing.assert_allclose([each.nats for each in found], score.outcomes["nats"], rtol=1e-9)
+    np.testing.assert_allclose([each.nll for each in found], score.outcomes["nll"], rtol=1e-9)
     assert [each.counted for each in found] == score.outcomes["tokens"].tolist()
     assert Totals.of(found).token_weighted == pytest.approx(score.metrics["perplexity"])
     windows = count_windows(read_prose(tokenizer, lines), marks=marks, length=8, full_context=full_context)
@@ -86,7 +86,7 @@ def test_a_text_means_the_same_alone_and_among_others() -> None:
     network = decoder(tokenizer)
     together = read(network, tokenizer, *LINES)
     for line, found in zip(LINES, together, strict=True):
-        assert read(network, tokenizer, line)[0].nats == pytest.approx(found.nats, abs=1e-9)
+        assert read(network, tokenizer, line)[0].nll == pytest.approx(found.nll, abs=1e-9)
 
 
 def token(nats: float | None) -> Token:
@@ -150,7 +150,7 @@ def test_the_command_tells_and_counts(finished_records: dict[str, Path], fairtri
     rows = [json.loads(line) for line in lines]
     assert [row["name"] for row in rows[:-1]] == ["normal", "weird", "long"]
     assert rows[1]["text"] == "Yesterday the quiet ladder sang blue arithmetic to the river"
-    total = sum(row["nats"] for row in rows[:-1]) / sum(row["counted"] for row in rows[:-1])
+    total = sum(row["nll"] for row in rows[:-1]) / sum(row["counted"] for row in rows[:-1])
     assert rows[-1]["set"]["token_weighted"] == pytest.approx(math.exp(total))
     spoken = fairtrial("surprise", finished_records["lm"], "--samples").out
     assert "token-weighted perplexity" in spoken

@@ -60,7 +60,7 @@ def test_a_mean_over_seeds_holds_fails_or_is_open() -> None:
 
 
 def lengths(nats: np.ndarray) -> SetOutcomes:
-    return SetOutcomes((0,), {"nats": nats[None], "tokens": np.ones_like(nats)[None]})
+    return SetOutcomes((0,), {"nll": nats[None], "tokens": np.ones_like(nats)[None]})
 
 
 def test_two_test_sets_are_told_apart_as_welch_does() -> None:

@@ -179,9 +179,7 @@ def test_models_that_count_stand_beside_the_transformers_best_first(replication:
 
 
 def with_nats(sets: Mapping[str, SetOutcomes], times: float) -> dict[str, SetOutcomes]:
-    return {
-        place: SetOutcomes(each.seeds, {**each.arrays, "nats": each["nats"] * times}) for place, each in sets.items()
-    }
+    return {place: SetOutcomes(each.seeds, {**each.arrays, "nll": each["nll"] * times}) for place, each in sets.items()}
 
 
 def page_of(found: Replication, folder: Path) -> tuple[str, dict[str, bytes]]:

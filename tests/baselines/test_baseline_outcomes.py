@@ -41,7 +41,7 @@ def test_language_models_answer_the_tokens_of_the_record(finished_records: dict[
             for what in ("tokens", "bytes", "unknown"):
                 assert outcomes[f"{name}/{what}"].tolist() == trial[f"{name}/{what}"].tolist()
     size = record.trial["vocabulary"]
-    nats = {name: outcomes["obama/nats"].sum() / outcomes["obama/tokens"].sum() for name, outcomes in found.items()}
+    nats = {name: outcomes["obama/nll"].sum() / outcomes["obama/tokens"].sum() for name, outcomes in found.items()}
     assert nats["Kneser-Ney trigram"] < nats["unigram"] < math.log(size)
 
 
@@ -79,7 +79,7 @@ def test_figures_are_given_three_ways() -> None:
     assert [found[way]["items"] for way in ("all", "clean", "contaminated")] == [4, 2, 2]
     assert set(figures_of(outcomes, {})["test"]) == {"all"}
     nats = {
-        "t/nats": np.array([2.0, 6.0]),
+        "t/nll": np.array([2.0, 6.0]),
         "t/tokens": np.array([2, 2]),
         "t/bytes": np.ones(2),
         "t/unknown": np.zeros(2),

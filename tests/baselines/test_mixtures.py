@@ -19,7 +19,7 @@ from fairtrial.trial import load, run_trial
 
 COUNTING = {"lm": "Kneser-Ney", "classify": "naive Bayes"}
 BASELINE = {"lm": "Kneser-Ney trigram", "classify": "naive Bayes"}
-WHAT = {"lm": "nats", "classify": "log_p"}
+WHAT = {"lm": "nll", "classify": "log_p"}
 
 
 @pytest.mark.parametrize("task", ["lm", "classify"])

@@ -31,7 +31,7 @@ from course_text import sentence, write_course  # noqa: E402
 
 # Keys, tensor names, file names and enumerated values that were renamed since the values were stored: old -> new.
 # A key is one component of a path such as `result/tests/test/nats`, or of a tensor's dotted name.
-RENAMED: dict[str, str] = {}
+RENAMED = {"nats": "nll", "unknown_nats": "unknown_nll", "window_nats": "window_nll", "masked_nats": "masked_nll"}
 
 # What two runs, machines or versions may tell differently, by key (with all that is inside).
 NOT_COMPARED = {
@@ -383,7 +383,8 @@ def differences(stored: dict[str, Any], made: dict[str, Any], *, exact: bool) ->
     """What differs between two artefacts. `exact`: to the last digit, tensors included; else numbers only, within a
     thousandth."""
     found = []
-    now = made.get("numbers", {})
+    # a record begun by older code and resumed has old names, too
+    now = {renamed(path): value for path, value in made.get("numbers", {}).items()}
     for path, value in stored.get("numbers", {}).items():
         name = renamed(path)
         if name not in now:
@@ -391,14 +392,14 @@ def differences(stored: dict[str, Any], made: dict[str, Any], *, exact: bool) ->
         elif not same(value, now[name], exact):
             found.append(f"{name}: was {value!r}, is {now[name]!r}")
     if exact:
-        tensors_now = made.get("tensors", {})
+        tensors_now = {renamed(path): digest for path, digest in made.get("tensors", {}).items()}
         for path, digest in stored.get("tensors", {}).items():
             if tensors_now.get(renamed(path)) != digest:
                 found.append(f"tensor {renamed(path)} differs or is missing")
         if len(tensors_now) != len(stored.get("tensors", {})):
             found.append(f"{len(stored.get('tensors', {}))} tensors were there, now {len(tensors_now)}")
     for key in ("files", "names"):
-        before, after = sorted(map(renamed, stored.get(key, []))), sorted(made.get(key, []))
+        before, after = sorted(map(renamed, stored.get(key, []))), sorted(map(renamed, made.get(key, [])))
         if before != after:
             found.append(f"{key}: only before {set(before) - set(after)}, only now {set(after) - set(before)}")
     return found

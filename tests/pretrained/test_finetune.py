@@ -60,8 +60,8 @@ def test_a_record_is_revived_without_the_encoders_folder(encoder: Path, tiny_rec
     )
     encoder.rename(tmp_path / "elsewhere")
     run = load(record)
-    found = run.task.score("test").metrics["nats"]
-    assert found == pytest.approx(record.result["tests"]["test"]["nats"], rel=1e-6)  # threads may differ here
+    found = run.task.score("test").metrics["nll"]
+    assert found == pytest.approx(record.result["tests"]["test"]["nll"], rel=1e-6)  # threads may differ here
 
 
 def test_an_encoder_that_has_changed_is_refused(encoder: Path, tiny_recipe: Make, tmp_path: Path) -> None:

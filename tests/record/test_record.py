@@ -169,7 +169,7 @@ def test_events_are_cut_back_and_never_lengthened(record: Record) -> None:
 
 def test_outcomes_come_back_as_they_were(record: Record) -> None:
     outcomes = {
-        "test/nats": np.array([0.1, np.inf, 3.0]),
+        "test/nll": np.array([0.1, np.inf, 3.0]),
         "test/guess": np.arange(4),
         "no items/guess": np.zeros(0, np.int64),
     }
@@ -210,3 +210,14 @@ def test_damaged_outcomes_are_told(record: Record) -> None:
     (record.folder / "outcomes.safetensors").write_bytes(b"no tensors")
     with pytest.raises(BadInput, match=r"outcomes\.safetensors"):
         record.outcomes()
+
+
+def test_a_record_of_version_0_1_is_read_under_todays_names() -> None:
+    folder = Path(__file__).parents[1] / "golden" / "before"
+    lm, classify = Record.open(folder / "lm"), Record.open(folder / "classify")
+    assert "nats" in (folder / "classify" / "result.json").read_text()  # the sample is an old one
+    assert {name.rpartition("/")[2] for name in lm.outcomes()} == {"nll", "tokens", "bytes", "unknown"}
+    assert all("unknown_nll" in score for score in lm.result["tests"].values())
+    assert all("window_nll" in event for event in lm.events() if event["event"] == "score")
+    assert all("nll" in classify.result[split] for split in ("train", "validation"))
+    assert not any("nats" in key for event in classify.events() for key in event)

@@ -93,7 +93,7 @@ def lm_outcomes(gains: dict[str, float], seeds: int, documents: int = 250) -> Ta
 
 def texts(nats: np.ndarray, tokens: np.ndarray) -> SetOutcomes:
     counts = np.tile(tokens, (nats.shape[0], 1))
-    arrays = {"nats": nats * counts, "tokens": counts, "bytes": counts * 5, "unknown": counts * 0}
+    arrays = {"nll": nats * counts, "tokens": counts, "bytes": counts * 5, "unknown": counts * 0}
     return SetOutcomes(tuple(range(nats.shape[0])), arrays)
 
 

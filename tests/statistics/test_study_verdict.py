@@ -39,7 +39,7 @@ def language(level: float, seed: int, items: int = 60) -> dict[str, SetOutcomes]
     found = {}
     for place in ("obama", "wbush"):
         facts = {"tokens": tokens, "bytes": 5 * tokens, "unknown": tokens // 20}
-        rows = {number: {"nats": tokens * chance.normal(level, 0.1, items), **facts} for number in range(SEEDS)}
+        rows = {number: {"nll": tokens * chance.normal(level, 0.1, items), **facts} for number in range(SEEDS)}
         found[place] = stack_outcomes(rows)
     return found
 
@@ -94,7 +94,7 @@ def test_perplexities_come_as_ratios() -> None:
     assert found["ratio_low"] < np.exp(-0.1) < found["ratio_high"] < 1
     score = entry["scores"]["learned"]["obama"]["all"]
     outcomes = lm().variants["learned"]["obama"]
-    each = np.exp(outcomes["nats"].sum(1) / outcomes["tokens"].sum(1))
+    each = np.exp(outcomes["nll"].sum(1) / outcomes["tokens"].sum(1))
     assert score["by_seed"] == pytest.approx(each)
     assert score["mean"] == pytest.approx(np.exp(np.log(each).mean()))
     assert score["low"] < score["mean"] < score["high"]

@@ -106,7 +106,7 @@ def test_lower_is_better_for_perplexity() -> None:
         return SetOutcomes(
             tuple(range(6)),
             {
-                "nats": 20 * chance.normal(nats, 0.1, (6, 50)),
+                "nll": 20 * chance.normal(nats, 0.1, (6, 50)),
                 "tokens": tokens,
                 "bytes": 5 * tokens,
                 "unknown": 0 * tokens,
@@ -146,7 +146,7 @@ def language(tokens: np.ndarray, unknown: np.ndarray) -> SetOutcomes:
     return SetOutcomes(
         seeds,
         {
-            "nats": 5 * tokens * chance.uniform(0.9, 1.1, tokens.shape),
+            "nll": 5 * tokens * chance.uniform(0.9, 1.1, tokens.shape),
             "tokens": tokens,
             "bytes": size,
             "unknown": unknown,
@@ -172,7 +172,7 @@ def test_bytes_are_counted_for_each_model_by_itself() -> None:
     def model(count: np.ndarray, tokens: np.ndarray) -> SetOutcomes:
         nats = (2 + noise) * np.log(2) * count
         nats *= 2 * np.log(2) * count.sum() / nats.sum(1, keepdims=True)
-        facts = {"nats": nats, "tokens": tokens, "bytes": np.tile(count, (5, 1)), "unknown": none}
+        facts = {"nll": nats, "tokens": tokens, "bytes": np.tile(count, (5, 1)), "unknown": none}
         return SetOutcomes(tuple(range(5)), facts)
 
     pair = model(size + 1, tokens + 1), model(size, tokens)

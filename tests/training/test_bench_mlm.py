@@ -64,7 +64,7 @@ def test_the_loss_is_that_of_the_hidden_places_alone() -> None:
     expected = -sum(logits[row, place].log_softmax(-1)[entry] for row, place, entry in places)
     objective, nats = network.loss(ids, lengths, answers, 0.0, 1.0)
     torch.testing.assert_close(nats, expected.detach(), rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(network.nats(ids, lengths, answers).sum(), expected.detach(), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(network.nll(ids, lengths, answers).sum(), expected.detach(), rtol=1e-9, atol=1e-9)
     objective.backward()
     assert all(parameter.grad is not None for parameter in network.parameters())
 
@@ -79,6 +79,6 @@ def test_a_masked_model_learns_and_its_score_repeats(tiny_recipe: Callable[..., 
     assert result["test_reads"] == dict.fromkeys(record.trial["test_sets"], 1)
     again = load(record).task
     for name, figures in result["tests"].items():
-        assert abs(again.score(name).metrics["masked_nats"] - figures["masked_nats"]) < 1e-6
+        assert abs(again.score(name).metrics["masked_nll"] - figures["masked_nll"]) < 1e-6
         outcomes = record.outcomes()
         assert outcomes[f"{name}/tokens"].sum() == figures["tokens"]

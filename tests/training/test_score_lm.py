@@ -94,7 +94,7 @@ def test_perplexity_equals_brute_force(network: LanguageModel, tokens: TokenSet)
     for document in range(tokens.documents):
         mine = [nats for owner, _, nats in expected if owner == document]
         assert score.outcomes["tokens"][document] == len(mine)
-        assert score.outcomes["nats"][document] == pytest.approx(math.fsum(mine), rel=1e-9)
+        assert score.outcomes["nll"][document] == pytest.approx(math.fsum(mine), rel=1e-9)
     total_bytes = int(tokens.bytes.sum())
     assert score.metrics["bits_per_byte"] == pytest.approx(loss * len(expected) / math.log(2) / total_bytes, rel=1e-9)
     assert score.outcomes["bytes"].tolist() == tokens.bytes.tolist()
@@ -103,11 +103,11 @@ def test_perplexity_equals_brute_force(network: LanguageModel, tokens: TokenSet)
 def test_perplexity_is_the_exponential_of_total_nats_by_total_tokens(network: LanguageModel) -> None:
     for tokens in (running(5, 30, 17), sentences(5, 30, 17)):
         score = score_lm(network, tokens, **FULL)
-        total = score.outcomes["nats"].sum() / score.outcomes["tokens"].sum()
+        total = score.outcomes["nll"].sum() / score.outcomes["tokens"].sum()
         assert score.metrics["perplexity"] == pytest.approx(math.exp(total), rel=1e-12)
         low, high = score.metrics["interval"]
         assert low < score.metrics["perplexity"] < high
-        cousin = np.exp(score.outcomes["nats"] / score.outcomes["tokens"]).mean()
+        cousin = np.exp(score.outcomes["nll"] / score.outcomes["tokens"]).mean()
         assert score.metrics["perplexity"] != pytest.approx(cousin, rel=1e-6)  # no mean of documents' perplexities
 
 
@@ -131,7 +131,7 @@ def test_the_window_way_equals_a_plain_loop_over_disjoint_windows(network: Langu
     counted = (whole or short) if len(tokens.sequences) == 1 else whole + short
     loss = float(np.mean([nat for nats in counted for nat in nats]))
     score = score_windows(network, tokens, length=LENGTH, pad=PAD)
-    assert score.metrics["window_nats"] == pytest.approx(loss, rel=1e-9)
+    assert score.metrics["window_nll"] == pytest.approx(loss, rel=1e-9)
     assert score.metrics["window_perplexity"] == pytest.approx(math.exp(loss), rel=1e-9)
     exact = score_lm(network, tokens, **FULL)
     assert exact.metrics["window_perplexity"] == score.metrics["window_perplexity"]
@@ -161,7 +161,7 @@ def test_unknown_targets_are_counted_and_can_be_left_out(network: LanguageModel,
     assert lost
     score = score_lm(network, tokens, **FULL)
     assert score.metrics["unknown_share"] == pytest.approx(len(lost) / len(expected), rel=1e-12)
-    assert score.metrics["unknown_nats"] == pytest.approx(np.mean(lost), rel=1e-9)
+    assert score.metrics["unknown_nll"] == pytest.approx(np.mean(lost), rel=1e-9)
     assert score.metrics["perplexity_without_unknown"] == pytest.approx(math.exp(np.mean(rest)), rel=1e-9)
     by_document = [sum(owner == d and target == UNKNOWN for owner, target, _ in expected) for d in range(3)]
     assert score.outcomes["unknown"].tolist() == by_document
@@ -171,7 +171,7 @@ def test_without_an_unknown_token_nothing_is_unknown(network: LanguageModel) -> 
     with_unknown = running(9, 30)
     tokens = TokenSet(with_unknown.sequences, with_unknown.owners, 2, with_unknown.bytes, None)
     figures = score_lm(network, tokens, **FULL).metrics
-    assert (figures["unknown_share"], figures["unknown_nats"]) == (0.0, 0.0)
+    assert (figures["unknown_share"], figures["unknown_nll"]) == (0.0, 0.0)
     assert figures["perplexity_without_unknown"] == figures["perplexity"]
 
 
@@ -182,8 +182,8 @@ def test_sentences_do_not_see_one_another(network: LanguageModel) -> None:
     assert plain.outcomes["tokens"].tolist() == [4, 11, 3]
     changed = TokenSet((tokens.sequences[0] + 1, *tokens.sequences[1:]), tokens.owners, 3, tokens.bytes, UNKNOWN)
     after = score_lm(network, changed, **FULL)
-    np.testing.assert_allclose(after.outcomes["nats"][1:], plain.outcomes["nats"][1:], rtol=1e-12)
-    assert after.outcomes["nats"][0] != pytest.approx(plain.outcomes["nats"][0], rel=1e-6)
+    np.testing.assert_allclose(after.outcomes["nll"][1:], plain.outcomes["nll"][1:], rtol=1e-12)
+    assert after.outcomes["nll"][0] != pytest.approx(plain.outcomes["nll"][0], rel=1e-6)
 
 
 @pytest.mark.parametrize("tokens", [running(5, 1, 17, 2), sentences(5, 12, 1, 2, 9)])
@@ -191,15 +191,15 @@ def test_the_score_does_not_depend_on_how_many_tokens_are_scored_at_once(
     network: LanguageModel, tokens: TokenSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores, rows = [], []
-    plain = LanguageModel.nats
-    monkeypatch.setattr(LanguageModel, "nats", lambda *got: rows[-1].append(len(got[1])) or plain(*got))
+    plain = LanguageModel.nll
+    monkeypatch.setattr(LanguageModel, "nll", lambda *got: rows[-1].append(len(got[1])) or plain(*got))
     for size in (1, 13, 10**6):
         monkeypatch.setattr(module, "TOKENS", size)
         rows.append([])
         scores.append(score_lm(network, tokens, **FULL))
     assert len(rows[0]) > len(rows[1]) > len(rows[2])  # the batches did differ
     for score in scores[1:]:
-        np.testing.assert_allclose(score.outcomes["nats"], scores[0].outcomes["nats"], rtol=1e-12)
+        np.testing.assert_allclose(score.outcomes["nll"], scores[0].outcomes["nll"], rtol=1e-12)
         assert score.metrics["window_perplexity"] == pytest.approx(scores[0].metrics["window_perplexity"], rel=1e-12)
 
 

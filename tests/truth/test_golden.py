@@ -44,7 +44,7 @@ def test_a_window_against_full_attention_is_better() -> None:
     tokens = np.tile(case["tokens"], (8, 1))
     facts = {"tokens": tokens, "bytes": 5 * tokens, "unknown": np.zeros_like(tokens)}
     variants = {
-        name: {"obama": SetOutcomes(tuple(range(8)), {"nats": np.array(case[name]), **facts})}
+        name: {"obama": SetOutcomes(tuple(range(8)), {"nll": np.array(case[name]), **facts})}
         for name in ("full", "window")
     }
     entry = judge_task(TaskOutcomes(task="lm", baseline="full", least_difference=0.01, variants=variants))
@@ -90,7 +90,7 @@ def test_trained_language_models_a_window_is_better() -> None:
     tokens = np.tile(case["tokens"], (5, 1))
     facts = {"tokens": tokens, "bytes": 5 * tokens, "unknown": np.zeros_like(tokens)}
     variants = {
-        name: {"wbush": SetOutcomes(tuple(range(5)), {"nats": np.array(case[name]), **facts})}
+        name: {"wbush": SetOutcomes(tuple(range(5)), {"nll": np.array(case[name]), **facts})}
         for name in ("full", "window")
     }
     entry = judge_task(TaskOutcomes(task="lm", baseline="full", least_difference=0.01, variants=variants))

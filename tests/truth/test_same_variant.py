@@ -62,7 +62,7 @@ def one_against_one(camps: tuple[SetOutcomes, SetOutcomes], metric: str) -> floa
     if metric == "accuracy":
         one, other = ((camp["guess"][0] == camp["label"][0]).astype(float) for camp in camps)
     else:
-        one, other = (camp["nats"][0] / np.maximum(1, camp["tokens"][0]) for camp in camps)
+        one, other = (camp["nll"][0] / np.maximum(1, camp["tokens"][0]) for camp in camps)
     return float(ttest_rel(one, other).pvalue) if (one != other).any() else 1.0
 
 

@@ -312,7 +312,7 @@ def effect_of(layer: int, head: int, test: str, whole: Score, without: Score) ->
         interval = paired_change(int((~right & still).sum()), int((right & ~still).sum()), len(right))
         before, after = whole.metrics["accuracy"], without.metrics["accuracy"]
         return Effect(layer, head, test, "accuracy", before, after, after - before, interval)
-    added, tokens = without.outcomes["nats"] - whole.outcomes["nats"], whole.outcomes["tokens"]
+    added, tokens = without.outcomes["nll"] - whole.outcomes["nll"], whole.outcomes["tokens"]
     factor = math.exp(min(700.0, float(added.sum() / tokens.sum())))
     before, after = whole.metrics["perplexity"], without.metrics["perplexity"]
     return Effect(layer, head, test, "perplexity", before, after, factor, perplexity_interval(added, tokens))

@@ -31,7 +31,7 @@ TOKENS = 2048  # read at once
 class Token:
     word: str  # the entry of the vocabulary
     written: str  # its piece of the text
-    nats: float | None  # None: nothing stands before it, so it is not counted
+    nll: float | None  # in nats; None: nothing stands before it, so it is not counted
     rank: int | None  # 1: the model's best guess
     guess: str | None  # the model's best guess
     guess_share: float | None  # and its probability
@@ -44,17 +44,17 @@ class Surprise:
     tokens: tuple[Token, ...]
 
     @property
-    def nats(self) -> float:
-        return sum(token.nats for token in self.tokens if token.nats is not None)
+    def nll(self) -> float:
+        return sum(token.nll for token in self.tokens if token.nll is not None)
 
     @property
     def counted(self) -> int:
-        return sum(token.nats is not None for token in self.tokens)
+        return sum(token.nll is not None for token in self.tokens)
 
     @property
     def perplexity(self) -> float | None:
         """exp(nats / counted tokens); None where nothing could be counted."""
-        return math.exp(min(700.0, self.nats / self.counted)) if self.counted else None
+        return math.exp(min(700.0, self.nll / self.counted)) if self.counted else None
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Totals:
     def of(cls, surprises: Sequence[Surprise]) -> Totals:
         tokens = sum(each.counted for each in surprises)
         each_one = [each.perplexity for each in surprises if each.perplexity is not None]
-        weighted = math.exp(min(700.0, sum(each.nats for each in surprises) / tokens)) if tokens else None
+        weighted = math.exp(min(700.0, sum(each.nll for each in surprises) / tokens)) if tokens else None
         return cls(len(surprises), tokens, weighted, sum(each_one) / len(each_one) if each_one else None)
 
 

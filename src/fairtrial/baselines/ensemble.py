@@ -33,7 +33,7 @@ from fairtrial.recipe import Data
 from fairtrial.record import Record
 from fairtrial.statistics.comparison import three_ways
 from fairtrial.statistics.outcomes import stack_outcomes
-from fairtrial.training.scoring import TokenSet, document_outcomes, log_probabilities, token_nats
+from fairtrial.training.scoring import TokenSet, document_outcomes, log_probabilities, token_nll
 from fairtrial.training.tasks import ClassifyTask, LanguageTask, token_set
 from fairtrial.trial import Run, load
 
@@ -159,7 +159,7 @@ class LanguageMixture:
 
 
 def _token_probabilities(bench: LanguageTask, tokens: TokenSet) -> np.ndarray:
-    return np.exp(-token_nats(bench.network, tokens, length=bench.length, full_context=bench.full_context, pad=0))
+    return np.exp(-token_nll(bench.network, tokens, length=bench.length, full_context=bench.full_context, pad=0))
 
 
 def _counting(model: KneserNey, tokens: TokenSet) -> np.ndarray:

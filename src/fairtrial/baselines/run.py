@@ -44,14 +44,14 @@ def _figures(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
             "items": len(right),
             "accuracy": float(right.mean()),
             "interval": list(wilson(int(right.sum()), len(right))),
-            "nats": -float(arrays["log_p"].mean()),
+            "nll": -float(arrays["log_p"].mean()),
         }
-    nats, tokens = float(arrays["nats"].sum()), int(arrays["tokens"].sum())
+    nats, tokens = float(arrays["nll"].sum()), int(arrays["tokens"].sum())
     return {
-        "items": len(arrays["nats"]),
+        "items": len(arrays["nll"]),
         "tokens": tokens,
         "perplexity": math.exp(nats / tokens) if tokens else None,
-        "interval": perplexity_interval(arrays["nats"], arrays["tokens"]),
+        "interval": perplexity_interval(arrays["nll"], arrays["tokens"]),
         "bits_per_byte": nats / math.log(2) / max(1, int(arrays["bytes"].sum())),
         "unknown_share": int(arrays["unknown"].sum()) / max(1, tokens),
     }

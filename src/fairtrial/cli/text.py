@@ -226,12 +226,12 @@ def print_surprise(name: str, found: Surprise, table: bool, shown: bool) -> None
     from fairtrial.report.text import legend, plain, plain_shaded, shaded
 
     told = "nothing to count" if found.perplexity is None else f"perplexity {found.perplexity:,.1f}"
-    head = f"{name + ': ' if name else ''}{told}, {found.counted} tokens counted, {found.nats:.2f} nats"
+    head = f"{name + ': ' if name else ''}{told}, {found.counted} tokens counted, {found.nll:.2f} nats"
     if not shown and not table:
         print(f"{told:<24} {found.counted:>5} tokens  {name or plain(found.text)[:70]}")
         return
     print(head)
-    pieces = [(plain(token.written or f" {token.word}"), token.nats) for token in found.tokens]
+    pieces = [(plain(token.written or f" {token.word}"), token.nll) for token in found.tokens]
     if sys.stdout.isatty():
         from rich.console import Console
 
@@ -254,14 +254,14 @@ def table_lines(found: Surprise) -> list[str]:
     lines = [f"{'token':<{wide}}  {'nats':>7}  {'probability':>11}  {'rank':>6}  best guess"]
     for token in found.tokens:
         word = plain(token.word) + " " * (wide - len(plain(token.word)))
-        if token.nats is None or token.guess is None or token.guess_share is None:
+        if token.nll is None or token.guess is None or token.guess_share is None:
             lines.append(f"{word}  {'-':>7}  {'-':>11}  {'-':>6}  nothing before it")
             continue
         from math import exp
 
         written = f"  (unknown: {plain(token.written.strip())})" if token.unknown else ""
         guess = f"{plain(token.guess)} {token.guess_share:.1%}"
-        lines.append(f"{word}  {token.nats:>7.3f}  {percent(exp(-token.nats)):>11}  {token.rank:>6,}  {guess}{written}")
+        lines.append(f"{word}  {token.nll:>7.3f}  {percent(exp(-token.nll)):>11}  {token.rank:>6,}  {guess}{written}")
     return lines
 
 
@@ -286,7 +286,7 @@ def print_surprise_json(
 
     for (name, _), each in zip(named, found, strict=True):
         row: dict[str, Any] = {"name": name} if name else {}
-        row |= {"text": each.text, "perplexity": each.perplexity, "nats": each.nats, "counted": each.counted}
+        row |= {"text": each.text, "perplexity": each.perplexity, "nll": each.nll, "counted": each.counted}
         print(json.dumps(row | {"tokens": [asdict(token) for token in each.tokens]}))
     print(json.dumps({"set": asdict(totals), "notices": notices, "counting": counting}))
 

@@ -425,7 +425,7 @@ class LanguageModel(nn.Module):
         return VocabularyLoss.apply(x, self.out.weight, self.out.bias, answers, smoothing, scale, self.scratch)
 
     @torch.no_grad()
-    def nats(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, counted: Tensor | None = None) -> Tensor:
+    def nll(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, counted: Tensor | None = None) -> Tensor:
         """Nats of each real target, in reading order [token]; only where `counted` [batch time], if given."""
         x, layout = self.body(ids, lengths)
         answers = layout.pack(answers)
@@ -483,7 +483,7 @@ class MaskedModel(nn.Module):
         return VocabularyLoss.apply(x, self.out.weight, self.out.bias, wanted, smoothing, scale, self.scratch)
 
     @torch.no_grad()
-    def nats(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> Tensor:
+    def nll(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> Tensor:
         """Nats of each place to guess, in reading order [guess]"""
         x, wanted = self.hidden_places(ids, lengths, answers)
         return vocabulary_nats(x, self.out.weight, self.out.bias, wanted)

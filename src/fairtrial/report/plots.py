@@ -156,7 +156,7 @@ def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
         return figure_bytes(figure, kind)
 
 
-LOSSES = ("nats", "window_nats", "masked_nats")
+LOSSES = ("nll", "window_nll", "masked_nll")
 TITLES = {
     "accuracy": "Accuracy",
     "window_perplexity": "Perplexity, the course's way",

@@ -33,7 +33,7 @@ CLEAN, EXACT, NEAR = 0, 1, 2  # status of a test item: not in train, in train wo
 
 @dataclass(frozen=True)
 class SetOutcomes:
-    """One test set: arrays [seed item], named as in a record (`guess`, `label`, `log_p`; `nats`, `tokens`, `bytes`,
+    """One test set: arrays [seed item], named as in a record (`guess`, `label`, `log_p`; `nll`, `tokens`, `bytes`,
     `unknown`)."""
 
     seeds: tuple[int, ...]
@@ -169,9 +169,9 @@ def _per_item(metric: str, kept: dict[str, np.ndarray]) -> tuple[np.ndarray, np.
     if metric == "log loss":
         return -kept["log_p"], np.ones_like(kept["log_p"])
     if metric == "perplexity":
-        return kept["nats"], kept["tokens"].astype(float)
+        return kept["nll"], kept["tokens"].astype(float)
     if metric == "bits per byte":
-        return kept["nats"] / math.log(2), kept["bytes"].astype(float)
+        return kept["nll"] / math.log(2), kept["bytes"].astype(float)
     raise ValueError(f"no metric is called {metric!r}")
 
 

@@ -23,7 +23,7 @@ from fairtrial.engines.job import Answer, Engine, Job, Stop
 from fairtrial.environment import code_fingerprint
 from fairtrial.errors import BadInput
 from fairtrial.recipe import fingerprint, to_table, write_recipe
-from fairtrial.record import Record
+from fairtrial.record import Record, renamed_keys
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, stack_outcomes
 from fairtrial.study.design import METRIC
 from fairtrial.study.plan import OnEvent, Plan, read_failures, run_jobs
@@ -234,7 +234,7 @@ def baselines(plan: Plan, task: str) -> dict[str, dict[str, SetOutcomes]]:
         facts = read_json(path.with_name(path.name + ".json"))
         if not facts:
             continue
-        arrays = load_file(path.with_name(path.name + ".safetensors"))
+        arrays = renamed_keys(load_file(path.with_name(path.name + ".safetensors")))
         for name in facts["baselines"]:
             own = {
                 place.removeprefix(f"{name}/"): array for place, array in arrays.items() if place.startswith(f"{name}/")

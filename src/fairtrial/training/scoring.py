@@ -68,7 +68,7 @@ def score_classify(network: Classifier, rows: Sequence[np.ndarray], labels: np.n
         "accuracy": float(right.mean()),
         "interval": list(wilson(int(right.sum()), len(labels))),
         "macro_f1": macro_f1(confusion(labels, guesses, log_p.shape[1])),
-        "nats": float(nats.mean()),
+        "nll": float(nats.mean()),
         "confusion": confusion(labels, guesses, log_p.shape[1]).tolist(),
     }
     outcomes = {"label": labels.astype(np.int64), "guess": guesses.astype(np.int64), "log_p": -nats}
@@ -162,12 +162,12 @@ def score_lm(
         "interval": perplexity_interval(nats, counts),
         "bits_per_byte": total / math.log(2) / int(tokens.bytes.sum()),
         "unknown_share": int(unknown_counts.sum()) / count,
-        "unknown_nats": float(unknown_nats.sum() / unknown_counts.sum()) if unknown_counts.any() else 0.0,
+        "unknown_nll": float(unknown_nats.sum() / unknown_counts.sum()) if unknown_counts.any() else 0.0,
         "perplexity_without_unknown": math.exp(min(700.0, float(total - unknown_nats.sum()) / max(1, known))),
         "window_perplexity": side_by_side.metrics["window_perplexity"],
     }
     outcomes = {
-        "nats": nats,
+        "nll": nats,
         "tokens": counts,
         "bytes": tokens.bytes.astype(np.int64),
         "unknown": unknown_counts,
@@ -175,7 +175,7 @@ def score_lm(
     return Score(figures, (-total / count,), outcomes)
 
 
-def token_nats(network: LanguageModel, tokens: TokenSet, *, length: int, full_context: float, pad: int) -> np.ndarray:
+def token_nll(network: LanguageModel, tokens: TokenSet, *, length: int, full_context: float, pad: int) -> np.ndarray:
     """Nats of every target, one sequence after another [target]: what the exact score sums up."""
     stride = max(1, int(length * (1 - full_context)))
     scored = [nats for _, nats in _score(network, tokens, sliding(tokens.sequences, length, stride), pad)]
@@ -188,7 +188,7 @@ def document_outcomes(tokens: TokenSet, nats: np.ndarray) -> dict[str, np.ndarra
     owners = np.concatenate([each[1:] for each in tokens.owners])
     lost = owners[ids == tokens.unknown] if tokens.unknown is not None else owners[:0]
     return {
-        "nats": np.bincount(owners, nats, minlength=tokens.documents),
+        "nll": np.bincount(owners, nats, minlength=tokens.documents),
         "tokens": np.bincount(owners, minlength=tokens.documents),
         "bytes": tokens.bytes.astype(np.int64),
         "unknown": np.bincount(lost, minlength=tokens.documents),
@@ -207,7 +207,7 @@ def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, pad:
         apart = [window for window in apart if window.end - window.begin == length] or apart
     scored = [nats for _, nats in _score(network, tokens, apart, pad)]
     loss = float(np.concatenate(scored).mean())  # windows of one length: the mean of their means
-    return Score({"window_perplexity": math.exp(min(700.0, loss)), "window_nats": loss}, (-loss,))
+    return Score({"window_perplexity": math.exp(min(700.0, loss)), "window_nll": loss}, (-loss,))
 
 
 def _by_document(
@@ -250,7 +250,7 @@ def _score_batch(
     places = np.arange(whole.shape[1] - 1)
     counted = (places >= first[:, None]) & (places < lengths[:, None] - 1)
     with scoring(network):
-        nats = network.nats(
+        nats = network.nll(
             torch.from_numpy(whole[:, :-1].copy()),
             torch.from_numpy(lengths - 1),
             torch.from_numpy(whole[:, 1:].copy()),

@@ -265,7 +265,7 @@ def score_masked(network: MaskedModel, given: MaskedSet, most: int | None = None
             chosen = order[begin : begin + ROWS]
             batch = masked_batch([given.hidden[place] for place in chosen], 0)
             assert batch.lengths is not None
-            found = network.nats(*(torch.from_numpy(each) for each in (batch.ids, batch.lengths, batch.answers)))
+            found = network.nll(*(torch.from_numpy(each) for each in (batch.ids, batch.lengths, batch.answers)))
             owners = np.repeat([given.owners[place] for place in chosen], (batch.answers >= 0).sum(1))
             np.add.at(nats, owners, found.double().numpy())
             np.add.at(counts, owners, 1)
@@ -274,8 +274,8 @@ def score_masked(network: MaskedModel, given: MaskedSet, most: int | None = None
         "documents": given.documents,
         "tokens": int(counts.sum()),
         "masked_perplexity": math.exp(min(700.0, loss)),
-        "masked_nats": loss,
+        "masked_nll": loss,
         "interval": perplexity_interval(nats, counts),
     }
-    outcomes = {"nats": nats, "tokens": counts, "bytes": given.bytes, "unknown": np.zeros_like(counts)}
+    outcomes = {"nll": nats, "tokens": counts, "bytes": given.bytes, "unknown": np.zeros_like(counts)}
     return Score(figures, (-loss,), outcomes)

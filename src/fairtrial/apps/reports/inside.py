@@ -71,7 +71,7 @@ def likeness(evidence: Evidence, variant: str, claimed: str) -> Likeness | None:
 
 
 def level(outcomes: SetOutcomes) -> float:
-    return float(outcomes["nats"].sum() / outcomes["tokens"].sum())
+    return float(outcomes["nll"].sum() / outcomes["tokens"].sum())
 
 
 def apart(one: SetOutcomes, other: SetOutcomes) -> tuple[float, float]:
@@ -86,7 +86,7 @@ def apart(one: SetOutcomes, other: SetOutcomes) -> tuple[float, float]:
 
 def spread(outcomes: SetOutcomes) -> tuple[float, int]:
     """Variance of a ratio over documents, and its degrees of freedom; seeds are averaged first."""
-    nats, tokens = outcomes["nats"].mean(0), outcomes["tokens"].mean(0)
+    nats, tokens = outcomes["nll"].mean(0), outcomes["tokens"].mean(0)
     counted = tokens > 0
     nats, tokens = nats[counted], tokens[counted]
     residual = (nats - nats.sum() / tokens.sum() * tokens) / tokens.mean()

@@ -107,7 +107,7 @@ def nats_of(network: torch.nn.Module, rows: list[np.ndarray], size: int, pad: in
         batch = rows[start : start + size]
         ids, lengths = (torch.from_numpy(each) for each in padded([row[:-1] for row in batch], pad))
         answers = torch.from_numpy(padded([row[1:] for row in batch], pad)[0])
-        values = network.nats(ids, lengths, answers)  # type: ignore[operator]
+        values = network.nll(ids, lengths, answers)  # type: ignore[operator]
         nats += [float(each.double().sum()) for each in values.split(lengths.tolist())]
         counts += lengths.tolist()
     return np.array(nats), np.array(counts)
@@ -252,7 +252,7 @@ def by_sentence(figure: Figure, evidence: Evidence, place: str, batched: Batched
         return tuple(pair[loss] for pair in pairs)
     outcomes = evidence.outcomes.variants[figure.variant][place]
     way = sentence_loss if loss else sentence_perplexity
-    return tuple(way(*rows) for rows in zip(outcomes["nats"], outcomes["tokens"], strict=True))
+    return tuple(way(*rows) for rows in zip(outcomes["nll"], outcomes["tokens"], strict=True))
 
 
 def scored(result: dict[str, Any], place: str, picked: bool) -> dict[str, Any]:
