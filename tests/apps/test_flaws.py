@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fairtrial.apps.reports.measures import scored_alone as scored
-from fairtrial.audit.finding import FAIL
+from fairtrial.finding import FAIL
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import Plan, subject_of
 from fairtrial.model.network import LanguageModel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtrial.audit.finding import FAIL, Finding
+from fairtrial.finding import FAIL, Finding
 from fairtrial.audit.run import CHECKS
 from fairtrial.audit.subject import Plan, Subject, subject_of
 from fairtrial.model.part import parts

@@ -14,10 +14,10 @@ from audits import SMALL, UNTRAINED, failed, small_plan, small_subject
 from cheats import ZOO
 from torch import Tensor
 
-from fairtrial.audit.finding import FAIL, PASS, at_most, more_than
+from fairtrial.finding import FAIL, PASS, at_most, more_than
 from fairtrial.audit.order import orders
 from fairtrial.audit.run import CHECKS, audit
-from fairtrial.audit.subject import VOCABULARY, Subject, as_batch, sample_rows, shake, subject_of, word_ids
+from fairtrial.audit.subject import VOCABULARY, Subject, as_batch, sample_rows, perturb_weights, subject_of, word_ids
 from fairtrial.audit.visibility import cut_points, padding_widths
 from fairtrial.model.part import Part, Site, concatenate
 
@@ -112,10 +112,10 @@ def test_a_trained_network_is_audited_as_it_is() -> None:
         assert torch.equal(weight, weights[name].double())
 
 
-def test_shaking_moves_every_weight() -> None:
+def test_perturbing_moves_every_weight() -> None:
     network = small_plan("classify", "learned").build()
     before = [weight.clone() for weight in network.parameters()]
-    shake(network, 0)
+    perturb_weights(network, 0)
     assert not any(torch.equal(old, new) for old, new in zip(before, network.parameters(), strict=True))
 
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
-from fairtrial.audit.finding import FAIL, PASS, REPORT, Finding, markdown_row, summary, table_lines
+from fairtrial.finding import FAIL, PASS, REPORT, Finding, markdown_row, summary, table_lines
 
 
 def finding(id: str, verdict: str, level: str = "red", task: str = "lm", value: float = 0.0) -> Finding:
-    return Finding(id, f"check {id}", task, level, value, "1e-09", verdict, f"Meaning of {id}.")
+    return Finding(
+        id=id,
+        name=f"check {id}",
+        task=task,
+        level=level,
+        value=value,
+        limit="1e-09",
+        verdict=verdict,
+        meaning=f"Meaning of {id}.",
+    )
 
 
 def test_every_failure_is_told_those_that_block_first() -> None:
@@ -21,7 +31,7 @@ def test_every_failure_is_told_those_that_block_first() -> None:
 
 
 def test_the_table_has_a_row_and_a_sentence_for_every_finding() -> None:
-    lines = table_lines([finding("M6", PASS, task="classify"), finding("M3", FAIL, value=0.25)])
+    lines = list(table_lines([finding("M6", PASS, task="classify"), finding("M3", FAIL, value=0.25)]))
     text = "\n".join(lines)
     assert text.index("in an encoder") < text.index("M6") < text.index("in a decoder") < text.index("M3")
     assert "Meaning of M6." in text
@@ -30,7 +40,7 @@ def test_the_table_has_a_row_and_a_sentence_for_every_finding() -> None:
 
 
 def test_long_sentences_are_wrapped() -> None:
-    long = Finding("M3", "name", "lm", "red", 0.0, "0", PASS, "word " * 80)
+    long = replace(finding("M3", PASS), meaning="word " * 80)
     assert max(map(len, table_lines([long], width=100))) <= 100
 
 

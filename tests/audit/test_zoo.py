@@ -10,8 +10,8 @@ import pytest
 from audits import HONEST, UNTRAINED, failed, small_plan, small_subject
 from cheats import ZOO, Cheat
 
-from fairtrial.audit.determinism import Twins
-from fairtrial.audit.finding import PASS, REPORT
+from fairtrial.audit.determinism import RepeatedRuns
+from fairtrial.finding import PASS, REPORT
 from fairtrial.audit.run import audit, audit_plans
 from fairtrial.audit.subject import subject_of
 from fairtrial.model.part import Part
@@ -83,8 +83,8 @@ def test_a_part_that_raises_fails_with_the_first_line_of_its_message(known: Know
 def test_hashes_that_differ_from_process_to_process_are_caught_in_fresh_ones_only(known: Know) -> None:
     plan = small_plan("classify", known(cheats_claiming.HashDice))
     subject = subject_of(plan)
-    with Twins([plan]) as twins:
-        assert failed(audit(subject, twins, only=["R1"])).keys() == {"R1"}
+    with RepeatedRuns([plan]) as runs:
+        assert failed(audit(subject, runs, only=["R1"])).keys() == {"R1"}
     assert failed(audit(subject, only=["R1"])) == {}
 
 
@@ -103,5 +103,5 @@ def test_a_model_without_positions_is_reported_and_does_not_fail(task: str, sees
 
 def test_a_window_wider_than_the_text_is_reported_and_a_narrow_one_is_tested() -> None:
     (wide,) = audit(small_subject("classify", "window", size=40), only=["M8"])
-    (and_masks,) = audit(small_subject("classify", "window", size=4), only=["M8"])
-    assert (wide.verdict, and_masks.verdict) == (REPORT, PASS)
+    (narrow,) = audit(small_subject("classify", "window", size=4), only=["M8"])
+    assert (wide.verdict, narrow.verdict) == (REPORT, PASS)

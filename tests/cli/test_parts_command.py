@@ -15,7 +15,7 @@ import pytest
 
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.analysis.catalogue import catalogue, describe, first_sentence
-from fairtrial.audit.finding import Finding
+from fairtrial.finding import Finding
 from fairtrial.model.part import parts
 
 ROOT = Path(__file__).parents[2]
@@ -124,7 +124,16 @@ def test_the_page_knows_no_part_that_is_gone() -> None:
 
 def test_the_page_is_written_by_the_command(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairtrial.analysis.catalogue.image", lambda pictures, title, kind: title.encode())
-    wrong = Finding("M3", "no future", "lm", "red", 1.0, "0", "FAIL", "It reads what comes next.")
+    wrong = Finding(
+        id="M3",
+        name="no future",
+        task="lm",
+        level="red",
+        value=1.0,
+        limit="0",
+        verdict="FAIL",
+        meaning="It reads what comes next.",
+    )
     monkeypatch.setattr(
         "fairtrial.analysis.catalogue.audit_part",
         lambda name: [wrong if name == "reweight" else replace(wrong, verdict="PASS")],

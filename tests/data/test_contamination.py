@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.data.audit import audit_data, find_copies
+from fairtrial.data.audit import audit_data
 from fairtrial.errors import BadInput
 from fairtrial.recipe import built_in_recipe, with_settings
 
@@ -173,7 +173,3 @@ def test_a_vocabulary_out_of_a_record_is_not_ours_to_audit_but_copies_are(jsonl:
 def test_the_courses_vocabulary_needs_the_courses_folder(jsonl: Write) -> None:
     with pytest.raises(BadInput, match="needs the course's folder"):
         audit(jsonl(), "classify", name="course")
-
-
-def test_find_copies_gives_the_status_alone() -> None:
-    assert find_copies(["Yes, we can."], ["yes we can", "no"]).tolist() == [1, 0]

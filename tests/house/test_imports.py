@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fairtrial"
-PLAIN = {"errors", "registry", "rng", "recipe"}
+PLAIN = {"errors", "registry", "rng", "recipe", "finding"}
 VALUES = PLAIN | {"disk", "environment", "record"}
 
 # room -> rooms and files of fairtrial that it may import; a room that is not named may import all but `cli` and `apps`
@@ -32,8 +32,9 @@ MAY_IMPORT = {
     | {"data", "disk", "environment", "record", "prepare", "statistics", "training", "trial", "baselines"},
     "pretrained": VALUES | {"data", "model", "pretrained"},
     "record": VALUES | {"data.tokenizer"},
+    "finding": {"environment", "errors"},
 }
-NO_TORCH = ("data", "statistics", "report", "cli", "recipe", "record", "errors", "rng", "registry", "disk")
+NO_TORCH = ("data", "statistics", "report", "cli", "recipe", "record", "errors", "rng", "registry", "disk", "finding")
 SHOWING = ("study.run", "apps.puzzles", "apps.puzzles.course", "apps.puzzles.plots", "prepare", "environment")
 # what an engine imports by name, in the process that runs a job
 BY_NAME = {

@@ -22,10 +22,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairtrial.audit.finding import FAIL, HEADER, KINDS, Finding, markdown_row
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import plans_of_part, subject_of
 from fairtrial.disk import disk_errors, write_bytes, write_text
+from fairtrial.finding import FAIL, HEADER, KINDS, Finding, markdown_row
 from fairtrial.model.layers import watch
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import Part, Site, parts

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from fairtrial.analysis.predictions import gradient_times_input, leave_one_out, telling_words
-from fairtrial.data.audit import find_copies
 from fairtrial.data.corpus import Document
+from fairtrial.data.duplicates import find_duplicates
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
@@ -124,7 +124,7 @@ def errors_of(
     guesses = log_p.argmax(1)
     counts = confusion(labels, guesses, len(names))
     right = int((guesses == labels).sum())
-    copied = find_copies(known, [each.text for each in documents]) > 0
+    copied = find_duplicates(known, [each.text for each in documents]).status > 0
     scores = zip(names, class_scores(counts), strict=True)
     found: dict[str, Any] = {
         "items": len(labels),

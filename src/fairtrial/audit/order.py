@@ -1,4 +1,4 @@
-"""Positions: does it see word order (M8), and does a part keep its claims about positions (M9)?"""
+"""Positions: does a network see word order (M8), and do parts keep their claims about positions (M9, M9r)?"""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import math
 import torch
 from torch import Tensor
 
-from fairtrial.audit.finding import Measured, at_most, more_than
 from fairtrial.audit.subject import Subject
 from fairtrial.audit.visibility import maps_of
+from fairtrial.finding import Measured, at_most, more_than
 from fairtrial.model.part import Part, Site
 from fairtrial.rng import seed_for
 
 LEAST = 1e-6
-SHORTEST = 3  # of two words that see one another by their distance alone, no order can be told
+SHORTEST = 3  # two words that see each other by their distance alone have no order
 
 
 def orders(time: int, seed: int) -> list[Tensor]:
@@ -35,7 +35,7 @@ def random_heads(subject: Subject, time: int, use: str) -> tuple[Tensor, Tensor]
 
 @torch.no_grad()
 def scores_at(part: Part, q: Tensor, k: Tensor, positions: Tensor, causal: bool) -> Tensor:
-    """Scores by this part alone, every layer's [layer head query key]; what it forbids scores -1000."""
+    """Scores of this part alone in every layer [layer head query key]; what it forbids scores -1000."""
     found = []
     for layer in range(part.shape.layers):
         site = Site(layer, causal, positions, positions)
@@ -50,7 +50,7 @@ def scores_at(part: Part, q: Tensor, k: Tensor, positions: Tensor, causal: bool)
 
 @torch.no_grad()
 def order_of_part(subject: Subject, part: Part) -> float:
-    """How much a part minds when the same words stand in another order: 0 where it only carries them along."""
+    """How much a part's output depends on word order: 0 where scores and vectors only move along with the words."""
     time, worst = subject.longest, 0.0
     q, k = random_heads(subject, time, "order")
     vectors = subject.network.body.tokens.weight[:time]
@@ -66,26 +66,26 @@ def order_of_part(subject: Subject, part: Part) -> float:
 
 
 def total_variation(subject: Subject) -> float:
-    """The largest distance between what is said about a text and about the same words shuffled. A decoder is asked
-    after the last word, which stays."""
+    """The largest total variation between the predictions for a text and for the same words shuffled. A decoder
+    predicts after the last word, which stays."""
     ids, worst = subject.full_rows, 0.0
     keep = 1 if subject.causal else 0
     if ids.shape[1] - keep < 2:
         return 0.0
 
-    def said(ids: Tensor) -> Tensor:
+    def predicted(ids: Tensor) -> Tensor:
         log_p = subject.log_p(ids)
         return (log_p[:, -1] if subject.causal else log_p).exp()
 
-    before = said(ids)
+    before = predicted(ids)
     for order in orders(ids.shape[1] - keep, subject.plan.seed):
-        whole = torch.cat((order, torch.arange(len(order), ids.shape[1])))
-        worst = max(worst, float((said(ids[:, whole]) - before).abs().sum(-1).max() / 2))
+        shuffled = ids[:, torch.cat((order, torch.arange(len(order), ids.shape[1])))]
+        worst = max(worst, float((predicted(shuffled) - before).abs().sum(-1).max() / 2))
     return worst
 
 
 def hides_nothing(subject: Subject, part: Part) -> bool:
-    """A mask that is wider than the text."""
+    """Whether a part is only a mask, and one that is wider than the text."""
     if not part.owns("allow") or any(part.owns(verb) for verb in ("embed", "rotate", "bias", "score")):
         return False
     positions = torch.arange(subject.longest)
@@ -97,21 +97,21 @@ def hides_nothing(subject: Subject, part: Part) -> bool:
 
 def sees_order(subject: Subject) -> Measured:
     claims = {name: part for name, part in subject.parts.items() if part.sees_order}
-    awake = {name: part for name, part in claims.items() if not hides_nothing(subject, part)}
+    testable = {name: part for name, part in claims.items() if not hides_nothing(subject, part)}
     seen = total_variation(subject)
-    if not awake or subject.longest < SHORTEST:
+    if not testable or subject.longest < SHORTEST:
         if claims:
-            meaning = "The texts are too short for its claim to see order to be tested."
+            meaning = "The texts are too short to test its claim to see word order."
         elif seen > LEAST:
-            meaning = "No part claims to see word order; the model sees some all the same."
+            meaning = "No part claims to see word order; the model sees some anyway."
         else:
-            meaning = "It sees no word order: a text is a bag of words to it."
+            meaning = "It sees no word order: a text is a bag of words."
         return Measured(seen, f"> {LEAST:.0e} if claimed", None, meaning)
-    blind = [name for name, part in awake.items() if not order_of_part(subject, part) > LEAST]
+    blind = [name for name, part in testable.items() if not order_of_part(subject, part) > LEAST]
     if blind:
-        what = f"{blind[0]!r} claims to see word order, but only carries words along in whatever order they stand."
+        what = f"{blind[0]!r} claims to see word order, but its output only moves along with the words."
         return more_than(0.0, LEAST, "", what)
-    if subject.causal:  # hidden futures alone show a decoder some order; the parts were asked one by one above
+    if subject.causal:  # the causal mask alone shows a decoder some order; the parts were tested one by one above
         return Measured(seen, f"> {LEAST:.0e}", True, "It sees word order.")
     return more_than(seen, LEAST, "It sees word order.", "It claims to see word order, but shuffling changes nothing.")
 
@@ -133,42 +133,42 @@ def keeps_distance(subject: Subject) -> Measured | None:
             there = scores_at(part, q, k, first + shift, subject.causal)
             moved = part.embed(vectors.clone(), first + shift) - part.embed(vectors.clone(), first)
             worst = max(worst, float((there - here).abs().max()), float(moved.abs().max()))
-        if hides_nothing(subject, part):  # so near, it makes no difference
+        if hides_nothing(subject, part):  # at so small distances it makes no difference
             continue
-        whole = torch.arange(subject.longest)
-        same_q, same_k = (x[:, :, :1].expand(-1, -1, len(whole), -1) for x in (q, k))  # one word over and over
-        spread = float(scores_at(part, same_q, same_k, whole, subject.causal)[:, :, -1].std(-1).max())
+        positions = torch.arange(subject.longest)
+        same_q, same_k = (x[:, :, :1].expand(-1, -1, len(positions), -1) for x in (q, k))  # one word over and over
+        spread = float(scores_at(part, same_q, same_k, positions, subject.causal)[:, :, -1].std(-1).max())
         if not spread > limit:
             what = f"{name!r} claims that distance matters, but the same words score the same at every distance."
             return more_than(spread, limit, "", what)
     return at_most(
         worst,
         limit,
-        "Scores depend on distance, and not on where a text begins.",
+        "Scores depend on distance, not on where a text begins.",
         f"It claims that only distance matters, but moving a text changes its scores by up to {worst:.2g}.",
     )
 
 
-def keeps_reach(subject: Subject) -> Measured | None:
-    """Attention of parts that tell how far they reach: nothing beyond."""
+def keeps_window(subject: Subject) -> Measured | None:
+    """Parts that declare a window: no attention beyond it."""
     found = [part.window(subject.causal) for part in subject.parts.values() if part.owns("window")]
-    reaches = [window for window in found if window is not None]
-    if not reaches:
+    windows = [window for window in found if window is not None]
+    if not windows:
         return None
     worst = 0.0
     for _, maps, _, real in maps_of(subject):
         added = maps.shape[-1] - subject.longest
-        places = torch.arange(maps.shape[-1])
-        offset = places[:, None] - places
-        for back, ahead in reaches:
+        positions = torch.arange(maps.shape[-1])
+        offset = positions[:, None] - positions
+        for back, ahead in windows:
             beyond = (offset > back) | (-offset > ahead)
-            if added:  # a token that was added has no place in the text
+            if added:  # added tokens have no position in the text
                 beyond[:added] = beyond[:, :added] = False
             hidden = (beyond & real[:, :, None])[:, None]
             worst = max(worst, float((maps * hidden).abs().max()))
     return at_most(
         worst,
         0.0,
-        "It sees as far as it says, and no further.",
-        f"It attends beyond the reach that it tells, by a share of up to {worst:.2g}.",
+        "It attends as far as its declared window, and no further.",
+        f"It attends beyond its declared window, with a weight of up to {worst:.2g}.",
     )

@@ -1,4 +1,4 @@
-"""All checks in order. A part that raises has failed, and its message is the finding."""
+"""The audit of a network: all checks in order. A part that raises has failed, and its message is the finding."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 
 from fairtrial.audit import determinism, order, sanity, visibility
-from fairtrial.audit.determinism import Twins
-from fairtrial.audit.finding import FAIL, PASS, REPORT, Finding, Measured
+from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, subject_of, subject_of_record
 from fairtrial.errors import FairtrialError
+from fairtrial.finding import FAIL, PASS, REPORT, Finding, Measured
 from fairtrial.model.part import parts
 from fairtrial.record import Record
 
@@ -23,7 +23,7 @@ class Check:
     id: str
     name: str
     level: str
-    measure: Callable[[Subject], Measured | None]  # None: it does not apply
+    measure: Callable[[Subject], Measured | None]  # None: the check does not apply
 
 
 CHECKS = (
@@ -37,7 +37,7 @@ CHECKS = (
     Check("M7s", "batch-size invariance of the score", "red", visibility.batch_size),
     Check("M8", "order sensitivity", "red", order.sees_order),
     Check("M9", "relative shift invariance", "red", order.keeps_distance),
-    Check("M9r", "reach", "red", order.keeps_reach),
+    Check("M9r", "declared window", "red", order.keeps_window),
     Check("M10", "attention has not collapsed", "amber", sanity.collapsed),
     Check("M11", "residual identity", "amber", sanity.residual_identity),
     Check("M12", "evaluation repeats itself", "red", sanity.repeats_itself),
@@ -46,79 +46,86 @@ CHECKS = (
     Check("M14g", "gradient reaches every weight", "amber", sanity.gradients_arrive),
     Check("E1", "eager = fast path", "red", determinism.eager_is_fast),
     Check("C1", "cached = full decoding", "red", determinism.cached_is_full),
-    Check("R1", "determinism", "red", determinism.same_in_process),
+    Check("R1", "determinism", "red", determinism.repeats_in_process),
     Check("R2", "resume equality", "red", determinism.resumes),
     Check("R3", "reload equality", "red", determinism.reloads),
 )
 
 
-def audit(subject: Subject, twins: Twins | None = None, *, only: Sequence[str] = ()) -> list[Finding]:
-    """Every check that applies; `only`: those of these ids. Without twins R1 trains twice in this process."""
+def audit(subject: Subject, runs: RepeatedRuns | None = None, *, only: Sequence[str] = ()) -> list[Finding]:
+    """Every check that applies, or only those of these ids. Without repeated runs R1 trains twice in this process."""
     findings = []
-    with alone():
+    with one_thread():
         for check in CHECKS:
             if only and check.id not in only:
                 continue
             measure = check.measure
-            if check.id == "R1" and twins is not None:
-                measure = lambda subject: twins.judge(subject.plan)  # noqa: E731
-            finding = run_check(check, measure, subject)
-            if finding is not None:
-                findings.append(finding)
-    return findings
+            if check.id == "R1" and runs is not None:
+                measure = lambda subject: runs.judge(subject.plan)  # noqa: E731
+            findings.append(run_check(check, measure, subject))
+    return [finding for finding in findings if finding is not None]
 
 
 def audit_plans(plans: Sequence[Plan]) -> list[Finding]:
-    """Build, then audit. What a user got wrong is raised; what a part does wrong while it is built is a finding."""
     return [finding for findings in audit_each(plans) for finding in findings]
 
 
 def audit_each(plans: Sequence[Plan]) -> list[list[Finding]]:
-    """The findings of each plan. They share their twins."""
+    """Build and audit each plan. What a user got wrong is raised; what a part does wrong is a finding, also while it is
+    built."""
     found: list[list[Finding]] = []
     for choice in (choice for plan in plans for choice in plan.choices):
-        parts.find(choice.name)  # a name that nobody knows is refused before any work
-    with Twins(plans) as twins:
+        parts.find(choice.name)  # an unknown name is refused before any work
+    with RepeatedRuns(plans) as runs:
         for plan in plans:
             try:
                 subject = subject_of(plan)
             except FairtrialError:
                 raise
             except Exception as error:
-                found.append([Finding("B1", "can be built", plan.task, "red", math.inf, "-", FAIL, said_by(error))])
+                found.append([raised("B1", "can be built", plan.task, error)])
             else:
-                found.append(audit(subject, twins))
+                found.append(audit(subject, runs))
     return found
 
 
 def audit_record(record: Record) -> list[Finding]:
-    """The network of a record, with the weights that it was trained to."""
+    """The network of a record, with its trained weights."""
     subject = subject_of_record(record)
-    with Twins([subject.plan]) as twins:
-        return audit(subject, twins)
+    with RepeatedRuns([subject.plan]) as runs:
+        return audit(subject, runs)
 
 
 def run_check(check: Check, measure: Callable[[Subject], Measured | None], subject: Subject) -> Finding | None:
     task = subject.plan.task
     try:
         found = measure(subject)
-    except Exception as error:  # whatever a stranger's part raises
-        return Finding(check.id, check.name, task, "red", math.inf, "-", FAIL, said_by(error))
+    except Exception as error:  # whatever a part raises
+        return raised(check.id, check.name, task, error)
     if found is None:
         return None
     verdict = REPORT if found.passed is None else PASS if found.passed else FAIL
-    level = "amber" if verdict == REPORT else check.level
-    return Finding(check.id, check.name, task, level, found.value, found.limit, verdict, found.meaning)
+    return Finding(
+        id=check.id,
+        name=check.name,
+        task=task,
+        level="amber" if verdict == REPORT else check.level,
+        value=found.value,
+        limit=found.limit,
+        verdict=verdict,
+        meaning=found.meaning,
+    )
 
 
-def said_by(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or ["no message"]
-    return f"It raises {type(error).__name__}: {lines[0][:200]}"
+def raised(id: str, name: str, task: str, error: Exception) -> Finding:
+    message = (str(error).strip().splitlines() or ["no message"])[0][:200]
+    meaning = f"It raises {type(error).__name__}: {message}"
+    return Finding(id=id, name=name, task=task, level="red", value=math.inf, limit="-", verdict=FAIL, meaning=meaning)
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """One thread, as trials have by default, and rng that are put back."""
+def one_thread() -> Iterator[None]:
+    """One thread, as trials have by default; the random generator is restored."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

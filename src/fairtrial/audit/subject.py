@@ -1,9 +1,7 @@
-"""Texts to audit with: a few sentences of presidents' speeches (public domain) and rows of random tokens.
+"""What is audited: a network in float64 and eval mode, with rows of real text and of random tokens.
 
-What is audited: a network in float64 and eval mode, with real and random rows of tokens.
-
-Faults that a fresh network hides (a gate that starts shut) show once its weights have moved. So a part or a recipe is
-audited with every weight shaken, and a record with the weights that it was trained to.
+Some faults of a fresh network are hidden (a gate that starts shut) until its weights have moved. So a part or a recipe
+is audited with every weight perturbed, and a record with its trained weights.
 """
 
 from __future__ import annotations
@@ -30,8 +28,12 @@ from fairtrial.record import Record
 from fairtrial.rng import seed_for
 from fairtrial.training.checkpoint import put_weights
 
-MOST = 64  # tokens of a row; longer rows would show nothing more and cost much more
+MOST = 64  # tokens of a row; longer rows would cost much and show nothing more
+CLASSES = 3
+STRICT = 1e-9  # in float64: a correct network drifts by 4e-16, the smallest real fault seen is 1e-2
+AUDITED = ("classify", "lm")  # an encoder and a decoder
 
+# from presidents' speeches (public domain)
 SENTENCES = """
 We hold our distant past in view so that we may better choose the road that lies before us .
 The state of the union is strong because the people of this country are strong .
@@ -48,36 +50,9 @@ RESERVED = 4  # padding, unknown, start, stop
 VOCABULARY = RESERVED + len(WORDS)
 
 
-def word_ids() -> list[int]:
-    """The sentences, one after another, as places in the list of their words."""
-    place = {word: RESERVED + number for number, word in enumerate(WORDS)}
-    return [place[word] for line in SENTENCES for word in line.split()]
-
-
-def row_lengths(most: int) -> list[int]:
-    """Eight lengths from the longest to a single token."""
-    return [max(1, each) for each in (most, most, most - 1, most * 3 // 4, most // 2, most // 2 + 1, most // 4, 1)]
-
-
-def sample_rows(stream: list[int], vocabulary: int, length: int, seed: int) -> tuple[Tensor, ...]:
-    """Eight rows of real text and eight of random tokens [time], full ones and short ones."""
-    most = min(length, MOST)
-    lengths = [min(each, most) for each in row_lengths(most)]
-    stream = stream * (1 + (most * 8) // len(stream))
-    real = [torch.tensor(stream[place * most : place * most + size]) for place, size in enumerate(lengths)]
-    rng = torch.Generator().manual_seed(seed_for(seed, "passport", "rows"))
-    chance = [torch.randint(vocabulary, (size,), generator=rng) for size in lengths]
-    return (*real, *chance)
-
-
-CLASSES = 3
-STRICT = 1e-9  # in float64: a correct network drifts by 4e-16, the smallest real fault seen is 1e-2
-AUDITED = ("classify", "lm")  # an encoder and a decoder
-
-
 @dataclass(frozen=True)
 class Plan:
-    """All that it takes to build the network again."""
+    """Everything that is needed to build the network again."""
 
     task: str
     shape: Shape
@@ -95,7 +70,7 @@ class Plan:
 @dataclass(frozen=True)
 class Subject:
     plan: Plan
-    network: Classifier | LanguageModel  # shaken or trained
+    network: Classifier | LanguageModel  # perturbed or trained
     fresh: Classifier | LanguageModel  # as built
     rows: tuple[Tensor, ...] = field(repr=False)  # token ids [time]: eight real, eight random
 
@@ -114,11 +89,12 @@ class Subject:
 
     @property
     def parts(self) -> dict[str, Part]:
-        return dict(zip((each.name for each in self.plan.choices), self.network.body.listed_parts(), strict=True))
+        names = (choice.name for choice in self.plan.choices)
+        return dict(zip(names, self.network.body.listed_parts(), strict=True))
 
     @cached_property
     def tolerance(self) -> float:
-        """1e-9 in float64; where a part refuses that, what batching may cost in float32."""
+        """1e-9 in float64; in float32, where a part refuses float64, what batching may cost."""
         if self.network.out.weight.dtype == torch.float64:
             return STRICT
         return 1e-5 * (1 + max(float(answer.abs().max()) for answer in self.answers(self.rows)))
@@ -129,14 +105,13 @@ class Subject:
         return self.network(ids, lengths).log_softmax(-1)
 
     def answers(self, rows: Sequence[Tensor], width: int | None = None, filler: Tensor | int = 0) -> list[Tensor]:
-        """What the network says to each row when they are one batch, padded to `width` places with `filler`."""
-        ids, lengths = as_batch(rows, width, filler)
-        said = self.log_p(ids, lengths)
-        return [each[: len(row)] if self.causal else each for each, row in zip(said, rows, strict=True)]
+        """The log-probabilities for each row when they are one batch, padded to `width` tokens with `filler`."""
+        batch = self.log_p(*as_batch(rows, width, filler))
+        return [log_p[: len(row)] if self.causal else log_p for log_p, row in zip(batch, rows, strict=True)]
 
     @torch.no_grad()
     def in_pieces(self, ids: Tensor, sizes: list[int]) -> Tensor:
-        """A decoder's answers when it reads pieces one after another with a cache [batch time entry]"""
+        """A decoder's log-probabilities when it reads pieces one after another with a cache [batch time entry]"""
         assert isinstance(self.network, LanguageModel)
         cache = Cache(self.plan.shape.layers)
         return torch.cat([self.network(piece, cache=cache) for piece in ids.split(sizes, 1)], 1).log_softmax(-1)
@@ -147,13 +122,13 @@ def as_batch(rows: Sequence[Tensor], width: int | None = None, filler: Tensor | 
     lengths = torch.tensor([len(row) for row in rows])
     time = max(int(lengths.max()), width or 0)
     ids = torch.zeros(len(rows), time, dtype=torch.long) + (filler[:time] if isinstance(filler, Tensor) else filler)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = row
+    for number, row in enumerate(rows):
+        ids[number, : len(row)] = row
     return ids, lengths
 
 
 def largest_change(before: Sequence[Tensor], after: Sequence[Tensor]) -> float:
-    """The largest difference anywhere; infinite where a number is lost."""
+    """The largest absolute difference; infinite where it is NaN."""
     worst = 0.0
     for one, other in zip(before, after, strict=True):
         if one.numel():
@@ -163,7 +138,7 @@ def largest_change(before: Sequence[Tensor], after: Sequence[Tensor]) -> float:
 
 
 @torch.no_grad()
-def shake(network: Classifier | LanguageModel, seed: int) -> None:
+def perturb_weights(network: Classifier | LanguageModel, seed: int) -> None:
     """Move every weight, as training would."""
     for name, weight in network.named_parameters():
         rng = torch.Generator().manual_seed(seed_for(seed, "passport", "shake", name))
@@ -171,13 +146,13 @@ def shake(network: Classifier | LanguageModel, seed: int) -> None:
         weight.add_((size * torch.randn(weight.shape, generator=rng)).to(weight.dtype))
 
 
-def settle(network: Classifier | LanguageModel, row: Tensor) -> Classifier | LanguageModel:
-    """In float64 and eval mode; in float32 where a part refuses float64."""
+def to_float64_eval(network: Classifier | LanguageModel, row: Tensor) -> Classifier | LanguageModel:
+    """Float64 and eval mode; float32 where a part refuses float64."""
     network = network.double().eval()
     try:
         with torch.no_grad():
             network(row[None])
-    except Exception as error:  # any other trouble will be found, and told, by the checks
+    except Exception as error:  # the checks will report any other error
         if isinstance(error, RuntimeError) and "float" in str(error).lower():
             network.float()
     return network
@@ -187,29 +162,46 @@ def subject_of(plan: Plan, stream: list[int] | None = None, weights: dict[str, T
     rows = sample_rows(stream or word_ids(), plan.vocabulary, plan.shape.length, plan.seed)
     network, fresh = plan.build(), plan.build()
     if weights is None:
-        shake(network, plan.seed)
+        perturb_weights(network, plan.seed)
     else:
         put_weights(network, weights)
-    return Subject(plan, settle(network, rows[0]), settle(fresh, rows[0]), rows)
+    return Subject(plan, to_float64_eval(network, rows[0]), to_float64_eval(fresh, rows[0]), rows)
+
+
+def sample_rows(stream: list[int], vocabulary: int, length: int, seed: int) -> tuple[Tensor, ...]:
+    """Eight rows of real text and eight of random tokens [time], from the full length to a single token."""
+    most = min(length, MOST)
+    sizes = (most, most, most - 1, most * 3 // 4, most // 2, most // 2 + 1, most // 4, 1)
+    lengths = [min(max(1, size), most) for size in sizes]
+    stream = stream * (1 + (most * 8) // len(stream))
+    real = [torch.tensor(stream[number * most : number * most + size]) for number, size in enumerate(lengths)]
+    rng = torch.Generator().manual_seed(seed_for(seed, "passport", "rows"))
+    return (*real, *(torch.randint(vocabulary, (size,), generator=rng) for size in lengths))
+
+
+def word_ids() -> list[int]:
+    """The tokens of all sentences, one after another."""
+    numbers = {word: number for number, word in enumerate(WORDS, start=RESERVED)}
+    return [numbers[word] for line in SENTENCES for word in line.split()]
 
 
 def plans_of_part(name: str, shape: Shape | None = None) -> list[Plan]:
-    """A part alone at the default shape, in an encoder and in a decoder."""
+    """A part alone, in an encoder and in a decoder."""
     return [Plan(task, shape or Shape(), (PartChoice(name=name),)) for task in AUDITED]
 
 
 def plan_of_recipe(recipe: Recipe) -> Plan:
-    """The recipe's network over the audit's own small vocabulary: its data need not be there. An encoder that guesses
-    hidden words is audited as the classifier that it will become."""
+    """The recipe's network over the audit's own small vocabulary, so that its data are not needed. A masked language
+    model is audited as the classifier that it will become."""
     return Plan("classify" if recipe.task == "mlm" else recipe.task, recipe.shape, recipe.parts)
 
 
 def subject_of_record(record: Record) -> Subject:
-    """The network that a record holds, with its trained weights and its tokenizer."""
+    """The network of a record, with its trained weights and its tokenizer."""
     recipe, trial, result = record.recipe, record.trial, record.result
     if recipe.task not in AUDITED:
-        hint = "audit its recipe (recipe.toml in the record), or a classifier that starts from it"
-        raise BadInput(f"the weights of a network for {recipe.task!r} cannot be audited", hint)
+        hint = "audit its recipe (recipe.toml in the record), or a classifier that was fine-tuned from it"
+        raise BadInput(f"a record of task {recipe.task!r} cannot be audited with its weights", hint)
     tokenizer = Tokenizer.load(record.folder / "tokenizer.json", trial["tokenizer"])
     plan = replace(
         plan_of_recipe(recipe), vocabulary=tokenizer.size, classes=max(1, len(trial["labels"])), seed=result["seed"]
@@ -221,4 +213,4 @@ def subject_of_record(record: Record) -> Subject:
         stream = [token for ids in tokenizer.encode(SENTENCES) for token in ids]
         return subject_of(plan, stream, load_file(path))
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-        raise BadInput(f"its weights cannot be used ({error})", "train it again", path=path) from error
+        raise BadInput(f"the weights cannot be used ({error})", "train it again", path=path) from error

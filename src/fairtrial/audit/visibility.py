@@ -1,9 +1,5 @@
-"""Attention rows: each is a set of shares (M1), and none falls on what is hidden (M2).
-
-The future: a decoder's answers up to a token must not know what comes after it (M3, M4, M5).
-
-Padding and batch mates: what a row says must not depend on what it stands beside (M6, M7).
-"""
+"""What a network may see: attention rows sum to one (M1) and put nothing on what is hidden (M2), a decoder's
+predictions do not depend on later tokens (M3, M4, M5), no answer depends on padding or on other rows (M6, M7)."""
 
 from __future__ import annotations
 
@@ -14,18 +10,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairtrial.audit.finding import Measured, at_most
 from fairtrial.audit.subject import Subject, as_batch, largest_change
+from fairtrial.finding import Measured, at_most
 from fairtrial.model.layers import watch
 from fairtrial.model.part import Site
 from fairtrial.rng import seed_for
 
+CUTS = 5
+
 
 @torch.no_grad()
 def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
-    """Each layer's (number, maps [batch head query key], open [batch query key], real queries [batch query]).
+    """Each layer's (number, maps [batch head query key], open keys [batch query key], real queries [batch query]).
 
-    `open` is worked out here, from lengths, causality and the parts' own `allow`, not taken from attention."""
+    Open keys are computed here, from lengths, causality and the parts' own `allow`, not taken from attention."""
     network: Any = subject.fresh if fresh else subject.network
     ids, lengths = as_batch(subject.rows)
     views: list[Any] = []
@@ -42,7 +40,7 @@ def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[int, Tensor
     for layer, view in enumerate(views):
         maps = seen[f"body.blocks.{layer}.attention.maps"]
         site = Site(layer, subject.causal, view.queries, view.keys)
-        added = maps.shape[-1] - ids.shape[1]  # a token that a part has added is real
+        added = maps.shape[-1] - ids.shape[1]  # tokens that a part has added are real
         real = torch.arange(maps.shape[-1]) < (lengths + added)[:, None]  # batch key
         open_keys = real[:, None, :].expand(-1, maps.shape[-2], -1)
         if subject.causal:
@@ -56,15 +54,15 @@ def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[int, Tensor
 def rows_sum(subject: Subject) -> Measured:
     worst = 0.0
     for _, maps, open_keys, real in maps_of(subject):
-        sees = (open_keys.any(-1) & real)[:, None].expand(maps.shape[:-1])  # a row with nothing to see is zeros
+        sees = (open_keys.any(-1) & real)[:, None].expand(maps.shape[:-1])  # a row without open keys is zero
         totals, least = maps.sum(-1)[sees], maps.amin(-1)[sees]
         gap = torch.maximum((totals - 1).abs(), -least).nan_to_num(torch.inf)
         worst = max(worst, float(gap.max()) if len(gap) else 0.0)
     return at_most(
         worst,
         1e-6,
-        "Every token shares out its attention completely.",
-        "Attention weights of a token do not add up to one: what is drawn as attention is none.",
+        "The attention weights of every token sum to one.",
+        "The attention weights of a token do not sum to one: attention maps do not show attention.",
     )
 
 
@@ -77,18 +75,15 @@ def nothing_hidden(subject: Subject) -> Measured:
         worst,
         0.0,
         "No token attends to padding or to what is hidden from it.",
-        "Tokens attend to padding or to places that are hidden from them.",
+        "Tokens attend to padding or to positions that are hidden from them.",
     )
 
 
-CUTS = 5
-
-
 def cut_points(time: int) -> list[int]:
-    """The last places that keep their token: at most five, the first and the last but one among them."""
+    """The last positions that keep their token: at most five, from the first to the last but one."""
     if time < 2:
         return []
-    return sorted({round(place) for place in torch.linspace(0, time - 2, CUTS).tolist()})
+    return sorted({round(position) for position in torch.linspace(0, time - 2, CUTS).tolist()})
 
 
 def future_changed(subject: Subject) -> Measured | None:
@@ -98,8 +93,8 @@ def future_changed(subject: Subject) -> Measured | None:
     before, worst = subject.log_p(ids), 0.0
     rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "future"))
     for cut in cut_points(ids.shape[1]):
-        chance = torch.randint(subject.plan.vocabulary, ids.shape, generator=rng)
-        for later in (chance, torch.zeros_like(ids)):
+        drawn = torch.randint(subject.plan.vocabulary, ids.shape, generator=rng)
+        for later in (drawn, torch.zeros_like(ids)):
             other = torch.cat((ids[:, : cut + 1], later[:, cut + 1 :]), 1)
             worst = max(worst, largest_change([before[:, : cut + 1]], [subject.log_p(other)[:, : cut + 1]]))
     return at_most(
@@ -126,11 +121,11 @@ def future_gradient(subject: Subject) -> Measured | None:
     finally:
         hook.remove()
     rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "gradient"))
-    weights = torch.randn(logits.shape[-1], generator=rng).to(logits.dtype)  # so that no sum cancels by itself
+    weights = torch.randn(logits.shape[-1], generator=rng).to(logits.dtype)  # so that the sum does not cancel
     worst = 0.0
     for cut in cut_points(ids.shape[1]):
-        aim = (logits[:, : cut + 1] @ weights).sum()
-        (gradient,) = torch.autograd.grad(aim, leaf[0], retain_graph=True)
+        target = (logits[:, : cut + 1] @ weights).sum()
+        (gradient,) = torch.autograd.grad(target, leaf[0], retain_graph=True)
         later = gradient.view(*ids.shape, -1)[:, cut + 1 :]
         worst = max(worst, float(later.abs().nan_to_num(torch.inf).max()))
     return at_most(
@@ -147,18 +142,18 @@ def bare_prefixes(subject: Subject) -> Measured | None:
     rows = [row for row in subject.rows[: len(subject.rows) // 2] if len(row) > 1]
     batched = alone = 0.0
     count = 0
-    for row, said in zip(rows, subject.answers(rows) if rows else [], strict=True):
-        for place in range(len(row) - 1):
-            answer = row[place + 1]
-            batched -= float(said[place, answer])
-            alone -= float(subject.log_p(row[None, : place + 1])[0, -1, answer])
+    for row, log_p in zip(rows, subject.answers(rows) if rows else [], strict=True):
+        for position in range(len(row) - 1):
+            target = row[position + 1]
+            batched -= float(log_p[position, target])
+            alone -= float(subject.log_p(row[None, : position + 1])[0, -1, target])
             count += 1
     ratio = math.exp((alone - batched) / count) if count else 1.0
     return at_most(
         abs(ratio - 1),
-        1e-6 if subject.tolerance <= 1e-6 else subject.tolerance,
-        "Its perplexity is the same when every word is predicted from nothing but the words before it.",
-        f"Predicting from nothing but the words before, its perplexity is {ratio:.3g} times the one it reports.",
+        max(1e-6, subject.tolerance),
+        "Its perplexity is the same when every word is predicted from its bare prefix.",
+        f"When every word is predicted from its bare prefix, its perplexity is {ratio:.3g} times the one it reports.",
     )
 
 
@@ -168,18 +163,18 @@ def padding_widths(size: int, most: int) -> list[int]:
 
 def padding(subject: Subject) -> Measured:
     rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "padding"))
-    chance = torch.randint(subject.plan.vocabulary, (subject.longest,), generator=rng)
+    drawn = torch.randint(subject.plan.vocabulary, (subject.longest,), generator=rng)
     worst = 0.0
     for row in subject.rows:
         alone = subject.answers([row])
         for width in padding_widths(len(row), subject.longest):
-            for filler in (0, chance):
+            for filler in (0, drawn):
                 worst = max(worst, largest_change(alone, subject.answers([row], width, filler)))
     return at_most(
         worst,
         subject.tolerance,
         "Padding changes nothing.",
-        f"Padding after a text changes what is said about it, by up to {worst:.2g} nats.",
+        f"Padding after a text changes its predictions, by up to {worst:.2g} nats.",
     )
 
 
@@ -191,14 +186,14 @@ def batch_mates(subject: Subject) -> Measured:
     for size in (2, 3):
         for begin in range(0, len(rows) - size, 4):
             worst = max(worst, largest_change(alone[begin : begin + size], subject.answers(rows[begin : begin + size])))
-    full = [place for place, row in enumerate(rows) if len(row) == subject.longest]  # a batch without any padding
-    together = subject.answers([rows[place] for place in full])
-    worst = max(worst, largest_change([alone[place] for place in full], together))
+    full = [number for number, row in enumerate(rows) if len(row) == subject.longest]  # a batch without any padding
+    together = subject.answers([rows[number] for number in full])
+    worst = max(worst, largest_change([alone[number] for number in full], together))
     return at_most(
         worst,
         subject.tolerance,
-        "What is said about a text does not depend on its batch.",
-        f"What is said about a text depends on the other texts in its batch, by up to {worst:.2g} nats.",
+        "Predictions for a text do not depend on its batch.",
+        f"Predictions for a text depend on the other texts in its batch, by up to {worst:.2g} nats.",
     )
 
 
@@ -219,7 +214,7 @@ def score(subject: Subject, size: int) -> float:
     total = 0.0
     for begin in range(0, len(subject.rows), size):
         rows = subject.rows[begin : begin + size]
-        for place, (row, said) in enumerate(zip(rows, subject.answers(rows), strict=True)):
-            answer: Tensor | int = (begin + place) % subject.plan.classes
-            total -= float(said[:-1].gather(1, row[1:, None]).sum() if subject.causal else said[answer])
+        for number, (row, log_p) in enumerate(zip(rows, subject.answers(rows), strict=True), start=begin):
+            label = number % subject.plan.classes
+            total -= float(log_p[:-1].gather(1, row[1:, None]).sum() if subject.causal else log_p[label])
     return total

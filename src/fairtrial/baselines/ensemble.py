@@ -24,7 +24,7 @@ import numpy as np
 from fairtrial.baselines.classifiers import Fit, Guess, fit_bayes, fit_logistic
 from fairtrial.baselines.kneser_ney import KneserNey
 from fairtrial.data.corpus import Corpus, Document
-from fairtrial.data.duplicates import CLEAN, match
+from fairtrial.data.duplicates import CLEAN, find_duplicates
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.sotu import presidents
 from fairtrial.data.splits import kind_in_use, shape_documents
@@ -99,7 +99,7 @@ def read_more(source: str, task: str, kind: str, scored: list[str]) -> More:
     if find_format(data) == "sotu":
         data = Data(source=source, presidents=presidents())
     documents = whole(shape_documents(read(data, task), kind))
-    status = match([each.text for each in documents], scored).known_status
+    status = find_duplicates([each.text for each in documents], scored).known_status
     kept = tuple(each for each, found in zip(documents, status, strict=True) if found == CLEAN)
     if not kept:
         raise BadInput(f"all of {source} stands in the sets that are scored", "give text that they do not hold")
@@ -383,7 +383,7 @@ def test_figures(name: str, opened: Sequence[Opened], weights: np.ndarray) -> di
     """Over all records: mean and interval on all, clean and contaminated items."""
     splits = opened[0].run.splits
     known = [document.text for document in (*splits.train, *splits.validation)]
-    status = match(known, [document.text for document in splits.tests[name]]).status
+    status = find_duplicates(known, [document.text for document in splits.tests[name]]).status
     found = {}
     for model, taken in alone_and_together(opened[0], weights).items():
         outcomes = {each.run.seed: each.mixture.outcomes(name, taken) for each in opened}

@@ -342,15 +342,14 @@ def baseline(
 def measure(recipe: Recipe, seed: int, tell: Any) -> dict[str, Any]:
     """All baselines of one recipe and seed, on all, clean and contaminated items."""
     from fairtrial.baselines.run import figures_of, outcomes_of
-    from fairtrial.data.audit import summary
-    from fairtrial.data.duplicates import match
+    from fairtrial.data.duplicates import find_duplicates
     from fairtrial.prepare import prepare
 
     tell(f"{recipe.task}: reading")
     prepared = prepare(recipe, seed)
     tell(f"{recipe.task}: looking for copies")
     known = [document.text for document in prepared.known]
-    copies = {name: match(known, [each.text for each in tests]) for name, tests in prepared.splits.tests.items()}
+    copies = {name: find_duplicates(known, [each.text for each in tests]) for name, tests in prepared.splits.tests.items()}
     status = {name: found.status for name, found in copies.items()}
     outcomes = outcomes_of(prepared, lambda what: tell(f"{recipe.task}: {what}"))
     return {
@@ -360,7 +359,7 @@ def measure(recipe: Recipe, seed: int, tell: Any) -> dict[str, Any]:
         "recipe": recipe.name,
         "seed": seed,
         "documents": {"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
-        "sets": {name: {k: v for k, v in summary(found).items() if k != "status"} for name, found in copies.items()},
+        "sets": {name: found.counts() for name, found in copies.items()},
         "baselines": {name: figures_of(each, status) for name, each in outcomes.items()},
     }
 

@@ -19,7 +19,7 @@ from fairtrial.cli.train import With
 
 if TYPE_CHECKING:
     from fairtrial.analysis.catalogue import Entry
-    from fairtrial.audit.finding import Finding
+    from fairtrial.finding import Finding
     from fairtrial.record import Record
 
 
@@ -181,7 +181,7 @@ def audit(
         else:
             load_installed([what])
             findings = audit_plans(plans_of_part(what))
-    from fairtrial.audit.finding import as_passport
+    from fairtrial.finding import as_passport, summary, table_lines
 
     passport = as_passport(what, findings)
     if json:
@@ -189,11 +189,8 @@ def audit(
 
         print(dumps(passport))
     else:
-        from fairtrial.audit.finding import table_lines
-
         print(f"passport of {what}\n")
-        for line in table_lines(findings):
-            print(line)
+        print("\n".join([*table_lines(findings), summary(findings)]))
         if record is not None:
             print(f"kept in {record.folder / 'passport.json'}")
     if not passport["passed"]:
@@ -209,7 +206,7 @@ def audit_source(data: str, task: str | None, recipe: str | None, settings: list
 
     levels = []
     for number, chosen in enumerate(recipes_for(data, task, recipe, settings, course="default")):
-        found = audit_data(chosen, 0, tell=(lambda what: None) if json else tell_progress)
+        found = audit_data(chosen, 0, on_progress=(lambda what: None) if json else tell_progress)
         levels.append(found["level"])
         if json:
             print(dumps(found), flush=True)
@@ -226,8 +223,8 @@ def audit_record(record: Record) -> list[Finding]:
     with record.hold():  # refused as busy where it is being written, before any work is done
         record.result  # noqa: B018  (refuses a record that is not finished)
         require_plugins(record)
-        from fairtrial.audit.finding import as_passport
         from fairtrial.audit.run import audit_record
+        from fairtrial.finding import as_passport
 
         findings = audit_record(record)
         record.write_json("passport.json", as_passport(record.folder.name, findings))
@@ -263,12 +260,12 @@ def clean(
     """Write a cleaned copy of a data set: no test item stands in training. dropped.tsv lists what is not in it."""
     from json import dumps
 
-    from fairtrial.data.cleaning import Wish, clean_data
+    from fairtrial.data.cleaning import CleanOptions, clean_data
     from fairtrial.recipe import one_of
 
     one_of("--drop", drop, ("train", "test"))
-    wish = Wish(drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts)
-    told = clean_data(data, out, wish, tell=(lambda what: None) if json else tell_progress)
+    options = CleanOptions(drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts)
+    told = clean_data(data, out, options, on_progress=(lambda what: None) if json else tell_progress)
     if json:
         print(dumps(told))
         return

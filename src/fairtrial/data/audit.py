@@ -1,21 +1,13 @@
-"""What an audit of data found: a measured value, its limit, a verdict, one plain sentence, and examples to look up.
+"""The audit of a data set: does a test set test what it should? Duplicates, labels, vocabulary, drift.
 
-D1 and D7: texts, and documents of one group, that stand on both sides of a split. A score on them tests memory.
-
-D3 and D5: texts under two labels, and words that give the label away.
-
-D4, P3 and the unknown words of D6: what the tokenizer saw, and what it will not know.
-
-D6: how test sets differ from train, and rows that the files of one folder share. Things to know beside a score.
-
-Contamination: does a test set test what it should? Copies, labels, vocabulary, drift, in one value to keep.
+Each check gives findings; docs/contamination.md lists the checks and their limits.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import PurePath
 from statistics import median
 from typing import Any
@@ -23,48 +15,110 @@ from typing import Any
 import numpy as np
 
 from fairtrial.data.corpus import Document, Splits
-from fairtrial.data.duplicates import CLEAN, EXACT, NEAR, Copies, key, match, words
+from fairtrial.data.duplicates import EXACT, NEAR, Duplicates, find_duplicates, words
 from fairtrial.data.readers import find_format, read
+from fairtrial.data.splits import text_key
 from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
 from fairtrial.errors import BadInput
+from fairtrial.finding import AMBER, PASS, RED, REPORT, Finding, worst
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Data, Recipe
 
-PASS, AMBER, RED, REPORT = "PASS", "AMBER", "RED", "REPORT"
-MANY = 0.01  # a share of the test items above which a score on all of them is not believed
+MANY = 0.01  # share of the test items above which a score on all of them is not believed
+LIMIT = "0; red > 1%"
 EXAMPLES = 3
+LEAST_TEXTS = 20  # a word in fewer texts may belong to one class by chance
+PURE = 0.99
+CHANCE = 1e-6  # that all texts of a word are of one class although it says nothing about classes
+MOST_ENCODED = 5000  # documents that are encoded to measure a share
+MORE_UNKNOWN = 0.05  # unknown share of a test set above that of train
+CLASS_DRIFT = 0.1  # total variation
+LENGTH_RATIO = 1.5
 
 
-@dataclass(frozen=True)
-class DataFinding:
-    id: str
-    name: str
-    where: str  # the test set or split that was looked at
-    value: float
-    shown: str  # the value as people read it
-    limit: str
-    verdict: str
-    meaning: str
-    examples: tuple[str, ...] = ()
+def audit_data(recipe: Recipe, seed: int = 0, on_progress: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
+    """All checks on the data of a recipe: the content of a contamination.json, see docs/contamination.md."""
+    on_progress("reading")
+    prepared = prepare(recipe, seed)
+    duplicates = {}
+    for name, documents in prepared.splits.tests.items():
+        on_progress(f"comparing {len(documents):,} items of {name!r} with {len(prepared.known):,} training documents")
+        duplicates[name] = duplicates_between(prepared.known, documents)
+    on_progress("checking labels, vocabulary and drift")
+    findings = all_findings(prepared, duplicates)
+    return {
+        "format": 1,
+        "task": recipe.task,
+        "source": recipe.data.source,
+        "recipe": recipe.name,
+        "seed": seed,
+        "level": worst(findings),
+        "documents": {"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
+        "sets": {name: found.counts() | {"status": found.status.tolist()} for name, found in duplicates.items()},
+        "findings": [finding.to_dict() for finding in findings],
+        "notes": list(prepared.corpus.notes),
+    }
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"examples": list(self.examples)}
+
+def all_findings(prepared: Prepared, duplicates: dict[str, Duplicates]) -> list[Finding]:
+    splits = prepared.splits
+    found: list[Finding] = []
+    for name, documents in splits.tests.items():
+        found += audit_duplicates(name, prepared.known, documents, duplicates[name])
+        found.append(audit_groups(name, prepared.known, documents))
+    if validation := prepared.corpus.validation:  # duplicates never straddle a validation set that we carve
+        between = duplicates_between(splits.train, validation)
+        found += audit_duplicates("validation", splits.train, validation, between, most=AMBER)
+    found += [audit_repeats(name, documents) for name, documents in (("train", prepared.known), *splits.tests.items())]
+    if splits.labels:
+        found += audit_conflicts({"train": prepared.known, **splits.tests})
+        found += audit_leaks(prepared.known, splits.labels)
+    found += audit_vocabulary(prepared)
+    found += audit_drift(splits)
+    found += audit_course_files(prepared.recipe.data, prepared.recipe.task)
+    return found
 
 
-def by_share(count: int, of: int, most: str = RED) -> str:
+def duplicates_between(known: Sequence[Document], items: Sequence[Document]) -> Duplicates:
+    return find_duplicates([document.text for document in known], [document.text for document in items])
+
+
+def share_finding(
+    id: str,
+    name: str,
+    where: str,
+    count: int,
+    documents: int,
+    limit: str,
+    verdict: str,
+    meaning: str,
+    examples: Iterable[str] = (),
+) -> Finding:
+    """`count` of so many documents."""
+    return Finding(
+        id=id,
+        name=name,
+        where=where,
+        value=count / documents,
+        shown=f"{count:,} of {documents:,} ({count / documents:.1%})",
+        limit=limit,
+        verdict=verdict,
+        meaning=meaning,
+        examples=tuple(islice(examples, EXAMPLES)),
+    )
+
+
+def by_share(count: int, documents: int, most: str = RED) -> str:
     """PASS at none, AMBER above, `most` above one per cent."""
     if not count:
         return PASS
-    return most if count > MANY * of else AMBER
-
-
-def count_of(count: int, of: int) -> str:
-    return f"{count:,} of {of:,} ({count / of:.1%})" if of else "0"
+    return most if count > MANY * documents else AMBER
 
 
 def quote(document: Document) -> str:
     """`test_CLS.tsv:12 "We will ..."`"""
-    return f'{file_of(document)} "{shorten(document.text)}"'
+    line = " ".join(document.text.split())
+    return f'{file_of(document)} "{line if len(line) <= 60 else line[:57].rstrip() + "..."}"'
 
 
 def file_of(document: Document) -> str:
@@ -72,228 +126,227 @@ def file_of(document: Document) -> str:
     return PurePath(document.place).name or "(no file)"
 
 
-def shorten(text: str, most: int = 60) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 3].rstrip() + "..."
+# duplicates and groups on both sides of a split: a score on them tests memory
 
 
-def first_few(lines: Iterable[str]) -> tuple[str, ...]:
-    found = []
-    for line in lines:
-        found.append(line)
-        if len(found) == EXAMPLES:
-            break
-    return tuple(found)
+def audit_duplicates(
+    name: str, known: Sequence[Document], items: Sequence[Document], duplicates: Duplicates, most: str = RED
+) -> Iterator[Finding]:
+    """D1, D1n: one test set against everything that training sees. `most`: the verdict above one per cent."""
+    exact, near = np.flatnonzero(duplicates.status == EXACT), np.flatnonzero(duplicates.status == NEAR)
 
+    def pairs(numbers: np.ndarray) -> Iterator[tuple[Document, Document]]:
+        return ((items[number], known[duplicates.partner[number]]) for number in numbers.tolist())
 
-LIMIT = "0; red > 1%"
-
-
-def audit_copies(
-    name: str, known: Sequence[Document], items: Sequence[Document], copies: Copies, most: str = RED
-) -> Iterator[DataFinding]:
-    """One test set against all that training sees. `most`: the verdict on more than a few."""
-    exact, near = (int((copies.status == kind).sum()) for kind in (EXACT, NEAR))
-    same = f"; {copies.identical:,} to the letter" if exact else ""
-    yield DataFinding(
+    verbatim = f"; {duplicates.identical:,} are identical character by character" if len(exact) else ""
+    yield share_finding(
         "D1",
-        "copies from train",
+        "duplicates of train",
         name,
-        exact / len(items),
-        count_of(exact, len(items)),
+        len(exact),
+        len(items),
         LIMIT,
-        by_share(exact, len(items), most),
-        f"test items that stand in the training text, but for case and punctuation{same}: a score on them tests memory."
-        if exact
-        else "no test item stands in the training text.",
-        _examples(copies, EXACT, known, items),
+        by_share(len(exact), len(items), most),
+        f"Test items that also occur in the training set, apart from case and punctuation{verbatim}: a score on them"
+        " tests memory."
+        if len(exact)
+        else "No test item also occurs in the training set.",
+        (f"{quote(item)} = {file_of(other)}" for item, other in pairs(exact)),
     )
-    yield DataFinding(
+    yield share_finding(
         "D1n",
-        "near copies from train",
+        "near duplicates of train",
         name,
-        near / len(items),
-        count_of(near, len(items)),
+        len(near),
+        len(items),
         LIMIT,
-        by_share(near, len(items), most),
-        "test items of 8 words or more that share half of their 3-word runs with a training text, stand in one or"
-        " hold one."
-        if near
-        else "no test item is nearly a training text.",
-        _examples(copies, NEAR, known, items),
+        by_share(len(near), len(items), most),
+        "Test items of 8 words or more that share half of their 3-word runs with a training text, or where one of the"
+        " two texts contains the other."
+        if len(near)
+        else "No test item is a near duplicate of a training text.",
+        (f"{quote(item)} ~ {quote(other)}" for item, other in pairs(near)),
     )
 
 
-def audit_repeats(name: str, documents: Sequence[Document]) -> DataFinding:
-    """Texts that stand more than once in one split."""
-    counts = Counter(key(document.text) for document in documents)
+def audit_repeats(name: str, documents: Sequence[Document]) -> Finding:
+    """D1r: texts that occur more than once in one set."""
+    counts = Counter(text_key(document.text) for document in documents)
     extra = len(documents) - len(counts)
     verdict = PASS if not extra else REPORT if name == "train" or extra <= MANY * len(documents) else AMBER
-    meaning = "no text stands twice." if not extra else "texts that stand there before: they count more than once."
-    often = (
-        f"{count} times: {quote(next(each for each in documents if key(each.text) == text))}"
-        for text, count in counts.most_common()
-        if count > 1
-    )
-    return DataFinding(
+    first = {text_key(document.text): document for document in reversed(documents)}
+    return share_finding(
         "D1r",
         "repeated inside the set",
         name,
-        extra / len(documents),
-        count_of(extra, len(documents)),
+        extra,
+        len(documents),
         "1%",
         verdict,
-        meaning,
-        first_few(often),
+        "Texts that occurred earlier in the same set: they count more than once." if extra else "No text occurs twice.",
+        (f"{count} times: {quote(first[key])}" for key, count in counts.most_common() if count > 1),
     )
 
 
-def audit_groups(name: str, known: Sequence[Document], items: Sequence[Document]) -> DataFinding:
+def audit_groups(name: str, known: Sequence[Document], items: Sequence[Document]) -> Finding:
+    """D7: groups (speeches, threads, books) with texts on both sides."""
     groups = {document.group for document in known} - {""}
-    named = any(document.group for document in items)
-    straddling = [document for document in items if document.group in groups]
-    if not groups or not named:
-        meaning = "the data name no documents (a column or key `group`), so neighbours on both sides cannot be found."
-        return DataFinding("D7", "documents on both sides", name, 0.0, "not known", "0; red > 1%", REPORT, meaning)
-    meaning = (
-        "test items whose document (group) is also trained on: its names and phrases are known."
-        if straddling
-        else "no document is on both sides."
-    )
-    return DataFinding(
+    if not groups or not any(document.group for document in items):
+        return Finding(
+            id="D7",
+            name="groups on both sides",
+            where=name,
+            value=0.0,
+            shown="not known",
+            limit=LIMIT,
+            verdict=REPORT,
+            meaning="The data name no groups (a column or key `group`), so texts of one source on both sides cannot be"
+            " found.",
+        )
+    shared = [document for document in items if document.group in groups]
+    return share_finding(
         "D7",
-        "documents on both sides",
+        "groups on both sides",
         name,
-        len(straddling) / len(items),
-        count_of(len(straddling), len(items)),
+        len(shared),
+        len(items),
         LIMIT,
-        by_share(len(straddling), len(items)),
-        meaning,
-        first_few(f"group {document.group!r}: {quote(document)}" for document in straddling),
+        by_share(len(shared), len(items)),
+        "Test items whose group is also trained on: its names and phrases are known."
+        if shared
+        else "No group is on both sides.",
+        (f"group {document.group!r}: {quote(document)}" for document in shared),
     )
 
 
-def _examples(copies: Copies, kind: int, known: Sequence[Document], items: Sequence[Document]) -> tuple[str, ...]:
-    places = np.flatnonzero(copies.status == kind)
-    pairs = ((items[int(at)], known[int(copies.partner[at])]) for at in places)
-    if kind == EXACT:
-        return first_few(f"{quote(item)} = {file_of(other)}" for item, other in pairs)
-    return first_few(f"{quote(item)} ~ {quote(other)}" for item, other in pairs)
+# labels
 
 
-ROWS = 20  # a word in fewer texts may be of one class by chance
-PURE = 0.99
-CHANCE = 1e-6  # that all its texts are of one class although it says nothing of classes
-
-
-def audit_conflicts(splits: Mapping[str, Sequence[Document]]) -> Iterator[DataFinding]:
-    """The same text under two labels: inside train, inside each test set, and between them."""
-    train = splits["train"]
+def audit_conflicts(splits: Mapping[str, Sequence[Document]]) -> Iterator[Finding]:
+    """D3: the same text under two labels, inside train, inside each test set, and between them."""
     for name, documents in splits.items():
         yield _conflicts(name, documents, documents)
         if name != "train":
-            yield _conflicts(f"{name} and train", documents, train)
+            yield _conflicts(f"{name} and train", documents, splits["train"])
 
 
-def _conflicts(where: str, documents: Sequence[Document], others: Sequence[Document]) -> DataFinding:
-    labels: defaultdict[str, dict[str, Document]] = defaultdict(dict)
+def _conflicts(where: str, documents: Sequence[Document], others: Sequence[Document]) -> Finding:
+    by_label: defaultdict[str, dict[str, Document]] = defaultdict(dict)
     for document in others:
-        labels[key(document.text)].setdefault(document.label, document)
-    against = [
+        by_label[text_key(document.text)].setdefault(document.label, document)
+    pairs = [
         (document, other)
         for document in documents
-        for label, other in labels.get(key(document.text), {}).items()
+        for label, other in by_label.get(text_key(document.text), {}).items()
         if label != document.label
     ]
-    torn = {document.place: document for document, _ in against}
-    told = (f"{one.label!r} {quote(one)}, {other.label!r} {quote(other)}" for one, other in against)
-    return DataFinding(
+    count = len({document.place for document, _ in pairs})
+    return share_finding(
         "D3",
         "one text, two labels",
         where,
-        len(torn) / len(documents),
-        count_of(len(torn), len(documents)),
+        count,
+        len(documents),
         "0",
-        AMBER if torn else PASS,
-        "texts that stand under another label, too: at most one of the two can be guessed."
-        if torn
-        else "no text stands under two labels.",
-        first_few(told),
+        AMBER if count else PASS,
+        "Texts that also occur under another label: at most one of the two can be predicted."
+        if count
+        else "No text occurs under two labels.",
+        (f"{one.label!r} {quote(one)}, {other.label!r} {quote(other)}" for one, other in pairs),
     )
 
 
-def audit_leaks(train: Sequence[Document], labels: Sequence[str]) -> Iterator[DataFinding]:
-    """Words that almost alone tell the class."""
+def audit_leaks(train: Sequence[Document], labels: Sequence[str]) -> Iterator[Finding]:
+    """D5, D5n: words that give the class away almost alone, and labels that are named in their texts."""
     classes = Counter(document.label for document in train)
-    rows: Counter[str] = Counter()
+    texts: Counter[str] = Counter()
     by_class: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for document in train:
         for word in set(words(document.text)):
-            rows[word] += 1
+            texts[word] += 1
             by_class[word][document.label] += 1
-    telling = []
-    for word, count in rows.most_common():
-        if count < ROWS:
+    leaking = []
+    for word, count in texts.most_common():
+        if count < LEAST_TEXTS:
             break
         label, own = by_class[word].most_common(1)[0]
         if own >= PURE * count and (classes[label] / len(train)) ** own < CHANCE:
-            telling.append(f"{word!r}: {own} of its {count} texts are {label!r}")
-    yield DataFinding(
-        "D5",
-        "words that tell the class",
-        "train",
-        float(len(telling)),
-        f"{len(telling)} words",
-        "0",
-        AMBER if telling else PASS,
-        f"words in at least {ROWS} texts, {PURE:.0%} of them of one class: is that the task, or a trace of how the data"
-        " were made?"
-        if telling
-        else f"no word of {ROWS} texts or more stands for one class alone.",
-        first_few(telling),
+            leaking.append(f"{word!r}: {own} of its {count} texts are {label!r}")
+    yield Finding(
+        id="D5",
+        name="words that reveal the class",
+        where="train",
+        value=float(len(leaking)),
+        shown=f"{len(leaking)} words",
+        limit="0",
+        verdict=AMBER if leaking else PASS,
+        meaning=f"Words in at least {LEAST_TEXTS} texts, {PURE:.0%} of them of one class: is that the task, or an"
+        " artefact of how the data were made?"
+        if leaking
+        else f"No word in {LEAST_TEXTS} texts or more belongs to one class alone.",
+        examples=tuple(leaking[:EXAMPLES]),
     )
-    yield _spelled(train, labels, by_class)
-
-
-def _spelled(train: Sequence[Document], labels: Sequence[str], by_class: Mapping[str, Counter[str]]) -> DataFinding:
-    """A label's own name in its texts."""
-    own = any_class = 0
+    own = total = 0
     for label in labels:
         spelled = words(label)
         if len(spelled) == 1 and spelled[0] in by_class:
             own += by_class[spelled[0]][label]
-            any_class += by_class[spelled[0]].total()
-    leaks = own >= ROWS and own >= 0.9 * any_class
-    return DataFinding(
+            total += by_class[spelled[0]].total()
+    yield share_finding(
         "D5n",
         "label named in its text",
         "train",
-        own / len(train),
-        count_of(own, len(train)),
-        f"{ROWS} texts",
-        AMBER if leaks else REPORT if own else PASS,
-        f"texts that name their own label; {any_class - own:,} texts name another."
-        if own
-        else "no text names its label.",
+        own,
+        len(train),
+        f"{LEAST_TEXTS} texts",
+        AMBER if own >= LEAST_TEXTS and own >= 0.9 * total else REPORT if own else PASS,
+        f"Texts that name their own label; {total - own:,} texts name another." if own else "No text names its label.",
     )
 
 
-MOST = 5000  # documents that are encoded for a share
-MORE_UNKNOWN = 0.05  # unknown share of a test set above that of train
+# vocabulary
 
 
-def audit_vocabulary(prepared: Prepared) -> Iterator[DataFinding]:
-    if prepared.recipe.tokens.kind == "encoder" or prepared.recipe.encoder.source != "none":
-        return  # a pretrained encoder brings its vocabulary
-    if prepared.recipe.tokens.fit not in ("train", "course"):
-        return  # so does a record
+def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
+    """D4, D4l, P3, D6u: what the tokenizer was fitted on, and what it will not know."""
+    tokens = prepared.recipe.tokens
+    if tokens.kind == "encoder" or prepared.recipe.encoder.source != "none" or tokens.fit not in ("train", "course"):
+        return  # a pretrained encoder or a record brings its own vocabulary
     fitted = fitted_lines(prepared)
-    yield from _fitted_on_tests(prepared, fitted)
-    yield _labels_fitted(prepared, fitted)
-    tokenizer = fit(prepared.recipe.tokens, fitted)
+    known = {text_key(document.text) for document in prepared.known}
+    seen = {text_key(line.partition("\t")[2] or line) for line in fitted} - known  # D1 counts what occurs in train
+    for name, documents in prepared.splits.tests.items():
+        found = [document for document in documents if text_key(document.text) in seen]
+        yield share_finding(
+            "D4",
+            "vocabulary fitted on test",
+            name,
+            len(found),
+            len(documents),
+            "0",
+            RED if found else PASS,
+            "Test items that are not in the training split, but in the text that the vocabulary was fitted on: their"
+            " words are never unknown."
+            if found
+            else "The vocabulary was fitted on no test item that is not in train.",
+            map(quote, found),
+        )
+    labelled = sum("\t" in line for line in fitted) if tokens.fit == "course" else 0
+    yield share_finding(
+        "D4l",
+        "labels in the vocabulary",
+        "train",
+        labelled,
+        len(fitted),
+        "0",
+        RED if labelled else PASS,
+        "Lines that the vocabulary was fitted on together with their label column."
+        if labelled
+        else "The vocabulary was fitted on no label column.",
+    )
+    tokenizer = fit(tokens, fitted)
     if tokenizer.unknown is not None:
-        yield _unknown_trained(prepared, tokenizer)
-        yield from _unknown_shares(prepared, tokenizer)
+        yield from _unknown_tokens(prepared, tokenizer)
 
 
 def fitted_lines(prepared: Prepared) -> Sequence[str]:
@@ -305,230 +358,118 @@ def fitted_lines(prepared: Prepared) -> Sequence[str]:
     return [document.text for document in prepared.splits.train]
 
 
-def _fitted_on_tests(prepared: Prepared, fitted: Sequence[str]) -> Iterator[DataFinding]:
-    """Test items in the text of the vocabulary that do not stand in train: copies in train are told by D1."""
-    known = {key(document.text) for document in prepared.known}
-    seen = {key(line.partition("\t")[2] or line) for line in fitted} - known
-    for name, documents in prepared.splits.tests.items():
-        found = [document for document in documents if key(document.text) in seen]
-        yield DataFinding(
-            "D4",
-            "vocabulary fitted on test",
-            name,
-            len(found) / len(documents),
-            count_of(len(found), len(documents)),
-            "0",
-            RED if found else PASS,
-            "test items that are not in the training split, but in the text that the vocabulary is made from: their"
-            " words are never unknown."
-            if found
-            else "the vocabulary is made from text that holds no further test item.",
-            first_few(map(quote, found)),
-        )
-
-
-def _labels_fitted(prepared: Prepared, fitted: Sequence[str]) -> DataFinding:
-    lines = [line for line in fitted if "\t" in line and prepared.recipe.tokens.fit == "course"]
-    return DataFinding(
-        "D4l",
-        "labels in the vocabulary",
-        "train",
-        len(lines) / len(fitted),
-        count_of(len(lines), len(fitted)),
-        "0",
-        RED if lines else PASS,
-        "lines that the vocabulary is made from with their label column."
-        if lines
-        else "no label column was fitted on.",
-    )
-
-
-def _unknown_trained(prepared: Prepared, tokenizer: Tokenizer) -> DataFinding:
+def _unknown_tokens(prepared: Prepared, tokenizer: Tokenizer) -> Iterator[Finding]:
     count = int(tokenizer.facts["unknown_tokens"])
-    bad = RED if prepared.recipe.task == "lm" else AMBER
-    return DataFinding(
-        "P3",
-        "unknown word never trained",
-        "train",
-        float(count),
-        f"{count:,} tokens",
-        "> 0",
-        PASS if count else bad,
-        "the unknown token occurs in training, so a model can learn what to expect of it."
+    untrained = RED if prepared.recipe.task == "lm" else AMBER
+    yield Finding(
+        id="P3",
+        name="unknown token never trained",
+        where="train",
+        value=float(count),
+        shown=f"{count:,} tokens",
+        limit="> 0",
+        verdict=PASS if count else untrained,
+        meaning="The unknown token occurs in training, so a model can learn what to expect of it."
         if count
-        else "every training word has an entry, so the unknown token is never trained and each unknown word costs a"
+        else "Every training word has an entry, so the unknown token is never trained and each unknown word costs a"
         " random amount (raise tokens.min_count).",
     )
-
-
-def _unknown_shares(prepared: Prepared, tokenizer: Tokenizer) -> Iterator[DataFinding]:
     train = unknown_share(prepared.splits.train, tokenizer)
     for name, documents in prepared.splits.tests.items():
         share = unknown_share(documents, tokenizer)
-        yield DataFinding(
-            "D6u",
-            "unknown words",
-            name,
-            share,
-            f"{share:.1%} (train {train:.1%})",
-            f"train + {MORE_UNKNOWN:.0%}",
-            AMBER if share > train + MORE_UNKNOWN else REPORT,
-            "tokens of the test set that the vocabulary does not hold.",
+        yield Finding(
+            id="D6u",
+            name="unknown words",
+            where=name,
+            value=share,
+            shown=f"{share:.1%} (train {train:.1%})",
+            limit=f"train + {MORE_UNKNOWN:.0%}",
+            verdict=AMBER if share > train + MORE_UNKNOWN else REPORT,
+            meaning="Tokens of the test set that are not in the vocabulary.",
         )
 
 
 def unknown_share(documents: Sequence[Document], tokenizer: Tokenizer) -> float:
-    """On documents evenly spread over the set, where it is large."""
-    chosen = documents[:: -(-len(documents) // MOST)] if len(documents) > MOST else documents
+    """Measured on evenly spaced documents where the set is large."""
+    chosen = documents[:: -(-len(documents) // MOST_ENCODED)] if len(documents) > MOST_ENCODED else documents
     rows = tokenizer.encode([document.text for document in chosen])
-    tokens = sum(map(len, rows))
-    return sum(row.count(tokenizer.unknown or 0) for row in rows) / max(1, tokens)
+    return sum(row.count(tokenizer.unknown or 0) for row in rows) / max(1, sum(map(len, rows)))
 
 
-SHARES = 0.1  # total variation
-LONGER = 1.5  # times
+# drift: how test sets differ from train
 
 
-def audit_drift(splits: Splits) -> Iterator[DataFinding]:
+def audit_drift(splits: Splits) -> Iterator[Finding]:
+    """D6c, D6l"""
     for name, documents in splits.tests.items():
         if splits.labels:
-            yield _classes(name, splits, documents)
-        yield _lengths(name, splits.train, documents)
+            yield _class_shares(name, splits, documents)
+        train, test = (median(len(words(document.text)) for document in part) for part in (splits.train, documents))
+        ratio = (test + 1) / (train + 1)
+        yield Finding(
+            id="D6l",
+            name="length",
+            where=name,
+            value=ratio,
+            shown=f"{test:g} words (train {train:g})",
+            limit=f"{LENGTH_RATIO:g} times",
+            verdict=REPORT if 1 / LENGTH_RATIO <= ratio <= LENGTH_RATIO else AMBER,
+            meaning="Median number of words of a document.",
+        )
 
 
-def _classes(name: str, splits: Splits, documents: Sequence[Document]) -> DataFinding:
-    train, test = (_shares(each, splits.labels) for each in (splits.train, documents))
-    distance = sum(abs(one - other) for one, other in zip(train, test, strict=True)) / 2
-    told = [
-        f"{label}: {one:.1%} of train, {other:.1%} of {name}"
-        for label, one, other in zip(splits.labels, train, test, strict=True)
-    ]
-    meaning = "share of items that would have to change class for the shares of train."
-    verdict = AMBER if distance > SHARES else REPORT
-    return DataFinding(
-        "D6c", "class shares", name, distance, f"{distance:.1%}", f"{SHARES:.0%}", verdict, meaning, tuple(told[:12])
+def _class_shares(name: str, splits: Splits, documents: Sequence[Document]) -> Finding:
+    def shares(documents: Sequence[Document]) -> list[float]:
+        counts = Counter(document.label for document in documents)
+        return [counts[label] / len(documents) for label in splits.labels]
+
+    by_label = list(zip(splits.labels, shares(splits.train), shares(documents), strict=True))
+    distance = sum(abs(train - test) for _, train, test in by_label) / 2
+    return Finding(
+        id="D6c",
+        name="class shares",
+        where=name,
+        value=distance,
+        shown=f"{distance:.1%}",
+        limit=f"{CLASS_DRIFT:.0%}",
+        verdict=AMBER if distance > CLASS_DRIFT else REPORT,
+        meaning="Share of items that would have to change class to match the class shares of train.",
+        examples=tuple(f"{label}: {train:.1%} of train, {test:.1%} of {name}" for label, train, test in by_label[:12]),
     )
 
 
-def _shares(documents: Sequence[Document], labels: Sequence[str]) -> list[float]:
-    counts = Counter(document.label for document in documents)
-    return [counts[label] / len(documents) for label in labels]
-
-
-def _lengths(name: str, train: Sequence[Document], documents: Sequence[Document]) -> DataFinding:
-    one, other = (median(len(words(document.text)) for document in each) for each in (train, documents))
-    ratio = (other + 1) / (one + 1)
-    return DataFinding(
-        "D6l",
-        "length",
-        name,
-        ratio,
-        f"{other:g} words (train {one:g})",
-        f"{LONGER:g} times",
-        REPORT if 1 / LONGER <= ratio <= LONGER else AMBER,
-        "words in the middle document of each.",
-    )
-
-
-def audit_files(data: Data, task: str) -> Iterator[DataFinding]:
-    """The course's folder has files for two tasks, and each task's training files hold the other's test rows."""
+def audit_course_files(data: Data, task: str) -> Iterator[Finding]:
+    """D6f, D6s: the course's folder has files for two tasks, and each task's training file holds the other's tests."""
     if find_format(data) != "course":
         return
-    other = "lm" if task == "classify" else "classify"
-    here, there = read(data, task), read(data, other)
-    from_there: defaultdict[str, set[str]] = defaultdict(set)
-    for document in there.train:
-        from_there[key(document.text)].add(document.label)
-    name = {"classify": "train_CLS", "lm": "train_LM"}[other]
-    for test, documents in here.tests.items():
-        shared = sum(key(document.text) in from_there for document in documents)
-        yield DataFinding(
+    other, file = ("lm", "train_LM") if task == "classify" else ("classify", "train_CLS")
+    corpus = read(data, task)
+    labels: defaultdict[str, set[str]] = defaultdict(set)  # of each text in the other task's training file
+    for document in read(data, other).train:
+        labels[text_key(document.text)].add(document.label)
+    for name, documents in corpus.tests.items():
+        yield share_finding(
             "D6f",
-            f"rows shared with {name}",
-            test,
-            shared / len(documents),
-            count_of(shared, len(documents)),
+            f"rows shared with {file}",
+            name,
+            sum(text_key(document.text) in labels for document in documents),
+            len(documents),
             "to know",
             REPORT,
-            f"test items in the other task's training file: never train on it, nor fit a vocabulary on it, for {task}.",
+            f"Test items in the other task's training file: for {task}, neither train nor fit a vocabulary on it.",
         )
     if task == "lm":
-        yield _speakers(here.train, from_there)
-
-
-def _speakers(train: Sequence[Document], labelled: dict[str, set[str]]) -> DataFinding:
-    """Whose sentences a language model is trained on, as far as the labelled file tells."""
-    counts = Counter(label for document in train for label in labelled.get(key(document.text), ()))
-    labels = sorted({label for found in labelled.values() for label in found})
-    rows = sum(key(document.text) in labelled for document in train)
-    told = ", ".join(f"{counts[label]:,} of class {label}" for label in labels)
-    return DataFinding(
-        "D6s",
-        "whose text is in train_LM",
-        "train",
-        rows / len(train),
-        count_of(rows, len(train)),
-        "to know",
-        REPORT,
-        f"training rows that train_CLS labels: {told}. A speaker who is missing is harder to predict.",
-    )
-
-
-Tell = Callable[[str], None]
-
-
-def find_copies(train_texts: Sequence[str], test_texts: Sequence[str]) -> np.ndarray:
-    """The status of each test text: 0 clean, 1 a copy of a training text, 2 nearly one."""
-    return match(train_texts, test_texts).status
-
-
-def audit_data(recipe: Recipe, seed: int = 0, tell: Tell = lambda what: None) -> dict[str, Any]:
-    """All checks on the data of a recipe; docs/contamination.md tells the shape. `tell` hears what is being done."""
-    tell("reading")
-    prepared = prepare(recipe, seed)
-    copies = {}
-    for name, documents in prepared.splits.tests.items():
-        tell(f"looking for copies of {len(prepared.known):,} training documents among {len(documents):,} of {name!r}")
-        copies[name] = match([each.text for each in prepared.known], [each.text for each in documents])
-    tell("looking at labels, vocabulary and drift")
-    findings = [*_all_findings(prepared, copies)]
-    verdicts = {finding.verdict for finding in findings}
-    return {
-        "format": 1,
-        "task": recipe.task,
-        "source": recipe.data.source,
-        "recipe": recipe.name,
-        "seed": seed,
-        "level": (RED if RED in verdicts else AMBER if AMBER in verdicts else PASS).lower(),
-        "documents": {"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
-        "sets": {name: summary(found) for name, found in copies.items()},
-        "findings": [finding.to_dict() for finding in findings],
-        "notes": list(prepared.corpus.notes),
-    }
-
-
-def summary(copies: Copies) -> dict[str, Any]:
-    status = copies.status
-    count = {name: int((status == kind).sum()) for name, kind in (("exact", EXACT), ("near", NEAR), ("clean", CLEAN))}
-    share = 1 - count["clean"] / len(status)
-    return {"items": len(status), "identical": copies.identical, **count, "share": share, "status": status.tolist()}
-
-
-def _all_findings(prepared: Prepared, copies: dict[str, Copies]) -> Sequence[DataFinding]:
-    splits = prepared.splits
-    found: list[DataFinding] = []
-    for name, documents in splits.tests.items():
-        found += audit_copies(name, prepared.known, documents, copies[name])
-        found.append(audit_groups(name, prepared.known, documents))
-    if prepared.corpus.validation:  # where we carve it, copies never straddle
-        validation = prepared.corpus.validation
-        between = match([each.text for each in splits.train], [each.text for each in validation])
-        found += audit_copies("validation", splits.train, validation, between, most=AMBER)
-    found += [audit_repeats(name, documents) for name, documents in (("train", prepared.known), *splits.tests.items())]
-    if splits.labels:
-        found += audit_conflicts({"train": prepared.known, **splits.tests})
-        found += audit_leaks(prepared.known, splits.labels)
-    found += audit_vocabulary(prepared)
-    found += audit_drift(splits)
-    found += audit_files(prepared.recipe.data, prepared.recipe.task)
-    return found
+        found = [labels[key] for document in corpus.train if (key := text_key(document.text)) in labels]
+        counts = Counter(label for names in found for label in names)
+        known = sorted({label for names in labels.values() for label in names})
+        by_speaker = ", ".join(f"{counts[label]:,} of class {label}" for label in known)
+        yield share_finding(
+            "D6s",
+            "speakers in train_LM",
+            "train",
+            len(found),
+            len(corpus.train),
+            "to know",
+            REPORT,
+            f"Training rows that train_CLS labels: {by_speaker}. A speaker who is missing is harder to predict.",
+        )

@@ -33,7 +33,6 @@ from safetensors.numpy import save
 
 from fairtrial.analysis.attention import attention_maps
 from fairtrial.analysis.parameters import flops_of, ledger_of
-from fairtrial.audit.finding import as_passport
 from fairtrial.audit.run import audit_each
 from fairtrial.audit.subject import plan_of_recipe
 from fairtrial.baselines.run import baseline_outcomes
@@ -42,6 +41,7 @@ from fairtrial.disk import write_bytes, write_text
 from fairtrial.engines.job import Job, Stop, Tell
 from fairtrial.environment import use_threads
 from fairtrial.errors import Busy, EnvironmentChanged
+from fairtrial.finding import as_passport
 from fairtrial.plugins import load_files, load_installed
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder

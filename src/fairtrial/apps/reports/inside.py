@@ -20,8 +20,8 @@ from scipy.special import stdtrit
 
 from fairtrial.apps.reports.evidence import Evidence
 from fairtrial.data.corpus import Document
-from fairtrial.data.duplicates import key
 from fairtrial.data.readers import find_format, read
+from fairtrial.data.splits import text_key
 from fairtrial.disk import write_text
 from fairtrial.record import Record
 from fairtrial.statistics.outcomes import SetOutcomes
@@ -101,8 +101,8 @@ def known_rows(evidence: Evidence) -> dict[str, int]:
         return {}
     labelled = read(data, "classify")
     rows: list[Document] = [*labelled.train, *(each for test in labelled.tests.values() for each in test)]
-    speakers = {key(row.text): row.label for row in rows}
-    found = Counter(speakers[key(row.text)] for row in read(data, "lm").train if key(row.text) in speakers)
+    speakers = {text_key(row.text): row.label for row in rows}
+    found = Counter(speakers[text_key(row.text)] for row in read(data, "lm").train if text_key(row.text) in speakers)
     return {str(label): found[label] for label in sorted(set(speakers.values()))}
 
 

@@ -8,8 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from fairtrial.data import duplicates as copies
-from fairtrial.data.duplicates import CLEAN, EXACT, NEAR, key, match, words
+from fairtrial.data import duplicates
+from fairtrial.data.duplicates import CLEAN, EXACT, NEAR, find_duplicates, words
+from fairtrial.data.splits import text_key
 
 SPEECH = "We choose to go to the moon in this decade and do the other things."
 
@@ -25,7 +26,7 @@ def brute(known: list[str], items: list[str]) -> tuple[list[int], list[int]]:
     for row, item in enumerate(items):
         for column, text in enumerate(known):
             shared = len(grams(item) & grams(text))
-            if key(item) == key(text):
+            if text_key(item) == text_key(text):
                 status[row] = known_status[column] = EXACT
             elif shared >= 3 and len(words(item)) >= 8:
                 half = shared / len(grams(item) | grams(text)) >= 0.5
@@ -39,7 +40,7 @@ def brute(known: list[str], items: list[str]) -> tuple[list[int], list[int]]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_search_finds_what_comparing_all_pairs_finds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "PAIRS", 64)  # several rounds
+    monkeypatch.setattr(duplicates, "PAIRS", 64)  # several rounds
     rng = random.Random(seed)
 
     def changed(text: str) -> str:
@@ -52,13 +53,13 @@ def test_the_search_finds_what_comparing_all_pairs_finds(seed: int, monkeypatch:
     known = [" ".join(rng.choices("abcdefghijkl", k=rng.randint(1, 20))) for _ in range(80)]
     items = [changed(rng.choice(known)) for _ in range(60)]
     items += [" ".join(rng.choices("abcdefghijkl", k=rng.randint(1, 20))) for _ in range(20)]
-    found = match(known, items)
+    found = find_duplicates(known, items)
     status, known_status = brute(known, items)
     assert {CLEAN, EXACT, NEAR} <= set(status)
     assert found.status.tolist() == status
     assert found.known_status.tolist() == known_status
     for at in np.flatnonzero(found.status == EXACT):
-        assert key(items[at]) == key(known[found.partner[at]])
+        assert text_key(items[at]) == text_key(known[found.partner[at]])
     for at in np.flatnonzero(found.status == NEAR):
         assert grams(items[at]) & grams(known[found.partner[at]])
 
@@ -80,18 +81,18 @@ def test_the_search_finds_what_comparing_all_pairs_finds(seed: int, monkeypatch:
     ],
 )
 def test_copies_by_kind(item: str, status: int) -> None:
-    assert match([SPEECH, "!"], [item]).status.tolist() == [status]
+    assert find_duplicates([SPEECH, "!"], [item]).status.tolist() == [status]
 
 
 def test_a_phrase_inside_a_text_makes_no_copy() -> None:
     long = "I went to see them, and it was good of them to wait, so thank you very much, and good night to all of you."
-    assert match(["Thank you very much"], [long]).status.tolist() == [CLEAN]
-    assert match([long], ["Thank you very much"]).status.tolist() == [CLEAN]
+    assert find_duplicates(["Thank you very much"], [long]).status.tolist() == [CLEAN]
+    assert find_duplicates([long], ["Thank you very much"]).status.tolist() == [CLEAN]
 
 
 def test_nothing_against_nothing() -> None:
-    assert match([], ["a b c d e f g h"]).status.tolist() == [CLEAN]
-    assert match(["a b c d e f g h"], []).known_status.tolist() == [CLEAN]
+    assert find_duplicates([], ["a b c d e f g h"]).status.tolist() == [CLEAN]
+    assert find_duplicates(["a b c d e f g h"], []).known_status.tolist() == [CLEAN]
 
 
 @pytest.mark.slow
@@ -102,6 +103,6 @@ def test_a_hundred_thousand_sentences_take_less_than_a_minute() -> None:
     drawn = rng.choice(30_000, (100_000, 25), p=shares / shares.sum())
     texts = ["the following is an example of " + " ".join(f"w{number}" for number in row) for row in drawn]
     begun = time.monotonic()
-    found = match(texts[:80_000], texts[80_000:] + texts[:50])
+    found = find_duplicates(texts[:80_000], texts[80_000:] + texts[:50])
     assert time.monotonic() - begun < 60
     assert (found.status == EXACT).sum() == 50

@@ -1,0 +1,152 @@
+"""What an audit found, in a network or in data: one finding, its JSON form, its table, the worst of many. No torch."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fairtrial.environment import code_fingerprint
+from fairtrial.errors import BadInput
+
+# A check of a network passes or fails, and its level says how much that weighs. A check of data measures how bad it is:
+# its verdict is the level. REPORT: there is nothing to pass, only to know.
+PASS, FAIL, REPORT, AMBER, RED = "PASS", "FAIL", "REPORT", "AMBER", "RED"
+KINDS = {"classify": "encoder", "lm": "decoder"}
+HEADER = "| part | in | verdict | what it does wrong |\n|---|---|---|---|"
+OF_NETWORK, OF_DATA = ("task", "level"), ("where", "shown", "examples")  # fields that only one of the two has
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    id: str
+    name: str
+    value: float
+    limit: str
+    verdict: str
+    meaning: str  # one sentence
+    task: str = ""  # of a network: classify (encoder) or lm (decoder)
+    level: str = ""  # of a network: red blocks the verdict on a variant, amber is shown beside it
+    where: str = ""  # of data: the test set or split that was checked
+    shown: str = ""  # of data: the value as people read it
+    examples: tuple[str, ...] = ()
+
+    @property
+    def severity(self) -> str:
+        """pass, amber or red"""
+        if self.verdict == FAIL:
+            return self.level
+        return self.verdict.lower() if self.verdict in (AMBER, RED) else "pass"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, which has no infinity: a value that is not finite is null."""
+        unused = OF_NETWORK if self.where else OF_DATA
+        fields = {key: value for key, value in asdict(self).items() if key not in unused}
+        fields["value"] = self.value if math.isfinite(self.value) else None
+        return fields | ({"examples": list(self.examples)} if self.where else {})
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Finding:
+        known = {key: fields[key] for key in cls.__dataclass_fields__ if key in fields}
+        try:
+            value = math.inf if known["value"] is None else float(known["value"])
+            return cls(**known | {"value": value, "examples": tuple(known.get("examples", ()))})
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadInput(f"not a finding of an audit: {error}", "run the audit again") from error
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a check of a network measured, before it has a name. `passed` None: there is nothing to pass."""
+
+    value: float
+    limit: str
+    passed: bool | None
+    meaning: str
+
+
+def at_most(value: float, limit: float, good: str, bad: str) -> Measured:
+    """Passes up to the limit; NaN fails."""
+    passed = value <= limit
+    return Measured(value, f"{limit:.0e}" if limit else "0", passed, good if passed else bad)
+
+
+def more_than(value: float, limit: float, good: str, bad: str) -> Measured:
+    passed = value > limit
+    return Measured(value, f"> {limit:.0e}", passed, good if passed else bad)
+
+
+def worst(findings: Sequence[Finding]) -> str:
+    """pass, amber or red"""
+    severities = {finding.severity for finding in findings}
+    return next((level for level in ("red", "amber") if level in severities), "pass")
+
+
+def as_passport(what: str, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The content of a passport.json."""
+    return {
+        "format": 1,
+        "what": what,
+        "code": code_fingerprint(),
+        "passed": worst(findings) == "pass",
+        "findings": [finding.to_dict() for finding in findings],
+    }
+
+
+def table_lines(findings: Sequence[Finding], width: int = 120, explain_passed: bool = True) -> Iterator[str]:
+    """One table for each kind of network, or one for data, each followed by an empty line."""
+    for task in (*KINDS, ""):
+        chosen = [finding for finding in findings if finding.task == task]
+        if chosen:
+            yield from [f"in {'an' if task == 'classify' else 'a'} {KINDS[task]}"] * bool(task)
+            yield from _rows(chosen, width, explain_passed)
+            yield ""
+
+
+def _rows(findings: Sequence[Finding], width: int, explain_passed: bool) -> Iterator[str]:
+    if findings[0].where:
+        heads = ("id", "check", "where", "measured", "limit", "verdict")
+        rows = [(each.id, each.name, each.where, each.shown, each.limit, each.verdict) for each in findings]
+    else:
+        heads = ("id", "check", "level", "measured", "limit", "verdict")
+        rows = [(each.id, each.name, each.level, f"{each.value:.2g}", each.limit, each.verdict) for each in findings]
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    indent, explained = " " * 7, ""
+
+    def line(cells: Sequence[str]) -> str:
+        return "  " + "  ".join(cell.ljust(size) for cell, size in zip(cells, widths, strict=True)).rstrip()
+
+    yield line(heads)
+    for finding, row in zip(findings, rows, strict=True):
+        yield line(row)
+        if finding.meaning != explained and (explain_passed or finding.verdict != PASS):
+            explained = finding.meaning
+            yield from textwrap.wrap(explained, width - 1, initial_indent=indent, subsequent_indent=indent)
+        if finding.severity != "pass":
+            yield from (f"{indent}- {example}" for example in finding.examples)
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """`FAIL: M3 no future: changed words, M14 first loss (amber)`; of data the most severe findings only."""
+    failed = sorted((each for each in findings if each.severity != "pass"), key=lambda each: each.severity != "red")
+    if not failed:
+        return f"PASS: {len(findings)} checks"
+    verdict = failed[0].verdict
+    names = (
+        f"{each.id} {each.name}{' (amber)' if (each.verdict, each.level) == (FAIL, 'amber') else ''}"
+        for each in failed
+        if each.verdict == verdict
+    )
+    return f"{verdict}: {', '.join(dict.fromkeys(names))}"
+
+
+def markdown_row(name: str, findings: Sequence[Finding]) -> str:
+    """`| alibi | encoder, decoder | PASS | |`"""
+    kinds = ", ".join(kind for task, kind in KINDS.items() if any(each.task == task for each in findings))
+    red = dict.fromkeys(each.id for each in findings if each.severity == "red")
+    amber = dict.fromkeys(f"{each.id} (amber)" for each in findings if each.severity == "amber")
+    blind = [each for each in findings if each.id == "M8" and each.verdict == REPORT and each.value <= 1e-6]
+    faults = [*red, *amber, *(f"sees no word order ({KINDS[each.task]})" for each in blind)]
+    return f"| `{name}` | {kinds} | {'FAIL' if red or amber else 'PASS'} | {', '.join(faults)} |"
