@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from fairtrial.apps.reports.measures import scored_alone as scored
-from fairtrial.finding import FAIL
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import Plan, subject_of
+from fairtrial.finding import FAIL
 from fairtrial.model.network import LanguageModel
 from fairtrial.plugins import load_files
 from fairtrial.recipe import PartChoice, Shape

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtrial.finding import FAIL, Finding
 from fairtrial.audit.run import CHECKS
 from fairtrial.audit.subject import Plan, Subject, subject_of
+from fairtrial.finding import FAIL, Finding
 from fairtrial.model.part import parts
 from fairtrial.recipe import PartChoice, Shape
 

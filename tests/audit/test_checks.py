@@ -14,11 +14,11 @@ from audits import SMALL, UNTRAINED, failed, small_plan, small_subject
 from cheats import ZOO
 from torch import Tensor
 
-from fairtrial.finding import FAIL, PASS, at_most, more_than
 from fairtrial.audit.order import orders
 from fairtrial.audit.run import CHECKS, audit
-from fairtrial.audit.subject import VOCABULARY, Subject, as_batch, sample_rows, perturb_weights, subject_of, word_ids
+from fairtrial.audit.subject import VOCABULARY, Subject, as_batch, perturb_weights, sample_rows, subject_of, word_ids
 from fairtrial.audit.visibility import cut_points, padding_widths
+from fairtrial.finding import FAIL, PASS, at_most, more_than
 from fairtrial.model.part import Part, Site, concatenate
 
 Know = Callable[[type[Part]], str]

@@ -11,9 +11,9 @@ from audits import HONEST, UNTRAINED, failed, small_plan, small_subject
 from cheats import ZOO, Cheat
 
 from fairtrial.audit.determinism import RepeatedRuns
-from fairtrial.finding import PASS, REPORT
 from fairtrial.audit.run import audit, audit_plans
 from fairtrial.audit.subject import subject_of
+from fairtrial.finding import PASS, REPORT
 from fairtrial.model.part import Part
 
 Know = Callable[[type[Part]], str]
