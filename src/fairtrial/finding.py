@@ -97,10 +97,12 @@ def as_passport(what: str, findings: Sequence[Finding]) -> dict[str, Any]:
 
 def table_lines(findings: Sequence[Finding], width: int = 120, explain_passed: bool = True) -> Iterator[str]:
     """One table for each kind of network, or one for data, each followed by an empty line."""
-    for task in (*KINDS, ""):
+    titles = {"classify": "in an encoder", "lm": "in a decoder", "": ""}
+    for task, title in titles.items():
         chosen = [finding for finding in findings if finding.task == task]
         if chosen:
-            yield from [f"in {'an' if task == 'classify' else 'a'} {KINDS[task]}"] * bool(task)
+            if title:
+                yield title
             yield from _rows(chosen, width, explain_passed)
             yield ""
 

@@ -49,7 +49,7 @@ def test_an_audit_with_a_copy_is_red_and_a_cleaned_copy_is_not(fairtrial: Call, 
     assert "test_CLS.tsv:31" in said.out
     assert "train_CLS.tsv:91" in said.out
     last = said.out.strip().splitlines()[-1]
-    assert last.startswith("RED: D1 copies from train")
+    assert last.startswith("RED: D1 duplicates of train")
     assert "fairtrial clean --data" in last
 
     done = fairtrial("clean", "--data", copied, "--out", tmp_path / "clean")
