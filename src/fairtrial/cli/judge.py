@@ -349,7 +349,9 @@ def measure(recipe: Recipe, seed: int, tell: Any) -> dict[str, Any]:
     prepared = prepare(recipe, seed)
     tell(f"{recipe.task}: looking for copies")
     known = [document.text for document in prepared.known]
-    copies = {name: find_duplicates(known, [each.text for each in tests]) for name, tests in prepared.splits.tests.items()}
+    copies = {
+        name: find_duplicates(known, [each.text for each in tests]) for name, tests in prepared.splits.tests.items()
+    }
     status = {name: found.status for name, found in copies.items()}
     outcomes = outcomes_of(prepared, lambda what: tell(f"{recipe.task}: {what}"))
     return {
