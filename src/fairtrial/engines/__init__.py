@@ -1,1 +1,5 @@
 """Engines: where jobs run. In this process, on this machine's cores, on a Ray cluster; the answers are the same."""
+
+from fairtrial.engines.job import Engine, Stop
+
+__all__ = ["Engine", "Stop"]

@@ -1,1 +1,35 @@
 """Statistics and verdicts. Pure functions of arrays; no torch."""
+
+from fairtrial.statistics.comparison import (
+    Comparison,
+    Verdict,
+    compare,
+    decide,
+    least_for,
+    may_be_judged,
+    score,
+    three_ways,
+)
+from fairtrial.statistics.multiplicity import ALPHA, holm
+from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set
+from fairtrial.statistics.sentences import counted, figures, listed, score_words
+
+__all__ = [
+    "ALPHA",
+    "Comparison",
+    "SetOutcomes",
+    "TaskOutcomes",
+    "Verdict",
+    "compare",
+    "counted",
+    "decide",
+    "describe_set",
+    "figures",
+    "holm",
+    "least_for",
+    "listed",
+    "may_be_judged",
+    "score",
+    "score_words",
+    "three_ways",
+]

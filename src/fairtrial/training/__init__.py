@@ -1,1 +1,5 @@
 """Training: the loop, optimizers and schedules, scoring, checkpoints."""
+
+from fairtrial.training.tasks import token_set
+
+__all__ = ["token_set"]

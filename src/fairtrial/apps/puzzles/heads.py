@@ -29,14 +29,10 @@ from fairtrial.apps.puzzles.keys import Array
 from fairtrial.apps.puzzles.sentences import wrapped
 from fairtrial.disk import disk_errors, write_bytes
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Attention, View
-from fairtrial.model.layers import watch
-from fairtrial.model.layout import Layout
-from fairtrial.model.network import LanguageModel, count_parameters
-from fairtrial.model.part import Site
+from fairtrial.model import Attention, LanguageModel, Layout, Site, View, count_parameters, watch
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import Registry
-from fairtrial.report.plots import SHADES, figure_bytes, our_look, shade
+from fairtrial.report import SHADES, figure_bytes, our_look, shade
 from fairtrial.rng import generator_for
 
 

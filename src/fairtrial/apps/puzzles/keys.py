@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairtrial.data.lines import read_lines
+from fairtrial.data import read_lines
 from fairtrial.errors import BadInput
 from fairtrial.rng import generator_for
 

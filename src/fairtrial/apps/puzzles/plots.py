@@ -16,7 +16,7 @@ import numpy as np
 from fairtrial.apps.puzzles.keys import Array, Frame, softmax
 from fairtrial.apps.puzzles.replace_key import Replacement
 from fairtrial.apps.puzzles.solve import Answer, best_within
-from fairtrial.report.plots import figure_bytes, our_look
+from fairtrial.report import figure_bytes, our_look
 
 
 def query_growth(answer: Answer, points: int = 31, far: float = 0.0) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from fairtrial.apps.reports.claims import FAILS, HOLDS, Answer
 from fairtrial.apps.reports.evidence import Decided
 from fairtrial.apps.reports.inside import Layers
 from fairtrial.apps.reports.measures import Retried
-from fairtrial.report.plots import figure_bytes, our_look
+from fairtrial.report import figure_bytes, our_look
 
 INK, OURS, THEIRS, PALE = "#333333", "#2166ac", "#b2182b", "#92b7d9"
 COLOURS = {HOLDS: "#1a7a3c", FAILS: "#b2182b"}

@@ -18,10 +18,9 @@ import numpy as np
 from fairtrial.apps.reports.evidence import DECIDED_BY_COMPARISON, Decided, Evidence, Mean, chosen_words, mean_of
 from fairtrial.apps.reports.inside import Layers, Likeness
 from fairtrial.apps.reports.published import Claim, Figure
-from fairtrial.statistics.comparison import score
-from fairtrial.statistics.sentences import counted, listed, score_words
-from fairtrial.statistics.sentences import figures as in_words
-from fairtrial.study.search import tries_of
+from fairtrial.statistics import counted, listed, score, score_words
+from fairtrial.statistics import figures as in_words
+from fairtrial.study import tries_of
 
 ON_TEST_ITEMS = ("better", "worse", "same", "narrows")  # rules whose claims are about scores
 

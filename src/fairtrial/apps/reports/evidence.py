@@ -23,17 +23,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from fairtrial.analysis.parameters import Ledger, ledger
+from fairtrial.analysis import Ledger, ledger
 from fairtrial.apps.reports.published import FINE_TUNING, Claim, Count, claims, figures
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record
-from fairtrial.statistics.comparison import Comparison, Verdict, compare, decide, least_for, may_be_judged
-from fairtrial.statistics.multiplicity import ALPHA, holm
-from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set
-from fairtrial.statistics.sentences import figures as in_words
-from fairtrial.study.artifacts import finished, gather, passport_path, read_json
-from fairtrial.study.design import Settings, Study
-from fairtrial.study.plan import Plan
+from fairtrial.statistics import (
+    ALPHA,
+    Comparison,
+    SetOutcomes,
+    TaskOutcomes,
+    Verdict,
+    compare,
+    decide,
+    describe_set,
+    holm,
+    least_for,
+    may_be_judged,
+)
+from fairtrial.statistics import figures as in_words
+from fairtrial.study import Plan, Settings, Study, finished, gather, passport_path, read_json
 
 ALSO_CALLED = {"obama": "Obama", "wbush": "W. Bush", "hbush": "H. W. Bush"}  # test sets of the embedded corpus
 EVERY = "all test sets"

@@ -19,13 +19,11 @@ from pathlib import Path
 from scipy.special import stdtrit
 
 from fairtrial.apps.reports.evidence import Evidence
-from fairtrial.data.corpus import Document
-from fairtrial.data.readers import find_format, read
-from fairtrial.data.splits import text_key
+from fairtrial.data import Document, find_format, read, text_key
 from fairtrial.disk import write_text
 from fairtrial.record import Record
-from fairtrial.statistics.outcomes import SetOutcomes
-from fairtrial.study.artifacts import read_json
+from fairtrial.statistics import SetOutcomes
+from fairtrial.study import read_json
 
 
 @dataclass(frozen=True)
@@ -134,8 +132,7 @@ def by_layer(evidence: Evidence, variant: str, kept: Path, tell: Callable[[str],
 
 
 def entropies(record: Record) -> dict[str, list[float]]:
-    from fairtrial.analysis.attention import read_text
-    from fairtrial.analysis.heads import paint
+    from fairtrial.analysis import paint, read_text
     from fairtrial.trial import load
 
     run = load(record)

@@ -24,16 +24,15 @@ from scipy.special import stdtrit
 
 from fairtrial.apps.reports.evidence import Evidence
 from fairtrial.apps.reports.published import Figure
-from fairtrial.data.batches import padded
-from fairtrial.data.corpus import Document
+from fairtrial.data import Document, padded
 from fairtrial.disk import write_text
 from fairtrial.plugins import load_files
 from fairtrial.recipe import Duration
 from fairtrial.record import Record
 from fairtrial.rng import generator_for
-from fairtrial.statistics.comparison import score
-from fairtrial.study.artifacts import read_json
-from fairtrial.training.tasks import token_set
+from fairtrial.statistics import score
+from fairtrial.study import read_json
+from fairtrial.training import token_set
 from fairtrial.trial import Run, load
 
 

@@ -26,10 +26,8 @@ from fairtrial.apps.reports.published import Aside, Figure, asides, claims, coun
 from fairtrial.apps.reports.run import Replication
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.recipe import Duration
-from fairtrial.report.words import few_digits, spoken_time, with_interval
-from fairtrial.statistics.comparison import score, three_ways
-from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes
-from fairtrial.statistics.sentences import listed
+from fairtrial.report import few_digits, spoken_time, with_interval
+from fairtrial.statistics import SetOutcomes, TaskOutcomes, listed, score, three_ways
 
 
 def flowing(text: str) -> str:

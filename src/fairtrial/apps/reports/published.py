@@ -20,7 +20,7 @@ from typing import Any
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Duration
 from fairtrial.registry import did_you_mean
-from fairtrial.study.design import Study, Variant, load_study, study_from
+from fairtrial.study import Study, Variant, load_study, study_from
 
 MEASURES = ("accuracy", "window_perplexity", "sentence_perplexity", "sentence_loss")
 
@@ -212,7 +212,7 @@ def all_studies() -> dict[str, Study]:
     """The reports' study files, those of one setting as one study, so that no trial is run twice. Named by data and
     task; `-tuned` where each variant searches its learning rate."""
     found: dict[str, Study] = {}
-    for path in sorted((HERE / "reports").glob("r*.toml")):
+    for path in sorted((HERE / "studies").glob("r*.toml")):
         table = load_study(path)
         source = table.pop("data")
         whole = study_from(table, path)
@@ -239,7 +239,7 @@ def studies_of(reports: tuple[str, ...]) -> dict[str, Study]:
     """What these reports need: the variants of their own study files, and those of their figures and claims."""
     wanted: dict[str, set[str]] = {}
     for report in reports:
-        for path in (HERE / "reports").glob(f"{report}*.toml"):
+        for path in (HERE / "studies").glob(f"{report}*.toml"):
             for study, names in variants_in(path).items():
                 wanted.setdefault(study, set()).update(names)
     needs = [need for claim in claims() if claim.report in reports for need in claim.needs]

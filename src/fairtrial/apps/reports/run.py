@@ -17,16 +17,27 @@ from fairtrial.apps.reports.evidence import Evidence, apart, collect, decide_all
 from fairtrial.apps.reports.inside import Layers, Likeness, by_layer, likeness
 from fairtrial.apps.reports.measures import SAMPLES, Batched, Missed, Retried, retry
 from fairtrial.apps.reports.published import FINE_TUNING, Figure, chosen_reports, claims, figures
-from fairtrial.data.lines import read_lines
-from fairtrial.data.readers import is_course
+from fairtrial.data import is_course, read_lines
 from fairtrial.disk import disk_errors, write_text
-from fairtrial.engines.job import Engine, Stop
+from fairtrial.engines import Engine, Stop
 from fairtrial.errors import BadInput, Interrupted
-from fairtrial.study.artifacts import read_json
-from fairtrial.study.design import Settings, Study, write_study
-from fairtrial.study.plan import OnEvent, Plan, calibrate, make_plan, missing, write_plan
-from fairtrial.study.run import Wishes, describe, refuse_strange_folder, run_study
-from fairtrial.study.search import remembered
+from fairtrial.study import (
+    OnEvent,
+    Plan,
+    Settings,
+    Study,
+    Wishes,
+    calibrate,
+    describe,
+    make_plan,
+    missing,
+    read_json,
+    refuse_strange_folder,
+    remembered,
+    run_study,
+    write_plan,
+    write_study,
+)
 
 FOLDERS = {
     "speeches": "the course's files: train_CLS.tsv, test_CLS.tsv, train_LM.txt, test_LM_*.txt",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model import Part, Site, parts
 from fairtrial.recipe import Shape
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fairtrial.model.part import Part, parts
+from fairtrial.model import Part, parts
 
 
 @parts.add("normed-stream")
