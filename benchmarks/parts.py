@@ -283,7 +283,7 @@ def course_step(task: str, parts: list[dict[str, Any]]) -> Callable[[], None]:
 def decode(cached: bool) -> Callable[[], None]:
     import torch
 
-    from fairtrial.model.attention import Cache
+    from fairtrial.model.attention import KVCache
     from fairtrial.model.network import LanguageModel
     from fairtrial.recipe import Shape
 
@@ -292,7 +292,7 @@ def decode(cached: bool) -> Callable[[], None]:
 
     @torch.no_grad()
     def generate() -> None:
-        ids, cache = torch.zeros(1, 1, dtype=torch.long), Cache(shape.layers)
+        ids, cache = torch.zeros(1, 1, dtype=torch.long), KVCache(shape.layers)
         new = ids
         for _ in range(512):
             logits = model(new, cache=cache) if cached else model(ids)

@@ -8,10 +8,10 @@ from networks import decoder, encoder, some_tokens
 from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.model.attention import View
+from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.layers import Dropout, dropouts_of, seed_dropout
-from fairtrial.model.local_attention import attend_near, shortest_reach
-from fairtrial.model.part import Kept, Site, build_parts
+from fairtrial.model.local_attention import shortest_window
+from fairtrial.model.part import Site, build_parts
 from fairtrial.recipe import PartChoice, Shape
 
 
@@ -115,23 +115,27 @@ def test_attention_weights_are_dropped_behind_the_softmax() -> None:
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
-def test_near_attention_drops_weights_and_nothing_else(kind: str) -> None:
+def test_local_attention_drops_weights_and_nothing_else(kind: str) -> None:
     """With values of one everywhere, a query receives the sum of its kept weights: on average one."""
-    generator = torch.Generator().manual_seed(1)
-    q, k = (torch.randn(2, 2, 300, 4, generator=generator, dtype=torch.float64) for _ in range(2))
+    rng = torch.Generator().manual_seed(1)
+    q, k = (torch.randn(2, 2, 300, 4, generator=rng, dtype=torch.float64) for _ in range(2))
     parts = list(build_parts([PartChoice(name="window", options={"size": 9})], Shape(), 1).values())
-    v, causal = torch.ones_like(k), kind == "decoder"
-    site, reach = Site(0, causal, torch.arange(300), torch.arange(300)), shortest_reach(parts, causal)
-    dropout, none = Dropout(0.3), Dropout(0.0)
-    real = torch.arange(300) < torch.tensor([[300], [140]])
-    plain = attend_near(q, k, v, real, reach, site, parts, Kept(), none)
-    written = attend_near(q, k, v, real, reach, site, parts, Kept(), dropout.eval())
-    assert torch.equal(plain, written)
-    dropout.train()
-    dropped = torch.stack([attend_near(q, k, v, real, reach, site, parts, Kept(), dropout) for _ in range(200)])
+    causal = kind == "decoder"
+    window = shortest_window(parts, causal)
+    layer, layout = Attention(Shape(), 0), Layout.ragged(torch.tensor([300, 140]), 300)
+
+    def attended(share: float) -> Tensor:
+        layer.dropout.share = share
+        view = View.of(layout, causal, 0, q.dtype)
+        return layer.attend_local(q, k, torch.ones_like(k), view, window, parts)
+
+    plain = attended(0.0)
+    assert torch.equal(plain, attended(0.0))
+    dropped = torch.stack([attended(0.3) for _ in range(200)])
     seen = plain[0].abs().sum(-1) > 0
     assert (dropped.mean(0)[0][seen] - 1).abs().max() < 0.35
     assert (dropped[:, 0].mean() - 1).abs() < 0.01
     assert dropped.std(0)[0].min() > 0.1
-    dropout.share = 1e-12  # written out, and nothing dropped: the fused kernel's numbers
-    assert torch.allclose(attend_near(q, k, v, real, reach, site, parts, Kept(), dropout)[0], plain[0], atol=1e-10)
+    torch.testing.assert_close(attended(1e-12)[0], plain[0], atol=1e-10, rtol=0)  # written out, and nothing dropped
+    layer.eval()
+    assert torch.equal(attended(0.3), plain)

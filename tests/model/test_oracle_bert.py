@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, RobertaPreLayerNormConfig, RobertaPreLayerNormModel
 from transformers.models.bert.modeling_bert import BertSelfAttention, BertSelfOutput
 
-from fairtrial.model.attention import Attention, View
-from fairtrial.model.layout import Layout
+from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.network import Body
 from fairtrial.recipe import Shape
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.model.attention import Cache
+from fairtrial.model.attention import KVCache
 from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import parts
@@ -107,7 +107,7 @@ def far(one: Tensor, another: Tensor) -> float:
 @torch.no_grad()
 def in_pieces(network: nn.Module, ids: Tensor, pieces: list[int]) -> Tensor:
     """Cached decoding, so many tokens at a time."""
-    cache = Cache(LAYERS)
+    cache = KVCache(LAYERS)
     return torch.cat([network(piece, cache=cache) for piece in ids.split(pieces, dim=1)], 1)
 
 

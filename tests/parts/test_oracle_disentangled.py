@@ -12,8 +12,7 @@ from transformers import DebertaV2Config
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
 
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Attention, View
-from fairtrial.model.layout import Layout
+from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.part import Site
 from fairtrial.parts.disentangled import Disentangled
 from fairtrial.recipe import Shape

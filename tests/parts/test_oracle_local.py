@@ -10,8 +10,7 @@ import torch
 from brute import looped_heads
 
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Attention, View
-from fairtrial.model.layout import Layout
+from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.part import Part, Site
 from fairtrial.parts.block import Blocks
 from fairtrial.parts.window import Window

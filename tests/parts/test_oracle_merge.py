@@ -14,8 +14,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from fairtrial.errors import BadInput, Interrupted
-from fairtrial.model.attention import Attention, View
-from fairtrial.model.layout import Layout
+from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import Part, Site, build_parts
 from fairtrial.parts.merge import CausalReweight, Concat, Reweight, Shift, Shuffle

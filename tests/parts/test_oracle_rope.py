@@ -12,8 +12,7 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Attention, View
-from fairtrial.model.layout import Layout
+from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.part import Site
 from fairtrial.parts.rope import Rope
 from fairtrial.recipe import Shape

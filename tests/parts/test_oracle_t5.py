@@ -10,8 +10,7 @@ from transformers import T5Config
 from transformers.models.t5.modeling_t5 import T5Attention
 
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Attention, View
-from fairtrial.model.layout import Layout
+from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.part import Site
 from fairtrial.parts.t5 import T5Bias, bucket
 from fairtrial.recipe import Shape

@@ -19,7 +19,7 @@ import torch
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import gap, spelled
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Cache
+from fairtrial.model.attention import KVCache
 from fairtrial.model.network import LanguageModel
 from fairtrial.rng import generator_for
 from fairtrial.training.scoring import scoring
@@ -132,7 +132,7 @@ def cache_agrees(network: LanguageModel, ids: Sequence[int]) -> bool:
     least = min(TRIED, network.body.shape.length)
     row = torch.tensor([(list(ids) * TRIED)[: max(least, len(ids))]])  # a single token would agree with itself
     with scoring(network):
-        cache = Cache(len(network.body.blocks))
+        cache = KVCache(len(network.body.blocks))
         for piece in row.split([row.shape[1] - least // 2] + [1] * (least // 2), dim=1):
             last = network(piece, cache=cache)[0, -1]
         whole = network(row)[0, -1]
@@ -171,7 +171,7 @@ class Reader:
 
     def __init__(self, network: LanguageModel, way: Way) -> None:
         self.network, self.way = network, way
-        self.cache = Cache(len(network.body.blocks))
+        self.cache = KVCache(len(network.body.blocks))
 
     def logits(self, said: Sequence[int]) -> np.ndarray:
         limit = self.way.context

@@ -20,7 +20,7 @@ import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Cache
+from fairtrial.model.attention import KVCache
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import Part
 from fairtrial.recipe import PartChoice, Recipe, Shape
@@ -113,7 +113,7 @@ class Subject:
     def in_pieces(self, ids: Tensor, sizes: list[int]) -> Tensor:
         """A decoder's log-probabilities when it reads pieces one after another with a cache [batch time entry]"""
         assert isinstance(self.network, LanguageModel)
-        cache = Cache(self.plan.shape.layers)
+        cache = KVCache(self.plan.shape.layers)
         return torch.cat([self.network(piece, cache=cache) for piece in ids.split(sizes, 1)], 1).log_softmax(-1)
 
 

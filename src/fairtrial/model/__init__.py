@@ -1,8 +1,7 @@
 """The transformer: the seam for parts, attention, blocks, networks and their loss."""
 
-from fairtrial.model.attention import Attention, View
+from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.layers import watch
-from fairtrial.model.layout import Layout
 from fairtrial.model.network import LanguageModel, count_parameters
 from fairtrial.model.part import Part, Site, concatenate, parts
 

@@ -1,4 +1,9 @@
-"""Multi-head attention: the one place that knows what may be seen, and that calls the parts' verbs in order."""
+"""Multi-head attention: the one place that knows what may be seen, and that calls the parts' verbs in order.
+
+Between attentions a network carries real tokens only, packed one after another: [token width]. Attention unpacks them
+to [batch time width] and packs its output again, so that linear layers never run on padding (a third of a padded batch
+of sentences).
+"""
 
 from __future__ import annotations
 
@@ -12,87 +17,9 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from fairtrial.model.layers import Dropout, Tap
-from fairtrial.model.layout import Layout
-from fairtrial.model.local_attention import (
-    and_masks,
-    attend_near,
-    collect_biases,
-    shortest_reach,
-    to_attention_mask,
-    worth_it,
-)
-from fairtrial.model.part import Kept, Part, Site, concatenate
+from fairtrial.model.local_attention import Cut, shortest_window, worth_it
+from fairtrial.model.part import Part, Site, TensorCache, and_masks, collect_biases, concatenate, to_attention_mask
 from fairtrial.recipe import Shape
-
-
-@dataclass(frozen=True)
-class View:
-    """What attention may see in one pass, the same for all layers."""
-
-    layout: Layout
-    causal: bool
-    queries: Tensor  # positions [query]
-    keys: Tensor  # positions [key]
-    triangle: bool  # hidden is just the future of a square: the fast kernel's own mask will do
-    dtype: torch.dtype
-    mask: Kept[Tensor] = field(default_factory=Kept)  # of the last layer; layers with the same biases share it
-
-    @classmethod
-    def of(cls, layout: Layout, causal: bool, past: int, dtype: torch.dtype) -> View:
-        queries = torch.arange(past, past + layout.time)
-        keys = torch.arange(past + layout.time)
-        triangle = causal and past == 0 and layout.lengths is None
-        return cls(layout, causal, queries, keys, triangle, dtype)
-
-    @cached_property
-    def visible(self) -> Tensor | None:
-        """True where a key may be seen [batch head query key]; None: by `triangle` alone. As large as the square of
-        the text's length: attention to near tokens never asks for it."""
-        visible = None
-        if self.causal and not self.triangle and self.layout.time > 1:
-            visible = (self.keys <= self.queries[:, None])[None, None]
-        if self.layout.lengths is None:
-            return visible
-        real = self.layout.real()[:, None, None, :]
-        return real if visible is None else visible & real
-
-    @cached_property
-    def added(self) -> Tensor | None:
-        """`visible` as what is added to scores, made once for all layers: the fast kernel would make it in each."""
-        if self.visible is None:
-            return None
-        return to_attention_mask([], self.visible, self.dtype)
-
-    def seen(self) -> Tensor | None:
-        """`visible` with the triangle written out."""
-        if self.triangle:
-            return (self.keys <= self.queries[:, None])[None, None]
-        return self.visible
-
-
-class Cache:
-    """Keys and values of the tokens so far, so that generating one token costs one token's work."""
-
-    def __init__(self, layers: int) -> None:
-        self.kept: list[tuple[Tensor, Tensor] | None] = [None] * layers  # with room to grow
-        self.length = 0
-
-    def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """All keys and values so far, the new ones [batch head time head_dim] at their end."""
-        end = self.length + k.shape[2]
-        kept = self.kept[layer]
-        if kept is None or kept[0].shape[2] < end:
-            old = (k, v) if kept is None else kept
-            kept = self.kept[layer] = (self._roomier(old[0], end), self._roomier(old[1], end))
-        kept[0][:, :, self.length : end] = k.detach()
-        kept[1][:, :, self.length : end] = v.detach()
-        return kept[0][:, :, :end], kept[1][:, :, :end]
-
-    def _roomier(self, old: Tensor, end: int) -> Tensor:
-        """Twice the room that is needed, so that growing costs little over many tokens."""
-        room = old.new_empty(old.shape[0], old.shape[1], 2 * end, old.shape[3])
-        room[:, :, : self.length] = old[:, :, : self.length].detach()
-        return room
 
 
 class Attention(nn.Module):
@@ -104,16 +31,14 @@ class Attention(nn.Module):
         self.dropout = Dropout(shape.attention_dropout)
         self.maps = Tap()  # attention weights [batch head query key]
 
-    def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: Cache | None = None) -> Tensor:
+    def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: KVCache | None = None) -> Tensor:
         """[token width] -> [token width]"""
         layout = view.layout
-        # split before the heads are parted: its gradient is one copy instead of two
-        q, k, v = (
-            self.part_heads(each) for each in layout.unpack(self.qkv(x)).chunk(3, -1)
-        )  # batch head time head_dim
+        # chunked before the heads are split: the gradient is one copy instead of two
+        q, k, v = (self.split_heads(chunk) for chunk in layout.unpack(self.qkv(x)).chunk(3, -1))
         here = Site(self.layer, view.causal, view.queries, view.queries)
         for part in parts:
-            q, k = part.rotate(q, k, here)
+            q, k = part.rotate(q, k, here)  # batch head time head_dim
         if cache is not None:
             k, v = cache.extend(self.layer, k, v)
         site = Site(self.layer, view.causal, view.queries, view.keys)
@@ -124,7 +49,7 @@ class Attention(nn.Module):
         merged = next((part.merge(heads, site) for part in parts if part.owns("merge")), None)
         return self.out(layout.pack(concatenate(heads) if merged is None else merged))
 
-    def part_heads(self, x: Tensor) -> Tensor:
+    def split_heads(self, x: Tensor) -> Tensor:
         """[batch time width] -> [batch head time head_dim]"""
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
@@ -136,31 +61,169 @@ class Attention(nn.Module):
         biases, allowed = collect_biases(site, parts)
         for bias in biases:  # after all scores, so that the order of parts does not matter
             scores = scores + bias
-        visible = and_masks(view.seen(), allowed)
-        if visible is None:
-            weights = scores.softmax(-1)
-        else:
-            # the lowest number instead of minus infinity: a row with nothing to see stays finite, and is then emptied
-            weights = scores.masked_fill(~visible, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(~visible, 0.0)
+        visible = and_masks(view.visible_or_triangle(), allowed)
+        weights = scores.softmax(-1) if visible is None else masked_softmax(scores, ~visible)
         return self.dropout(self.maps(weights)) @ v
 
     def attend_fast(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
-        """The same by torch's fused kernel, where no part reads the scores and no weight is dropped: its dropout has no
-        rng of its own."""
-        reach = shortest_reach(parts, view.causal)
-        if reach is not None and len(view.queries) == len(view.keys) and worth_it(reach, len(view.queries)):
-            real = None if view.layout.lengths is None else view.layout.real()
-            return attend_near(q, k, v, real, reach, site, parts, view.mask, self.dropout)
+        """The same by torch's fused kernel, where no part reads the scores and no weight is dropped: the kernel's own
+        dropout draws from torch's global generator."""
+        window = shortest_window(parts, view.causal)
+        if window is not None and len(view.queries) == len(view.keys) and worth_it(window, len(view.queries)):
+            return self.attend_local(q, k, v, view, window, parts)
         if self.dropout.drops:
             return self.attend(q, k, v, view, site, parts)
         biases, allowed = collect_biases(site, parts)
         if not biases and not allowed:
             return scaled_dot_product_attention(q, k, v, attn_mask=view.added, is_causal=view.triangle)
         mask = view.mask.get(
-            lambda: to_attention_mask(biases, and_masks(view.seen(), allowed), q.dtype),
+            lambda: to_attention_mask(biases, and_masks(view.visible_or_triangle(), allowed), q.dtype),
             q.dtype,
             len(biases),
             *biases,
             *allowed,
         )
         return scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    def attend_local(
+        self, q: Tensor, k: Tensor, v: Tensor, view: View, window: tuple[int, int], parts: Sequence[Part]
+    ) -> Tensor:
+        """The same where a query sees a window (back, ahead) only: what lies beyond is never computed."""
+        cut = Cut.of(window, q.shape[2])
+        site = Site(self.layer, view.causal, *cut.positions())  # of any one block
+        biases, allowed = collect_biases(site, parts)
+
+        def make_mask() -> Tensor:
+            visible = cut.visible(view.layout.real())
+            if view.causal:
+                visible = visible & (site.offset >= 0)
+            return to_attention_mask(biases, and_masks(visible, allowed), q.dtype)
+
+        mask = view.mask.get(make_mask, q.dtype, len(biases), *biases, *allowed)
+        q, k, v = cut.query_blocks(q), cut.key_windows(k), cut.key_windows(v)  # batch*block head time head_dim
+        if not self.dropout.drops:
+            return cut.join(scaled_dot_product_attention(q, k, v, attn_mask=mask))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]) + mask
+        return cut.join(self.dropout(masked_softmax(scores, mask.isneginf())) @ v)
+
+
+def masked_softmax(scores: Tensor, hidden: Tensor) -> Tensor:
+    """Weights that are zero where `hidden`. The lowest number instead of minus infinity: a row that sees nothing stays
+    finite, and is then emptied."""
+    return scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(hidden, 0.0)
+
+
+@dataclass(frozen=True)
+class View:
+    """What attention may see in one pass, the same for all layers."""
+
+    layout: Layout
+    causal: bool
+    queries: Tensor  # positions [query]
+    keys: Tensor  # positions [key]
+    triangle: bool  # only the future of a square is hidden: the fused kernel's own causal mask is enough
+    dtype: torch.dtype
+    mask: TensorCache[Tensor] = field(default_factory=TensorCache)  # layers with the same biases share it
+
+    @classmethod
+    def of(cls, layout: Layout, causal: bool, past: int, dtype: torch.dtype) -> View:
+        queries = torch.arange(past, past + layout.time)
+        keys = torch.arange(past + layout.time)
+        triangle = causal and past == 0 and layout.lengths is None
+        return cls(layout, causal, queries, keys, triangle, dtype)
+
+    @cached_property
+    def visible(self) -> Tensor | None:
+        """True where a key may be seen [batch head query key]; None: by `triangle` alone. As large as the square of
+        the text's length: local attention never uses it."""
+        visible = None
+        if self.causal and not self.triangle and self.layout.time > 1:
+            visible = (self.keys <= self.queries[:, None])[None, None]
+        if self.layout.lengths is None:
+            return visible
+        real = self.layout.real()[:, None, None, :]
+        return real if visible is None else visible & real
+
+    @cached_property
+    def added(self) -> Tensor | None:
+        """`visible` as what is added to scores, made once for all layers: the fused kernel would make it in each."""
+        return None if self.visible is None else to_attention_mask([], self.visible, self.dtype)
+
+    def visible_or_triangle(self) -> Tensor | None:
+        """`visible` with the triangle written out."""
+        return (self.keys <= self.queries[:, None])[None, None] if self.triangle else self.visible
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the real tokens of a padded batch are."""
+
+    batch: int
+    time: int
+    positions: Tensor  # of each real token [token]
+    lengths: Tensor | None = None  # real tokens in each row [batch]; None: every row is full
+    index: Tensor | None = None  # of each real token in the flattened batch [token]
+    rows: Tensor | None = None  # row of each real token [token]
+
+    @classmethod
+    def full(cls, batch: int, time: int, first: int = 0) -> Layout:
+        """Every row holds `time` tokens, the first at position `first`."""
+        return cls(batch, time, torch.arange(first, first + time).repeat(batch))
+
+    @classmethod
+    def ragged(cls, lengths: Tensor, time: int) -> Layout:
+        """Rows of different lengths, padded at their end."""
+        if bool((lengths == time).all()):
+            return cls.full(len(lengths), time)
+        real = torch.arange(time) < lengths[:, None]
+        rows, positions = real.nonzero(as_tuple=True)
+        return cls(len(lengths), time, positions, lengths, rows * time + positions, rows)
+
+    def real(self) -> Tensor:
+        """True at real tokens [batch time]"""
+        if self.lengths is None:
+            return torch.ones(self.batch, self.time, dtype=torch.bool)
+        return torch.arange(self.time) < self.lengths[:, None]
+
+    def unpack(self, x: Tensor) -> Tensor:
+        """[token width] -> [batch time width], zeros at padding"""
+        if self.index is not None:
+            x = x.new_zeros(self.batch * self.time, x.shape[-1]).index_copy_(0, self.index, x)
+        return x.view(self.batch, self.time, -1)
+
+    def pack(self, x: Tensor) -> Tensor:
+        """[batch time ...] -> [token ...]"""
+        x = x.flatten(0, 1)
+        return x if self.index is None else x.index_select(0, self.index)
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Mean of each row's real tokens: [token width] -> [batch width]"""
+        if self.rows is None or self.lengths is None:
+            return x.view(self.batch, self.time, -1).mean(1)
+        sums = x.new_zeros(self.batch, x.shape[-1]).index_add_(0, self.rows, x)
+        return sums / self.lengths.clamp(min=1)[:, None]
+
+
+class KVCache:
+    """Keys and values of the tokens so far, so that generating one token costs one token's work."""
+
+    def __init__(self, layers: int) -> None:
+        self.buffers: list[tuple[Tensor, Tensor] | None] = [None] * layers  # longer than what they hold
+        self.length = 0
+
+    def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """All keys and values so far, the new ones [batch head time head_dim] at their end."""
+        end = self.length + k.shape[2]
+        buffers = self.buffers[layer]
+        if buffers is None or buffers[0].shape[2] < end:
+            old = (k, v) if buffers is None else buffers
+            buffers = self.buffers[layer] = (self._grown(old[0], end), self._grown(old[1], end))
+        buffers[0][:, :, self.length : end] = k.detach()
+        buffers[1][:, :, self.length : end] = v.detach()
+        return buffers[0][:, :, :end], buffers[1][:, :, :end]
+
+    def _grown(self, old: Tensor, end: int) -> Tensor:
+        """Twice the length that is needed, so that growing costs little over many tokens."""
+        grown = old.new_empty(old.shape[0], old.shape[1], 2 * end, old.shape[3])
+        grown[:, :, : self.length] = old[:, :, : self.length].detach()
+        return grown

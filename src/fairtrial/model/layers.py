@@ -1,16 +1,7 @@
-"""Dropout with named rng: what is dropped at a step is a pure function of seed, place and step.
-
-torch's own dropout draws from one global generator, so one more draw anywhere would shift all that follow, and a
-resumed run would need that generator's state. Here nothing needs to be remembered.
-
-Taps: places where a tensor may be watched. Watching changes no number.
-
-First weights: each parameter has rng of its own name, so variants at one seed share what they have in common.
-"""
+"""Dropout with named random streams, and taps that show a tensor as it passes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -21,6 +12,11 @@ from fairtrial.rng import seed_for
 
 
 class Dropout(nn.Module):
+    """What is dropped at a step is a pure function of seed, module name and step.
+
+    torch's own dropout draws from one global generator: one more draw anywhere would shift all that follow, and a
+    resumed run would need that generator's state."""
+
     def __init__(self, share: float) -> None:
         super().__init__()
         self.share = share
@@ -38,19 +34,19 @@ class Dropout(nn.Module):
 
 
 def dropouts_of(network: nn.Module) -> dict[str, Dropout]:
-    """The places that drop something, by name."""
+    """The dropouts that drop something, by module name."""
     found = {name: module for name, module in network.named_modules() if isinstance(module, Dropout)}
     return {name: module for name, module in found.items() if module.share}
 
 
 def seed_dropout(dropouts: dict[str, Dropout], seed: int, step: int) -> None:
-    """Set the rng of every dropout for one optimizer step."""
+    """Seed every dropout for one optimizer step."""
     for name, dropout in dropouts.items():
         dropout.generator.manual_seed(seed_for(seed, "dropout", name, step))
 
 
 class Tap(nn.Module):
-    """Hands on what it gets; shows it to a watcher, if there is one."""
+    """An identity that shows its input to a watcher, if there is one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,37 +70,3 @@ def watch(network: nn.Module) -> Iterator[dict[str, Tensor]]:
     finally:
         for tap in taps.values():
             tap.watcher = None
-
-
-SMALL = 0.02  # the standard deviation that GPT-2 and BERT start with
-
-
-@torch.no_grad()
-def start(network: nn.Module, how: str, seed: int) -> None:
-    """Draw every embedding and linear layer. Norms and the bare parameters of parts stay as they were built."""
-    for name, module in network.named_modules():
-        if isinstance(module, nn.Embedding):
-            _normal(module.weight, 1.0 if how == "torch" else SMALL, seed, f"{name}.weight")
-        elif isinstance(module, nn.Linear):
-            bound = 1 / math.sqrt(module.in_features)  # what torch.nn.Linear does, for weight and bias alike
-            if how == "torch":
-                _uniform(module.weight, bound, seed, f"{name}.weight")
-            else:
-                _normal(module.weight, SMALL, seed, f"{name}.weight")
-            if module.bias is not None:
-                _uniform(module.bias, bound if how == "torch" else 0.0, seed, f"{name}.bias")
-
-
-def _generator(seed: int, name: str) -> torch.Generator:
-    return torch.Generator().manual_seed(seed_for(seed, "init", name))
-
-
-def _normal(weight: Tensor, deviation: float, seed: int, name: str) -> None:
-    weight.normal_(0.0, deviation, generator=_generator(seed, name))
-
-
-def _uniform(weight: Tensor, bound: float, seed: int, name: str) -> None:
-    if bound:
-        weight.uniform_(-bound, bound, generator=_generator(seed, name))
-    else:
-        weight.zero_()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Kept, Part, Site, parts
+from fairtrial.model.part import Part, Site, TensorCache, parts
 from fairtrial.recipe import Shape
 
 
@@ -25,11 +25,11 @@ class Alibi(Part):
             raise BadInput(f"alibi: a slope of {slope} will not do", "slope = 1")
         steps = slopes(shape.heads) if slope is None else [float(slope)] * shape.heads
         self.register_buffer("steps", torch.tensor(steps), persistent=False)
-        self.kept: Kept[Tensor] = Kept()
+        self.cache: TensorCache[Tensor] = TensorCache()
 
     def bias(self, site: Site) -> Tensor:
         steps = self.get_buffer("steps")
-        return self.kept.get(lambda: -steps[:, None, None] * site.distance, steps, site.queries, site.keys)
+        return self.cache.get(lambda: -steps[:, None, None] * site.distance, steps, site.queries, site.keys)
 
 
 def slopes(heads: int) -> list[float]:

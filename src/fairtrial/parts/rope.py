@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Kept, Part, Site, parts
+from fairtrial.model.part import Part, Site, TensorCache, parts
 from fairtrial.recipe import Shape
 
 
@@ -30,7 +30,7 @@ class Rope(Part):
         self.base = base
         pairs = torch.arange(0, shape.each, 2, dtype=torch.float64) / shape.each
         self.paces = base**-pairs  # no buffer: a network in float32 turns by angles of float64 too
-        self.kept: Kept[tuple[Tensor, ...]] = Kept()
+        self.cache: TensorCache[tuple[Tensor, ...]] = TensorCache()
 
     def angles(self, positions: Tensor) -> Tensor:
         """One angle for each position and pair. [time] -> [time each/2]"""
@@ -38,7 +38,7 @@ class Rope(Part):
 
     def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         heads = q.shape[1]
-        tables = self.kept.get(lambda: self.tables(site.queries, heads, q.dtype), site.queries, heads, q.dtype)
+        tables = self.cache.get(lambda: self.tables(site.queries, heads, q.dtype), site.queries, heads, q.dtype)
         return Rotate.apply(q, k, *tables)
 
     def tables(self, positions: Tensor, heads: int, dtype: torch.dtype) -> tuple[Tensor, ...]:

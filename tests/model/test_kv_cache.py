@@ -8,7 +8,7 @@ from networks import decoder, some_tokens
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Cache
+from fairtrial.model.attention import KVCache
 from fairtrial.model.layers import watch
 from fairtrial.model.network import LanguageModel
 
@@ -16,7 +16,7 @@ LAYERS = 2
 
 
 def in_pieces(network: LanguageModel, ids: Tensor, pieces: list[int]) -> Tensor:
-    cache = Cache(LAYERS)
+    cache = KVCache(LAYERS)
     answers = [network(piece, cache=cache) for piece in ids.split(pieces, dim=1)]
     assert cache.length == ids.shape[1]
     return torch.cat(answers, 1)
@@ -39,11 +39,11 @@ def test_decoding_in_pieces_equals_decoding_at_once(names: tuple[str, ...], piec
 
 def test_what_the_cache_holds_is_what_makes_them_equal() -> None:
     network, ids = decoder("learned"), some_tokens(3, 10)
-    cache = Cache(LAYERS)
+    cache = KVCache(LAYERS)
     network(ids[:, :5], cache=cache)
-    forgetful = Cache(LAYERS)
+    forgetful = KVCache(LAYERS)
     forgetful.length = 5  # knows how far it is, but not what was said
-    forgetful.kept = [(k * 0, v * 0) for k, v in cache.kept]
+    forgetful.buffers = [(k * 0, v * 0) for k, v in cache.buffers]
     difference = network(ids[:, 5:], cache=forgetful) - network(ids[:, 5:], cache=cache)
     assert difference.abs().max() > 1e-3
 
@@ -53,4 +53,4 @@ def test_cached_decoding_refuses_lengths(lengths: list[int]) -> None:
     """Full rows too: a layout made from lengths begins at position 0, wherever the cache stands."""
     network, ids = decoder("learned"), some_tokens(2, 4)
     with pytest.raises(BadInput, match="equal length"):
-        network(ids, torch.tensor(lengths), cache=Cache(LAYERS))
+        network(ids, torch.tensor(lengths), cache=KVCache(LAYERS))

@@ -1,4 +1,4 @@
-"""What is kept follows from its key alone: nobody can tell whether it was made or kept."""
+"""What is cached follows from its key alone: no number tells whether it was made or cached."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import torch
 from networks import decoder, encoder, some_tokens
 from torch import Tensor, nn
 
-from fairtrial.model.part import Kept, Site
+from fairtrial.model import part
+from fairtrial.model.part import Site, TensorCache
 from fairtrial.parts.alibi import Alibi
 from fairtrial.parts.rope import Rope
 from fairtrial.recipe import Shape
@@ -18,21 +19,21 @@ SHAPE = Shape(width=16, heads=2)
 
 
 class Maker:
-    """Counts how often it was asked."""
+    """Counts its calls."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
     def __call__(self) -> Tensor:
-        self.asked += 1
+        self.calls += 1
         return torch.zeros(3)
 
 
 def test_the_same_key_is_made_once_and_another_anew() -> None:
-    kept, make = Kept[Tensor](), Maker()
-    first = kept.get(make, torch.arange(3), torch.float32)
-    assert kept.get(make, torch.arange(3), torch.float32) is first
-    assert make.asked == 1
+    cache, make = TensorCache[Tensor](), Maker()
+    first = cache.get(make, torch.arange(3), torch.float32)
+    assert cache.get(make, torch.arange(3), torch.float32) is first
+    assert make.calls == 1
     keys = [
         (torch.arange(4), torch.float32),
         (torch.arange(1, 4), torch.float32),
@@ -42,26 +43,35 @@ def test_the_same_key_is_made_once_and_another_anew() -> None:
         (torch.arange(3), torch.float64, True),
     ]
     for number, key in enumerate(keys):
-        kept.get(make, *key)
-        assert make.asked == number + 2, key
+        cache.get(make, *key)
+        assert make.calls == number + 2, key
 
 
 def test_what_was_changed_in_place_is_made_anew() -> None:
-    kept, make, key = Kept[Tensor](), Maker(), torch.arange(3)
-    kept.get(make, key).add_(1)
-    assert torch.equal(kept.get(make, key), torch.zeros(3))
-    assert make.asked == 2
-    key.add_(5)  # the kept key itself is another one now
-    kept.get(make, key)
-    kept.get(make, torch.arange(3))
-    assert make.asked == 4
+    cache, make, key = TensorCache[Tensor](), Maker(), torch.arange(3)
+    cache.get(make, key).add_(1)
+    assert torch.equal(cache.get(make, key), torch.zeros(3))
+    assert make.calls == 2
+    key.add_(5)  # the cached key itself is another one now
+    cache.get(make, key)
+    cache.get(make, torch.arange(3))
+    assert make.calls == 4
 
 
-def test_what_carries_a_gradient_is_never_kept() -> None:
-    kept, weight = Kept[Tensor](), torch.ones(2, requires_grad=True)
-    assert kept.get(lambda: weight * 2, 1) is not kept.get(lambda: weight * 2, 1)
+def test_without_torchs_version_counter_nothing_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part, "VERSION", "no such attribute")
+    cache, make, key = TensorCache[Tensor](), Maker(), torch.arange(3)
+    cache.get(make, key).add_(1)
+    assert torch.equal(cache.get(make, key), torch.zeros(3))
+    cache.get(make, key)
+    assert make.calls == 3
+
+
+def test_what_carries_a_gradient_is_never_cached() -> None:
+    cache, weight = TensorCache[Tensor](), torch.ones(2, requires_grad=True)
+    assert cache.get(lambda: weight * 2, 1) is not cache.get(lambda: weight * 2, 1)
     with torch.no_grad():
-        assert kept.get(lambda: weight * 2, 1) is kept.get(lambda: weight * 2, 1)
+        assert cache.get(lambda: weight * 2, 1) is cache.get(lambda: weight * 2, 1)
 
 
 @pytest.mark.parametrize("name", ["rope", "alibi"])
@@ -85,7 +95,7 @@ def test_what_came_before_changes_nothing(name: str, make: type[nn.Module]) -> N
     for one, other in zip(train(fresh), train(worn), strict=True):
         assert torch.equal(one, other)
     assert worn.state_dict().keys() == fresh.state_dict().keys()
-    assert not any("kept" in key for key in worn.state_dict())
+    assert not any("cache" in key for key in worn.state_dict())
 
 
 def test_a_part_in_other_numbers_answers_in_them() -> None:
@@ -101,9 +111,9 @@ def test_a_part_in_other_numbers_answers_in_them() -> None:
 
 def test_layers_share_one_mask() -> None:
     network, made = encoder("alibi"), []
-    kept = network.body.listed_parts()[0].kept
-    ask = kept.get
-    kept.get = lambda make, *key: ask(lambda: made.append(1) or make(), *key)
+    cache = network.body.listed_parts()[0].cache
+    get = cache.get
+    cache.get = lambda make, *key: get(lambda: made.append(1) or make(), *key)
     for _ in range(2):
         network(some_tokens(3, 9), torch.tensor([9, 4, 1]))
     assert made == [1]  # one bias for two layers and two passes

@@ -1,4 +1,4 @@
-"""Near attention gives the numbers of hidden attention, without computing what is hidden."""
+"""Local attention gives the numbers of masked attention, without computing what is masked."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.model import attention
+from fairtrial.model.attention import Attention, View
 from fairtrial.model.layers import watch
-from fairtrial.model.local_attention import Cut, Windows, shortest_reach, worth_it
+from fairtrial.model.local_attention import Cut, Windows, shortest_window, worth_it
 from fairtrial.model.network import Body, Classifier, LanguageModel
 from fairtrial.model.part import build_parts
 from fairtrial.recipe import PartChoice, Shape
@@ -39,26 +39,25 @@ def gradients(network: nn.Module, ids: torch.Tensor, lengths: torch.Tensor | Non
 
 
 @pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("time", [256, 300, 513])
-@pytest.mark.parametrize("padded", [False, True])
-def test_near_attention_equals_hidden_attention(name: str, time: int, padded: bool) -> None:
+@pytest.mark.parametrize(("time", "padded"), [(256, False), (300, True), (513, True)])
+def test_local_attention_equals_masked_attention(name: str, time: int, padded: bool) -> None:
     ids = torch.randint(0, 50, (3, time), generator=torch.Generator().manual_seed(time))
     lengths = torch.tensor([5, time, time // 2 + 1]) if padded else None
     for network in (Classifier(SHAPE, RECIPES[name], 50, 3), LanguageModel(SHAPE, RECIPES[name], 50)):
         network.double()
-        near = network(ids, lengths)
+        local = network(ids, lengths)
         with watch(network):  # a watched network computes the whole map
-            hidden = network(ids, lengths)
+            masked = network(ids, lengths)
             expected = gradients(network, ids, lengths)
-        assert torch.allclose(near, hidden, rtol=0, atol=1e-10)
+        assert torch.allclose(local, masked, rtol=0, atol=1e-10)
         for ours, theirs in zip(gradients(network, ids, lengths), expected, strict=True):
             assert torch.allclose(ours, theirs, rtol=1e-8, atol=1e-8)
 
 
-def test_near_attention_is_really_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_attention_is_really_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []
-    real = attention.attend_near
-    monkeypatch.setattr(attention, "attend_near", lambda *words: taken.append(1) or real(*words))
+    attend_local = Attention.attend_local
+    monkeypatch.setattr(Attention, "attend_local", lambda *given: taken.append(1) or attend_local(*given))
     ids = torch.zeros(1, 256, dtype=torch.long)
     Body(SHAPE, [choice("window", size=8)], 50, causal=True, seed=0)(ids)
     assert len(taken) == SHAPE.layers
@@ -68,23 +67,23 @@ def test_near_attention_is_really_taken(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_parts_that_know_absolute_positions_or_scores_are_never_cut_into_blocks() -> None:
-    def reach(*choices: PartChoice) -> tuple[int, int] | None:
-        return shortest_reach(list(build_parts(choices, SHAPE, 0).values()), True)
+    def window(*choices: PartChoice) -> tuple[int, int] | None:
+        return shortest_window(list(build_parts(choices, SHAPE, 0).values()), True)
 
-    assert reach(choice("window", size=8)) == (7, 0)
-    assert reach(choice("window", size=8), choice("alibi")) == (7, 0)
-    assert reach(choice("window", size=8), choice("block")) is None
-    assert reach(choice("window", size=8, global_tokens=1)) is None
-    assert reach(choice("window", size=8), choice("disentangled")) is None
-    assert reach(choice("rope")) is None
+    assert window(choice("window", size=8)) == (7, 0)
+    assert window(choice("window", size=8), choice("alibi")) == (7, 0)
+    assert window(choice("window", size=8), choice("block")) is None
+    assert window(choice("window", size=8, global_tokens=1)) is None
+    assert window(choice("window", size=8), choice("disentangled")) is None
+    assert window(choice("rope")) is None
     assert worth_it((7, 0), 256)
     assert not worth_it((7, 0), 255)
 
 
-@pytest.mark.parametrize("reach", [(0, 0), (7, 0), (63, 0), (32, 32), (200, 9)])
+@pytest.mark.parametrize("window", [(0, 0), (7, 0), (63, 0), (32, 32), (200, 9)])
 @pytest.mark.parametrize("time", [1, 31, 256, 300])
-def test_windows_hold_what_a_block_meets_and_give_its_gradient_back(reach: tuple[int, int], time: int) -> None:
-    cut = Cut.of(reach, time)
+def test_windows_hold_what_a_block_meets_and_give_its_gradient_back(window: tuple[int, int], time: int) -> None:
+    cut = Cut.of(window, time)
     x = torch.randn(2, time, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(time))
     x.requires_grad_()
     found = Windows.apply(x, cut).unflatten(0, (2, cut.blocks))
@@ -95,7 +94,7 @@ def test_windows_hold_what_a_block_meets_and_give_its_gradient_back(reach: tuple
             if 0 <= at < time:
                 by_hand[:, block, place] = x[:, at]
     assert torch.equal(found, by_hand)
-    assert (cut.back, cut.ahead) >= reach
+    assert (cut.back, cut.ahead) >= window
     weights = torch.randn(found.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     ours, theirs = (torch.autograd.grad((each * weights).sum(), x)[0] for each in (found, by_hand))
     torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
@@ -108,13 +107,10 @@ def test_a_window_never_makes_a_mask_of_the_whole_square(
 ) -> None:
     """Of padded texts either: such a mask alone would cost the square of the length."""
 
-    small = attention.View.visible.func  # of a stripe at the text's end, perhaps
+    def refuse(self: View) -> torch.Tensor | None:
+        raise AssertionError("the whole square was made")
 
-    def refuse(self: attention.View) -> torch.Tensor | None:
-        assert self.layout.time < 1100, "the whole square was asked for"
-        return small(self)
-
-    monkeypatch.setattr(attention.View, "visible", property(refuse))
+    monkeypatch.setattr(View, "visible", property(refuse))
     shape = Shape(layers=2, heads=2, width=8, hidden=8, length=1100, dropout=0.0)
     body = Body(shape, [choice("window", size=16)], 10, causal=causal, seed=0)
     body.save_memory = saving
