@@ -70,9 +70,7 @@ def test_the_1b_files_train_on_dev_and_say_so(shared_data: Path) -> None:
     corpus = model(shared_data / "lm1b")
     assert (len(corpus.train), len(corpus.tests["test"]), corpus.validation) == (12216, 12105, ())
     assert not corpus.running
-    assert corpus.notes == (
-        "there is no training file: trained on 1b_benchmark.dev.tokens, tested on 1b_benchmark.test.tokens",
-    )
+    assert corpus.notes == ("no training file: trained on 1b_benchmark.dev.tokens, tested on 1b_benchmark.test.tokens",)
 
 
 # the course's folder
@@ -165,8 +163,8 @@ def test_class_folders_are_read_file_by_file(tmp_path: Path) -> None:
     corpus = classify(tmp_path)
     assert rows(corpus) == [("neg", "Bad."), ("pos", "Good\nfilm."), ("pos", "Fine.")]
     assert sorted(corpus.files) == ["neg/1.txt", "pos/1.txt", "pos/2"]
-    assert corpus.train[0].place == str(tmp_path / "neg/1.txt")
-    assert corpus.notes == (f"1 file beside the class folders of {tmp_path.name} not read",)
+    assert corpus.train[0].location == str(tmp_path / "neg/1.txt")
+    assert corpus.notes == (f"1 file next to the class folders of {tmp_path.name} not read",)
 
 
 def test_split_folders_above_the_classes_are_honoured(tmp_path: Path) -> None:
@@ -186,7 +184,7 @@ def test_a_novel_is_read_in_paragraphs_and_has_no_labels(tmp_path: Path) -> None
     file = write(tmp_path / "novel.txt", "\n\nOne\ntwo.\n\n \nThree.\r\n\r\nFour.")
     corpus = model(file)
     assert [d.text for d in corpus.train] == ["One\ntwo.", "Three.", "Four."]
-    assert [d.place for d in corpus.train] == [f"{file}:3", f"{file}:7", f"{file}:9"]
+    assert [d.location for d in corpus.train] == [f"{file}:3", f"{file}:7", f"{file}:9"]
     assert (corpus.running, corpus.ordered) == (True, True)
     assert [d.text for d in model(write(file, "One.\nTwo.\n")).train] == ["One.", "Two."]
     assert refusal(file).what == f"{file}: plain text has no labels"

@@ -20,11 +20,11 @@ from fairtrial.recipe import Data
 @pytest.mark.parametrize(
     ("content", "line", "what"),
     [
-        ("0\tA b.\nC d.\n1\tE f.\n", 2, "1 column where label<TAB>text is expected"),
-        ("0\tA b.\n1\tC\td.\n", 2, "3 columns where label<TAB>text is expected"),
+        ("0\tA b.\nC d.\n1\tE f.\n", 2, "expected label<TAB>text, found 1 column"),
+        ("0\tA b.\n1\tC\td.\n", 2, "expected label<TAB>text, found 3 columns"),
         ("0\tA b.\n\tC d.\n", 2, "the label is missing"),
         ("0\tA b.\n1\t  \n1\tC\n", 2, "the text is missing"),
-        ("0\tA b.\n\n1\tC\n", 2, "1 column where label<TAB>text is expected"),
+        ("0\tA b.\n\n1\tC\n", 2, "expected label<TAB>text, found 1 column"),
     ],
 )
 def test_a_bad_row_of_the_course_is_refused_with_its_line(tmp_path: Path, content: str, line: int, what: str) -> None:
@@ -35,25 +35,25 @@ def test_a_bad_row_of_the_course_is_refused_with_its_line(tmp_path: Path, conten
 @pytest.mark.parametrize(
     ("content", "line", "what"),
     [
-        ("0\tA b.\nC d.\n1\tE f.\n", 2, "1 column; 2 columns are expected"),
-        ("A b.\n", 1, "1 column; 2 columns are expected"),
-        ("0\tA\tb.\n", 1, "3 columns; 2 columns are expected"),
-        ("0\tA b.\n1\tC\td.\n", 2, "3 columns; 2 columns are expected"),
-        ("0\tA b.\n\n1\tC d.\n", 2, "the line is empty; 2 columns are expected"),
+        ("0\tA b.\nC d.\n1\tE f.\n", 2, "expected 2 columns, found 1 column"),
+        ("A b.\n", 1, "expected 2 columns, found 1 column"),
+        ("0\tA\tb.\n", 1, "expected 2 columns, found 3 columns"),
+        ("0\tA b.\n1\tC\td.\n", 2, "expected 2 columns, found 3 columns"),
+        ("0\tA b.\n\n1\tC d.\n", 2, "expected 2 columns, found an empty line"),
         ("0\tA b.\n \tC d.\n1\tE f\n", 2, "the label is missing"),
         ("0\tA b.\n1\t \n1\tE f g h\n", 2, "the text is missing"),
-        ("label\ttext\n", None, "there is only a header, no rows"),
+        ("label\ttext\n", None, "there is a header but no row"),
         ("id\ttext\n1\tA b\n", 1, "the header names no label column"),
         ("0\tA b\n0\tC d\n", None, "the training set has only one class, '0'"),
-        ("aa\tbb\nbb\taa\n", None, "cannot tell which column is the label and which the text"),
+        ("aa\tbb\nbb\taa\n", None, "it is unclear which column is the label and which the text"),
         ("".join(f"{n}\ttext {n}\n" for n in range(50)), None, "no column looks like a label: each has more than 25 "
          "different values"),
         ("", None, "the file is empty"),
         ("\n \n", None, "the file is empty"),
-        ("0\tA b\n1\tC\0d\n", 2, "byte 4 of this line is NUL; plain UTF-8 text is expected"),
+        ("0\tA b\n1\tC\0d\n", 2, "expected plain UTF-8 text, but byte 4 of this line is NUL"),
         (b"0\tA b\r\n1\tcaf\xe9 au lait\n", 2, "byte 6 of this line, 0xE9, is not UTF-8"),
-        (GOOD.encode("utf-16"), 1, "this is UTF-16; UTF-8 is expected"),
-        (GOOD.encode("utf-16-le"), 1, "byte 2 of this line is NUL; plain UTF-8 text is expected"),
+        (GOOD.encode("utf-16"), 1, "expected UTF-8, found UTF-16"),
+        (GOOD.encode("utf-16-le"), 1, "expected plain UTF-8 text, but byte 2 of this line is NUL"),
         (gzip.compress(GOOD.encode(), mtime=0), 1, "this is a gzip file, not plain text"),
     ],
 )  # fmt: skip
@@ -66,7 +66,7 @@ def test_a_bad_table_is_refused_with_its_line(
 
 def test_hints_guess_the_encoding_and_name_the_columns(tmp_path: Path) -> None:
     assert (
-        "Latin-1, it reads '1\\tcafé au lait'"
+        "Latin-1 it would read '1\\tcafé au lait'"
         in refusal(write(tmp_path / "a.tsv", b"0\tA b\n1\tcaf\xe9 au lait\n")).hint
     )
     assert "UTF-16LE" in refusal(write(tmp_path / "a.tsv", GOOD.encode("utf-16-le"))).hint
@@ -75,7 +75,7 @@ def test_hints_guess_the_encoding_and_name_the_columns(tmp_path: Path) -> None:
 
 def test_an_unclosed_quote_is_refused_where_it_opens(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", '0,A b.\n1,"C d.\n0,E f.\n')
-    assert refusal(file).what.startswith(f"{file}:2: not a row of CSV")
+    assert refusal(file).what.startswith(f"{file}:2: invalid CSV")
 
 
 @pytest.mark.parametrize(("label", "near"), [("01", "; did you mean '1'?"), ("x", "; there is: 0, 1")])
@@ -98,17 +98,17 @@ def test_a_line_of_ten_megabytes_is_refused_at_once(tmp_path: Path) -> None:
 def test_a_missing_path_suggests_a_near_name(tmp_path: Path) -> None:
     write(tmp_path / "reviews.tsv", GOOD)
     path = tmp_path / "reveiws.tsv"
-    assert refusal(path).what == f"{path}: there is no such file or folder; did you mean 'reviews.tsv'?"
+    assert refusal(path).what == f"{path}: no such file or folder; did you mean 'reviews.tsv'?"
     path = tmp_path / "no" / "such.tsv"
-    assert refusal(path).what == f"{path}: there is no such path, nor a folder {str(tmp_path / 'no')!r}"
+    assert refusal(path).what == f"{path}: no such path; there is no folder {str(tmp_path / 'no')!r} either"
 
 
 def test_a_folder_where_a_file_should_be_and_the_reverse(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").mkdir()
-    assert refusal(tmp_path).what == f"{tmp_path / 'train.tsv'}: a folder where a file should be"
+    assert refusal(tmp_path).what == f"{tmp_path / 'train.tsv'}: expected a file, found a folder"
     file = write(tmp_path / "a.tsv", GOOD)
     for format in ("course", "folder"):
-        assert refusal(file, format=format).what == f"{file}: a file where a folder should be"
+        assert refusal(file, format=format).what == f"{file}: expected a folder, found a file"
 
 
 def test_pipes_devices_and_circles_of_links_are_refused(tmp_path: Path) -> None:
@@ -118,16 +118,16 @@ def test_pipes_devices_and_circles_of_links_are_refused(tmp_path: Path) -> None:
     assert refusal(Path("/dev/zero"), format="table").what == f"/dev/zero: {kind}"
     (tmp_path / "one.tsv").symlink_to(tmp_path / "two.tsv")
     (tmp_path / "two.tsv").symlink_to(tmp_path / "one.tsv")
-    assert refusal(tmp_path / "one.tsv").what == f"{tmp_path / 'one.tsv'}: symlinks that lead in a circle"
+    assert refusal(tmp_path / "one.tsv").what == f"{tmp_path / 'one.tsv'}: symlink loop"
     (tmp_path / "gone.tsv").symlink_to(tmp_path / "nothing")
-    assert refusal(tmp_path / "gone.tsv").what == f"{tmp_path / 'gone.tsv'}: a link to something that is not there"
+    assert refusal(tmp_path / "gone.tsv").what == f"{tmp_path / 'gone.tsv'}: broken symlink"
 
 
 def test_formats_that_nobody_knows_are_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.parquet", "x")
-    assert refusal(file).what.startswith(f"{file}: cannot tell the format from the name's ending")
+    assert refusal(file).what.startswith(f"{file}: the format cannot be detected from the suffix")
     assert refusal(file, format="tabel").what == "data.format = 'tabel' is not known; did you mean 'table'?"
-    assert refusal(tmp_path).what == f"{tmp_path}: no known format: there is: a.parquet"
+    assert refusal(tmp_path).what == f"{tmp_path}: no known format: the folder contains a.parquet"
     assert refusal(Path("a\0b")).what.startswith("'a\\x00b' is not a path")
     with pytest.raises(BadInput, match=r"data\.source is empty"):
         read(Data(source=""), "lm")
@@ -136,18 +136,18 @@ def test_formats_that_nobody_knows_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ('{"text": "A"', "not JSON: Expecting ',' delimiter at character 13"),
-        ("[1]", "not a JSON object in braces"),
+        ('{"text": "A"', "invalid JSON: Expecting ',' delimiter at character 13"),
+        ("[1]", "expected a JSON object in braces"),
         ('{"label": 1}', "the text is missing (one of the keys text, sentence, content)"),
         ('{"text": "A"}', "the label is missing (one of the keys label, class, target)"),
         ('{"text": "A", "label": null}', "the label is missing (one of the keys label, class, target)"),
-        ('{"text": "A", "label": 0.5}', "the label is 0.5; a string or a whole number is expected"),
-        ('{"text": ["A"], "label": 1}', 'the text is ["A"], not a string'),
+        ('{"text": "A", "label": 0.5}', "the label must be a string or an integer, got 0.5"),
+        ('{"text": ["A"], "label": 1}', 'the text must be a string, got ["A"]'),
         ('{"text": " ", "label": 1}', "the text is empty"),
         ('{"text": "A", "label": " "}', "the label is empty"),
-        ('{"text": "\\ud800", "label": 1}', "the text holds a NUL or half a surrogate pair, written as an escape"),
-        ("[" * 200_000, "not JSON that can be read: a number too long or brackets too deep"),
-        ("1" * 5_000, "not JSON that can be read: a number too long or brackets too deep"),
+        ('{"text": "\\ud800", "label": 1}', "the text contains an escaped NUL or half a surrogate pair"),
+        ("[" * 200_000, "this JSON cannot be read: a number is too long or brackets are nested too deep"),
+        ("1" * 5_000, "this JSON cannot be read: a number is too long or brackets are nested too deep"),
     ],
 )
 def test_a_bad_json_line_is_refused(tmp_path: Path, line: str, what: str) -> None:
@@ -158,7 +158,7 @@ def test_a_bad_json_line_is_refused(tmp_path: Path, line: str, what: str) -> Non
 def test_an_empty_class_folder_or_file_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "pos/1.txt", "Good.")
     (tmp_path / "neg").mkdir()
-    assert refusal(tmp_path).what == f"{tmp_path / 'neg'}: this class is empty: its folder holds no text file"
+    assert refusal(tmp_path).what == f"{tmp_path / 'neg'}: the folder of this class has no text file"
     file = write(tmp_path / "neg/1.txt", "")
     assert refusal(tmp_path).what == f"{file}: the file is empty"
     write(file, b"Bad.\nna\xefve")

@@ -28,7 +28,7 @@ def test_three_presidents_are_the_default() -> None:
     assert Counter(d.label for d in corpus.tests["test"]) == {"Obama": 368, "W. Bush": 274, "H. W. Bush": 197}
     assert "Peters" in corpus.cite
     assert "Woolley" in corpus.cite
-    assert corpus.notes[1] == "14 training sentences dropped that also stand in a held-out speech"
+    assert corpus.notes[1] == "14 training sentences dropped that also occur in a held-out speech"
 
 
 def test_whole_speeches_are_held_out_and_nothing_is_shared() -> None:
@@ -78,7 +78,7 @@ def test_a_single_speech_is_tested_on_its_end_after_a_gap() -> None:
     dropped = int(corpus.notes[1].split()[0])
     assert len(corpus.tests["Taylor"]) == round(0.25 * (everything + dropped + 1))
     last, first = corpus.train[-1], corpus.tests["Taylor"][0]
-    assert int(last.place.split(":")[1]) <= int(first.place.split(":")[1])
+    assert int(last.location.split(":")[1]) <= int(first.location.split(":")[1])
 
 
 @pytest.mark.parametrize("name", ["bush-43", "W. Bush", "George W. Bush", "george w bush"])

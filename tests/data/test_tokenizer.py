@@ -206,7 +206,7 @@ def test_facts_return_when_given_and_are_missed_when_not(tmp_path: Path) -> None
     tokenizer = fitted("word")
     tokenizer.save(tmp_path / "tokenizer.json")
     assert Tokenizer.load(tmp_path / "tokenizer.json", tokenizer.facts).unknown_trained
-    with pytest.raises(FairtrialError, match="without the facts"):
+    with pytest.raises(FairtrialError, match="without its facts"):
         _ = Tokenizer.load(tmp_path / "tokenizer.json").unknown_trained
 
 

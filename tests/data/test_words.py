@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nltk.tokenize import NLTKWordTokenizer
 
-from fairtrial.data.words import sentences, splitting
+from fairtrial.data.words import sentences, word_splitter
 
-NORMALIZER, PRE_TOKENIZER = splitting()
+NORMALIZER, PRE_TOKENIZER = word_splitter()
 NLTK = NLTKWordTokenizer()
 FINAL_INITIALISM = re.compile(r"""(?<![\w.])((?:[^\W\d_]\.)+[^\W\d_])\.(?=[\])}>"'»”’ ]*\s*$)""")
 PIECES = [

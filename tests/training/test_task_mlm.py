@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairtrial.data.batches import Hider, MaskedSentences
+from fairtrial.data.batches import MaskedSentences, Masker
 from fairtrial.model.network import MaskedModel
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.trial import load, run_trial
 
-HIDER = Hider(mask=2, first=3, entries=1000)
+MASKER = Masker(mask=2, first=3, vocabulary=1000)
 
 
 def test_a_share_is_hidden_as_bert_hides_it() -> None:
     chance = np.random.default_rng(0)
     ids = np.arange(3, 903)
-    seen, answers = HIDER.hide(ids, chance)
+    seen, answers = MASKER(ids, chance)
     hidden = answers >= 0
     assert hidden.sum() == 135
     assert (answers[hidden] == ids[hidden]).all()
@@ -32,15 +32,15 @@ def test_a_share_is_hidden_as_bert_hides_it() -> None:
 
 
 def test_marks_are_never_hidden_and_one_word_always_is() -> None:
-    seen, answers = HIDER.hide(np.array([0, 1, 1]), np.random.default_rng(0))
+    seen, answers = MASKER(np.array([0, 1, 1]), np.random.default_rng(0))
     assert (answers == -1).all()
     assert (seen == [0, 1, 1]).all()
-    assert (HIDER.hide(np.array([5, 6]), np.random.default_rng(0))[1] >= 0).sum() == 1
+    assert (MASKER(np.array([5, 6]), np.random.default_rng(0))[1] >= 0).sum() == 1
 
 
 def test_batches_are_a_pure_function_of_seed_and_number() -> None:
     rows = [np.arange(3, 3 + count) for count in (4, 9, 2, 7, 30)]
-    one, other = (MaskedSentences(rows, HIDER, batch=2, seed=7, pad=0) for _ in range(2))
+    one, other = (MaskedSentences(rows, MASKER, batch=2, seed=7, pad=0) for _ in range(2))
     first = one.batch(0)
     for number in (3, 1, 0):
         one.batch(number)
@@ -50,7 +50,7 @@ def test_batches_are_a_pure_function_of_seed_and_number() -> None:
     later = other.batch(3)  # the same sentences in another epoch have other words hidden
     assert first.count > 0
     assert later.count > 0
-    assert (MaskedSentences(rows, HIDER, batch=2, seed=8, pad=0).batch(0).ids != first.ids[:, :1]).any()
+    assert (MaskedSentences(rows, MASKER, batch=2, seed=8, pad=0).batch(0).ids != first.ids[:, :1]).any()
 
 
 def test_the_loss_is_that_of_the_hidden_places_alone() -> None:

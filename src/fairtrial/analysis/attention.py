@@ -74,7 +74,7 @@ class Reading:
 
 def read_text(tokenizer: Tokenizer, text: str, length: int) -> Reading:
     """The tokens of a text, at most `length` of them; a notice where it was cut."""
-    if tokenizer.foreign:
+    if tokenizer.pretrained:
         coded = tokenizer.inner.encode(text, add_special_tokens=True)
         tokens = list(zip(coded.ids, coded.offsets, strict=True))
         empty = all(coded.special_tokens_mask)
@@ -83,11 +83,11 @@ def read_text(tokenizer: Tokenizer, text: str, length: int) -> Reading:
         empty = not tokens
     if empty:
         raise BadInput("the text has no words in it", 'give a sentence: fairtrial look RECORD "My fellow Americans"')
-    if tokenizer.start is not None and not tokenizer.foreign:  # sentences that stand alone were trained with a mark
+    if tokenizer.start is not None and not tokenizer.pretrained:  # sentences that stand alone were trained with a mark
         tokens = [(tokenizer.start, (0, 0)), *tokens]
     ids = [each for each, _ in tokens]
     kept = tokenizer.cut(ids, length)
-    last = length - tokenizer.foreign  # a pretrained encoder's closing mark stays
+    last = length - tokenizer.pretrained  # a pretrained encoder's closing mark stays
     cut = ""
     if len(ids) > length:
         before, after = tokenizer.words(ids[last - 1 : last + 1])

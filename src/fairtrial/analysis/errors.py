@@ -139,7 +139,7 @@ def errors_of(
         "mistakes": [
             {
                 "text": documents[item].text,
-                "place": documents[item].place,
+                "place": documents[item].location,
                 "true": names[labels[item]],
                 "guess": names[guesses[item]],
                 "confidence": float(np.exp(log_p[item].max())),

@@ -58,7 +58,9 @@ def predict(
     for begin in range(0, len(texts), CHUNK):
         chunk = texts[begin : begin + CHUNK]
         # a pretrained encoder's tokenizer sets marks around a text
-        whole = tokenizer.encode([prose.text for prose in chunk]) if tokenizer.foreign else [list(p.ids) for p in chunk]
+        whole = (
+            tokenizer.encode([prose.text for prose in chunk]) if tokenizer.pretrained else [list(p.ids) for p in chunk]
+        )
         rows = [np.array(tokenizer.cut(ids, length), dtype=np.int64) for ids in whole]
         shares = np.exp(log_probabilities(network, rows, tokenizer.pad))
         for prose, ids, row, each in zip(chunk, whole, rows, shares, strict=True):

@@ -123,7 +123,7 @@ def quote(document: Document) -> str:
 
 def file_of(document: Document) -> str:
     """`test_CLS.tsv:12`"""
-    return PurePath(document.place).name or "(no file)"
+    return PurePath(document.location).name or "(no file)"
 
 
 # duplicates and groups on both sides of a split: a score on them tests memory
@@ -240,7 +240,7 @@ def _conflicts(where: str, documents: Sequence[Document], others: Sequence[Docum
         for label, other in by_label.get(text_key(document.text), {}).items()
         if label != document.label
     ]
-    count = len({document.place for document, _ in pairs})
+    count = len({document.location for document, _ in pairs})
     return share_finding(
         "D3",
         "one text, two labels",

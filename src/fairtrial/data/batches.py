@@ -1,7 +1,4 @@
-"""Batches of numbers. Batch b of epoch e is a pure function of seed, e and b, so resuming needs no loader state.
-
-Hidden words: which tokens of a sentence are to be guessed, and what stands in their place.
-"""
+"""Batches of token ids. Batch b of epoch e is a pure function of seed, e and b, so resuming needs no loader state."""
 
 from __future__ import annotations
 
@@ -14,13 +11,16 @@ import numpy as np
 from fairtrial.errors import BadInput
 from fairtrial.rng import generator_for
 
+MASK_SHARE = 0.15  # of a sentence's tokens are predicted (BERT)
+MASKED, RANDOM = 0.8, 0.1  # of these are replaced by a mask, or by a random token; the rest stays
+
 
 @dataclass(frozen=True)
 class Batch:
     ids: np.ndarray  # [batch time]
     lengths: np.ndarray | None  # real tokens in each row [batch]; None: all rows are full
-    answers: np.ndarray  # a class for each row [batch], or the next tokens [batch time]
-    count: int  # answers that count in the loss
+    answers: np.ndarray  # targets: a class for each row [batch], or tokens [batch time]; -1 where there is none
+    count: int  # targets that count in the loss
 
 
 class Batches(Protocol):
@@ -32,7 +32,7 @@ class Batches(Protocol):
 
 
 def padded(rows: Sequence[np.ndarray], pad: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of different lengths as one array, padded at their end to the longest: (ids, lengths)."""
+    """(ids [batch time], lengths [batch]); rows are padded at their end to the longest"""
     lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
     ids = np.full((len(rows), int(lengths.max(initial=1))), pad, dtype=np.int64)
     ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate(rows)
@@ -41,7 +41,7 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> tuple[np.ndarray, np.ndarray
 
 @dataclass
 class Order:
-    """Which items stand in which batch: a new shuffle every epoch, drawn from the epoch's own rng."""
+    """Which items are in which batch: a new shuffle every epoch, drawn from the epoch's own random stream."""
 
     items: int
     batch: int
@@ -54,21 +54,28 @@ class Order:
 
     def at(self, index: int) -> tuple[int, np.ndarray]:
         """(epoch, items of that batch)"""
-        epoch, place = divmod(index, self.batches_per_epoch())
+        epoch, number = divmod(index, self.batches_per_epoch())
         if epoch != self._epoch:
             self._epoch, self._order = epoch, generator_for(self.seed, "order", epoch).permutation(self.items)
-        return epoch, self._order[place * self.batch : (place + 1) * self.batch]
+        return epoch, self._order[number * self.batch : (number + 1) * self.batch]
 
 
-class LabelledSentences:
-    """Sentences with a class each."""
+class Shuffled:
+    """Batches of items in the order of `Order`."""
 
-    def __init__(self, rows: Sequence[np.ndarray], answers: np.ndarray, *, batch: int, seed: int, pad: int) -> None:
-        self.rows, self.answers, self.pad = rows, answers, pad
-        self.order = Order(len(rows), batch, seed)
+    def __init__(self, items: int, batch: int, seed: int) -> None:
+        self.order = Order(items, batch, seed)
 
     def batches_per_epoch(self) -> int:
         return self.order.batches_per_epoch()
+
+
+class LabelledSentences(Shuffled):
+    """Sentences with a class each."""
+
+    def __init__(self, rows: Sequence[np.ndarray], answers: np.ndarray, *, batch: int, seed: int, pad: int) -> None:
+        super().__init__(len(rows), batch, seed)
+        self.rows, self.answers, self.pad = rows, answers, pad
 
     def batch(self, index: int) -> Batch:
         _, chosen = self.order.at(index)
@@ -76,95 +83,82 @@ class LabelledSentences:
         return Batch(ids, lengths, self.answers[chosen], len(chosen))
 
 
-class Sentences:
-    """Sentences that stand alone: each predicts its own next tokens. Rows hold inputs and the last target."""
+class Sentences(Shuffled):
+    """Separate sentences for a language model: each predicts its own next tokens. Rows hold inputs and the last
+    target."""
 
     def __init__(self, rows: Sequence[np.ndarray], *, batch: int, seed: int, pad: int) -> None:
+        super().__init__(len(rows), batch, seed)
         self.rows, self.pad = rows, pad
-        self.order = Order(len(rows), batch, seed)
-
-    def batches_per_epoch(self) -> int:
-        return self.order.batches_per_epoch()
 
     def batch(self, index: int) -> Batch:
         _, chosen = self.order.at(index)
-        whole, lengths = padded([self.rows[item] for item in chosen], self.pad)
-        return Batch(whole[:, :-1], lengths - 1, whole[:, 1:], int((lengths - 1).sum()))
+        rows, lengths = padded([self.rows[item] for item in chosen], self.pad)
+        return Batch(rows[:, :-1], lengths - 1, rows[:, 1:], int((lengths - 1).sum()))
 
 
-class Windows:
-    """Windows of a running text. `every`: one at each start position, as the course does; `disjoint`: side by side,
-    beginning at a new place every epoch."""
+class Windows(Shuffled):
+    """Windows of a running text. `every`: one at each start position; `disjoint`: side by side, with a new offset every
+    epoch."""
 
     def __init__(self, stream: np.ndarray, *, length: int, how: str, batch: int, seed: int) -> None:
         if len(stream) < 2:
             raise BadInput(f"the training text has {len(stream)} tokens; a language model needs at least 2")
         if how not in ("disjoint", "every"):
-            raise BadInput(f"data.windows = {how!r} is not known; there is: disjoint, every")
+            raise BadInput(f"data.windows must be 'disjoint' or 'every', got {how!r}")
         self.stream, self.how, self.seed = stream, how, seed
         self.length = min(length, len(stream) - 1)
-        starts = len(stream) - self.length  # places where a whole window with its last target can begin
+        starts = len(stream) - self.length  # positions where a full window with its last target can begin
         count = starts if how == "every" else max(1, starts // self.length)
-        self.slack = (
-            starts - (count - 1) * self.length
-        )  # the first window of a disjoint epoch begins at 0 ... slack - 1
-        self.order = Order(count, batch, seed)
-
-    def batches_per_epoch(self) -> int:
-        return self.order.batches_per_epoch()
+        self.slack = starts - (count - 1) * self.length  # a disjoint epoch begins at 0 ... slack - 1
+        super().__init__(count, batch, seed)
 
     def batch(self, index: int) -> Batch:
         epoch, chosen = self.order.at(index)
         if self.how == "disjoint":
             chosen = chosen * self.length + int(generator_for(self.seed, "order", epoch, "first").integers(self.slack))
-        whole = self.stream[chosen[:, None] + np.arange(self.length + 1)]
-        return Batch(whole[:, :-1], None, whole[:, 1:], self.length * len(chosen))
-
-
-SHARE = 0.15  # of a sentence's tokens are to be guessed (BERT)
-MASKED, RANDOM = 0.8, 0.1  # of these: a mask stands there, or a random entry; the rest stays as it is
+        windows = self.stream[chosen[:, None] + np.arange(self.length + 1)]
+        return Batch(windows[:, :-1], None, windows[:, 1:], self.length * len(chosen))
 
 
 @dataclass(frozen=True)
-class Hider:
-    """Hides tokens. `entries`: the vocabulary's size; entries below `first` are marks, never hidden nor drawn."""
+class Masker:
+    """Masks tokens for a masked language model."""
 
     mask: int
-    first: int
-    entries: int
+    first: int  # tokens below are special: never masked, never drawn
+    vocabulary: int
 
-    def hide(self, ids: np.ndarray, chance: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """[token] -> (what the model sees, what it is to guess; -1 where nothing). At least one, where there is any."""
+    def __call__(self, ids: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """[token] -> (inputs, targets; -1 where there is none). At least one token is masked, if any can be."""
         answers = np.full(len(ids), -1, dtype=np.int64)
-        places = np.flatnonzero(ids >= self.first)
-        if not len(places):
+        positions = np.flatnonzero(ids >= self.first)
+        if not len(positions):
             return ids, answers
-        chosen = chance.permutation(places)[: max(1, round(SHARE * len(places)))]
+        chosen = rng.permutation(positions)[: max(1, round(MASK_SHARE * len(positions)))]
         answers[chosen] = ids[chosen]
-        seen, fate = ids.copy(), chance.random(len(chosen))
-        seen[chosen[fate < MASKED]] = self.mask
-        strange = chosen[(fate >= MASKED) & (fate < MASKED + RANDOM)]
-        seen[strange] = chance.integers(self.first, self.entries, len(strange))
-        return seen, answers
+        inputs, draws = ids.copy(), rng.random(len(chosen))
+        inputs[chosen[draws < MASKED]] = self.mask
+        replaced = chosen[(draws >= MASKED) & (draws < MASKED + RANDOM)]
+        inputs[replaced] = rng.integers(self.first, self.vocabulary, len(replaced))
+        return inputs, answers
 
 
-class MaskedSentences:
-    """Sentences with hidden words, others in every epoch: a pure function of seed, epoch and sentence."""
+class MaskedSentences(Shuffled):
+    """Sentences with masked tokens, others in every epoch."""
 
-    def __init__(self, rows: Sequence[np.ndarray], hider: Hider, *, batch: int, seed: int, pad: int) -> None:
-        self.rows, self.hider, self.seed, self.pad = rows, hider, seed, pad
-        self.order = Order(len(rows), batch, seed)
-
-    def batches_per_epoch(self) -> int:
-        return self.order.batches_per_epoch()
+    def __init__(self, rows: Sequence[np.ndarray], masker: Masker, *, batch: int, seed: int, pad: int) -> None:
+        super().__init__(len(rows), batch, seed)
+        self.rows, self.masker, self.seed, self.pad = rows, masker, seed, pad
 
     def batch(self, index: int) -> Batch:
         epoch, chosen = self.order.at(index)
-        chance = generator_for(self.seed, "mask", epoch, index)
-        return masked_batch([self.hider.hide(self.rows[item], chance) for item in chosen], self.pad)
+        rng = generator_for(self.seed, "mask", epoch, index)
+        return masked_batch([self.masker(self.rows[item], rng) for item in chosen], self.pad)
 
 
-def masked_batch(hidden: Sequence[tuple[np.ndarray, np.ndarray]], pad: int) -> Batch:
-    ids, lengths = padded([seen for seen, _ in hidden], pad)
-    answers, _ = padded([wanted for _, wanted in hidden], -1)
+def masked_batch(masked: Sequence[tuple[np.ndarray, np.ndarray]], pad: int) -> Batch:
+    """`masked`: the inputs and targets of each row."""
+    ids, lengths = padded([inputs for inputs, _ in masked], pad)
+    answers, _ = padded([targets for _, targets in masked], -1)
     return Batch(ids, lengths, answers, max(1, int((answers >= 0).sum())))

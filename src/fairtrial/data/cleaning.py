@@ -77,9 +77,9 @@ def clean_data(
             drop_duplicates(dropped, one.train, all_tests(other), options, paragraphs=False)
     inside: dict[str, Dropped] = {}
     for corpus in corpora:
-        kept = [document for document in corpus.train if document.place not in dropped]
+        kept = [document for document in corpus.train if document.location not in dropped]
         inside |= repeated(kept) | conflicting(kept)
-    dropped |= {place: found for place, found in inside.items() if found.why in options.inside_train}
+    dropped |= {location: found for location, found in inside.items() if found.why in options.inside_train}
     for corpus in corpora:
         refuse_emptied(corpus, dropped, source)
     on_progress("writing")
@@ -125,9 +125,9 @@ def drop_duplicates(
         chosen, others, status, partner = training, tests, found.known_status, found.known_partner
     for document, kind, number in zip(chosen, status, partner, strict=True):
         if kind == EXACT:
-            dropped[document.place] = Dropped(EXACT_DUPLICATE, others[int(number)].place)
+            dropped[document.location] = Dropped(EXACT_DUPLICATE, others[int(number)].location)
         elif kind != CLEAN and options.near:
-            dropped.setdefault(document.place, Dropped(NEAR_DUPLICATE, others[int(number)].place))
+            dropped.setdefault(document.location, Dropped(NEAR_DUPLICATE, others[int(number)].location))
 
 
 def repeated(documents: Sequence[Document]) -> dict[str, Dropped]:
@@ -135,9 +135,9 @@ def repeated(documents: Sequence[Document]) -> dict[str, Dropped]:
     first: dict[tuple[str, str], str] = {}
     found = {}
     for document in documents:
-        place = first.setdefault((text_key(document.text), document.label), document.place)
-        if place != document.place:
-            found[document.place] = Dropped(REPEATED, place)
+        location = first.setdefault((text_key(document.text), document.label), document.location)
+        if location != document.location:
+            found[document.location] = Dropped(REPEATED, location)
     return found
 
 
@@ -145,18 +145,18 @@ def conflicting(documents: Sequence[Document]) -> dict[str, Dropped]:
     """All texts that occur under two labels: nobody knows which is right."""
     by_label: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for document in documents:
-        by_label[text_key(document.text)].setdefault(document.label, document.place)
+        by_label[text_key(document.text)].setdefault(document.label, document.location)
     found = {}
     for document in documents:
-        others = [place for label, place in by_label[text_key(document.text)].items() if label != document.label]
+        others = [location for label, location in by_label[text_key(document.text)].items() if label != document.label]
         if others:
-            found[document.place] = Dropped(CONFLICT, others[0])
+            found[document.location] = Dropped(CONFLICT, others[0])
     return found
 
 
 def refuse_emptied(corpus: Corpus, dropped: dict[str, Dropped], source: str) -> None:
     for name, documents in {"training": corpus.train, **corpus.tests}.items():
-        kept = [document for document in documents if document.place not in dropped]
+        kept = [document for document in documents if document.location not in dropped]
         lost = {document.label for document in documents} - {document.label for document in kept}
         if documents and (not kept or (lost and name == "training")):
             what = f"class {sorted(lost)[0]!r} of the {name} set" if kept else f"the {name} set"
@@ -177,25 +177,25 @@ def write_files(
     """Writes the files `names` without the dropped documents, and the list of these: everything or nothing. Gives the
     counts by file, or by folder where there are many files."""
     folder = source if source.is_dir() else source.parent
-    by_file: defaultdict[Path, dict[int, str]] = defaultdict(dict)  # file -> line -> place
+    by_file: defaultdict[Path, dict[int, str]] = defaultdict(dict)  # file -> line -> location
     for document in documents:
-        path, line = split_place(document.place)
-        by_file[path][line] = document.place
+        path, line = split_location(document.location)
+        by_file[path][line] = document.location
     counts: dict[str, Any] = {}
     with disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
         try:
             for name in names:
-                places = by_file.get(folder / name, {})
-                lost = {line: dropped[place] for line, place in places.items() if place in dropped}
+                locations = by_file.get(folder / name, {})
+                lost = {line: dropped[location] for line, location in locations.items() if location in dropped}
                 if 0 not in lost:  # else the file is one document, and all of it is dropped
                     (draft / name).parent.mkdir(parents=True, exist_ok=True)
-                    (draft / name).write_bytes(without((folder / name).read_bytes(), sorted(places), set(lost)))
+                    (draft / name).write_bytes(without((folder / name).read_bytes(), sorted(locations), set(lost)))
                 group = name if len(names) < 50 else Path(name).parent.as_posix()
                 count = counts.setdefault(group, {"documents": 0, "kept": 0, "dropped": {}})
-                count["documents"] += len(places)
-                count["kept"] += len(places) - len(lost)
+                count["documents"] += len(locations)
+                count["kept"] += len(locations) - len(lost)
                 count["dropped"] = dict(Counter(count["dropped"]) + Counter(found.why for found in lost.values()))
             (draft / LIST).write_text(list_dropped(folder, dropped), encoding="utf-8", newline="\n")
             draft.chmod(0o755)
@@ -216,19 +216,19 @@ def without(content: bytes, starts: Sequence[int], lost: set[int]) -> bytes:
     return b"".join(lines)
 
 
-def split_place(place: str) -> tuple[Path, int]:
+def split_location(location: str) -> tuple[Path, int]:
     """`file:12` -> file and line; 0 for a file that is one document."""
-    path, colon, line = place.rpartition(":")
-    return (Path(path), int(line)) if colon and line.isdigit() and not Path(place).is_file() else (Path(place), 0)
+    path, colon, line = location.rpartition(":")
+    return (Path(path), int(line)) if colon and line.isdigit() and not Path(location).is_file() else (Path(location), 0)
 
 
 def list_dropped(folder: Path, dropped: Mapping[str, Dropped]) -> str:
-    def short(place: str) -> str:
-        path, line = split_place(place)
+    def short(location: str) -> str:
+        path, line = split_location(location)
         name = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
         return f"{name}:{line}" if line else name
 
-    rows = sorted((split_place(place), place, found) for place, found in dropped.items())
+    rows = sorted((split_location(location), location, found) for location, found in dropped.items())
     return "dropped\twhy\tbecause of\n" + "".join(
-        f"{short(place)}\t{found.why}\t{short(found.because)}\n" for _, place, found in rows
+        f"{short(location)}\t{found.why}\t{short(found.because)}\n" for _, location, found in rows
     )

@@ -1,4 +1,4 @@
-"""A corpus: documents as they were read, and how they are split. Plain values; no model, no torch."""
+"""A corpus: documents as they were read, and their splits. Plain values."""
 
 from __future__ import annotations
 
@@ -12,34 +12,30 @@ class Document:
     text: str
     label: str = ""  # the class's name; empty for language modelling
     group: str = ""  # documents of one group never straddle two splits; empty: a group of its own
-    place: str = ""  # file and line, for messages
+    location: str = ""  # file and line, for messages
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What a reader found."""
+    """What a reader gives."""
 
     train: tuple[Document, ...]
-    validation: tuple[Document, ...] = ()  # where the data brings one
-    tests: dict[str, tuple[Document, ...]] = field(
-        default_factory=dict
-    )  # named test sets; empty: to be carved from train
-    labels: tuple[str, ...] = ()  # class names, sorted; a label's number is its place here
-    running: bool = (
-        False  # documents follow one another in one running text (else each stands alone, with start and stop marks)
-    )
+    validation: tuple[Document, ...] = ()  # where the data bring one
+    tests: dict[str, tuple[Document, ...]] = field(default_factory=dict)  # by name; empty: to be carved from train
+    labels: tuple[str, ...] = ()  # class names, sorted; a label's number is its index here
+    running: bool = False  # documents form one running text; else each is separate, with start and stop marks
     paragraphs: bool = False  # a document may hold several sentences
-    spaced: bool = False  # the words are split by spaces already, punctuation too
-    ordered: bool = False  # neighbours belong together: carve contiguous stretches, never single documents
+    spaced: bool = False  # words and punctuation are separated by spaces already
+    ordered: bool = False  # neighbours belong together: carve contiguous sections, never single documents
     files: dict[str, str] = field(default_factory=dict)  # sha256 of every file read, by its name relative to the source
     course_lines: tuple[str, ...] = ()  # the course's folder: raw lines of both training files, labels included
     cite: str = ""  # the source to cite
-    notes: tuple[str, ...] = ()  # what the reader noticed, for the record and the user
+    notes: tuple[str, ...] = ()  # for the record and the user
 
 
 @dataclass(frozen=True)
 class Splits:
-    """A corpus, prepared out."""
+    """A corpus, split."""
 
     train: tuple[Document, ...]
     validation: tuple[Document, ...]

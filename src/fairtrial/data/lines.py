@@ -1,4 +1,4 @@
-"""Strict reading of text files: bytes become lines, and whatever is wrong is said with file and line."""
+"""Strict reading of text files as lines, with file and line in every error, and the files of a data folder."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 from fairtrial.errors import BadInput
 
-LINE_LIMIT = 1_000_000  # bytes: more is no sentence, and most often a binary file or one without line ends
-CHUNK = 1 << 18  # below LINE_LIMIT, so that a line too long always began in an earlier chunk
-PACKED = {
+LINE_LIMIT = 1_000_000  # bytes: a longer line is most often a binary file or one without line ends
+CHUNK = 1 << 18  # below LINE_LIMIT, so that a line that is too long always began in an earlier chunk
+BINARY = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "zip",
     b"BZh": "bzip2",
@@ -23,14 +23,7 @@ PACKED = {
     b"\x28\xb5\x2f\xfd": "zstandard",
     b"%PDF": "PDF",
 }
-SPLIT_NAMES = {
-    "train": "train",
-    "dev": "validation",
-    "val": "validation",
-    "valid": "validation",
-    "validation": "validation",
-    "test": "test",
-}
+SPLIT_NAMES = {"train": "train", "test": "test"} | dict.fromkeys(("dev", "val", "valid", "validation"), "validation")
 
 
 @dataclass(frozen=True)
@@ -42,30 +35,30 @@ class TextFile:
     lines: tuple[str, ...]
 
     def numbered(self) -> Iterator[tuple[int, str]]:
-        """Line numbers and lines, up to the last line that is not blank."""
+        """(line number, line) up to the last line that is not blank"""
         end = len(self.lines)
         while end and not self.lines[end - 1].strip():
             end -= 1
         yield from enumerate(self.lines[:end], start=1)
 
-    def place(self, line: int) -> str:
+    def location(self, line: int) -> str:
         return f"{self.path}:{line}"
 
 
 def read_lines(path: Path) -> TextFile:
     """The file as UTF-8 lines; only \\n, \\r\\n and \\r end a line."""
-    need_file(path)
+    require_file(path)
     try:
-        data = _bytes(path)
+        data = _read_bytes(path)
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror}", path=path) from error
     text = _decode(path, data)
-    # str.splitlines would also break at U+2028, U+0085, form feeds ..., which stand inside texts
+    # str.splitlines would also break at U+2028, U+0085, form feeds ..., which occur inside texts
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
     if not text.strip():
-        raise BadInput("the file is empty", "each file needs at least one line of text", path=path)
+        raise BadInput("the file is empty", "add at least one line of text, or remove the file", path=path)
     return TextFile(path, hashlib.sha256(data).hexdigest(), tuple(lines))
 
 
@@ -75,37 +68,33 @@ def hashes(source: Path, files: list[TextFile]) -> dict[str, str]:
     return {file.path.relative_to(folder).as_posix(): file.sha256 for file in files}
 
 
-def need_file(path: Path) -> None:
+def require_file(path: Path) -> None:
     mode = _mode(path)
     if stat.S_ISDIR(mode):
-        raise BadInput("a folder where a file should be", path=path)
+        raise BadInput("expected a file, found a folder", path=path)
     if not stat.S_ISREG(mode):
         raise BadInput("neither a file nor a folder (a pipe, a socket or a device)", "copy it to a file", path=path)
 
 
-def need_folder(path: Path) -> None:
-    if not stat.S_ISDIR(_mode(path)):
-        raise BadInput("a file where a folder should be", path=path)
-
-
 def is_folder(path: Path) -> bool:
-    """Folder or file; anything else, and nothing at all, is refused."""
+    """Folder or file; anything else is refused."""
     if stat.S_ISDIR(_mode(path)):
         return True
-    need_file(path)
+    require_file(path)
     return False
 
 
 def entries(folder: Path) -> list[Path]:
-    """What is in a folder, sorted by name, hidden entries left out."""
-    need_folder(folder)
+    """What is in a folder, sorted by name, without hidden entries."""
+    if not stat.S_ISDIR(_mode(folder)):
+        raise BadInput("expected a folder, found a file", path=folder)
     try:
         found = sorted((entry for entry in folder.iterdir() if not entry.name.startswith(".")), key=lambda e: e.name)
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror}", path=folder) from error
     for entry in found:
         if not entry.name.isascii() and not entry.name.isprintable():
-            raise BadInput(f"the name {entry.name!r} is not UTF-8", "rename it", path=folder)
+            raise BadInput(f"the file name {entry.name!r} is not UTF-8", "rename it", path=folder)
     return found
 
 
@@ -127,13 +116,13 @@ def split_files(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
 
 
 def source_files(path: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
-    """A file alone is the training set; a folder holds one file for each split."""
+    """Files by split: a single file is the training set, a folder has one file for each split."""
     if not is_folder(path):
         return {"train": path}
     found = split_files(path, suffixes)
     if "train" not in found:
-        wanted = " or ".join(f"train{suffix}" for suffix in suffixes)
-        raise BadInput(f"there is no {wanted} in this folder{_neighbours('train', path)}", path=path)
+        names = " or ".join(f"train{suffix}" for suffix in suffixes)
+        raise BadInput(f"there is no {names} in this folder{_suggestion('train', path)}", path=path)
     return found
 
 
@@ -142,39 +131,39 @@ def _mode(path: Path) -> int:
         return path.stat().st_mode
     except FileNotFoundError as error:
         if path.is_symlink():
-            raise BadInput("a link to something that is not there", path=path) from error
+            raise BadInput("broken symlink", path=path) from error
         parent = path.parent
         if not parent.is_dir():
-            raise BadInput(f"there is no such path, nor a folder {str(parent)!r}", path=path) from error
-        raise BadInput(f"there is no such file or folder{_neighbours(path.name, parent)}", path=path) from error
+            raise BadInput(f"no such path; there is no folder {str(parent)!r} either", path=path) from error
+        raise BadInput(f"no such file or folder{_suggestion(path.name, parent)}", path=path) from error
     except OSError as error:
-        what = "symlinks that lead in a circle" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
+        what = "symlink loop" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
         raise BadInput(what, path=path) from error
     except ValueError as error:
         raise BadInput(f"{str(path)!r} is not a path: {error}") from error
 
 
-def _neighbours(name: str, folder: Path) -> str:
-    """`; did you mean ...?` or the first few names that are there."""
-    there = [entry.name for entry in entries(folder)]
-    if close := get_close_matches(name, there, n=1, cutoff=0.5):
+def _suggestion(name: str, folder: Path) -> str:
+    """`; did you mean ...?` or the first few names in the folder."""
+    names = [entry.name for entry in entries(folder)]
+    if close := get_close_matches(name, names, n=1, cutoff=0.5):
         return f"; did you mean {close[0]!r}?"
-    if not there:
+    if not names:
         return "; the folder is empty"
-    return f"; there is: {', '.join(there[:8])}{', ...' if len(there) > 8 else ''}"
+    return f"; it contains: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
 
 
-def _bytes(path: Path) -> bytearray:
+def _read_bytes(path: Path) -> bytearray:
     data, unfinished = bytearray(), 0  # bytes of the line that the last chunk left open
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             if not data:
-                _refuse_packed(path, chunk)
+                _refuse_binary(path, chunk)
             first = re.search(rb"[\r\n]", chunk)
             if unfinished + (first.start() if first else len(chunk)) > LINE_LIMIT:
                 raise BadInput(
                     f"this line is longer than {LINE_LIMIT:,} bytes",
-                    "is it plain text? break it into lines, one document or paragraph each",
+                    "if it is plain text, break it into lines of one document or paragraph",
                     path=path,
                     line=_line_at(data, len(data)),
                 )
@@ -184,20 +173,20 @@ def _bytes(path: Path) -> bytearray:
     return data
 
 
-def _refuse_packed(path: Path, start: bytes) -> None:
-    for magic, kind in PACKED.items():
+def _refuse_binary(path: Path, start: bytes) -> None:
+    for magic, kind in BINARY.items():
         if start.startswith(magic):
-            raise BadInput(f"this is a {kind} file, not plain text", "unpack or export it first", path=path, line=1)
+            raise BadInput(f"this is a {kind} file, not plain text", "unpack it or export text", path=path, line=1)
 
 
 def _decode(path: Path, data: bytearray) -> str:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         hint = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name}"
-        raise BadInput("this is UTF-16; UTF-8 is expected", hint, path=path, line=1)
+        raise BadInput("expected UTF-8, found UTF-16", hint, path=path, line=1)
     if (nul := data.find(0)) >= 0:
         looks_wide = len(data) > 3 and data.count(0) > len(data) // 4
         raise BadInput(
-            f"byte {_byte_in_line(data, nul)} of this line is NUL; plain UTF-8 text is expected",
+            f"expected plain UTF-8 text, but byte {_byte_in_line(data, nul)} of this line is NUL",
             f"it looks like UTF-16; convert it: iconv -f UTF-16LE -t UTF-8 {path.name}" if looks_wide else "remove it",
             path=path,
             line=_line_at(data, nul),
@@ -211,7 +200,7 @@ def _decode(path: Path, data: bytearray) -> str:
         excerpt = re.split(r"[\r\n]", around[: min(12, at)])[-1] + re.split(r"[\r\n]", around[min(12, at) :])[0]
         raise BadInput(
             f"byte {_byte_in_line(data, at)} of this line, 0x{data[at]:02X}, is not UTF-8",
-            f"if it is Latin-1, it reads {excerpt!r}; then convert it: iconv -f LATIN1 -t UTF-8 {path.name}",
+            f"as Latin-1 it would read {excerpt!r}; then convert it: iconv -f LATIN1 -t UTF-8 {path.name}",
             path=path,
             line=_line_at(data, at),
         ) from error

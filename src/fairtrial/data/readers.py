@@ -1,14 +1,6 @@
-"""The course's folder: labelled sentences (train_CLS.tsv, test_CLS.tsv), running text (train_LM.txt, test_LM_*.txt).
+"""Reading a data source: `read` finds the format, calls its reader and checks the corpus.
 
-Tables: .tsv (split at tabs, nothing quoted) or .csv (quoted as usual), a label and a text in each row.
-
-JSON lines: one object per line, {"text": ..., "label": ...}.
-
-One folder per class, one text file per document; train/ and test/ (and dev/) above the classes are honoured.
-
-Unlabelled text: a novel in paragraphs (`text`), or sentences that stand alone, one per line (`lines`).
-
-Reading text: the one door. Finds out the format, calls its reader, and checks what every corpus must hold.
+docs/data.md lists the formats. Every mistake in the data is a BadInput with file and line.
 """
 
 from __future__ import annotations
@@ -37,11 +29,103 @@ from fairtrial.data.sotu import read_sotu
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 
+# the folder of an NLP course: labelled sentences and running text of the same speakers
 TRAIN_CLS, TEST_CLS, TRAIN_LM, TEST_LM = "train_CLS.tsv", "test_CLS.tsv", "train_LM.txt", "test_LM_"
+TEXT_NAMES = ("text", "sentence", "content", "document", "review", "comment", "tweet", "message", "body", "phrase")
+LABEL_NAMES = ("label", "class", "target", "category", "sentiment", "topic", "speaker", "author", "rating")
+GROUP_NAME = "group"  # the speech, thread or book that a text comes from
+ROW_NAMES = ("id", "idx", "index", "")
+TEXT_KEYS = ("text", "sentence", "content")
+LABEL_KEYS = ("label", "class", "target")
+INVALID = re.compile("[\0\ud800-\udfff]")
+TABLE_SUFFIXES, JSONL_SUFFIXES, LINE_SUFFIXES = (".tsv", ".csv"), (".jsonl", ".ndjson"), (".tokens", ".txt")
+NAME_COLUMNS = "name the columns in a first row: text and label"
+
+Documents = tuple[Document, ...]
+Row = tuple[int, list[str]]  # line number, cells
+
+
+def read(data: recipe.Data, task: str) -> Corpus:
+    """The corpus at `data.source`, its labels numbered."""
+    recipe.one_of("data.format", data.format, FORMATS)
+    recipe.one_of("task", task, recipe.TASKS)
+    chosen = find_format(data)
+    if chosen == "sotu":
+        return _checked(read_sotu(data, task), data, task)
+    return _checked(READERS[chosen](Path(data.source).expanduser(), task), data, task)
+
+
+def find_format(data: recipe.Data) -> str:
+    """`data.format`, or the format that the source has."""
+    if data.format == "sotu" or (data.format == "auto" and data.source == "sotu"):
+        return "sotu"
+    if not data.source:
+        raise BadInput("data.source is empty", "name a file, a folder, or 'sotu' for the embedded corpus")
+    return detect(Path(data.source).expanduser()) if data.format == "auto" else data.format
+
+
+def detect(path: Path) -> str:
+    """The format of a file by its suffix, of a folder by its content."""
+    if not is_folder(path):
+        if path.suffix.lower() not in SUFFIXES:
+            known = ", ".join(SUFFIXES)
+            raise BadInput(f"the format cannot be detected from the suffix; known are {known}", HINT, path=path)
+        return SUFFIXES[path.suffix.lower()]
+    if is_course(path):
+        return "course"
+    for suffixes, found in ((TABLE_SUFFIXES, "table"), (JSONL_SUFFIXES, "jsonl"), ((".tokens",), "lines")):
+        if split_files(path, suffixes):
+            return found
+    if any(entry.is_dir() for entry in entries(path)):
+        return "folder"
+    if split_files(path, (".txt",)):
+        return "text"
+    names = [entry.name for entry in entries(path)]
+    what = f"the folder contains {', '.join(names[:8])}" if names else "the folder is empty"
+    hint = "expected train.tsv (.csv, .jsonl, .txt, .tokens), one folder per class, or the course's files"
+    raise BadInput(f"no known format: {what}", hint, path=path)
+
+
+def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
+    """What every corpus must hold; for classification its labels, sorted."""
+    for name in corpus.tests:
+        if name in ("", "train", "training", "validation"):
+            what = f"a test set cannot be called {name!r}, which names another split"
+            raise BadInput(what, "rename its file", path=data.source)
+    if task != "classify":
+        return corpus
+    labels = tuple(sorted({document.label for document in corpus.train}))
+    if len(labels) < 2:
+        what = f"the training set has only one class, {labels[0]!r}"
+        raise BadInput(what, "classification needs at least two classes", path=data.source)
+    notes = list(corpus.notes)
+    for name, documents in {"validation": corpus.validation, **corpus.tests}.items():
+        for document in documents:
+            if document.label not in labels:
+                what = f"label {document.label!r} does not occur in the training set"
+                raise BadInput(
+                    what + did_you_mean(document.label, list(labels)),
+                    "correct its spelling, or add its class to the training set",
+                    path=document.location,
+                )
+        absent = set(labels) - {document.label for document in documents}
+        if documents and absent:
+            notes.append(f"no document of class {', '.join(sorted(absent))} in {name}")
+    return replace(corpus, labels=labels, notes=tuple(notes))
+
+
+def _corpus(path: Path, files: list[TextFile], documents: dict[str, Documents], **more: Any) -> Corpus:
+    """A corpus from the documents of each split."""
+    tests = {"test": documents["test"]} if "test" in documents else {}
+    validation = documents.get("validation", ())
+    return Corpus(documents["train"], validation, tests, files=hashes(path, files), **more)
+
+
+# the course
 
 
 def is_course(folder: Path) -> bool:
-    """Any one of the files will do, so that an incomplete copy is told what it lacks."""
+    """Any one of the files is enough, so that an incomplete copy gets an error that names what is missing."""
     names = [entry.name for entry in entries(folder)]
     return any(name in (TRAIN_CLS, TEST_CLS, TRAIN_LM) or name.startswith(TEST_LM) for name in names)
 
@@ -52,7 +136,7 @@ def read_course(folder: Path, task: str) -> Corpus:
     missing = [name for name in (TRAIN_CLS, TEST_CLS, TRAIN_LM) if name not in names]
     missing += [] if test_names else [f"{TEST_LM}*.txt"]
     if missing:
-        hint = f"the course's folder holds {TRAIN_CLS}, {TEST_CLS}, {TRAIN_LM} and {TEST_LM}<speaker>.txt"
+        hint = f"the course's folder has {TRAIN_CLS}, {TEST_CLS}, {TRAIN_LM} and {TEST_LM}<speaker>.txt"
         raise BadInput(f"{', '.join(missing)} is missing from this folder", hint, path=folder)
 
     train_cls, train_lm = read_lines(folder / TRAIN_CLS), read_lines(folder / TRAIN_LM)
@@ -75,29 +159,22 @@ def read_course(folder: Path, task: str) -> Corpus:
     )
 
 
-def _labelled(file: TextFile) -> tuple[Document, ...]:
-    """`label<TAB>text`; a quote is a character, for csv quoting would merge rows at a text that opens with one."""
+def _labelled(file: TextFile) -> Documents:
+    """`label<TAB>text`; quotes are plain characters: CSV quoting would merge rows at a text that begins with one."""
     documents = []
     for number, line in file.numbered():
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) != 2:
-            what = f"{len(cells)} column{'s' if len(cells) > 1 else ''} where label<TAB>text is expected"
-            raise BadInput(what, "one tab, between label and text", path=file.path, line=number)
+            what = f"expected label<TAB>text, found {len(cells)} column{'s' if len(cells) > 1 else ''}"
+            raise BadInput(what, "use exactly one tab, between label and text", path=file.path, line=number)
         label, text = cells
         if not label or not text:
             raise BadInput(f"the {'text' if label else 'label'} is missing", path=file.path, line=number)
-        documents.append(Document(text, label=label, place=file.place(number)))
+        documents.append(Document(text, label=label, location=file.location(number)))
     return tuple(documents)
 
 
-TEXT_NAMES = ("text", "sentence", "content", "document", "review", "comment", "tweet", "message", "body", "phrase")
-LABEL_NAMES = ("label", "class", "target", "category", "sentiment", "topic", "speaker", "author", "rating")
-GROUP_NAME = "group"  # the speech, thread or book that a text comes from
-ROW_NAMES = ("id", "idx", "index", "")
-TABLE_SUFFIXES = (".tsv", ".csv")
-NAME_THEM = "name the columns in a first row: text and label"
-
-Row = tuple[int, list[str]]  # line number, cells
+# tables: .tsv (split at tabs, nothing quoted) or .csv (quoted as usual), a label and a text in each row
 
 
 @dataclass(frozen=True)
@@ -112,28 +189,22 @@ class Columns:
 
 def read_table(path: Path, task: str) -> Corpus:
     files: list[TextFile] = []
-    documents: dict[str, tuple[Document, ...]] = {}
+    documents: dict[str, Documents] = {}
     notes: tuple[str, ...] = ()
     columns: Columns | None = None
-    for split, place in sorted(source_files(path, TABLE_SUFFIXES).items(), key=lambda item: item[0] != "train"):
-        file = read_lines(place)
+    for split, source in sorted(source_files(path, TABLE_SUFFIXES).items(), key=lambda item: item[0] != "train"):
+        file = read_lines(source)
         files.append(file)
         rows = _rows(file)
         header = _header(file, rows[0], task)
         if header and len(rows) == 1:
-            raise BadInput("there is only a header, no rows", path=place)
+            raise BadInput("there is a header but no row", "add rows", path=source)
         rows = rows[1:] if header else rows
-        columns = header or columns or _guess(file, rows, task)  # train comes first, and decides where no header does
+        columns = header or columns or _guess(file, rows, task)  # without headers train, which comes first, decides
         documents[split] = _documents(file, rows, columns, task)
         if split == "train" and not header:
-            notes = _doubt(documents[split])
-    return Corpus(
-        train=documents["train"],
-        validation=documents.get("validation", ()),
-        tests={"test": documents["test"]} if "test" in documents else {},
-        files=hashes(path, files),
-        notes=notes,
-    )
+            notes = _header_warning(documents[split])
+    return _corpus(path, files, documents, notes=notes)
 
 
 def _rows(file: TextFile) -> list[Row]:
@@ -147,13 +218,13 @@ def _rows(file: TextFile) -> list[Row]:
             rows.append((start, cells))
             start = reader.line_num + 1
     except csv.Error as error:
-        hint = 'put a text that holds commas or quotes in quotes, and write each quote in it twice: "a ""fine"" film"'
-        raise BadInput(f"not a row of CSV: {error}", hint, path=file.path, line=start) from error
+        hint = 'quote a text that contains commas or quotes, and double each quote in it: "a ""fine"" film"'
+        raise BadInput(f"invalid CSV: {error}", hint, path=file.path, line=start) from error
     return rows
 
 
 def _header(file: TextFile, row: Row, task: str) -> Columns | None:
-    """A first row that names both columns is a header; other columns may stand beside them."""
+    """A first row that names both columns is a header; there may be other columns."""
     number, cells = row
     names = [cell.strip().lower() for cell in cells]
     text = next((names.index(name) for name in TEXT_NAMES if name in names), None)
@@ -163,30 +234,31 @@ def _header(file: TextFile, row: Row, task: str) -> Columns | None:
     if text is not None and (label is not None or (task != "classify" and bare)):
         return Columns(len(cells), text, label, group)
     if len(names) > 1 and set(names) <= {*TEXT_NAMES, *LABEL_NAMES, *ROW_NAMES} and any(names):
-        lacking = "text" if text is None else "label"
-        raise BadInput(f"the header names no {lacking} column", NAME_THEM, path=file.path, line=number)
+        missing = "text" if text is None else "label"
+        raise BadInput(f"the header names no {missing} column", NAME_COLUMNS, path=file.path, line=number)
     return None
 
 
 def _guess(file: TextFile, rows: list[Row], task: str) -> Columns:
     """Labels are few and short. Of two columns the label is the one with fewer distinct values and fewer characters;
-    where one of the two signs is a draw the other decides, and where they disagree the user does."""
+    where one of the two is a tie the other decides, and where they disagree the user has to."""
     line, first = rows[0]
     if task != "classify" and len(first) == 1:
         return Columns(1, 0, None)
     if len(first) != 2:
         raise _wrong_count(file, line, first, 2)
-    whole = [cells for _, cells in rows if len(cells) == 2]
-    distinct = [len({cells[column].strip() for cells in whole}) for column in (0, 1)]
-    characters = [sum(len(cells[column].strip()) for cells in whole) for column in (0, 1)]
+    complete = [cells for _, cells in rows if len(cells) == 2]
+    distinct = [len({cells[column].strip() for cells in complete}) for column in (0, 1)]
+    characters = [sum(len(cells[column].strip()) for cells in complete) for column in (0, 1)]
     votes = {_smaller(distinct), _smaller(characters)} - {None}
     if len(votes) != 1:
-        raise BadInput("cannot tell which column is the label and which the text", NAME_THEM, path=file.path)
+        raise BadInput("it is unclear which column is the label and which the text", NAME_COLUMNS, path=file.path)
     label = votes.pop()
     assert label is not None
-    if task == "classify" and distinct[label] > max(20, len(whole) // 2):
-        what = f"no column looks like a label: each has more than {max(20, len(whole) // 2)} different values"
-        raise BadInput(what, NAME_THEM, path=file.path)
+    most = max(20, len(complete) // 2)
+    if task == "classify" and distinct[label] > most:
+        what = f"no column looks like a label: each has more than {most} different values"
+        raise BadInput(what, NAME_COLUMNS, path=file.path)
     return Columns(2, 1 - label, label)
 
 
@@ -194,7 +266,7 @@ def _smaller(pair: list[int]) -> int | None:
     return None if pair[0] == pair[1] else pair.index(min(pair))
 
 
-def _documents(file: TextFile, rows: list[Row], columns: Columns, task: str) -> tuple[Document, ...]:
+def _documents(file: TextFile, rows: list[Row], columns: Columns, task: str) -> Documents:
     documents = []
     for number, cells in rows:
         if len(cells) != columns.count:
@@ -208,33 +280,29 @@ def _documents(file: TextFile, rows: list[Row], columns: Columns, task: str) -> 
         if not text:
             raise BadInput("the text is missing", path=file.path, line=number)
         group = "" if columns.group is None else cells[columns.group].strip()
-        documents.append(Document(text, label=label, group=group, place=file.place(number)))
+        documents.append(Document(text, label=label, group=group, location=file.location(number)))
     return tuple(documents)
 
 
 def _wrong_count(file: TextFile, line: int, cells: list[str], expected: int) -> BadInput:
-    found = "the line is empty" if not any(cells) else f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
-    mark = "comma" if file.path.suffix.lower() == ".csv" else "tab"
-    hint = f"label and text, with one {mark} between them"
+    found = f"{len(cells)} column{'s' if len(cells) != 1 else ''}" if any(cells) else "an empty line"
+    separator = "comma" if file.path.suffix.lower() == ".csv" else "tab"
+    hint = f"write label and text with one {separator} between them"
     if len(cells) > expected:
-        remedy = "put the text in quotes" if mark == "comma" else "replace a tab inside the text by a space"
-        hint = f"{remedy}, or, if there are more columns, {NAME_THEM}"
-    return BadInput(f"{found}; {expected} columns are expected", hint, path=file.path, line=line)
+        remedy = "put the text in quotes" if separator == "comma" else "replace tabs inside the text by spaces"
+        hint = f"{remedy}, or, if there are more columns, {NAME_COLUMNS}"
+    return BadInput(f"expected {expected} columns, found {found}", hint, path=file.path, line=line)
 
 
-def _doubt(documents: tuple[Document, ...]) -> tuple[str, ...]:
-    """A header with names we do not know looks like a class of its own."""
+def _header_warning(documents: Documents) -> tuple[str, ...]:
+    """A header with unknown column names looks like a class of its own."""
     first = documents[0].label
     if not first or any(document.label == first for document in documents[1:]) or len(documents) < 10:
         return ()
-    return (f"label {first!r} occurs only in the first row: if that row is a header, {NAME_THEM}",)
+    return (f"label {first!r} occurs only in the first row: if that row is a header, {NAME_COLUMNS}",)
 
 
-TEXT_KEYS = ("text", "sentence", "content")
-LABEL_KEYS = ("label", "class", "target")
-GROUP_KEY = "group"  # the speech, thread or book that a text comes from
-UNFIT = re.compile("[\0\ud800-\udfff]")
-JSONL_SUFFIXES = (".jsonl", ".ndjson")
+# JSON lines: one object per line
 
 
 def read_jsonl(path: Path, task: str) -> Corpus:
@@ -243,56 +311,54 @@ def read_jsonl(path: Path, task: str) -> Corpus:
         split: tuple(_document(file, number, line, task) for number, line in file.numbered())
         for split, file in files.items()
     }
-    return Corpus(
-        train=documents["train"],
-        validation=documents.get("validation", ()),
-        tests={"test": documents["test"]} if "test" in documents else {},
-        files=hashes(path, list(files.values())),
-    )
+    return _corpus(path, list(files.values()), documents)
 
 
 def _document(file: TextFile, number: int, line: str, task: str) -> Document:
-    def refuse(what: str, hint: str = 'each line is like {"text": "A fine film.", "label": "good"}') -> BadInput:
+    def refuse(what: str, hint: str = 'write lines such as {"text": "A fine film.", "label": "good"}') -> BadInput:
         return BadInput(what, hint, path=file.path, line=number)
 
     try:
         item = json.loads(line)
     except json.JSONDecodeError as error:
-        raise refuse(f"not JSON: {error.msg} at character {error.colno}") from error
+        raise refuse(f"invalid JSON: {error.msg} at character {error.colno}") from error
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of open brackets
-        raise refuse("not JSON that can be read: a number too long or brackets too deep") from error
+        raise refuse("this JSON cannot be read: a number is too long or brackets are nested too deep") from error
     if not isinstance(item, dict):
-        raise refuse("not a JSON object in braces")
+        raise refuse("expected a JSON object in braces")
 
     text = _first(item, TEXT_KEYS)
     if text is None:
         raise refuse(f"the text is missing (one of the keys {', '.join(TEXT_KEYS)})")
     if not isinstance(text, str):
-        raise refuse(f"the text is {json.dumps(text)[:40]}, not a string")
+        raise refuse(f"the text must be a string, got {json.dumps(text)[:40]}")
     label = _first(item, LABEL_KEYS) if task == "classify" else ""
     if label is None:
         raise refuse(f"the label is missing (one of the keys {', '.join(LABEL_KEYS)})")
     if not isinstance(label, str | int):
-        raise refuse(f"the label is {json.dumps(label)[:40]}; a string or a whole number is expected")
+        raise refuse(f"the label must be a string or an integer, got {json.dumps(label)[:40]}")
     name = label if isinstance(label, str) else json.dumps(label)  # true and false keep their JSON names
     for kind, value in (("text", text), ("label", name)):
-        # an escape can spell what a UTF-8 file cannot hold
-        if UNFIT.search(value):
-            raise refuse(f"the {kind} holds a NUL or half a surrogate pair, written as an escape", "remove it")
+        # an escape can write what a UTF-8 file cannot hold
+        if INVALID.search(value):
+            raise refuse(f"the {kind} contains an escaped NUL or half a surrogate pair", "remove it")
     if not text.strip():
         raise refuse("the text is empty")
     if task == "classify" and not name.strip():
         raise refuse("the label is empty")
-    group = item.get(GROUP_KEY)
+    group = item.get(GROUP_NAME)
     if not isinstance(group, str | int | None):
-        raise refuse(f"the group is {json.dumps(group)[:40]}; a string or a whole number is expected")
+        raise refuse(f"the group must be a string or an integer, got {json.dumps(group)[:40]}")
     return Document(
-        text.strip(), label=name.strip(), group="" if group is None else str(group), place=file.place(number)
+        text.strip(), label=name.strip(), group="" if group is None else str(group), location=file.location(number)
     )
 
 
 def _first(item: dict[str, Any], keys: tuple[str, ...]) -> Any:
     return next((item[key] for key in keys if item.get(key) is not None), None)
+
+
+# one folder per class, one text file per document; train/, dev/ and test/ may be above the classes
 
 
 def read_folder(folder: Path, task: str) -> Corpus:
@@ -310,32 +376,26 @@ def read_folder(folder: Path, task: str) -> Corpus:
 
     files: list[TextFile] = []
     notes: list[str] = []
-    documents = {split: _classes(place, task, files, notes) for split, place in splits.items()}
-    return Corpus(
-        train=documents["train"],
-        validation=documents.get("validation", ()),
-        tests={"test": documents["test"]} if "test" in documents else {},
-        files=hashes(folder, files),
-        notes=tuple(notes),
-    )
+    documents = {split: _classes(entry, task, files, notes) for split, entry in splits.items()}
+    return _corpus(folder, files, documents, notes=tuple(notes))
 
 
-def _classes(folder: Path, task: str, files: list[TextFile], notes: list[str]) -> tuple[Document, ...]:
+def _classes(folder: Path, task: str, files: list[TextFile], notes: list[str]) -> Documents:
     classes = _folders(folder)
     if not classes:
-        raise BadInput("there is no class folder in it", "one folder per class, text files in each", path=folder)
-    if beside := len(entries(folder)) - len(classes):
-        notes.append(f"{beside} file{'s' if beside > 1 else ''} beside the class folders of {folder.name} not read")
+        raise BadInput("there is no class folder", "create one folder per class, with text files in it", path=folder)
+    if ignored := len(entries(folder)) - len(classes):
+        notes.append(f"{ignored} file{'s' if ignored > 1 else ''} next to the class folders of {folder.name} not read")
     documents = []
-    for place in classes:
-        texts = entries(place)
+    for entry in classes:
+        texts = entries(entry)
         if not texts:
-            raise BadInput("this class is empty: its folder holds no text file", "fill or remove it", path=place)
+            raise BadInput("the folder of this class has no text file", "add texts, or remove it", path=entry)
         for path in texts:
             file = read_lines(path)
             files.append(file)
-            label = place.name.strip() if task == "classify" else ""
-            documents.append(Document("\n".join(file.lines).strip(), label=label, place=str(path)))
+            label = entry.name.strip() if task == "classify" else ""
+            documents.append(Document("\n".join(file.lines).strip(), label=label, location=str(path)))
     return tuple(documents)
 
 
@@ -343,22 +403,15 @@ def _folders(folder: Path) -> list[Path]:
     return [entry for entry in entries(folder) if entry.is_dir()]
 
 
-LINE_SUFFIXES = (".tokens", ".txt")
+# unlabelled text: a novel in paragraphs (text), or separate sentences, one per line (lines)
 
 
 def read_text(path: Path, task: str) -> Corpus:
     """One plain text file, or a folder of train.txt, valid.txt, test.txt: running text in reading order."""
     _refuse_classes(path, task)
     files = {split: read_lines(file) for split, file in source_files(path, (".txt",)).items()}
-    return Corpus(
-        train=paragraphs(files["train"]),
-        validation=paragraphs(files["validation"]) if "validation" in files else (),
-        tests={"test": paragraphs(files["test"])} if "test" in files else {},
-        running=True,
-        paragraphs=True,
-        ordered=True,
-        files=hashes(path, list(files.values())),
-    )
+    documents = {split: paragraphs(file) for split, file in files.items()}
+    return _corpus(path, list(files.values()), documents, running=True, paragraphs=True, ordered=True)
 
 
 def read_sentences(path: Path, task: str) -> Corpus:
@@ -367,28 +420,23 @@ def read_sentences(path: Path, task: str) -> Corpus:
     notes: tuple[str, ...] = ()
     found = split_files(path, LINE_SUFFIXES) if is_folder(path) else {}
     if set(found) == {"validation", "test"}:
-        notes = (f"there is no training file: trained on {found['validation'].name}, tested on {found['test'].name}",)
+        notes = (f"no training file: trained on {found['validation'].name}, tested on {found['test'].name}",)
         found = {"train": found["validation"], "test": found["test"]}
     files = {split: read_lines(file) for split, file in (found or source_files(path, LINE_SUFFIXES)).items()}
     if "train" not in files:
-        raise BadInput(f"there is only a {next(iter(files))} file here, nothing to train on", path=path)
-    return Corpus(
-        train=one_per_line(files["train"]),
-        validation=one_per_line(files["validation"]) if "validation" in files else (),
-        tests={"test": one_per_line(files["test"])} if "test" in files else {},
-        spaced=files["train"].path.suffix == ".tokens",
-        files=hashes(path, list(files.values())),
-        notes=notes,
-    )
+        raise BadInput(f"there is only a {next(iter(files))} file, nothing to train on", "add one", path=path)
+    documents = {split: one_per_line(file) for split, file in files.items()}
+    spaced = files["train"].path.suffix == ".tokens"
+    return _corpus(path, list(files.values()), documents, spaced=spaced, notes=notes)
 
 
-def one_per_line(file: TextFile) -> tuple[Document, ...]:
-    """Each line a document; blank lines hold none."""
-    return tuple(Document(line.strip(), place=file.place(n)) for n, line in file.numbered() if line.strip())
+def one_per_line(file: TextFile) -> Documents:
+    """Each line that is not blank is a document."""
+    return tuple(Document(line.strip(), location=file.location(n)) for n, line in file.numbered() if line.strip())
 
 
-def paragraphs(file: TextFile) -> tuple[Document, ...]:
-    """Stretches between blank lines; where there is no blank line, each line. Line ends inside a paragraph stay."""
+def paragraphs(file: TextFile) -> Documents:
+    """Text between blank lines; without any blank line, each line. Line ends inside a paragraph stay."""
     numbered = list(file.numbered())
     start = next(n for n, line in numbered if line.strip())  # blank lines at the top separate nothing
     if all(line.strip() for _, line in numbered[start - 1 :]):
@@ -400,15 +448,15 @@ def paragraphs(file: TextFile) -> tuple[Document, ...]:
             open_lines.append(line.rstrip())
         elif open_lines:
             text = "\n".join(open_lines).strip()
-            found.append(Document(text, place=file.place(number - len(open_lines))))
+            found.append(Document(text, location=file.location(number - len(open_lines))))
             open_lines = []
     return tuple(found)
 
 
 def _refuse_classes(path: Path, task: str) -> None:
     if task == "classify":
-        hint = "classify needs a label for each text: a .tsv, .csv or .jsonl file, or one folder per class"
-        raise BadInput("plain text has no labels", f"{hint}; or choose task = 'lm'", path=path)
+        hint = "classify needs a label for each text: use a .tsv, .csv or .jsonl file, or one folder per class"
+        raise BadInput("plain text has no labels", f"{hint}; or choose task 'lm'", path=path)
 
 
 READERS: dict[str, Callable[[Path, str], Corpus]] = {
@@ -427,71 +475,3 @@ SUFFIXES = {
     ".txt": "text",
 }
 HINT = "set data.format to one of: " + ", ".join(READERS)
-
-
-def read(data: recipe.Data, task: str) -> Corpus:
-    """The corpus at `data.source`, its labels numbered; every mistake in it is a BadInput with file and line."""
-    recipe.one_of("data.format", data.format, FORMATS)
-    recipe.one_of("task", task, recipe.TASKS)
-    chosen = find_format(data)
-    if chosen == "sotu":
-        return _checked(read_sotu(data, task), data, task)
-    return _checked(READERS[chosen](Path(data.source).expanduser(), task), data, task)
-
-
-def find_format(data: recipe.Data) -> str:
-    """The format that was asked for, or the one that the source has."""
-    if data.format == "sotu" or (data.format == "auto" and data.source == "sotu"):
-        return "sotu"
-    if not data.source:
-        raise BadInput("data.source is empty", "name a file, a folder, or 'sotu' for the embedded corpus")
-    return detect(Path(data.source).expanduser()) if data.format == "auto" else data.format
-
-
-def detect(path: Path) -> str:
-    """The format of a file by its name's ending, of a folder by what it holds."""
-    if not is_folder(path):
-        if path.suffix.lower() not in SUFFIXES:
-            known = ", ".join(SUFFIXES)
-            raise BadInput(f"cannot tell the format from the name's ending; known are {known}", HINT, path=path)
-        return SUFFIXES[path.suffix.lower()]
-    if is_course(path):
-        return "course"
-    for suffixes, found in ((TABLE_SUFFIXES, "table"), (JSONL_SUFFIXES, "jsonl"), ((".tokens",), "lines")):
-        if split_files(path, suffixes):
-            return found
-    if any(entry.is_dir() for entry in entries(path)):
-        return "folder"
-    if split_files(path, (".txt",)):
-        return "text"
-    there = [entry.name for entry in entries(path)]
-    what = f"there is: {', '.join(there[:8])}" if there else "the folder is empty"
-    hint = "a folder holds train.tsv (.csv, .jsonl, .txt, .tokens), one folder per class, or the course's files"
-    raise BadInput(f"no known format: {what}", hint, path=path)
-
-
-def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
-    for name in corpus.tests:
-        if name in ("", "train", "training", "validation"):
-            what = f"a test set cannot be called {name!r}: its text would be taken for that of another split"
-            raise BadInput(what, "give its file another name", path=data.source)
-    if task != "classify":
-        return corpus
-    labels = tuple(sorted({document.label for document in corpus.train}))
-    if len(labels) < 2:
-        what = f"the training set has only one class, {labels[0]!r}"
-        raise BadInput(what, "at least two are needed to tell apart", path=data.source)
-    notes = list(corpus.notes)
-    for name, documents in {"validation": corpus.validation, **corpus.tests}.items():
-        for document in documents:
-            if document.label not in labels:
-                what = f"label {document.label!r} does not occur in the training set"
-                raise BadInput(
-                    what + did_you_mean(document.label, list(labels)),
-                    "is it misspelt, or is its class missing from training?",
-                    path=document.place,
-                )
-        absent = set(labels) - {document.label for document in documents}
-        if documents and absent:
-            notes.append(f"no document of class {', '.join(sorted(absent))} in {name}")
-    return replace(corpus, labels=labels, notes=tuple(notes))

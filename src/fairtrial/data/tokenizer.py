@@ -1,8 +1,8 @@
-"""Tokenizers: text to numbers and back. Fitted on given texts only, and saved as a tokenizer.json that others can read.
+"""Tokenizers: text to token ids and back. Fitted on given texts only, saved as a standard tokenizer.json.
 
-The special tokens are entries of the vocabulary, but never patterns that are looked for in text. So a text that spells
-"<pad>" does not become padding: word splits it at its brackets, character and bpe spell it out, and whitespace
-reads it as the word "\\<pad>". (`transformers` does look for the special tokens that it is told of.)
+Special tokens are entries of the vocabulary, but are never searched for in text. So a text that contains "<pad>" does
+not become padding: word splits it at its brackets, character and bpe spell it out, and whitespace reads it as the word
+"\\<pad>". (`transformers` does search for the special tokens that it is told about.)
 """
 
 from __future__ import annotations
@@ -15,63 +15,67 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# We fork worker processes and use the cores ourselves; the library's threads would deadlock or warn after a fork.
+# Worker processes are forked and use the cores themselves; the library's threads would deadlock or warn after a fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
-from fairtrial.data.words import splitting
+from fairtrial.data.words import word_splitter
 from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.recipe import Tokens, one_of
 
 PAD, UNKNOWN, START, STOP, MASK = "<pad>", "<unk>", "<start>", "<stop>", "<mask>"
 KINDS = ("word", "character", "bpe", "whitespace")
 FITS = {"train": "the training split only", "course": "both whole training files"}
-NO_COURSE = (  # what is wrong, and what to do
+NO_COURSE = (  # error and hint
     "tokens.fit = 'course' needs the course's folder (train_CLS.tsv and train_LM.txt)",
-    "use --set tokens.fit=train, or give the course's folder",
+    "use --set tokens.fit=train, or the course's folder as data.source",
 )
 BYTES = 256
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A fitted tokenizer. Its `facts` have no place in tokenizer.json: keep them beside it, and load with them."""
+    """A fitted tokenizer. Its `facts` are not part of tokenizer.json: they are stored next to it and loaded with it."""
 
     inner: tokenizers.Tokenizer
     facts: dict[str, Any] = field(default_factory=dict)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text: no padding, no truncation, no marks but those that a pretrained encoder expects.
-        A text without tokens gives an empty list."""
-        return [coded.ids for coded in self.inner.encode_batch_fast(list(texts), add_special_tokens=self.foreign)]
+        """The token ids of each text: no padding, no truncation, no special tokens except those that a pretrained
+        encoder expects. A text without tokens gives an empty list."""
+        encoded = self.inner.encode_batch_fast(list(texts), add_special_tokens=self.pretrained)
+        return [text.ids for text in encoded]
 
     def cut(self, ids: Sequence[int] | np.ndarray, length: int) -> list[int]:
-        """At most `length` tokens; the closing mark that a pretrained encoder expects stays."""
-        return list(ids[: length - 1]) + list(ids[-1:]) if self.foreign and len(ids) > length else list(ids[:length])
+        """At most `length` tokens; the final special token that a pretrained encoder expects stays."""
+        if self.pretrained and len(ids) > length:
+            return [*ids[: length - 1], ids[-1]]
+        return list(ids[:length])
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text, without padding and marks. Words are joined by spaces; character and bpe give the text back."""
-        silent = (self.pad, self.start, self.stop)
-        heard = [known for known in self._known(ids) if known not in silent]
-        return str(self.inner.decode(heard, skip_special_tokens=False))
+        """The text without padding, start and stop. Words are joined by spaces; character and bpe restore the text."""
+        hidden = (self.pad, self.start, self.stop)
+        shown = [token for token in self._checked(ids) if token not in hidden]
+        return str(self.inner.decode(shown, skip_special_tokens=False))
 
     def words(self, ids: Iterable[int]) -> list[str]:
-        """Each token as text, for the axes of figures. Part of a letter's bytes is shown in the byte alphabet."""
-        names = [(known, str(self.inner.id_to_token(known))) for known in self._known(ids)]
+        """Each token as text, for the axes of figures. An incomplete UTF-8 character is shown in the byte alphabet."""
+        tokens = self._checked(ids)
+        names = [str(self.inner.id_to_token(token)) for token in tokens]
         if not isinstance(self.inner.model, models.BPE):
-            return [name for _, name in names]
-        texts = [(self.inner.decode([known], skip_special_tokens=False), name) for known, name in names]
-        return [name if "\ufffd" in text else text for text, name in texts]
+            return names
+        texts = [self.inner.decode([token], skip_special_tokens=False) for token in tokens]
+        return [name if "\ufffd" in text else text for text, name in zip(texts, names, strict=True)]
 
-    def _known(self, ids: Iterable[int]) -> list[int]:
-        numbers = [int(each) for each in ids]
-        for number in numbers:
-            if not 0 <= number < self.size:
-                raise BadInput(f"token {number} is not in this vocabulary of {self.size} entries")
-        return numbers
+    def _checked(self, ids: Iterable[int]) -> list[int]:
+        tokens = [int(token) for token in ids]
+        for token in tokens:
+            if not 0 <= token < self.size:
+                raise BadInput(f"token {token} is not in this vocabulary of {self.size} entries")
+        return tokens
 
     @property
     def size(self) -> int:
@@ -79,12 +83,12 @@ class Tokenizer:
         return int(self.inner.get_vocab_size())
 
     @property
-    def foreign(self) -> bool:
-        """It came with a pretrained encoder, which wants its marks around every text."""
+    def pretrained(self) -> bool:
+        """It belongs to a pretrained encoder, which expects its special tokens around every text."""
         return "special" in self.facts
 
     def _special(self, what: str, ours: str) -> int | None:
-        name = self.facts["special"][what] if self.foreign else ours
+        name = self.facts["special"][what] if self.pretrained else ours
         return None if name is None else self.inner.token_to_id(name)
 
     @property
@@ -93,7 +97,7 @@ class Tokenizer:
 
     @property
     def unknown(self) -> int | None:
-        """None for bpe, to which no text is unknown."""
+        """None for bpe, which knows every text."""
         return self._special("unknown", UNKNOWN)
 
     @property
@@ -110,11 +114,11 @@ class Tokenizer:
 
     @property
     def unknown_trained(self) -> bool:
-        """Unknown occurred in the text that this was fitted on, so a model can learn what to expect of it."""
+        """Whether unknown tokens occurred in the text that it was fitted on, so that a model can learn them."""
         if "unknown_trained" not in self.facts:
             raise FairtrialError(
-                "this tokenizer came without the facts of its fitting, so nobody knows whether unknown was trained",
-                "give the facts that were kept when it was fitted: Tokenizer.load(path, facts)",
+                "this tokenizer was loaded without its facts, so it is not known whether the unknown token was trained",
+                "pass the stored facts: Tokenizer.load(path, facts)",
             )
         return bool(self.facts["unknown_trained"])
 
@@ -127,30 +131,30 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path, facts: dict[str, Any] | None = None) -> Tokenizer:
-        """Read a tokenizer.json that `save` wrote. `facts` are those of its fitting, where the caller kept them."""
+        """Read a tokenizer.json that `save` wrote. `facts`: those of its fitting, if stored."""
         hint = "restore the file, or fit the tokenizer again"
         try:
             inner = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise BadInput(f"cannot be read ({error.strerror})", hint, path=path) from error
         except Exception as error:  # the library raises bare Exception
-            raise BadInput(f"is not a whole tokenizer.json ({error})", hint, path=path) from error
+            raise BadInput(f"is not a valid tokenizer.json ({error})", hint, path=path) from error
         found = cls(inner, dict(facts or {}))
-        if not found.foreign and inner.token_to_id(PAD) != 0:
-            raise BadInput(f"is not a tokenizer of ours: its entry 0 is not {PAD}", hint, path=path)
+        if not found.pretrained and inner.token_to_id(PAD) != 0:
+            raise BadInput(f"was not written by fairtrial: entry 0 is not {PAD}", hint, path=path)
         return found
 
 
 def fit(tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool = False) -> Tokenizer:
-    """Learn a vocabulary from these texts and no others. `marks` adds start and stop, `mask` one that hides a token."""
+    """Learn a vocabulary from these texts and no others. `marks` adds start and stop tokens, `mask` a mask token."""
     one_of("tokens.kind", tokens.kind, KINDS)
     one_of("tokens.fit", tokens.fit, tuple(FITS))
     if tokens.min_count < 1:
-        raise BadInput(f"tokens.min_count is {tokens.min_count}; it must be at least 1", "1 keeps every word")
+        raise BadInput(f"tokens.min_count must be at least 1, got {tokens.min_count}", "1 keeps every word")
     special = [PAD] + [UNKNOWN] * (tokens.kind != "bpe") + [START, STOP] * marks + [MASK] * mask
     least = len(special) + (BYTES if tokens.kind == "bpe" else 1)
     if tokens.size < least:
-        raise BadInput(f"tokens.size is {tokens.size}; kind {tokens.kind!r} needs at least {least} entries")
+        raise BadInput(f"tokens.size must be at least {least} entries for {tokens.kind!r} tokens, got {tokens.size}")
     inner, found = _fit_bytes(tokens, texts, special) if tokens.kind == "bpe" else _fit_words(tokens, texts, special)
     facts = {
         "kind": tokens.kind,
@@ -167,13 +171,13 @@ def fit(tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool
 
 
 def _fit_words(tokens: Tokens, texts: Sequence[str], special: list[str]) -> tuple[tokenizers.Tokenizer, dict[str, int]]:
-    """The most frequent tokens, ties in the order of their spelling. The rest becomes unknown."""
-    normalizer, pre_tokenizer = _cutting(tokens)
+    """The most frequent tokens, ties in alphabetical order. The rest becomes unknown."""
+    normalizer, pre_tokenizer = _splitter(tokens)
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(word for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text)))
     if not counts:
-        raise BadInput("the text to fit a tokenizer on has no tokens", "look at data.source and data.format")
+        raise BadInput("the text to fit a tokenizer on has no tokens", "check data.source and data.format")
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     kept = [word for word, count in ranked if count >= tokens.min_count][: tokens.size - len(special)]
     vocabulary = {word: number for number, word in enumerate([*special, *kept])}
@@ -185,11 +189,11 @@ def _fit_words(tokens: Tokens, texts: Sequence[str], special: list[str]) -> tupl
     return inner, {"dropped": len(counts) - len(kept), "unknown_tokens": unknown}
 
 
-def _cutting(tokens: Tokens) -> tuple[normalizers.Normalizer, pre_tokenizers.PreTokenizer]:
+def _splitter(tokens: Tokens) -> tuple[normalizers.Normalizer, pre_tokenizers.PreTokenizer]:
     normalizer: normalizers.Normalizer
     pre_tokenizer: pre_tokenizers.PreTokenizer
     if tokens.kind == "word":
-        normalizer, pre_tokenizer = splitting()
+        normalizer, pre_tokenizer = word_splitter()
     elif tokens.kind == "whitespace":
         spelled = "|".join(mark.strip("<>") for mark in (PAD, UNKNOWN, START, STOP, MASK))
         normalizer = normalizers.Replace(Regex(rf"(?<!\S)(?=<(?:{spelled})>(?!\S))"), "\\")
@@ -197,12 +201,12 @@ def _cutting(tokens: Tokens) -> tuple[normalizers.Normalizer, pre_tokenizers.Pre
     else:
         normalizer = normalizers.Sequence([])
         pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-    # Lower case comes first, so that the rules see the text that the words will be made of.
+    # Lower case comes first, so that the rules see the text that the words are made of.
     return normalizers.Sequence([normalizers.Lowercase()] * tokens.lowercase + [normalizer]), pre_tokenizer
 
 
 def _fit_bytes(tokens: Tokens, texts: Sequence[str], special: list[str]) -> tuple[tokenizers.Tokenizer, dict[str, int]]:
-    """Byte pairs (Sennrich et al. 2016, over bytes as in GPT-2); pairs seen less than `min_count` times stay apart."""
+    """Byte pairs (Sennrich et al. 2016, over bytes as in GPT-2); pairs seen fewer than `min_count` times stay apart."""
     trainer = trainers.BpeTrainer(
         vocab_size=tokens.size,
         min_frequency=tokens.min_count,
@@ -212,20 +216,17 @@ def _fit_bytes(tokens: Tokens, texts: Sequence[str], special: list[str]) -> tupl
     )
     learner = tokenizers.Tokenizer(models.BPE())
     learner.normalizer = normalizers.Sequence([normalizers.Lowercase()] * tokens.lowercase)
-    # Its pattern keeps brackets apart from letters, so that no merge can spell <pad>.
+    # its pattern separates brackets from letters, so that no merge can spell <pad>
     learner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     learner.train_from_iterator(texts, trainer)
     inner = tokenizers.Tokenizer(learner.model)  # the learner itself would find special tokens in text
-    inner.normalizer, inner.pre_tokenizer, inner.decoder = (
-        learner.normalizer,
-        learner.pre_tokenizer,
-        decoders.ByteLevel(),
-    )
+    inner.normalizer, inner.pre_tokenizer = learner.normalizer, learner.pre_tokenizer
+    inner.decoder = decoders.ByteLevel()
     return inner, {"dropped": 0, "unknown_tokens": 0}
 
 
 def _fingerprint(texts: Sequence[str]) -> str:
-    """Of the texts, their order and where each ends."""
+    """A hash of the texts, their order and their borders."""
     digest = hashlib.sha256()
     for text in texts:
         raw = text.encode()

@@ -1,15 +1,12 @@
-"""Sentences, by rule. A library would be finer, but its model would have to be downloaded, and we work offline.
+"""Sentences, words, and words back to text, by rule: a sentence splitter with a model would have to be downloaded.
 
-Words as NLTK 3.9 splits them, told to the `tokenizers` library, so that a saved tokenizer.json splits them too.
-
-The rules are those of NLTK's `NLTKWordTokenizer` (nltk/tokenize/destructive.py, by Liling Tan and Tom Aarsen after
+Words are split as NLTK 3.9 does, with rules for the `tokenizers` library, so that a saved tokenizer.json splits them,
+too. The rules are those of NLTK's `NLTKWordTokenizer` (nltk/tokenize/destructive.py, by Liling Tan and Tom Aarsen after
 Robert MacIntyre's Penn Treebank script; https://www.nltk.org, Apache 2.0). NLTK rewrites matched text by group
-references; `Replace` knows only literal text, so most rules here are places, found by looking around, for a space.
+references; `Replace` knows only literal text, so most rules here match a position, by lookaround, for a space.
 
-One difference is meant: an initialism that ends the line ("in Washington, D.C.") keeps its last period, as it does
-everywhere else in a line. NLTK gives "D.C" and ".", a word of its own for the same city.
-
-Words back to text: which of them take a space before them. The undoing of `words.py`, as far as it can be undone.
+One difference is intended: an initialism that ends the line ("in Washington, D.C.") keeps its last period, as it does
+everywhere else in a line. NLTK gives "D.C" and ".", a separate word for the same city.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from tokenizers import Regex
 from tokenizers.normalizers import Normalizer, Replace, Sequence
 from tokenizers.pre_tokenizers import PreTokenizer, WhitespaceSplit
 
-# a sign that ends a sentence, closing quotes, a space, then a sentence's beginning
+# punctuation that ends a sentence, closing quotes, a space, then the start of a sentence
 END = re.compile(r"""(?<![.!?…])(?P<sign>[.!?…]+)["'”’)\]]*\s+(?=["'“‘(\[$—-]*(?P<next>[A-Z0-9ÀÖØÞ]\w*))""")
 TITLES = re.compile(  # a name or a number follows: never an end
     r"mr|mrs|ms|messrs|dr|prof|rev|hon|sen|rep|gov|gen|lt|col|maj|capt|cpl|sgt|adm|cmdr|pres|st|mt|ft|vs|viz|art|sec|"
@@ -98,12 +95,12 @@ LINE_ENDS = r"(?>[\])}>\"'»”’ ]*)(?>\s*)\z"
 # Beyond a thousand in a row the rest stays one word: looking back without a bound takes time quadratic in the run.
 ODD_IN_RUN = r"(?:\A|[^:,])(?:[:,]{2}){0,500}"
 
-# Where each contraction falls apart.
+# Where each contraction is split.
 CONTRACTIONS = ("can not", "d 'ye", "gim me", "gon na", "got ta", "lem me", "more 'n")
 
 
-def splitting() -> tuple[Normalizer, PreTokenizer]:
-    """Put a space wherever a word ends, then split at white space."""
+def word_splitter() -> tuple[Normalizer, PreTokenizer]:
+    """Puts a space wherever a word ends, then splits at white space."""
     return Sequence(
         [
             Replace(Regex(r"[\x1C-\x1F]"), "\t"),  # white space to Python, not to Rust
@@ -126,7 +123,7 @@ def splitting() -> tuple[Normalizer, PreTokenizer]:
             space_at("(?<=[^' ])(?='[sSmMdD]? )"),
             space_at("(?<=[^' ])(?=(?:'ll|'LL|'re|'RE|'ve|'VE|n't|N'T) )"),
             # contractions
-            space_at(*(place for pair in CONTRACTIONS for place in apart(pair, NO_LETTER))),
+            space_at(*(pattern for pair in CONTRACTIONS for pattern in apart(pair, NO_LETTER))),
             space_at(*apart("wan na", NO_LETTER, "(?= )")),
             space_at(*apart("'t is", " ")),
             space_at(*apart("'t was", " ")),
@@ -134,17 +131,17 @@ def splitting() -> tuple[Normalizer, PreTokenizer]:
     ), WhitespaceSplit()
 
 
-def space_at(*places: str) -> Normalizer:
-    """A space at each of these places, which are patterns without width."""
-    return Replace(Regex("|".join(places)), " ")
+def space_at(*patterns: str) -> Normalizer:
+    """Inserts a space wherever one of these zero-width patterns matches."""
+    return Replace(Regex("|".join(patterns)), " ")
 
 
-def around(what: str) -> tuple[str, str]:
-    return f"(?={what})", f"(?<={what})"
+def around(pattern: str) -> tuple[str, str]:
+    return f"(?={pattern})", f"(?<={pattern})"
 
 
 def apart(pair: str, before: str, ends: str = WORD_ENDS) -> tuple[str, str, str]:
-    """The places before, inside and after a contraction that is written with a space where it falls apart."""
+    """Patterns for the positions before, inside and after a contraction; in `pair` a space shows where it is split."""
     first, second = (any_case(half) for half in pair.split())
     return (
         f"(?={first}{second}{ends})(?<={before})",
@@ -159,25 +156,26 @@ def any_case(word: str) -> str:
     return "".join(f"[{letter}{letter.upper()}{more.get(letter, '')}]" for letter in word)
 
 
-LEANS_BACK = re.compile(r"[,.;:!?%)\]}»”’]+|\.\.+|''|'|'(?:[sSmMdD]|ll|LL|re|RE|ve|VE)|n't|N'T")
-LEANS_AHEAD = re.compile(r"[(\[{«“‘#$]|``")
+NO_SPACE_BEFORE = re.compile(r"[,.;:!?%)\]}»”’]+|\.\.+|''|'|'(?:[sSmMdD]|ll|LL|re|RE|ve|VE)|n't|N'T")
+NO_SPACE_AFTER = re.compile(r"[(\[{«“‘#$]|``")
 ENDINGS = re.compile(r"(?:s|t|m|d|ll|re|ve)", re.IGNORECASE)  # of don’t, it’s, we’ll with a curved apostrophe
 HALVES = {("gim", "me"), ("gon", "na"), ("got", "ta"), ("lem", "me"), ("wan", "na"), ("d", "'ye"), ("'t", "is")}
-HALVES |= {("'t", "was"), ("can", "not")}
+HALVES |= {("'t", "was"), ("can", "not")}  # of a contraction
 
 
 def gap(before: str, word: str) -> str:
-    """What stands between two words: a space, or nothing."""
+    """What separates two words: a space, or nothing."""
     halves = (before.lower(), word.lower()) in HALVES or (before == "’" and ENDINGS.fullmatch(word))
-    return "" if halves or LEANS_BACK.fullmatch(word) or LEANS_AHEAD.fullmatch(before) else " "
+    return "" if halves or NO_SPACE_BEFORE.fullmatch(word) or NO_SPACE_AFTER.fullmatch(before) else " "
 
 
 def spelled(word: str) -> str:
-    """A word as it is written: the splitter tells opening and closing quotes apart."""
+    """A word as it is written: the splitter distinguishes opening and closing quotes."""
     return '"' if word in ("``", "''") else word
 
 
 def join(words: Iterable[str]) -> str:
+    """Words back to text, as far as splitting can be undone."""
     text, before = "", None
     for word in words:
         text += ("" if before is None else gap(before, word)) + spelled(word)

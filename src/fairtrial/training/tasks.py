@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
-from fairtrial.data.batches import Batches, Hider, LabelledSentences, MaskedSentences, Sentences, Windows, masked_batch
+from fairtrial.data.batches import Batches, LabelledSentences, MaskedSentences, Masker, Sentences, Windows, masked_batch
 from fairtrial.data.corpus import Document, Splits
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
@@ -231,7 +231,7 @@ def _masked(
     if tokenizer.mask is None:
         raise BadInput("this tokenizer has no mask to hide words with", "train one with the task 'mlm'")
     length = recipe.shape.length
-    hider = Hider(tokenizer.mask, tokenizer.mask + 1, tokenizer.size)  # the mask is the last of the special tokens
+    masker = Masker(tokenizer.mask, tokenizer.mask + 1, tokenizer.size)  # the mask is the last of the special tokens
     sets: dict[str, MaskedSet] = {}
     cut: dict[str, int] = {}
     train: list[np.ndarray] = []
@@ -244,12 +244,12 @@ def _masked(
             train = [row for _, row in owned]
         chance = generator_for(0, "eval", "mask", name)  # the same for every trial, so that they share their questions
         sets[name] = MaskedSet(
-            [hider.hide(row, chance) for _, row in owned],
+            [masker(row, chance) for _, row in owned],
             [owner for owner, _ in owned],
             len(rows),
             np.array([len(each.text.encode()) for each in split], dtype=np.int64),
         )
-    batches = MaskedSentences(train, hider, batch=recipe.training.batch, seed=seed, pad=tokenizer.pad)
+    batches = MaskedSentences(train, masker, batch=recipe.training.batch, seed=seed, pad=tokenizer.pad)
     return MaskedTask(make(), batches, choose_on, curves, sets, {"cut_to_length": cut})
 
 
