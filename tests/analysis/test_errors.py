@@ -119,7 +119,7 @@ def test_items_that_stand_in_the_training_text_are_told_apart() -> None:
     tokenizer = fit(Tokens(kind="word", min_count=1), ["we go home ."])
     network = Classifier(Shape(layers=1, width=8, heads=2, dropout=0.0), (), tokenizer.size, 2)
     texts = ["we go", "go home", "home we", "we"]
-    documents = [Document(text=text, label="", place="") for text in texts]
+    documents = [Document(text=text, label="", location="") for text in texts]
     rows = [np.array(ids) for ids in tokenizer.encode(texts)]
     guesses = log_probabilities(network, rows, 0).argmax(1)
     labels = np.where([True, True, True, False], guesses, 1 - guesses)  # the last one is wrong
