@@ -1,4 +1,4 @@
-"""A zoo of parts that cheat, each in its own way, with the checks that must catch it."""
+"""Parts that cheat, each in its own way, with the checks that must catch it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cheats_claiming import (
     EvalNoise,
     Forgetful,
     FromTheStart,
+    GlobalRng,
     HiddenTable,
     LastBatch,
     LostMask,
@@ -21,7 +22,6 @@ from cheats_claiming import (
     Sharp,
     SoftWindow,
     WideWindow,
-    WorldDice,
 )
 from cheats_seeing import (
     BatchMean,
@@ -81,8 +81,8 @@ ZOO = [
     cheat(EvalNoise, "classify", "M12"),
     cheat(LastBatch, "classify", "M12"),
     cheat(Counter, "lm", "M12"),
-    cheat(WorldDice, "classify", "R1 R2"),
-    cheat(WorldDice, "lm", "R1 R2"),
+    cheat(GlobalRng, "classify", "R1 R2"),
+    cheat(GlobalRng, "lm", "R1 R2"),
     cheat(Forgetful, "lm", "R2 R3"),
     cheat(ContentTable, "classify", "M8"),
     cheat(ContentTable, "lm", "M8"),

@@ -1,4 +1,4 @@
-"""Parts that are not what they claim to be, do not repeat themselves, or simply break."""
+"""Parts that are not what they claim to be, do not repeat themselves, or raise."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class Counter(Part):
         return x
 
 
-class WorldDice(Part):
-    """Draws from the world's rng in training."""
+class GlobalRng(Part):
+    """Draws from the global random generator in training."""
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         return x + 0.1 * torch.randn_like(x) if self.training else x
@@ -95,8 +95,8 @@ class Forgetful(Part):
         return concatenate(heads * self.scale)
 
 
-class HashDice(Part):
-    """Scales by a word's hash, which is another in every process."""
+class HashOfWord(Part):
+    """Scales by a word's hash, which differs from process to process."""
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         return x * (1 + hash("rng") % 1000 / 1000)

@@ -32,17 +32,6 @@ def recipe_file(tmp_path: Path, tiny: list[str]) -> Callable[..., Path]:
     return write
 
 
-def test_a_part_is_audited_in_encoder_and_decoder(fairtrial: Call) -> None:
-    said = fairtrial("audit", "alibi", "--json")
-    assert said.code == 0
-    passport = json.loads(said.out)
-    assert passport["passed"] is True
-    told = {(finding["id"], finding["task"]) for finding in passport["findings"]}
-    assert {("M3", "lm"), ("M6", "classify"), ("M9", "lm"), ("R1", "lm"), ("R1", "classify")} <= told
-    assert {id for id, _ in told} <= {check.id for check in CHECKS}
-    assert all(finding["meaning"].endswith(".") for finding in passport["findings"])
-
-
 def test_a_recipe_that_cheats_exits_1_and_the_table_says_how(fairtrial: Call, recipe_file: Call) -> None:
     said = fairtrial("audit", recipe_file("lm", "reweight"))
     assert said.code == 1
@@ -54,13 +43,6 @@ def test_a_recipe_that_cheats_exits_1_and_the_table_says_how(fairtrial: Call, re
     row = next(line for line in said.out.splitlines() if line.strip().startswith("M3 "))
     assert "1e-09" in row
     assert "FAIL" in row
-
-
-def test_an_amber_failure_exits_1_too(fairtrial: Call, recipe_file: Call, plugins_leave: Call) -> None:
-    flaws = Path(__file__).parents[2] / "examples" / "reports" / "r0_flaws.py"
-    said = fairtrial("audit", recipe_file("lm", "normed-stream"), "--with", flaws)
-    assert said.code == 1
-    assert said.out.strip().splitlines()[-1] == "FAIL: M11 residual identity (amber)"
 
 
 def test_a_trained_record_keeps_its_passport(
@@ -92,14 +74,14 @@ def test_damaged_weights_are_refused(fairtrial: Call, finished_records: dict[str
     assert "damaged" in said.err
 
 
-@pytest.mark.parametrize(("what", "told"), [("rpoe", "did you mean 'rope'"), ("nowhere.toml", "nowhere.toml")])
-def test_what_is_not_there_is_a_mistake_and_no_traceback(fairtrial: Call, what: str, told: str) -> None:
-    said = fairtrial("audit", what)
-    assert said.code == 2
-    assert told in said.err
+def test_an_unknown_part_or_file_is_an_error_and_no_traceback(fairtrial: Call) -> None:
+    for what, message in (("rpoe", "did you mean 'rope'"), ("nowhere.toml", "nowhere.toml")):
+        said = fairtrial("audit", what)
+        assert said.code == 2
+        assert message in said.err
 
 
-STRANGER = '''"""Peek: mixes the mean over time into every output."""
+PLUGIN = '''"""Peek: mixes the mean over time into every output."""
 from fairtrial.model.part import Part, concatenate, parts
 
 @parts.add("peek")
@@ -110,11 +92,15 @@ class Peek(Part):
 
 
 @pytest.mark.usefixtures("plugins_leave")
-def test_a_strangers_part_is_audited_too(fairtrial: Call, tmp_path: Path) -> None:
+def test_a_plugin_is_audited_in_encoder_and_decoder(fairtrial: Call, tmp_path: Path) -> None:
     path = tmp_path / "peek.py"
-    path.write_text(STRANGER)
+    path.write_text(PLUGIN)
     said = fairtrial("audit", "peek", "--with", path, "--json")
     assert said.code == 1
-    verdicts = {(finding["id"], finding["task"]): finding["verdict"] for finding in json.loads(said.out)["findings"]}
+    findings = json.loads(said.out)["findings"]
+    verdicts = {(finding["id"], finding["task"]): finding["verdict"] for finding in findings}
     assert verdicts["M3", "lm"] == "FAIL"
-    assert verdicts["R1", "lm"] == "PASS"  # it was found in the fresh processes as well
+    assert verdicts["R1", "lm"] == verdicts["R1", "classify"] == "PASS"  # the fresh processes load it as well
+    assert verdicts["M1", "classify"] == "PASS"
+    assert {id for id, _ in verdicts} <= {check.id for check in CHECKS}
+    assert all(finding["meaning"].endswith(".") for finding in findings)

@@ -8,7 +8,7 @@ import cheats_claiming
 import cheats_seeing
 import pytest
 from audits import HONEST, UNTRAINED, failed, small_plan, small_subject
-from cheats import ZOO, Cheat
+from cheats import ZOO
 
 from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.run import audit, audit_plans
@@ -19,10 +19,11 @@ from fairtrial.model.part import Part
 Know = Callable[[type[Part]], str]
 
 
-@pytest.mark.parametrize("case", ZOO, ids=lambda case: f"{case.kind.__name__}-{case.task}")
-def test_a_cheat_is_caught_by_the_checks_that_are_there_for_it(case: Cheat, known: Know) -> None:
-    subject = small_subject(case.task, known(case.kind))
-    assert case.caught_by <= failed(audit(subject, only=sorted(case.caught_by))).keys()
+@pytest.mark.parametrize("kind", dict.fromkeys(case.kind for case in ZOO), ids=lambda kind: kind.__name__)
+def test_a_cheat_is_caught_by_the_checks_that_are_there_for_it(kind: type[Part], known: Know) -> None:
+    for case in (case for case in ZOO if case.kind is kind):
+        subject = small_subject(case.task, known(kind))
+        assert case.caught_by <= failed(audit(subject, only=sorted(case.caught_by))).keys(), case.task
 
 
 def test_the_zoo_is_large_enough_and_every_cheat_has_a_sentence() -> None:
@@ -31,37 +32,38 @@ def test_the_zoo_is_large_enough_and_every_cheat_has_a_sentence() -> None:
     assert all(kind.__doc__ for kind in kinds)
 
 
-@pytest.mark.parametrize("task", ["classify", "lm"])
 @pytest.mark.parametrize("name", HONEST)
-def test_an_honest_part_passes_every_check(name: str, task: str) -> None:
-    assert failed(audit(small_subject(task, name))) == {}
+def test_an_honest_part_passes_every_check(name: str) -> None:
+    trained, other = ("classify", "lm") if HONEST.index(name) % 2 else ("lm", "classify")
+    assert failed(audit(small_subject(trained, name))) == {}
+    assert failed(audit(small_subject(other, name), only=UNTRAINED)) == {}
 
 
-@pytest.mark.parametrize("over", ["batch", "row"])
-def test_the_reports_reweighting_is_caught(over: str) -> None:
-    in_decoder = failed(audit(small_subject("lm", "reweight", over=over), only=UNTRAINED))
-    assert {"M3", "M4", "M5", "M6"} <= in_decoder.keys()
-    assert "future" in in_decoder["M3"]
-    assert "Padding" in in_decoder["M6"]
-    assert ("M7" in in_decoder) or over == "row"
-    in_encoder = failed(audit(small_subject("classify", "reweight", over=over), only=UNTRAINED))
-    assert "M6" in in_encoder
-    assert over == "row" or "other texts" in in_encoder["M7"]
+def test_the_reports_reweighting_is_caught() -> None:
+    for over in ("batch", "row"):
+        in_decoder = failed(audit(small_subject("lm", "reweight", over=over), only=UNTRAINED))
+        assert {"M3", "M4", "M5", "M6"} <= in_decoder.keys()
+        assert "future" in in_decoder["M3"]
+        assert "Padding" in in_decoder["M6"]
+        assert ("M7" in in_decoder) or over == "row"
+        in_encoder = failed(audit(small_subject("classify", "reweight", over=over), only=UNTRAINED))
+        assert "M6" in in_encoder
+        assert over == "row" or "other texts" in in_encoder["M7"]
 
 
 def test_a_rotary_that_turns_by_content_is_named_for_what_it_lacks(known: Know) -> None:
-    said = failed(audit(small_subject("classify", known(cheats_claiming.ContentRotary)), only=["M8", "M9"]))
-    assert "claims to see word order" in said["M8"]
-    assert "every distance" in said["M9"]
+    found = failed(audit(small_subject("classify", known(cheats_claiming.ContentRotary)), only=["M8", "M9"]))
+    assert "claims to see word order" in found["M8"]
+    assert "every distance" in found["M9"]
 
 
 def test_a_detached_future_passes_the_gradient_and_fails_the_changed_words(known: Know) -> None:
     """Which is why there are both checks."""
-    said = failed(audit(small_subject("lm", known(cheats_seeing.DetachedFuture)), only=["M3", "M4"]))
-    assert said.keys() == {"M3"}
+    found = failed(audit(small_subject("lm", known(cheats_seeing.DetachedFuture)), only=["M3", "M4"]))
+    assert found.keys() == {"M3"}
 
 
-def test_a_gate_that_starts_shut_hides_from_a_network_that_is_not_shaken(known: Know) -> None:
+def test_a_gate_that_starts_shut_is_not_found_without_perturbed_weights(known: Know) -> None:
     from dataclasses import replace
 
     subject = small_subject("lm", known(cheats_seeing.ShutGate))
@@ -75,13 +77,13 @@ def test_a_score_cannot_undo_a_mask(known: Know) -> None:
 
 
 def test_a_part_that_raises_fails_with_the_first_line_of_its_message(known: Know) -> None:
-    said = failed(audit(small_subject("lm", known(cheats_claiming.Breaks)), only=["M1", "M3", "R3"]))
-    assert said.keys() == {"M1", "M3", "R3"}
-    assert set(said.values()) == {"It raises ValueError: no such luck"}
+    found = failed(audit(small_subject("lm", known(cheats_claiming.Breaks)), only=["M1", "M3", "R3"]))
+    assert found.keys() == {"M1", "M3", "R3"}
+    assert set(found.values()) == {"It raises ValueError: no such luck"}
 
 
 def test_hashes_that_differ_from_process_to_process_are_caught_in_fresh_ones_only(known: Know) -> None:
-    plan = small_plan("classify", known(cheats_claiming.HashDice))
+    plan = small_plan("classify", known(cheats_claiming.HashOfWord))
     subject = subject_of(plan)
     with RepeatedRuns([plan]) as runs:
         assert failed(audit(subject, runs, only=["R1"])).keys() == {"R1"}
@@ -93,12 +95,12 @@ def test_a_part_that_cannot_be_built_is_a_finding(known: Know) -> None:
     assert failed(findings) == {"B1": "It raises ZeroDivisionError: no shape will do"}
 
 
-@pytest.mark.parametrize(("task", "sees"), [("classify", False), ("lm", True)])
-def test_a_model_without_positions_is_reported_and_does_not_fail(task: str, sees: bool) -> None:
-    (finding,) = audit(small_subject(task, "none"), only=["M8"])
-    assert (finding.verdict, finding.level) == (REPORT, "amber")
-    assert (finding.value > 1e-6) == sees
-    assert ("bag of words" in finding.meaning) != sees
+def test_a_model_without_positions_is_reported_and_does_not_fail() -> None:
+    for task, sees in (("classify", False), ("lm", True)):
+        (finding,) = audit(small_subject(task, "none"), only=["M8"])
+        assert (finding.verdict, finding.level) == (REPORT, "amber")
+        assert (finding.value > 1e-6) == sees
+        assert ("bag of words" in finding.meaning) != sees
 
 
 def test_a_window_wider_than_the_text_is_reported_and_a_narrow_one_is_tested() -> None:

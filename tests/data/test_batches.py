@@ -153,10 +153,10 @@ def test_a_text_shorter_than_a_window_is_one_short_window() -> None:
         assert batches.batch(9).answers.tolist() == [[101, 102, 103]]
 
 
-@pytest.mark.parametrize("tokens", [0, 1])
-def test_a_text_with_nothing_to_predict_is_refused(tokens: int) -> None:
-    with pytest.raises(BadInput, match=f"has {tokens} tokens"):
-        windows(stream=STREAM[:tokens])
+def test_a_text_with_nothing_to_predict_is_refused() -> None:
+    for tokens in (0, 1):
+        with pytest.raises(BadInput, match=f"has {tokens} tokens"):
+            windows(stream=STREAM[:tokens])
 
 
 def test_an_unknown_kind_of_windows_is_refused() -> None:

@@ -32,7 +32,7 @@ def dirty(source: Path, task: str = "classify") -> dict[str, int]:
 
 @pytest.fixture
 def course(course_folder: Path) -> Path:
-    """The course's form, with an exact and a near copy for classify and one copy for lm."""
+    """The course's form, with an exact and a near duplicate for classify and one duplicate for lm."""
     for name, lines in {
         "train_CLS.tsv": (f"0\t{LONG}.", f"1\t{LONG.replace('winter', 'summer')}!", "2\tA text of its own in train."),
         "test_CLS.tsv": (f"0\t{LONG}",),
@@ -45,10 +45,10 @@ def course(course_folder: Path) -> Path:
     return course_folder
 
 
-def test_copies_leave_training_and_test_sets_stay_whole(course: Path, tmp_path: Path) -> None:
+def test_duplicates_leave_training_and_test_sets_stay_complete(course: Path, tmp_path: Path) -> None:
     before, out = prints(course), tmp_path / "clean"
     assert dirty(course)["test"] >= 1
-    told = clean_data(str(course), out, CleanOptions())
+    report = clean_data(str(course), out, CleanOptions())
     assert dirty(out) == {"test": 0}
     assert set(dirty(out, "lm").values()) == {0}
     assert prints(course) == before
@@ -58,22 +58,22 @@ def test_copies_leave_training_and_test_sets_stay_whole(course: Path, tmp_path: 
     assert f"0\t{LONG}." not in kept
     assert f"1\t{LONG.replace('winter', 'summer')}!" not in kept
     assert "2\tA text of its own in train." in kept  # another task's test: only with across
-    counts = told["files"]["train_CLS.tsv"]
+    counts = report["files"]["train_CLS.tsv"]
     assert counts["documents"] - counts["kept"] == sum(counts["dropped"].values())
     assert len(kept) == counts["kept"]
     listed = (out / "dropped.tsv").read_text().splitlines()
     assert "train_CLS.tsv:91\texact duplicates\ttest_CLS.tsv:31" in listed
-    assert len(listed) - 1 == sum(sum(each["dropped"].values()) for each in told["files"].values())
+    assert len(listed) - 1 == sum(sum(each["dropped"].values()) for each in report["files"].values())
 
 
-def test_items_leave_the_test_set_where_that_is_asked_for(course: Path, tmp_path: Path) -> None:
+def test_items_leave_the_test_set_with_drop_test(course: Path, tmp_path: Path) -> None:
     clean_data(str(course), tmp_path / "clean", CleanOptions(drop="test"))
     assert dirty(tmp_path / "clean") == {"test": 0}
     assert (tmp_path / "clean" / "train_CLS.tsv").read_bytes() == (course / "train_CLS.tsv").read_bytes()
     assert LONG not in (tmp_path / "clean" / "test_CLS.tsv").read_text()
 
 
-def test_exact_copies_only_and_copies_across_tasks(course: Path, tmp_path: Path) -> None:
+def test_exact_duplicates_only_and_duplicates_across_tasks(course: Path, tmp_path: Path) -> None:
     clean_data(str(course), tmp_path / "exact", CleanOptions(near=False))
     assert "summer" in (tmp_path / "exact" / "train_CLS.tsv").read_text()
     clean_data(str(course), tmp_path / "across", CleanOptions(across=True))
@@ -123,7 +123,7 @@ def test_a_paragraph_goes_if_one_of_its_sentences_is_tested(tmp_path: Path) -> N
     assert dirty(tmp_path / "out", "lm")["test"] == 0
 
 
-def test_repeats_and_conflicts_inside_train_go_only_if_asked(tmp_path: Path) -> None:
+def test_repeats_and_conflicts_inside_train_are_dropped_with_their_options(tmp_path: Path) -> None:
     source = tmp_path / "reviews.tsv"
     lines = ["a\tgood film", "b\tbad film", "a\tGood film!", "a\tso so", "b\tso so", "b\tworst film"]
     source.write_text("\n".join(lines) + "\n")
@@ -131,8 +131,8 @@ def test_repeats_and_conflicts_inside_train_go_only_if_asked(tmp_path: Path) -> 
         clean_data(str(source), tmp_path / "none", CleanOptions())
     assert not (tmp_path / "none").exists()
 
-    def kept(name: str, **wish: Any) -> list[str]:
-        clean_data(str(source), tmp_path / name, CleanOptions(**wish))
+    def kept(name: str, **options: Any) -> list[str]:
+        clean_data(str(source), tmp_path / name, CleanOptions(**options))
         return (tmp_path / name / "reviews.tsv").read_text().splitlines()
 
     assert kept("once", duplicates=True) == [*lines[:2], *lines[3:]]
@@ -156,7 +156,7 @@ def test_refusals_write_nothing(course: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_an_empty_folder_will_do(course: Path, tmp_path: Path) -> None:
+def test_an_existing_empty_folder_is_used(course: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     clean_data(str(course), tmp_path / "out", CleanOptions())
     assert (tmp_path / "out" / "train_CLS.tsv").is_file()

@@ -1,4 +1,4 @@
-"""The embedded corpus: whole speeches held out, nothing in common between train and test, names as people say them."""
+"""The embedded corpus: complete speeches are held out, train and test share nothing, presidents have readable names."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_language_modelling_reads_speech_after_speech_and_tests_each_president()
     assert {d.label for d in corpus.train} == {""}
 
 
-def test_documents_are_sentences_in_stretches_of_25() -> None:
+def test_documents_are_sentences_in_sections_of_25() -> None:
     corpus = read(Data(), "classify")
     assert all(count_words(d.text) >= 3 for d in corpus.train)
     assert max(Counter(d.group for d in corpus.tests["test"]).values()) == 25
@@ -81,9 +81,9 @@ def test_a_single_speech_is_tested_on_its_end_after_a_gap() -> None:
     assert int(last.location.split(":")[1]) <= int(first.location.split(":")[1])
 
 
-@pytest.mark.parametrize("name", ["bush-43", "W. Bush", "George W. Bush", "george w bush"])
-def test_presidents_are_known_by_id_and_by_name(name: str) -> None:
-    assert list(read(Data(presidents=(name, "Lincoln")), "lm").tests) == ["Lincoln", "W. Bush"]
+def test_presidents_are_known_by_id_and_by_name() -> None:
+    for name in ("bush-43", "W. Bush", "George W. Bush", "george w bush"):
+        assert list(read(Data(presidents=(name, "Taylor")), "lm").tests) == ["Taylor", "W. Bush"]
 
 
 def test_presidents_who_share_a_last_name_carry_their_full_name() -> None:

@@ -1,4 +1,4 @@
-"""Splits keep copies and neighbours together, keep every class in training, and depend on named chance only."""
+"""Splits keep duplicates and groups together, keep every class in training, and depend on named random streams only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_given_tests_and_validation_are_used_as_they_are() -> None:
     assert (splits.train, splits.validation, splits.tests) == (corpus.train, corpus.validation, corpus.tests)
 
 
-def test_copies_between_given_train_and_test_stay() -> None:
+def test_duplicates_between_given_train_and_test_stay() -> None:
     corpus = Corpus(train=labelled({"a": 5, "b": 5}), tests={"test": labelled({"a": 5, "b": 5})})
     assert split(corpus, Data(validation=0), seed=0).train == corpus.train
 
@@ -58,7 +58,7 @@ def test_no_validation_is_taken_where_the_share_is_zero() -> None:
     assert split(Corpus(train=labelled({"a": 9, "b": 9})), Data(validation=0), seed=0).validation == ()
 
 
-def test_copies_and_groups_join_through_one_another() -> None:
+def test_duplicates_and_groups_are_joined_transitively() -> None:
     documents = (
         Document("Thank you!", group="one"),
         Document("thank YOU"),
@@ -95,7 +95,7 @@ def test_equal_rows_cannot_be_carved() -> None:
         split(corpus, Data(), seed=0)
 
 
-def test_a_novel_is_tested_on_its_end_and_validated_on_one_stretch() -> None:
+def test_a_novel_is_tested_on_its_end_and_validated_on_one_section() -> None:
     corpus = novel(100)
     seen = set()
     for seed in range(20):
@@ -112,16 +112,16 @@ def test_a_novel_is_tested_on_its_end_and_validated_on_one_stretch() -> None:
     assert len(seen) > 5
 
 
-@pytest.mark.parametrize("paragraphs", [1, 2, 3])
-def test_a_text_too_short_to_split_is_refused(paragraphs: int) -> None:
-    with pytest.raises(BadInput, match="too few"):
-        split(novel(paragraphs), Data(), seed=0)
+def test_a_text_too_short_to_split_is_refused() -> None:
+    for paragraphs in (1, 2, 3):
+        with pytest.raises(BadInput, match="too few"):
+            split(novel(paragraphs), Data(), seed=0)
 
 
-@pytest.mark.parametrize(("field", "value"), [("test", 1.0), ("test", 1.5), ("test", 0.0), ("validation", -0.1)])
-def test_shares_that_make_no_sense_are_refused(field: str, value: float) -> None:
-    with pytest.raises(BadInput, match=rf"data\.{field} = "):
-        split(Corpus(train=labelled({"a": 9, "b": 9})), Data(**{field: value}), seed=0)
+def test_shares_outside_their_range_are_refused() -> None:
+    for field, value in (("test", 1.0), ("test", 1.5), ("test", 0.0), ("validation", -0.1), ("train_share", 0.0)):
+        with pytest.raises(BadInput, match=rf"data\.{field}"):
+            split(Corpus(train=labelled({"a": 9, "b": 9})), Data(**{field: value}), seed=0)
 
 
 documents_of_any_kind = st.lists(
@@ -160,7 +160,7 @@ def test_no_cluster_straddles_and_no_class_is_emptied(
                     assert owners.setdefault(key(document), at) == at
 
 
-def test_the_speeches_keep_copies_on_one_side_of_validation(shared_data) -> None:
+def test_the_speeches_keep_duplicates_on_one_side_of_validation(shared_data) -> None:
     from fairtrial.data.readers import read
 
     data = Data(source=str(shared_data / "speeches"))

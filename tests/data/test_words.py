@@ -79,16 +79,16 @@ def test_an_initialism_keeps_its_last_period(line: str, words: list[str]) -> Non
     assert split(line) == words
 
 
-@pytest.mark.parametrize("line", ["Yes.", "It's Israel's.", "one, two,", "a: b:", 'He said "no."', "wanna", "end ..."])
-def test_a_carriage_return_changes_nothing(line: str) -> None:
-    assert split(line + "\r") == split(line)
+def test_a_carriage_return_changes_nothing() -> None:
+    for line in ("Yes.", "It's Israel's.", "one, two,", "a: b:", 'He said "no."', "wanna", "end ..."):
+        assert split(line + "\r") == split(line)
 
 
-@pytest.mark.parametrize("unit", [",", ".", " ", "'", "`", "a.", "a. ", "the sea: it's gone, "])
-@pytest.mark.timeout(20)
-def test_a_long_text_takes_no_quadratic_time(unit: str) -> None:
-    assert split("x." + unit * 10_000 + " y.")[-2:] == ["y", "."]
-    assert len(split("x." + unit * 10_000)) >= 1
+@pytest.mark.timeout(120)
+def test_a_long_text_takes_no_quadratic_time() -> None:
+    for unit in (",", ".", " ", "'", "`", "a.", "a. ", "the sea: it's gone, "):
+        assert split("x." + unit * 10_000 + " y.")[-2:] == ["y", "."]
+        assert len(split("x." + unit * 10_000)) >= 1
 
 
 def test_a_long_run_of_marks_is_read_once() -> None:

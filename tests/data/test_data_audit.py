@@ -53,13 +53,13 @@ def finding(found: dict[str, Any], id: str, where: str) -> dict[str, Any]:
 
 def test_clean_data_pass(jsonl: Write) -> None:
     found = audit(jsonl(), "classify", "tokens.min_count=1")
-    told = {key: verdict for key, verdict in verdicts(found).items() if verdict not in ("PASS", "REPORT")}
-    assert set(told) <= {("P3", "train"), ("D6u", "test")}  # made-up words are all unknown to one another
+    failed = {key: verdict for key, verdict in verdicts(found).items() if verdict not in ("PASS", "REPORT")}
+    assert set(failed) <= {("P3", "train"), ("D6u", "test")}  # made-up words are all unknown to one another
     assert found["sets"]["test"]["clean"] == 100
     assert found["sets"]["test"]["status"] == [0] * 100
 
 
-def test_one_copy_in_a_hundred_is_amber_and_more_are_red(jsonl: Write) -> None:
+def test_one_duplicate_in_a_hundred_is_amber_and_more_are_red(jsonl: Write) -> None:
     def copied(count: int) -> dict[str, Any]:
         extra = [{**row(number, "a"), "text": row(number, "a")["text"].upper() + "!"} for number in range(count)]
         return audit(jsonl(test=extra))
@@ -76,7 +76,7 @@ def test_one_copy_in_a_hundred_is_amber_and_more_are_red(jsonl: Write) -> None:
     assert "train.jsonl:1" in example
 
 
-def test_near_copies_are_told_apart(jsonl: Write) -> None:
+def test_near_duplicates_are_distinguished(jsonl: Write) -> None:
     near = {**row(3, "b"), "text": row(3, "b")["text"] + " more"}
     found = audit(jsonl(test=[near]))
     assert verdicts(found)["D1", "test"] == "PASS"
@@ -84,7 +84,7 @@ def test_near_copies_are_told_apart(jsonl: Write) -> None:
     assert found["sets"]["test"]["status"][-1] == 2
 
 
-def test_copies_of_carved_validation_count_as_known(jsonl: Write) -> None:
+def test_duplicates_of_carved_validation_count_as_known(jsonl: Write) -> None:
     """Validation is carved from train by the seed; the status of a test item must not depend on that."""
     source = jsonl(test=[row(number, "ab"[number % 2]) for number in range(50)])
     recipe = with_settings(built_in_recipe("default", "classify"), [f"data.source={source}"])
@@ -101,7 +101,7 @@ def test_a_text_under_two_labels_is_found_inside_and_across(jsonl: Write) -> Non
     assert verdicts(audit(jsonl()))["D3", "train"] == "PASS"
 
 
-def test_a_word_that_tells_the_class_is_named(jsonl: Write) -> None:
+def test_a_word_that_reveals_the_class_is_named(jsonl: Write) -> None:
     marked = [{**row(1000 + n, "a"), "text": row(1000 + n, "a")["text"] + " zanzibar"} for n in range(25)]
     found = finding(audit(jsonl(train=marked)), "D5", "train")
     assert found["verdict"] == "AMBER"
@@ -157,17 +157,17 @@ def test_the_course_data_in_figures(shared_data: Path) -> None:
     assert shared == {"obama": "151", "wbush": "151", "hbush": "162"}
 
 
-def test_the_vocabulary_of_a_pretrained_encoder_is_not_ours_to_audit(jsonl: Write) -> None:
+def test_the_vocabulary_of_a_pretrained_encoder_is_not_audited(jsonl: Write) -> None:
     ours = {"D4", "D4l", "P3", "D6u"}
-    told = {each["id"] for each in audit(jsonl(), "classify", "encoder.source=minilm")["findings"]}
-    assert not ours & told
+    found = {each["id"] for each in audit(jsonl(), "classify", "encoder.source=minilm")["findings"]}
+    assert not ours & found
     assert ours <= {each["id"] for each in audit(jsonl())["findings"]}
 
 
-def test_a_vocabulary_out_of_a_record_is_not_ours_to_audit_but_copies_are(jsonl: Write) -> None:
-    told = {each["id"] for each in audit(jsonl(), "classify", "tokens.fit=some/record")["findings"]}
-    assert "D1" in told
-    assert not {"D4", "P3"} & told
+def test_the_vocabulary_of_a_record_is_not_audited_but_duplicates_are(jsonl: Write) -> None:
+    found = {each["id"] for each in audit(jsonl(), "classify", "tokens.fit=some/record")["findings"]}
+    assert "D1" in found
+    assert not {"D4", "P3"} & found
 
 
 def test_the_courses_vocabulary_needs_the_courses_folder(jsonl: Write) -> None:
