@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import fairtrial.parts  # noqa: F401  (ours first, so that a stranger cannot take their names)
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, parts
+from fairtrial.model.part import Part, build_parts, parts
+from fairtrial.recipe import Recipe
 
 if TYPE_CHECKING:
     from fairtrial.record import Record
@@ -227,3 +228,14 @@ def _known(name: str) -> bool:
 
 def _printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def check_parts(recipe: Recipe) -> None:
+    """Refuse parts that are not known, and options that they do not take, without running a plugin's code."""
+    offers = offered()
+    plain = [choice for choice in recipe.parts if choice.name in parts.list() or choice.name not in offers]
+    if recipe.encoder.source == "none":
+        build_parts(plain, recipe.shape, seed=0)
+    else:  # the encoder brings the shape
+        for choice in plain:
+            parts.find(choice.name)

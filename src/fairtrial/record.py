@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,11 +104,11 @@ class Record:
         with locked(self.folder / "run.lock"):
             yield
 
-    @property
+    @cached_property
     def recipe(self) -> Recipe:
         return load_recipe(self.folder / "recipe.toml")
 
-    @property
+    @cached_property
     def trial(self) -> dict[str, Any]:
         return self.read_json("trial.json", needs=TRIAL_NEEDS)
 
@@ -138,7 +139,7 @@ class Record:
     def complete(self) -> bool:
         return (self.folder / "result.json").is_file()
 
-    @property
+    @cached_property
     def result(self) -> dict[str, Any]:
         if not self.complete:
             raise BadInput(f"{self.folder} is not finished", f"go on with: fairtrial resume {self.folder}")

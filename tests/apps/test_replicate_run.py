@@ -27,12 +27,12 @@ from fairtrial.apps.reports.run import (
     read_samples,
     run_all,
 )
-from fairtrial.engines.job import Here
-from fairtrial.engines.processes import Cores
+from fairtrial.engines.job import InProcess
+from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Duration
 from fairtrial.statistics.outcomes import SetOutcomes
-from fairtrial.study.run import Wishes
+from fairtrial.study.run import Options
 from fairtrial.trial import run_trial
 
 SMALL = {
@@ -59,7 +59,7 @@ def replication(tmp_path_factory: pytest.TempPathFactory) -> tuple[Wanted, Path]
     """The trials of report r1 on a small folder in the course's form, without what stands beside them."""
     room = write_data(tmp_path_factory.mktemp("replication"))
     wanted, out = tiny(room, "r1"), room / "out"
-    plans = estimate(wanted, out, Here(), lambda kind, facts: None, lambda: False, write=True)
+    plans = estimate(wanted, out, InProcess(), lambda kind, facts: None, lambda: False, write=True)
     assert {key: plan["left"] for key, plan in plans.items()} == {
         "speeches-classify": 5, "speeches-lm": 10, "speeches-classify-chosen": 5, "speeches-lm-chosen": 10,
     }  # fmt: skip
@@ -279,7 +279,7 @@ def test_gaps_are_paired_by_seed_where_one_is_missing(replication: tuple[Wanted,
 @pytest.mark.slow
 def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path, plugins_leave: Callable[[], None]) -> None:
     wanted, out = tiny(write_data(tmp_path), *REPORTS), tmp_path / "out"
-    assert run_all(wanted, out, Cores(2), Wishes(), lambda kind, facts: None, lambda: False) > 0
+    assert run_all(wanted, out, Processes(2), Options(), lambda kind, facts: None, lambda: False) > 0
     found = answered(wanted, out, *REPORTS)
     answers = {each.claim.id: each for each in found.answers}
     assert answers.keys() == {claim.id for claim in claims()}
@@ -299,10 +299,10 @@ def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path, plugins
 
 def test_what_is_there_is_not_run_again(replication: tuple[Wanted, Path]) -> None:
     wanted, out = replication
-    plans = estimate(wanted, out, Here(), lambda kind, facts: None, lambda: False, write=False)
+    plans = estimate(wanted, out, InProcess(), lambda kind, facts: None, lambda: False, write=False)
     assert {plan["left"] for plan in plans.values()} == {0}
     more = {key: study.with_seeds(6) for key, study in wanted.studies.items()}
-    plans = estimate(Wanted(more, ()), out, Here(), lambda kind, facts: None, lambda: False, write=False)
+    plans = estimate(Wanted(more, ()), out, InProcess(), lambda kind, facts: None, lambda: False, write=False)
     assert {key: plan["left"] for key, plan in plans.items()} == {
         key: len(study.variants) for key, study in more.items()
     }

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engines.job import Answer, Engine, Here, Job, News
-from fairtrial.engines.processes import Cores, usable_cores
+from fairtrial.engines.job import Engine, InProcess, Job, JobEvent, JobResult
+from fairtrial.engines.processes import Processes, usable_cores
 from fairtrial.errors import Interrupted
 from fairtrial.recipe import Recipe, write_recipe
 from fairtrial.record import Record
@@ -51,54 +51,54 @@ def job(tiny_recipe: Callable[..., Recipe], tmp_path: Path) -> Callable[..., Job
     return make
 
 
-def run(engine: Engine, jobs: list[Job], stop: Callable[[], bool] = lambda: False) -> dict[str, Answer]:
-    return {answer.job.key[0]: answer for answer in engine.run(jobs, lambda news: None, stop)}
+def run(engine: Engine, jobs: list[Job], stop: Callable[[], bool] = lambda: False) -> dict[str, JobResult]:
+    return {result.job.key[0]: result for result in engine.run(jobs, lambda news: None, stop)}
 
 
 def test_a_process_of_its_own_gives_the_same_bits(job: Callable[..., Job]) -> None:
-    answers = run(Here(), [job("here")]) | run(Cores(2), [job("there"), job("also")])
-    assert not [answer.error for answer in answers.values() if answer.error]
+    results = run(InProcess(), [job("here")]) | run(Processes(2), [job("there"), job("also")])
+    assert not [result.error for result in results.values() if result.error]
     for name in SAME:
-        contents = {(Path(answer.job.folder) / name).read_bytes() for answer in answers.values()}
+        contents = {(Path(result.job.folder) / name).read_bytes() for result in results.values()}
         assert len(contents) == 1, name
 
 
 def test_whatever_happens_to_one_job_the_others_are_done(job: Callable[..., Job]) -> None:
     jobs = [job(name, act=act, seconds=8.0 if name == "sleeps" else None) for name, act in ACTS.items()]
-    answers = run(Cores(2), [*jobs[:2], job("good"), *jobs[2:], job("fine")])
-    assert answers["good"].facts is not None
-    assert answers["fine"].facts is not None
-    assert "ended with code 3" in answers["leaves"].error
-    assert "SIGKILL" in answers["killed"].error
-    assert answers["raises"].error == "ValueError: no such luck"
-    assert "longer than 8 seconds" in answers["sleeps"].error
-    assert not any(answers[name].mistake for name in ACTS)
+    results = run(Processes(2), [*jobs[:2], job("good"), *jobs[2:], job("fine")])
+    assert results["good"].facts is not None
+    assert results["fine"].facts is not None
+    assert "ended with code 3" in results["leaves"].error
+    assert "SIGKILL" in results["killed"].error
+    assert results["raises"].error == "ValueError: no such luck"
+    assert "longer than 8 seconds" in results["sleeps"].error
+    assert not any(results[name].mistake for name in ACTS)
 
 
 def test_a_strangers_endless_thread_holds_nobody(job: Callable[..., Job]) -> None:
     endless = "import threading; threading.Thread(target=time.sleep, args=(120,)).start()"
     begun = time.monotonic()
-    answer = run(Cores(1), [job("endless", act=endless)])["endless"]
-    assert answer.facts is not None
+    result = run(Processes(1), [job("endless", act=endless)])["endless"]
+    assert result.facts is not None
     assert time.monotonic() - begun < 60
 
 
 def test_a_users_mistake_is_told_as_one(job: Callable[..., Job]) -> None:
-    answer = run(Cores(1), [job("typo", "parts=[rpoe]")])["typo"]
-    assert answer.mistake
-    assert "did you mean 'rope'" in answer.error
+    result = run(Processes(1), [job("typo", "parts=[rpoe]")])["typo"]
+    assert result.mistake
+    assert "did you mean 'rope'" in result.error
 
 
 def test_when_asked_to_stop_jobs_save_what_they_have_and_no_other_begins(job: Callable[..., Job]) -> None:
-    heard: list[News] = []
+    heard: list[JobEvent] = []
     long = "training.duration=100000 steps"
     jobs = [job("first", long), job("second", long), job("third", long)]
 
     def stepping() -> bool:
         return sum(news.kind == "step" and news.facts["step"] > 0 for news in heard) >= 2
 
-    answers = list(Cores(2).run(jobs, heard.append, stepping))
-    assert all(answer.stopped for answer in answers)
+    results = list(Processes(2).run(jobs, heard.append, stepping))
+    assert all(result.stopped for result in results)
     assert {news.job.key[0] for news in heard} == {"first", "second"}
     assert not Path(jobs[2].folder).exists()
     steps = [len(Record.open(Path(each.folder)).events()) for each in jobs[:2]]
@@ -110,11 +110,13 @@ def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:
     class Gone(Exception):
         pass
 
-    def hear(news: News) -> None:
+    def on_progress(news: JobEvent) -> None:
         if news.kind == "step":
             raise Gone
 
-    running: Iterator[Answer] = Cores(1).run([job("alone", "training.duration=100000 steps")], hear, lambda: False)
+    running: Iterator[JobResult] = Processes(1).run(
+        [job("alone", "training.duration=100000 steps")], on_progress, lambda: False
+    )
     with pytest.raises(Gone):
         next(running)
     folder = Path(job("alone").folder)
@@ -124,8 +126,8 @@ def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:
 
 def test_each_process_has_one_thread_and_a_peak_of_its_own(job: Callable[..., Job]) -> None:
     before = os.environ.get("OMP_NUM_THREADS")
-    (answer,) = Cores(1).run([job("one")], lambda news: None, lambda: False)
-    record = Record.open(Path(answer.job.folder))
+    (result,) = Processes(1).run([job("one")], lambda news: None, lambda: False)
+    record = Record.open(Path(result.job.folder))
     assert record.trial["environment"]["threads"] == 1
     last = record.clock()[-1]
     assert last["what"] == "end"
@@ -135,5 +137,5 @@ def test_each_process_has_one_thread_and_a_peak_of_its_own(job: Callable[..., Jo
 
 def test_as_many_as_cores_by_default() -> None:
     before = signal.getsignal(signal.SIGINT)
-    assert Cores().width == usable_cores() >= 1
+    assert Processes().width == usable_cores() >= 1
     assert signal.getsignal(signal.SIGINT) is before  # a user's Ctrl-C stays the user's

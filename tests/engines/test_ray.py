@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.processes import Cores
+from fairtrial.engines.processes import Processes
 from fairtrial.study.design import study_from
 from fairtrial.study.run import run_study
 
@@ -81,7 +81,7 @@ def test_a_study_that_loses_a_worker_ends_as_on_this_machine(
     assert lost, "no worker was lost: this test shows nothing"
     assert not [facts for kind, facts in told if kind == "failed"]
     assert any(kind == "step" for kind, _ in told)
-    run_study(study_from(table), tmp_path / "near", Cores(2))
+    run_study(study_from(table), tmp_path / "near", Processes(2))
     near, far = (json.loads((tmp_path / name / "verdict.json").read_text()) for name in ("near", "far"))
     assert without_times(far) == without_times(near)
     records = sorted((tmp_path / "near" / "trials").glob("*/*/*"))

@@ -12,11 +12,12 @@ import torch
 from checkpoints import write_checkpoint
 from safetensors.torch import load_file
 
-from fairtrial.engines.job import Here
+from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.pretrained.checkpoint import read_checkpoint
 from fairtrial.record import Record
 from fairtrial.study.design import study_from
+from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import make_plan
 from fairtrial.study.search import run_search
 from fairtrial.training.optimizer import group_parameters
@@ -122,16 +123,16 @@ def test_a_search_around_an_encoder_goes_on_where_it_was(encoder: Path, course_f
         "variants": {"adamw": {"training.optimizer": "adamw"}, "sgd": {"training.optimizer": "sgd"}},
         "search": {"training.learning_rate": [1e-3, 1e-2]},
     }  # fmt: skip
-    plan = make_plan(study_from(table), tmp_path)
+    plan = make_plan(study_from(table), StudyFolder(tmp_path))
     begun: list[str] = []
 
     def on_event(kind: str, facts: object) -> None:
         begun.append(kind)
 
-    found = run_search(plan, Here(), on_event, lambda: False)
+    found = run_search(plan, InProcess(), on_event, lambda: False)
     assert begun.count("begin") == 4
     begun.clear()
-    assert run_search(plan, Here(), on_event, lambda: False) == found
+    assert run_search(plan, InProcess(), on_event, lambda: False) == found
     assert "begin" not in begun
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.processes import Cores
+from fairtrial.engines.processes import Processes
 from fairtrial.study.design import Study, study_from
-from fairtrial.study.run import Wishes, run_study
+from fairtrial.study.run import Options, run_study
 
 SMALL = {
     "shape.layers": 1, "shape.width": 16, "shape.hidden": 16, "shape.length": 12, "shape.classifier_hidden": 8,
@@ -38,7 +38,7 @@ def same_twice(tmp_path_factory: pytest.TempPathFactory, finished_records: dict[
     source = finished_records["classify"].parent / "speechesdataset"
     table = tiny_table(source, tasks=["classify", "lm"], seeds=8, variants=variants)
     study = study_from(table)
-    run_study(study, room / "study", Cores(2), Wishes())
+    run_study(study, room / "study", Processes(2), Options())
     return study, room / "study"
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.job import Here
+from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.study.design import Study
-from fairtrial.study.plan import Plan, calibrate, expected_seconds, make_plan, read_plan
-from fairtrial.study.run import Wishes, run_study
-from fairtrial.study.search import RESERVE, fit, read_time
+from fairtrial.study.folder import StudyFolder
+from fairtrial.study.plan import RESERVE, Plan, calibrate, expected_seconds, fit_budget, make_plan, read_time
+from fairtrial.study.run import Options, run_study
+from fairtrial.study.search import search_seconds_left
 
 
 @pytest.mark.parametrize(
@@ -34,12 +35,12 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 def plan(tiny_study: Callable[..., Study], tmp_path: Path) -> Plan:
     """Two variants whose trials take 2 + 100 seconds of 1,000 steps."""
     pace = {"set_up_seconds": 2.0, "step_seconds": 0.09, "steps": 1000, "score_seconds": 10.0}
-    plan = make_plan(tiny_study(), tmp_path / "study")
+    plan = make_plan(tiny_study(), StudyFolder(tmp_path / "study"))
     return replace(plan, calibration={"classify": {"learned": pace, "rope": pace}})
 
 
 def test_a_large_budget_buys_seeds_and_no_more_than_fit(plan: Plan) -> None:
-    chosen, said = fit(plan, 2, 1500)
+    chosen, said = fit_budget(plan, 2, 1500)
     seeds = len(chosen.study.seeds)
     assert f"{seeds} seeds" in said
     assert expected_seconds(plan, 2, seeds) <= 1500 < expected_seconds(plan, 2, seeds + 3)
@@ -47,7 +48,7 @@ def test_a_large_budget_buys_seeds_and_no_more_than_fit(plan: Plan) -> None:
 
 
 def test_a_small_budget_keeps_five_seeds_and_cuts_steps_for_all(plan: Plan) -> None:
-    chosen, said = fit(plan, 2, 300)
+    chosen, said = fit_budget(plan, 2, 300)
     assert len(chosen.study.seeds) == 5
     durations = {str(recipe.training.duration) for recipe in chosen.recipes["classify"].values()}
     assert len(durations) == 1
@@ -58,28 +59,30 @@ def test_a_small_budget_keeps_five_seeds_and_cuts_steps_for_all(plan: Plan) -> N
 
 
 def test_a_tiny_budget_is_refused_with_what_it_takes(plan: Plan) -> None:
-    with pytest.raises(BadInput, match="too little: 5 seeds need about"):
-        fit(plan, 2, 20)
+    with pytest.raises(BadInput, match="too short: 5 seeds need about"):
+        fit_budget(plan, 2, 20)
 
 
 def test_two_cores_are_counted(plan: Plan) -> None:
-    assert len(fit(plan, 2, 2000)[0].study.seeds) > len(fit(plan, 1, 2000)[0].study.seeds)
+    assert len(fit_budget(plan, 2, 2000)[0].study.seeds) > len(fit_budget(plan, 1, 2000)[0].study.seeds)
 
 
 def test_a_budget_never_takes_fewer_than_five_seeds_nor_longer_trials(plan: Plan) -> None:
     with pytest.raises(BadInput, match="3 seeds are too few"):
-        fit(plan, 2, 3600, 3)
+        fit_budget(plan, 2, 3600, 3)
 
 
 def test_a_pace_that_nobody_knows_is_not_promised(plan: Plan) -> None:
-    with pytest.raises(BadInput, match="pace of 'rope'"):
-        fit(replace(plan, calibration={"classify": {"learned": plan.calibration["classify"]["learned"]}}), 2, 3600)
+    with pytest.raises(BadInput, match="speed of 'rope'"):
+        fit_budget(
+            replace(plan, calibration={"classify": {"learned": plan.calibration["classify"]["learned"]}}), 2, 3600
+        )
 
 
 def test_a_search_takes_its_share_of_the_budget(tiny_study: Callable[..., Study], plan: Plan) -> None:
     searched = replace(plan, study=tiny_study(search={"training.learning_rate": [1e-2, 1e-3]}))
-    without, _ = fit(plan, 2, 3600)
-    less, _ = fit(searched, 2, 3600)
+    without, _ = fit_budget(plan, 2, 3600)
+    less, _ = fit_budget(searched, 2, 3600, search_seconds=search_seconds_left(searched) / 2)
     assert len(less.study.seeds) == len(without.study.seeds) - 2  # two tries of each variant
 
 
@@ -88,13 +91,13 @@ def test_a_study_cut_short_goes_on_with_the_same_command(
 ) -> None:
     more = {"shape.layers": 1, "shape.width": 16, "shape.length": 12, "training.duration": "400 steps"}
     study, folder = tiny_study(set=more), tmp_path / "study"
-    whole = calibrate(make_plan(study, folder), Here(), heard, lambda: False)
+    whole = calibrate(make_plan(study, StudyFolder(folder)), InProcess(), heard, lambda: False)
     least, most = (expected_seconds(whole, 1, 5, share) for share in (0.0, 1.0))
-    wishes = Wishes(budget_seconds=(least + 0.04 * (most - least)) / RESERVE)
-    first = run_study(study, folder, Here(), wishes, heard)
+    options = Options(budget_seconds=(least + 0.04 * (most - least)) / RESERVE)
+    first = run_study(study, folder, InProcess(), options, heard)
     assert "fewer steps" in heard.of("plan")[0]["decision"]
-    assert "fewer steps" in read_plan(folder)["decision"]
+    assert "fewer steps" in StudyFolder(folder).read_plan()["decision"]
     heard.told.clear()
-    assert run_study(study, folder, Here(), wishes, heard) == first
+    assert run_study(study, folder, InProcess(), options, heard) == first
     assert not heard.of("begin", "trial")
     assert "fewer steps" in heard.of("plan")[0]["decision"]

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.job import Here
+from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
 from fairtrial.study.design import Search, Study, study_from, write_study
-from fairtrial.study.plan import make_plan, read_failures
-from fairtrial.study.run import Wishes, run_study
-from fairtrial.study.search import FAILED_TRIES, run_search, tries_of
+from fairtrial.study.folder import FAILED_TRIES, StudyFolder
+from fairtrial.study.plan import make_plan
+from fairtrial.study.run import Options, run_study
+from fairtrial.study.search import run_search, tries_of
 
 
 def test_a_grid_is_every_combination() -> None:
@@ -46,12 +47,10 @@ def test_a_search_chooses_on_validation_and_reads_no_test_set(
 ) -> None:
     fields = {"training.learning_rate": [1e-2, 1e-7]}
     more = {"training.duration": "60 steps", "shape.layers": 1, "shape.width": 16, "shape.length": 12}
-    plan = make_plan(tiny_study(search=fields, set=more, tasks=["lm"]), tmp_path)
-    found = run_search(plan, Here(), heard, lambda: False)
-    assert found.chosen == {
-        "lm": {"learned": {"training.learning_rate": 0.01}, "rope": {"training.learning_rate": 0.01}}
-    }
-    told = found.told["lm"]
+    plan = make_plan(tiny_study(search=fields, set=more, tasks=["lm"]), StudyFolder(tmp_path))
+    chosen, facts = found = run_search(plan, InProcess(), heard, lambda: False)
+    assert chosen == {"lm": {"learned": {"training.learning_rate": 0.01}, "rope": {"training.learning_rate": 0.01}}}
+    told = facts["lm"]
     assert told["tries"] == 4
     assert told["variants"]["rope"]["tries"] == 2
     assert told["variants"]["rope"]["validation"] == min(told["variants"]["rope"]["scores"])
@@ -63,11 +62,11 @@ def test_a_search_chooses_on_validation_and_reads_no_test_set(
         assert {name.partition("/")[0] for name in record.outcomes()} == {"validation"}
         assert {event["split"] for event in record.events() if event["event"] == "score"} <= {"train", "validation"}
         assert record.trial["seed"] == 1000
-    final = plan.with_recipes(found.chosen).recipes["lm"]["rope"]
+    final = plan.with_recipes(chosen).recipes["lm"]["rope"]
     assert final.training.learning_rate == 0.01
     assert final.scoring.tests
     heard.told.clear()
-    assert run_search(plan, Here(), heard, lambda: False) == found  # nothing is run twice
+    assert run_search(plan, InProcess(), heard, lambda: False) == found  # nothing is run twice
     assert not heard.of("begin")
 
 
@@ -75,7 +74,7 @@ def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
     tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
 ) -> None:
     study = tiny_study(search={"training.learning_rate": [1e-2, 1e-7]}, seeds=2, tasks=["lm"])
-    verdict = run_study(study, tmp_path / "study", Here(), on_event=heard)
+    verdict = run_study(study, tmp_path / "study", InProcess(), on_event=heard)
     (plan,) = heard.of("plan")
     trials = sum(2 * seconds for seconds in plan["trial_seconds"]["lm"].values())
     assert plan["expected_seconds"] > 1.5 * trials  # as many tries as trials, and the baselines
@@ -86,7 +85,7 @@ def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
     assert record.recipe.training.learning_rate == 0.01
     assert record.result["test_reads"] == {"hbush": 1, "obama": 1, "wbush": 1}
     heard.told.clear()
-    assert run_study(study, tmp_path / "study", Here(), on_event=heard) == verdict
+    assert run_study(study, tmp_path / "study", InProcess(), on_event=heard) == verdict
     assert not heard.of("begin", "trial")
     (again,) = heard.of("plan")
     assert (again["left"], again["expected_seconds"]) == (0, 0)  # neither trials nor tries are left
@@ -95,7 +94,7 @@ def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
 def test_without_validation_there_is_nothing_to_choose_on(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
     study = tiny_study(search={"training.batch": [2, 4]}, set={"data.validation": 0.0})
     with pytest.raises(BadInput, match="no validation set"):
-        run_search(make_plan(study, tmp_path), Here(), lambda kind, facts: None, lambda: False)
+        run_search(make_plan(study, StudyFolder(tmp_path)), InProcess(), lambda kind, facts: None, lambda: False)
 
 
 def test_a_variant_may_be_run_as_given(tiny_study: Callable[..., Study], tmp_path: Path, heard: Any) -> None:
@@ -106,11 +105,11 @@ def test_a_variant_may_be_run_as_given(tiny_study: Callable[..., Study], tmp_pat
         variants={"tuned": {}, "as given": {"search": False, "training.learning_rate": 0.5}},
     )
     assert study_from(tomllib.loads(write_study(study))) == study
-    plan = make_plan(study, tmp_path)
-    found = run_search(plan, Here(), heard, lambda: False)
-    assert list(found.chosen["classify"]) == ["tuned"]
-    assert found.told["classify"]["tries"] == 2
-    recipes = plan.with_recipes(found.chosen).recipes["classify"]
+    plan = make_plan(study, StudyFolder(tmp_path))
+    chosen, facts = found = run_search(plan, InProcess(), heard, lambda: False)
+    assert list(chosen["classify"]) == ["tuned"]
+    assert facts["classify"]["tries"] == 2
+    recipes = plan.with_recipes(chosen).recipes["classify"]
     assert recipes["as given"].training.learning_rate == 0.5
 
 
@@ -118,13 +117,13 @@ def test_tries_that_failed_are_no_trials_and_are_not_tried_again(
     tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
 ) -> None:
     study, folder = tiny_study(search={"training.learning_rate": [1e-2, 1e38]}, seeds=2, tasks=["lm"]), tmp_path / "x"
-    verdict = run_study(study, folder, Here(), on_event=heard)
+    verdict = run_study(study, folder, InProcess(), on_event=heard)
     assert verdict is not None
     assert verdict["tasks"]["lm"]["failures"] == []
-    assert len(heard.of("failed")) == len(read_failures(folder, FAILED_TRIES)) == 2
+    assert len(heard.of("failed")) == len(StudyFolder(folder).failures(FAILED_TRIES)) == 2
     heard.told.clear()
-    assert run_study(study, folder, Here(), on_event=heard) == verdict
+    assert run_study(study, folder, InProcess(), on_event=heard) == verdict
     assert not heard.of("failed")
     assert any("2 tries failed before" in facts["text"] for facts in heard.of("notice"))
-    run_study(study, folder, Here(), Wishes(retry_failed=True), on_event=heard)
-    assert len(heard.of("failed")) == len(read_failures(folder, FAILED_TRIES)) == 2
+    run_study(study, folder, InProcess(), Options(retry_failed=True), on_event=heard)
+    assert len(heard.of("failed")) == len(StudyFolder(folder).failures(FAILED_TRIES)) == 2

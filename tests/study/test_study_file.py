@@ -21,6 +21,7 @@ from fairtrial.study.design import (
     study_from,
     write_study,
 )
+from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import make_plan, recipes_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "studies"
@@ -176,4 +177,4 @@ def test_a_folder_called_like_a_recipe_is_not_taken_for_it(tmp_path: Path) -> No
 
 def test_a_study_without_test_scores_is_refused(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"scoring\.tests is false"):
-        make_plan(tiny_study(set={"scoring.tests": False}), tmp_path)
+        make_plan(tiny_study(set={"scoring.tests": False}), StudyFolder(tmp_path))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairtrial.engines.job import Engine
     from fairtrial.recipe import Recipe
     from fairtrial.study.design import Study
-    from fairtrial.study.run import Wishes
+    from fairtrial.study.run import Options
 
 
 def study(
@@ -88,13 +88,15 @@ def study(
     What exists already is reused: the same command goes on where a stopped study was."""
     from fairtrial.errors import BadInput
     from fairtrial.recipe import toml
-    from fairtrial.study.plan import read_plan
-    from fairtrial.study.run import Wishes
-    from fairtrial.study.search import read_time
+    from fairtrial.study.folder import StudyFolder
+    from fairtrial.study.plan import read_time
+    from fairtrial.study.run import Options
 
     table, folder = read_table(what)
     if folder is not None and seeds is None and budget is None:
-        until_clear = until_clear or bool(read_plan(folder).get("until_clear"))  # its looks are corrected for
+        until_clear = until_clear or bool(
+            StudyFolder(folder).read_plan().get("until_clear")
+        )  # its looks are corrected for
     if data is not None:
         table["data"] = data
     if recipe is not None:
@@ -117,7 +119,7 @@ def study(
         settings = [*(settings or []), f"training.duration={toml(length)}"]
     add_settings(table, settings or [])
     chosen = complete(table, plugins or [])
-    wishes = Wishes(
+    options = Options(
         budget_seconds=read_time(budget) if budget else None,
         most_seeds=seeds if budget else None,
         until_clear=until_clear,
@@ -126,7 +128,7 @@ def study(
     )
     if until_clear and (seeds is not None or budget):
         raise BadInput("--until-clear looks at 5, 10 and 20 seeds; it takes no --seeds and no --budget")
-    conduct(chosen, out or folder or default_folder(chosen), open_engine(engine, jobs, address), wishes, json)
+    conduct(chosen, out or folder or default_folder(chosen), open_engine(engine, jobs, address), options, json)
 
 
 def read_table(what: str | None) -> tuple[dict[str, Any], Path | None]:
@@ -223,13 +225,13 @@ def open_engine(name: str, jobs: int | None, address: str | None) -> Engine:
     if address is not None and name != "ray":
         raise BadInput("--address is of a Ray cluster", "add --engine ray")
     if name == "here":
-        from fairtrial.engines.job import Here
+        from fairtrial.engines.job import InProcess
 
-        return Here()
+        return InProcess()
     if name == "cores":
-        from fairtrial.engines.processes import Cores
+        from fairtrial.engines.processes import Processes
 
-        return Cores(jobs)
+        return Processes(jobs)
     if name == "ray":
         from fairtrial.engines.ray import Ray
 
@@ -237,18 +239,17 @@ def open_engine(name: str, jobs: int | None, address: str | None) -> Engine:
     raise BadInput(f"there is no engine {name!r}{did_you_mean(name, ['here', 'cores', 'ray'])}")
 
 
-def conduct(study: Study, folder: Path, engine: Engine, wishes: Wishes, json: bool) -> None:
+def conduct(study: Study, folder: Path, engine: Engine, options: Options, json: bool) -> None:
     """Run a study with its screen; Ctrl-C saves and says how to go on."""
     from fairtrial.cli.screen import open_study_screen
     from fairtrial.errors import Interrupted
-    from fairtrial.study.run import refuse_strange_folder, run_study
+    from fairtrial.study.run import run_study
 
-    refuse_strange_folder(folder)
     with open_study_screen(json) as on_event, stopping() as stop:
         try:
-            run_study(study, folder, engine, wishes, on_event, stop)
+            run_study(study, folder, engine, options, on_event, stop)
         except Interrupted as error:
-            also = " --until-clear" if wishes.until_clear else ""
+            also = " --until-clear" if options.until_clear else ""
             raise Interrupted(error.what, f"go on with: fairtrial study {folder}{also}") from error
 
 

@@ -56,22 +56,22 @@ def replicate(
     from fairtrial.apps.reports.published import chosen_reports, studies_of
     from fairtrial.apps.reports.run import at_hand, estimate, find_answers, run_all
     from fairtrial.cli.screen import open_study_screen
-    from fairtrial.engines.processes import Cores
+    from fairtrial.engines.processes import Processes
     from fairtrial.errors import Interrupted
-    from fairtrial.study.run import Wishes
+    from fairtrial.study.run import Options
 
     names = reports or []
     studies = with_twins(studies_of(chosen_reports(names)))
     wanted = at_hand(studies, data, seeds=seeds, quick=quick, fine_tuning=fine_tuning)
     folder = out or Path("replication-quick" if quick else "replication")
-    engine = Cores(jobs)
+    engine = Processes(jobs)
     with open_study_screen(json) as on_event, stopping() as stop:
         try:
             plans = estimate(wanted, folder, engine, on_event, stop, write=not dry_run)
             on_event("notice", {"text": plan_text(plans, wanted.left_out)})
             if dry_run:
                 return
-            seconds = run_all(wanted, folder, engine, Wishes(retry_failed=retry_failed), quiet(on_event), stop)
+            seconds = run_all(wanted, folder, engine, Options(retry_failed=retry_failed), quiet(on_event), stop)
         except Interrupted as error:
             raise Interrupted(error.what, "the same command goes on where this one stopped") from error
         found = find_answers(

@@ -390,7 +390,7 @@ def demo(
     Run again, it goes on where it was stopped."""
     from fairtrial.cli.judge import complete, conduct, open_engine
     from fairtrial.study.design import load_study
-    from fairtrial.study.run import Wishes
+    from fairtrial.study.run import Options
 
     study = complete(load_study(FILE), [])
-    conduct(study, out, open_engine("cores", jobs, None), Wishes(), json)
+    conduct(study, out, open_engine("cores", jobs, None), Options(), json)

@@ -1,4 +1,4 @@
-"""Engines: where jobs run. In this process, on this machine's cores, on a Ray cluster; the answers are the same."""
+"""Engines: where jobs run. In this process, on this machine's cores, on a Ray cluster; the results are the same."""
 
 from fairtrial.engines.job import Engine, Stop
 

@@ -1,7 +1,4 @@
-"""A job and its answer, as plain values that fit through any wire; and how a job is done in the process that has it.
-
-One job after another, in this process: nothing to set up, nothing between the user and a debugger.
-"""
+"""Jobs and their results as plain values that any engine can send, and the engine that runs them in this process."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ from fairtrial.errors import FairtrialError, Interrupted
 
 Key = tuple[str, ...]
 
-# what a job may ask for: a module's function of (job, tell, stop) that gives plain facts
-WORKS = {
+# what a job may ask for: a module's function of (job, on_event, stop) that gives plain facts
+KINDS = {
     "trial": ("fairtrial.study.jobs", "run_trial_job"),
     "calibrate": ("fairtrial.study.jobs", "calibrate_job"),
     "passport": ("fairtrial.study.jobs", "audit_job"),
@@ -30,7 +27,7 @@ WORKS = {
 @dataclass(frozen=True)
 class Job:
     key: Key  # who it is for: task, variant, seed
-    work: str  # one of WORKS
+    kind: str  # one of KINDS
     recipe: str = ""  # TOML
     seed: int = 0
     folder: str = ""  # where what it leaves on disk belongs
@@ -40,69 +37,69 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Answer:
+class JobResult:
     job: Job
     facts: dict[str, Any] | None = None  # None: it failed or was stopped
     error: str = ""
-    mistake: bool = False  # the error is the user's to mend; else something broke
+    mistake: bool = False  # the error is the user's to correct; else something broke
     stopped: bool = False  # on request; what it had is saved
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
-class News:
-    """What a running job says of itself."""
+class JobEvent:
+    """What a running job reports."""
 
     job: Job
     kind: str  # begin, step, testing, notice
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Tell = Callable[[str, dict[str, Any]], None]
+OnEvent = Callable[[str, dict[str, Any]], None]
 Stop = Callable[[], bool]
-Hear = Callable[[News], None]
+OnProgress = Callable[[JobEvent], None]
 
 
 class Engine(Protocol):
     name: str
     width: int  # jobs at a time
 
-    def run(self, jobs: Sequence[Job], hear: Hear, stop: Stop) -> Iterator[Answer]:
-        """Answers as they come. A job that fails, or takes its process down, never stops the others. When `stop`
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
+        """Results as they come. A job that fails, or takes its process down, never stops the others. When `stop`
         says so, running jobs save what they have and no other begins."""
         ...
 
 
-def do(job: Job, tell: Tell, stop: Stop) -> Answer:
-    """Do a job here and now."""
-    begun = time.monotonic()
+def run_job(job: Job, on_event: OnEvent, stop: Stop) -> JobResult:
+    """Run a job in this process. Whatever a plugin raises becomes the result's error."""
+    started = time.monotonic()
     try:
-        module, name = WORKS[job.work]
-        facts = getattr(import_module(module), name)(job, tell, stop)
+        module, name = KINDS[job.kind]
+        facts = getattr(import_module(module), name)(job, on_event, stop)
     except Interrupted as error:
-        return Answer(job, error=error.what, stopped=True)
+        return JobResult(job, error=error.what, stopped=True)
     except FairtrialError as error:
         what = f"{error.what} ({error.hint})" if error.hint else error.what
-        return Answer(job, error=what, mistake=True)
+        return JobResult(job, error=what, mistake=True)
     except MemoryError:
-        return Answer(job, error="not enough memory (try a smaller shape or batch)")
-    except Exception as error:  # whatever a stranger's part raises
+        return JobResult(job, error="not enough memory (try a smaller shape or batch)")
+    except Exception as error:
         first = next(iter(str(error).strip().splitlines()), "no message")
-        return Answer(job, error=f"{type(error).__name__}: {first[:300]}")
-    return Answer(job, facts=facts, seconds=time.monotonic() - begun)
+        return JobResult(job, error=f"{type(error).__name__}: {first[:300]}")
+    return JobResult(job, facts=facts, seconds=time.monotonic() - started)
 
 
-class Here:
+class InProcess:
     name = "here"
     width = 1
 
-    def run(self, jobs: Sequence[Job], hear: Hear, stop: Stop) -> Iterator[Answer]:
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
         for job in jobs:
             if stop():
                 return
-            hear(News(job, "begin"))
-            yield do(job, partial(_pass_on, job, hear), stop)
+            on_progress(JobEvent(job, "begin"))
+            yield run_job(job, partial(_forward, job, on_progress), stop)
 
 
-def _pass_on(job: Job, hear: Hear, kind: str, facts: dict[str, Any]) -> None:
-    hear(News(job, kind, facts))
+def _forward(job: Job, on_progress: OnProgress, kind: str, facts: dict[str, Any]) -> None:
+    on_progress(JobEvent(job, kind, facts))

@@ -1,4 +1,4 @@
-"""This machine's cores: each job in a process of its own, one thread each.
+"""Processes on this machine: one for each job, one thread each.
 
 A process per job keeps a crash (or kill -9) to one job and makes its peak memory its own. They are forked from a server
 that has torch loaded already, so a process costs milliseconds, not seconds.
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from multiprocessing import connection, forkserver
 from typing import Any
 
-from fairtrial.engines.job import Answer, Hear, Job, News, Stop, do
+from fairtrial.engines.job import Job, JobEvent, JobResult, OnProgress, Stop, run_job
 
 PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to stop
-LAST_SECONDS = 5.0  # for a process that has answered to end by itself
-NEWS_SECONDS = 0.5  # between two steps that are told
-# torch._dynamo: the first optimizer imports it, which takes as long as torch itself
+LAST_SECONDS = 5.0  # for a process that has sent its result to end by itself
+EVENT_SECONDS = 0.5  # between two step events
+# torch._dynamo: the first optimizer imports it anyway, and that takes as long as torch itself (preloading: 1.4 s a job)
 PRELOADED = [
     "fairtrial.trial",
     "torch._dynamo",
@@ -35,19 +35,19 @@ PRELOADED = [
 class Running:
     job: Job
     process: Any
-    wire: connection.Connection
-    begun: float
+    pipe: connection.Connection
+    started: float
     asked: float | None = None  # when it was asked to stop
-    answer: Answer | None = None
+    result: JobResult | None = None
 
 
-class Cores:
+class Processes:
     name = "cores"
 
     def __init__(self, width: int | None = None) -> None:
         self.width = width or usable_cores()
 
-    def run(self, jobs: Sequence[Job], hear: Hear, stop: Stop) -> Iterator[Answer]:
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
         waiting = list(reversed(jobs))
         running: list[Running] = []
         try:
@@ -55,24 +55,24 @@ class Cores:
                 while waiting and len(running) < self.width and not stop():
                     job = waiting.pop()
                     running.append(start(job))
-                    hear(News(job, "begin"))
-                on_event(running, hear)
+                    on_progress(JobEvent(job, "begin"))
+                collect(running, on_progress)
                 if stop():
                     ask_to_stop(running)
-                end_the_late(running)
-                for each in [each for each in running if each.answer is not None]:
+                kill_late(running)
+                for each in [each for each in running if each.result is not None]:
                     running.remove(each)
                     each.process.join(LAST_SECONDS)
-                    each.process.kill()  # a stranger's thread may hold it for ever; its answer is here
+                    each.process.kill()  # a plugin's thread may hold it for ever; its result is here
                     each.process.join()
-                    each.wire.close()
-                    assert each.answer is not None
-                    yield each.answer
-        finally:  # whoever asked went away: no process is left behind
+                    each.pipe.close()
+                    assert each.result is not None
+                    yield each.result
+        finally:  # the caller went away: no process is left behind
             for each in running:
                 each.process.kill()
                 each.process.join()
-                each.wire.close()
+                each.pipe.close()
 
 
 def usable_cores() -> int:
@@ -84,20 +84,20 @@ def usable_cores() -> int:
 
 def start(job: Job) -> Running:
     context: Any = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-    ours, theirs = context.Pipe()
+    ours, far = context.Pipe()
     if os.name == "posix":
         context.set_forkserver_preload(PRELOADED)
         with one_thread():
             forkserver.ensure_running()
-    process = context.Process(target=answer_through, args=(job, theirs), name="-".join(job.key))
+    process = context.Process(target=run_in_process, args=(job, far), name="-".join(job.key))
     process.start()
-    theirs.close()  # so that the wire ends when the process does
+    far.close()  # so that the pipe ends when the process does
     return Running(job, process, ours, time.monotonic())
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """What the server loads is told to use one thread; this process's own environment stays as it is."""
+    """The fork server and what it loads use one thread; this process's own environment stays as it is."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
@@ -111,85 +111,87 @@ def one_thread() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def answer_through(job: Job, wire: connection.Connection) -> None:
-    """In the job's own process: do it and send the answer. Where the asker has gone, save and end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the asker decides what it means
+def run_in_process(job: Job, pipe: connection.Connection) -> None:
+    """In the job's own process: do it and send the result. If the caller has gone, save and end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the caller decides what it means
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    asked, told = False, 0.0
+    asked, last_event = False, 0.0
 
     def stop() -> bool:
         nonlocal asked
         if not asked:
             try:
-                asked = wire.poll() and bool(wire.recv())
+                asked = pipe.poll() and bool(pipe.recv())
             except (EOFError, OSError):
                 asked = True
         return asked
 
-    def tell(kind: str, facts: dict[str, Any]) -> None:
-        nonlocal told, asked
+    def on_event(kind: str, facts: dict[str, Any]) -> None:
+        nonlocal last_event, asked
         now = time.monotonic()
-        if kind in ("step", "testing") and now - told < NEWS_SECONDS:
+        if kind in ("step", "testing") and now - last_event < EVENT_SECONDS:
             return
-        told = now
+        last_event = now
         try:
-            wire.send((kind, facts))
+            pipe.send((kind, facts))
         except OSError:
             asked = True
 
-    answer = do(job, tell, stop)
+    result = run_job(job, on_event, stop)
     with suppress(OSError):
-        wire.send(answer)
+        pipe.send(result)
 
 
-def on_event(running: list[Running], hear: Hear) -> None:
-    """Wait a moment for news and answers, and for processes that ended without one."""
-    connection.wait([each.wire for each in running] + [each.process.sentinel for each in running], timeout=0.2)
+def collect(running: list[Running], on_progress: OnProgress) -> None:
+    """Wait a moment for events and results, and for processes that ended without one."""
+    connection.wait([each.pipe for each in running] + [each.process.sentinel for each in running], timeout=0.2)
     for each in running:
-        ended = not each.process.is_alive()  # asked first: what it sent before its end is still on the wire
+        ended = not each.process.is_alive()  # asked first: what it sent before its end is still on the pipe
         try:
-            while each.answer is None and each.wire.poll():
-                said = each.wire.recv()
-                if isinstance(said, Answer):
-                    each.answer = said
+            while each.result is None and each.pipe.poll():
+                message = each.pipe.recv()
+                if isinstance(message, JobResult):
+                    each.result = message
                 else:
-                    hear(News(each.job, *said))
+                    on_progress(JobEvent(each.job, *message))
         except (EOFError, OSError):
             each.process.join(5)
             ended = True
-        if ended and each.answer is None:
-            each.answer = Answer(each.job, error=last_words(each.process.exitcode))
+        if ended and each.result is None:
+            each.result = JobResult(each.job, error=exit_message(each.process.exitcode))
 
 
-def last_words(code: int | None) -> str:
+def exit_message(code: int | None) -> str:
     if code is not None and code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         more = " (the system may have run out of memory)" if name == "SIGKILL" else ""
         return f"its process was killed by {name}{more}"
-    return f"its process ended with code {code} and without an answer"
+    return f"its process ended with code {code} and without a result"
 
 
 def ask_to_stop(running: list[Running]) -> None:
-    """Trials save what they have; other jobs have nothing to save, and are begun anew another time."""
+    """Trials save what they have; other jobs have nothing to save, and are started again another time."""
     for each in running:
-        if each.job.work != "trial" and each.answer is None:
+        if each.job.kind != "trial" and each.result is None:
             each.process.kill()
-            each.answer = Answer(each.job, error="stopped", stopped=True)
+            each.result = JobResult(each.job, error="stopped", stopped=True)
         elif each.asked is None:
             each.asked = time.monotonic()
             with suppress(OSError):
-                each.wire.send(True)
+                each.pipe.send(True)
 
 
-def end_the_late(running: list[Running]) -> None:
-    """A job that neither answers in its time, nor stops when it is asked to, is ended."""
+def kill_late(running: list[Running]) -> None:
+    """A job that neither finishes in its time nor stops when it is asked to is killed."""
     now = time.monotonic()
     for each in running:
-        if each.answer is not None:
+        if each.result is not None:
             continue
-        if each.job.seconds is not None and now - each.begun > each.job.seconds:
+        if each.job.seconds is not None and now - each.started > each.job.seconds:
             each.process.kill()
-            each.answer = Answer(each.job, error=f"it took longer than {each.job.seconds:.0f} seconds and was ended")
+            each.result = JobResult(
+                each.job, error=f"it took longer than {each.job.seconds:.0f} seconds and was killed"
+            )
         elif each.asked is not None and now - each.asked > PATIENCE_SECONDS:
             each.process.kill()
-            each.answer = Answer(each.job, error="it did not stop when asked, and was ended", stopped=True)
+            each.result = JobResult(each.job, error="it did not stop when asked, and was killed", stopped=True)

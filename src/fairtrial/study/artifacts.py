@@ -1,9 +1,6 @@
-"""What stands beside the trials: passports of variants, the audit of the data, baselines. Kept, and not made twice.
-
-Records, baselines and audits of a study -> what the judge is given. Knows no torch.
-
-Attention maps of each variant for one sentence, and its parameter ledger, for the page.
-"""
+"""What a study makes beside its trials: passports, the audit of the data, baselines, attention maps. Each has a path, a
+mark that says what it depends on, and a job that makes it; what is there and fresh is not made again. And how records
+and artifacts become what the statistics are given."""
 
 from __future__ import annotations
 
@@ -18,26 +15,27 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
-from fairtrial.disk import write_text
-from fairtrial.engines.job import Answer, Engine, Job, Stop
+from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.environment import code_fingerprint
 from fairtrial.errors import BadInput
 from fairtrial.recipe import fingerprint, to_table, write_recipe
 from fairtrial.record import Record, renamed_keys
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, stack_outcomes
 from fairtrial.study.design import METRIC
-from fairtrial.study.plan import OnEvent, Plan, read_failures, run_jobs
+from fairtrial.study.plan import OnEvent, Plan, run_jobs
 
-PASSPORT_SECONDS = 180.0  # and so many more for each variant: a part that loops forever is ended
-
-
-def jobs_beside(plan: Plan) -> list[Job]:
-    """Those whose result is not there yet."""
-    return [*contamination_jobs(plan), *passport_jobs(plan), *baseline_jobs(plan)]
+PASSPORT_SECONDS = 180.0  # and so many more for each variant: a part that loops forever is killed
+MAP_SECONDS = 120.0
+BySeed = dict[int, dict[str, dict[str, np.ndarray]]]  # seed -> test set -> what -> array
 
 
-def contamination_jobs(plan: Plan) -> list[Job]:
-    known = read_json(plan.folder / "contamination.json")
+def artifact_jobs(plan: Plan) -> list[Job]:
+    """Jobs of the artifacts that are not there yet."""
+    return [*data_audit_jobs(plan), *passport_jobs(plan), *baseline_jobs(plan)]
+
+
+def data_audit_jobs(plan: Plan) -> list[Job]:
+    known = plan.home.read("contamination.json")
     jobs = []
     for task in plan.recipes:
         if known.get(task, {}).get("mark") != data_mark(plan, task):
@@ -48,16 +46,16 @@ def contamination_jobs(plan: Plan) -> list[Job]:
 
 
 def passport_jobs(plan: Plan, *, alone: bool = False) -> list[Job]:
-    """Our own parts together; plugins, who may take a process down, each alone."""
+    """Built-in parts together; plugins, which may take a process down, each alone."""
     together: list[tuple[dict[str, str], tuple[str, ...]]] = []
     single: list[tuple[dict[str, str], tuple[str, ...]]] = []
     for task, recipes in plan.recipes.items():
         for variant in plan.study.variants:
-            kept = read_json(passport_path(plan, task, variant.name))
-            if kept.get("mark") != passport_mark(plan, task, variant.name):
+            known = plan.home.read(plan.home.passport(task, variant.name))
+            if known.get("mark") != passport_mark(plan, task, variant.name):
                 asked = {"task": task, "variant": variant.name, "recipe": write_recipe(recipes[variant.name])}
                 (single if alone or variant.plugins else together).append((asked, variant.plugins))
-    groups = [*([together] if together else []), *([each] for each in single)]
+    groups = [*([together] if together else []), *([one] for one in single)]
     return [passport_job([asked for asked, _ in group], group[0][1]) for group in groups]
 
 
@@ -71,32 +69,30 @@ def baseline_jobs(plan: Plan) -> list[Job]:
     jobs = []
     for seed in plan.study.seeds:
         for task in plan.recipes:
-            path = baseline_path(plan, task, seed)
-            mark = data_mark(plan, task)
-            if read_json(path.with_name(path.name + ".json")).get("mark") != mark:
+            path, mark = plan.home.baselines(task, seed), data_mark(plan, task)
+            if plan.home.read(path.with_name(path.name + ".json")).get("mark") != mark:
                 text = write_recipe(plan.recipes[task][plan.study.baseline])
                 key = (task, "baselines", f"seed {seed}")
                 jobs.append(Job(key, "baselines", text, seed, str(path), options={"mark": mark}))
     return jobs
 
 
-def keep(plan: Plan, answer: Answer) -> None:
-    """Write down what a job beside the trials found."""
-    task = answer.job.key[0]
-    if answer.job.work == "contamination" and answer.facts is not None:
-        known = read_json(plan.folder / "contamination.json")
-        known[task] = answer.facts | {"mark": data_mark(plan, task)}
-        write_json(plan.folder / "contamination.json", known)
-    elif answer.job.work == "passport":
-        asked = answer.job.options["plans"]
-        found = answer.facts["passports"] if answer.facts is not None else []
-        if answer.facts is None and len(asked) == 1:
+def keep_artifact(plan: Plan, result: JobResult) -> None:
+    """Write down what a job found; baselines write their own arrays."""
+    task = result.job.key[0]
+    if result.job.kind == "contamination" and result.facts is not None:
+        known = plan.home.read("contamination.json")
+        plan.home.write("contamination.json", known | {task: result.facts | {"mark": data_mark(plan, task)}})
+    elif result.job.kind == "passport":
+        asked = result.job.options["plans"]
+        found = result.facts["passports"] if result.facts is not None else []
+        if result.facts is None and len(asked) == 1:
             # a part that takes the whole process down has failed its audit: no check could be made
-            passport = failed_passport(asked[0]["variant"], asked[0]["task"], answer.error)
+            passport = failed_passport(asked[0]["variant"], asked[0]["task"], result.error)
             found = [{**asked[0], "passport": passport}]
-        for each in found:
-            mark = passport_mark(plan, each["task"], each["variant"])
-            write_json(passport_path(plan, each["task"], each["variant"]), each["passport"] | {"mark": mark})
+        for row in found:
+            mark = {"mark": passport_mark(plan, row["task"], row["variant"])}
+            plan.home.write(plan.home.passport(row["task"], row["variant"]), row["passport"] | mark)
 
 
 def failed_passport(variant: str, task: str, error: str) -> dict[str, Any]:
@@ -108,11 +104,11 @@ def failed_passport(variant: str, task: str, error: str) -> dict[str, Any]:
 
 
 def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any] | None:
-    """Level and failed checks, as the judge wants them."""
-    kept = read_json(passport_path(plan, task, variant))
-    if not kept:
+    """Level and failed checks, as the statistics take them."""
+    passport = plan.home.read(plan.home.passport(task, variant))
+    if not passport:
         return None
-    failed = [finding for finding in kept["findings"] if finding["verdict"] == "FAIL"]
+    failed = [finding for finding in passport["findings"] if finding["verdict"] == "FAIL"]
     red = [finding for finding in failed if finding["level"] == "red"]
     return {
         "level": "red" if red else "amber" if failed else "pass",
@@ -121,20 +117,10 @@ def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any] | None:
     }
 
 
-def passport_path(plan: Plan, task: str, variant: str) -> Path:
-    return plan.folder / "passports" / task / f"{variant}.json"
-
-
-def baseline_path(plan: Plan, task: str, seed: int) -> Path:
-    """Without its ending: arrays and facts stand side by side."""
-    return plan.folder / "baselines" / task / f"seed-{seed}"
-
-
 def data_mark(plan: Plan, task: str) -> str:
     """What an audit of data, or a baseline, depends on."""
-    recipe = plan.recipes[task][plan.study.baseline]
-    table = to_table(recipe)
-    facts = [task, table["data"] | {"source": ""}, table["tokens"], table["shape"]["length"], plan.grounds[task].files]
+    table, files = to_table(plan.recipes[task][plan.study.baseline]), plan.eval_sets[task].files
+    facts = [task, table["data"] | {"source": ""}, table["tokens"], table["shape"]["length"], files]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -143,56 +129,40 @@ def passport_mark(plan: Plan, task: str, variant: str) -> str:
     return "-".join([fingerprint(plan.recipes[task][variant]), *plugins])
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """What was kept; nothing where it is not there or damaged, so that it is made again."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
-
-
-BySeed = dict[int, dict[str, dict[str, np.ndarray]]]  # seed -> test set -> what -> array
-
-
 def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> TaskOutcomes:
-    records = finished(plan, task)
-    baseline = plan.study.baseline
+    """Records, baselines and audits of a task -> what the statistics are given."""
+    records, baseline = plan.finished(task), plan.study.baseline
+    failures = plan.home.failures()
     if not records[baseline]:
-        failed = [row["error"] for row in read_failures(plan.folder) if row["variant"] == baseline]
-        hint = f"it says: {failed[-1]}" if failed else ""
+        errors = [row["error"] for row in failures if row["variant"] == baseline]
+        hint = f"its error: {errors[-1]}" if errors else ""
         raise BadInput(f"no trial of the baseline {baseline!r} ({task}) has finished, so nothing can be judged", hint)
-    contamination = read_json(plan.folder / "contamination.json").get(task)
-    ground = plan.grounds[task]
+    contamination = plan.home.read("contamination.json").get(task)
+    sets = plan.eval_sets[task]
     passports = {name: passport_of(plan, task, name) for name in records}
     return TaskOutcomes(
         task=task,
         baseline=baseline,
         least_difference=plan.study.least_difference[METRIC[task]],
         variants={
-            name: stacked({seed: by_set(record.outcomes(), ground.items) for seed, record in found.items()}, name)
+            name: stacked({seed: by_set(record.outcomes(), sets.items) for seed, record in found.items()}, name)
             for name, found in records.items()
             if found
         },
         baselines=baselines(plan, task),
-        labels=ground.labels,
+        labels=sets.labels,
         status={
             name: np.array(facts["status"], dtype=np.int8)
             for name, facts in (contamination or {}).get("sets", {}).items()
-            if name in ground.items
+            if name in sets.items
         },
-        clusters={name: np.array(groups) for name, groups in ground.groups.items()},
+        clusters={name: np.array(groups) for name, groups in sets.groups.items()},
         passports={name: passport for name, passport in passports.items() if passport},
         cost=cost(plan, task, records),
-        peeks={name: peeks(list(found.values())) for name, found in records.items() if found},
+        peeks={name: test_reuse(list(found.values())) for name, found in records.items() if found},
         failures=[
             {"variant": row["variant"], "seed": row["seed"], "error": row["error"]}
-            for row in read_failures(plan.folder)
+            for row in failures
             if row["task"] == task and row["variant"] in records
         ],
         contamination=without_items(contamination),
@@ -200,51 +170,39 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
     )
 
 
-def finished(plan: Plan, task: str) -> dict[str, dict[int, Record]]:
-    """Finished records of each variant by seed."""
-    found: dict[str, dict[int, Record]] = {}
-    for variant in plan.study.variants:
-        records = ((seed, plan.record(task, variant.name, seed)) for seed in plan.study.seeds_of(variant))
-        found[variant.name] = {seed: record for seed, record in records if record is not None}
-    return found
-
-
 def by_set(outcomes: Mapping[str, np.ndarray], sets: Mapping[str, int]) -> dict[str, dict[str, np.ndarray]]:
-    """`set/what` -> arrays of each test set. Validation is no test."""
+    """`set/what` -> arrays of each test set. Validation is not a test set."""
     found: dict[str, dict[str, np.ndarray]] = {}
     for name, array in outcomes.items():
-        place, _, what = name.rpartition("/")
-        if place in sets:
-            found.setdefault(place, {})[what] = array
-    return {place: found[place] for place in sets if place in found}
+        test, _, what = name.rpartition("/")
+        if test in sets:
+            found.setdefault(test, {})[what] = array
+    return {test: found[test] for test in sets if test in found}
 
 
 def stacked(by_seed: BySeed, name: str) -> dict[str, SetOutcomes]:
-    places = next(iter(by_seed.values()))
+    tests = next(iter(by_seed.values()))
     return {
-        place: stack_outcomes({seed: sets[place] for seed, sets in by_seed.items()}, f"{name}, {place}")
-        for place in places
+        test: stack_outcomes({seed: sets[test] for seed, sets in by_seed.items()}, f"{name}, {test}") for test in tests
     }
 
 
 def baselines(plan: Plan, task: str) -> dict[str, dict[str, SetOutcomes]]:
     found: dict[str, BySeed] = {}
     for seed in plan.study.seeds:
-        path = baseline_path(plan, task, seed)
-        facts = read_json(path.with_name(path.name + ".json"))
+        path = plan.home.baselines(task, seed)
+        facts = plan.home.read(path.with_name(path.name + ".json"))
         if not facts:
             continue
         arrays = renamed_keys(load_file(path.with_name(path.name + ".safetensors")))
         for name in facts["baselines"]:
-            own = {
-                place.removeprefix(f"{name}/"): array for place, array in arrays.items() if place.startswith(f"{name}/")
-            }
-            found.setdefault(name, {})[seed] = by_set(own, plan.grounds[task].items)
+            own = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
+            found.setdefault(name, {})[seed] = by_set(own, plan.eval_sets[task].items)
     return {name: stacked(by_seed, name) for name, by_seed in found.items()}
 
 
 def cost(plan: Plan, task: str, records: Mapping[str, Mapping[int, Record]]) -> dict[str, Any]:
-    """Parameters, arithmetic, and what a step took: the median over seeds of each trial's median."""
+    """Parameters, FLOPs, and the time of a step: the median over seeds of each trial's median."""
     found: dict[str, Any] = {}
     for name, named in records.items():
         facts = plan.calibration.get(task, {}).get(name, {})
@@ -264,16 +222,16 @@ def cost(plan: Plan, task: str, records: Mapping[str, Mapping[int, Record]]) -> 
     return found
 
 
-def peeks(records: list[Record]) -> dict[str, Any]:
-    """Looks at each test set, and the mean over seeds of what picking the best moment on test would have claimed."""
+def test_reuse(records: list[Record]) -> dict[str, Any]:
+    """How often each test set was read, and the mean over seeds of what picking the best moment on test would claim."""
     results = [record.result for record in records]
     found: dict[str, Any] = {}
-    for place in results[0]["tests"]:
-        picked = [(result["picked_on_test"].get(place), result["tests"][place]) for result in results]
+    for test in results[0]["tests"]:
+        picked = [(result["picked_on_test"].get(test), result["tests"][test]) for result in results]
         pairs = [(best, score) for best, score in picked if best]
-        key, scale = ("accuracy", 100.0) if "accuracy" in results[0]["tests"][place] else ("window_perplexity", 1.0)
-        found[place] = {
-            "reads": sum(result["test_reads"][place] for result in results),
+        key, scale = ("accuracy", 100.0) if "accuracy" in results[0]["tests"][test] else ("window_perplexity", 1.0)
+        found[test] = {
+            "reads": sum(result["test_reads"][test] for result in results),
             "watched": any(result["test_watched"] for result in results),
             "picked_on_test": scale * float(np.mean([best[key] for best, _ in pairs])) if pairs else None,
             "honest": scale * float(np.mean([score[key] for _, score in pairs])) if pairs else None,
@@ -292,58 +250,39 @@ def without_items(contamination: Mapping[str, Any] | None) -> dict[str, Any] | N
     return {**contamination, "sets": sets}
 
 
-SECONDS = 120.0
+def make_maps(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> None:
+    """Attention maps of each variant's first finished seed for one sentence, and its parameters, for the page."""
+    sentence = plan.study.sentence or next(iter(plan.eval_sets.values())).sentence
+    jobs = [
+        Job(
+            (task, name, "maps"),
+            "portrait",
+            folder=str(record.folder),
+            plugins=plan.study.variant(name).plugins,
+            seconds=MAP_SECONDS,
+            options={"sentence": sentence},
+        )
+        for task in plan.recipes
+        for name, records in plan.finished(task).items()
+        for record in list(records.values())[:1]
+    ]
+    maps: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
 
+    def accept(result: JobResult) -> None:
+        if result.facts is not None:
+            task, variant, _ = result.job.key
+            maps[task][variant] = result.facts
 
-def draw_portraits(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> None:
-    sentence = plan.study.sentence or next(iter(plan.grounds.values())).sentence
-    drawn: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
-
-    def accept(answer: Answer) -> None:
-        if answer.facts is not None:
-            task, variant, _ = answer.job.key
-            drawn[task][variant] = answer.facts
-
-    run_jobs(engine, portrait_jobs(plan, sentence), on_event, stop, accept)
-    words = {
-        task: {name: named[name]["words"] for name in plan.recipes[task] if name in named}
-        for task, named in drawn.items()
+    run_jobs(engine, jobs, on_event, stop, accept)
+    ordered = {
+        task: {name: named[name] for name in plan.recipes[task] if name in named} for task, named in maps.items()
     }
-    first: list[str] = next((each for named in words.values() for each in named.values()), [])
-    write_json(
-        plan.folder / "maps.json",
-        {
-            "sentence": sentence,
-            "words": first,
-            "words_of": words,  # parts may set vectors of their own before a sentence
-            "variants": {
-                task: {name: named[name]["weights"] for name in plan.recipes[task] if name in named}
-                for task, named in drawn.items()
-            },
-        },
-    )
-    ledgers = {
+    words = {task: {name: facts["words"] for name, facts in named.items()} for task, named in ordered.items()}
+    first: list[str] = next((row for named in words.values() for row in named.values()), [])
+    weights = {task: {name: facts["weights"] for name, facts in named.items()} for task, named in ordered.items()}
+    # words_of: parts may set vectors of their own before a sentence
+    plan.home.write("maps.json", {"sentence": sentence, "words": first, "words_of": words, "variants": weights})
+    parameters = {
         task: {name: facts["ledger"] for name, facts in named.items()} for task, named in plan.calibration.items()
     }
-    write_json(plan.folder / "ledger.json", ledgers)
-
-
-def portrait_jobs(plan: Plan, sentence: str) -> list[Job]:
-    """One for each variant: its first seed that finished."""
-    jobs = []
-    for task in plan.recipes:
-        for name, records in finished(plan, task).items():
-            for record in list(records.values())[:1]:
-                key = (task, name, "maps")
-                plugins = plan.study.variant(name).plugins
-                jobs.append(
-                    Job(
-                        key,
-                        "portrait",
-                        folder=str(record.folder),
-                        plugins=plugins,
-                        seconds=SECONDS,
-                        options={"sentence": sentence},
-                    )
-                )
-    return jobs
+    plan.home.write("ledger.json", parameters)

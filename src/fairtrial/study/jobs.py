@@ -38,7 +38,7 @@ from fairtrial.audit.subject import plan_of_recipe
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
 from fairtrial.disk import write_bytes, write_text
-from fairtrial.engines.job import Job, Stop, Tell
+from fairtrial.engines.job import Job, OnEvent, Stop
 from fairtrial.environment import use_threads
 from fairtrial.errors import Busy, EnvironmentChanged
 from fairtrial.finding import as_passport
@@ -54,30 +54,30 @@ from fairtrial.trial import load, resume_trial, run_trial
 BUSY_SECONDS = 30.0  # a process whose asker was killed ends after its step
 
 
-def run_trial_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
+def run_trial_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     recipe = recipe_from(tomllib.loads(job.recipe))
     folder = Path(job.folder)
     save_seconds = float(job.options.get("save_seconds", 10.0))
     steps = 0
 
-    def on_event(event: Event) -> None:
+    def forward(event: Event) -> None:
         nonlocal steps
         if event.kind == "start":
             steps = event.facts["steps"]
         if event.kind in ("start", "step"):
-            tell("step", {"step": event.step, "steps": steps})
+            on_event("step", {"step": event.step, "steps": steps})
         elif event.kind == "testing":
-            tell("testing", {"split": event.facts["split"], "share": event.facts["share"]})
+            on_event("testing", {"split": event.facts["split"], "share": event.facts["share"]})
         elif event.kind == "notice":
-            tell("notice", {"text": event.facts["text"]})
+            on_event("notice", {"text": event.facts["text"]})
 
     def begin() -> Record:
         return run_trial(
-            recipe, job.seed, folder, on_event=on_event, stop=stop, save_seconds=save_seconds, plugins=plugins
+            recipe, job.seed, folder, on_event=forward, stop=stop, save_seconds=save_seconds, plugins=plugins
         )
 
     def go_on() -> Record:
-        return resume_trial(folder, on_event=on_event, stop=stop, save_seconds=save_seconds)
+        return resume_trial(folder, on_event=forward, stop=stop, save_seconds=save_seconds)
 
     plugins = load_files(Path(name) for name in job.plugins)
     if not (folder / "trial.json").is_file():
@@ -86,7 +86,7 @@ def run_trial_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
         try:
             record = patiently(go_on)
         except EnvironmentChanged as error:  # begun by another torch, machine or code: its bits would be nobody's
-            tell("notice", {"text": f"{'/'.join(job.key)} is started anew: {error.what}"})
+            on_event("notice", {"text": f"{'/'.join(job.key)} is started anew: {error.what}"})
             shutil.rmtree(folder)
             record = patiently(begin)
     return {"result": record.result}
@@ -110,7 +110,7 @@ STEP_SECONDS = 0.8  # spent on steps
 SCORE_SECONDS = 0.5  # spent on scoring
 
 
-def calibrate_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
+def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     load_files(Path(name) for name in job.plugins)
     recipe = recipe_from(tomllib.loads(job.recipe))
     load_installed(choice.name for choice in recipe.parts)
@@ -165,14 +165,14 @@ def whole_seconds(bench: Any, split: str) -> float:
     """Seconds to score a split exactly; a long one is told by its beginning."""
     begun, done = time.monotonic(), 1.0
 
-    def tell(share: float) -> None:
+    def on_event(share: float) -> None:
         nonlocal done
         if share and time.monotonic() - begun > SCORE_SECONDS:
             done = share
             raise Enough
 
     with suppress(Enough):
-        bench.score(split, tell)
+        bench.score(split, on_event)
     return (time.monotonic() - begun) / done
 
 
@@ -182,7 +182,7 @@ def timed(work: Callable[[], object]) -> float:
     return time.monotonic() - begun
 
 
-def audit_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
+def audit_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     """`options["plans"]`: task, variant and recipe of each."""
     load_files(Path(name) for name in job.plugins)
     asked = job.options["plans"]
@@ -198,7 +198,7 @@ def audit_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
     return {"passports": passports}
 
 
-def baselines_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
+def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     """Arrays are named `baseline/set/what`; the JSON beside them is written last, so that what has it is whole."""
     outcomes = baseline_outcomes(recipe_from(tomllib.loads(job.recipe)), job.seed)
     arrays = {f"{name}/{place}": array for name, places in outcomes.items() for place, array in places.items()}
@@ -210,11 +210,11 @@ def baselines_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
     return facts
 
 
-def audit_data_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
+def audit_data_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     return audit_data(recipe_from(tomllib.loads(job.recipe)), job.seed)
 
 
-def attention_job(job: Job, tell: Tell, stop: Stop) -> dict[str, Any]:
+def attention_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     load_files(Path(name) for name in job.plugins)
     with use_threads(1):
         maps = attention_maps(load(Record.open(Path(job.folder))), job.options["sentence"])

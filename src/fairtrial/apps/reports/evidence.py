@@ -41,7 +41,7 @@ from fairtrial.statistics import (
     may_be_judged,
 )
 from fairtrial.statistics import figures as in_words
-from fairtrial.study import Plan, Settings, Study, finished, gather, passport_path, read_json
+from fairtrial.study import Plan, Settings, Study, gather
 
 ALSO_CALLED = {"obama": "Obama", "wbush": "W. Bush", "hbush": "H. W. Bush"}  # test sets of the embedded corpus
 EVERY = "all test sets"
@@ -56,7 +56,7 @@ class Evidence:
 
     @property
     def folder(self) -> str:
-        return self.plan.folder.name
+        return self.plan.home.path.name
 
     def has(self, *variants: str) -> bool:
         return all(name in self.outcomes.variants for name in variants)
@@ -70,7 +70,9 @@ class Evidence:
 
     def findings(self, variant: str) -> list[dict[str, Any]]:
         """What the passport found, check by check."""
-        found: list[dict[str, Any]] = read_json(passport_path(self.plan, self.task, variant)).get("findings", [])
+        found: list[dict[str, Any]] = self.plan.home.read(self.plan.home.passport(self.task, variant)).get(
+            "findings", []
+        )
         return found
 
     def status(self) -> np.ndarray | None:
@@ -117,7 +119,7 @@ class Evidence:
 def collect(plan: Plan) -> Evidence:
     """The evidence of a study of one task that has been run."""
     (task,) = plan.recipes
-    return Evidence(plan, task, gather(plan, task), finished(plan, task))
+    return Evidence(plan, task, gather(plan, task), plan.finished(task))
 
 
 FEWEST = 5

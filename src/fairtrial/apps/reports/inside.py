@@ -20,10 +20,9 @@ from scipy.special import stdtrit
 
 from fairtrial.apps.reports.evidence import Evidence
 from fairtrial.data import Document, find_format, read, text_key
-from fairtrial.disk import write_text
+from fairtrial.disk import read_json, write_text
 from fairtrial.record import Record
 from fairtrial.statistics import SetOutcomes
-from fairtrial.study import read_json
 
 
 @dataclass(frozen=True)

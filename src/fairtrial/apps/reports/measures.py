@@ -25,13 +25,12 @@ from scipy.special import stdtrit
 from fairtrial.apps.reports.evidence import Evidence
 from fairtrial.apps.reports.published import Figure
 from fairtrial.data import Document, padded
-from fairtrial.disk import write_text
+from fairtrial.disk import read_json, write_text
 from fairtrial.plugins import load_files
 from fairtrial.recipe import Duration
 from fairtrial.record import Record
 from fairtrial.rng import generator_for
 from fairtrial.statistics import score
-from fairtrial.study import read_json
 from fairtrial.training import token_set
 from fairtrial.trial import Run, load
 

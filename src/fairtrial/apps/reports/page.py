@@ -228,7 +228,9 @@ def marks_table(found: Replication) -> list[str]:
                 prints = [f"`{marks['recipe']}`", f"`{marks['weights']}`", marks["code"]]
                 rows.append([evidence.folder, variant, str(len(records)), *prints])
     data = {
-        name: digest for each in found.evidences.values() for name, digest in each.plan.grounds[each.task].files.items()
+        name: digest
+        for each in found.evidences.values()
+        for name, digest in each.plan.eval_sets[each.task].files.items()
     }
     files = [[f"`{name}`", f"`{digest[:16]}`"] for name, digest in sorted(data.items())]
     shown = files if len(files) <= 20 else []  # the embedded corpus has a file for each speech

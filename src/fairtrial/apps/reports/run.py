@@ -18,24 +18,22 @@ from fairtrial.apps.reports.inside import Layers, Likeness, by_layer, likeness
 from fairtrial.apps.reports.measures import SAMPLES, Batched, Missed, Retried, retry
 from fairtrial.apps.reports.published import FINE_TUNING, Figure, chosen_reports, claims, figures
 from fairtrial.data import is_course, read_lines
-from fairtrial.disk import disk_errors, write_text
+from fairtrial.disk import disk_errors, read_json, write_text
 from fairtrial.engines import Engine, Stop
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.study import (
     OnEvent,
+    Options,
     Plan,
     Settings,
     Study,
-    Wishes,
+    StudyFolder,
     calibrate,
     describe,
+    earlier_choice,
     make_plan,
     missing,
-    read_json,
-    refuse_strange_folder,
-    remembered,
     run_study,
-    write_plan,
     write_study,
 )
 
@@ -166,22 +164,22 @@ def estimate(
     plans = {}
     for key, study in wanted.studies.items():
         folder = out / key
-        refuse_strange_folder(folder)
         plan = planned(study, folder)
+        plan.home.refuse_foreign()
         missing(plan, plan.trials())
         plan = calibrate(plan, engine, on_event, stop)
         if stop():
             raise Interrupted("stopped before any trial")
-        plans[key] = describe(plan, engine, Wishes(), "")
+        plans[key] = describe(plan, engine, Options(), "")
         if write:
             with disk_errors(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             write_text(folder / "study.toml", write_study(study))
-            write_plan(plan, plans[key])
+            plan.write(plans[key])
     return plans
 
 
-def run_all(wanted: Wanted, out: Path, engine: Engine, wishes: Wishes, on_event: OnEvent, stop: Stop) -> float:
+def run_all(wanted: Wanted, out: Path, engine: Engine, options: Options, on_event: OnEvent, stop: Stop) -> float:
     """Run what is missing; seconds that all runs so far took."""
     path = out / "replication.json"
     with disk_errors(out):
@@ -191,7 +189,7 @@ def run_all(wanted: Wanted, out: Path, engine: Engine, wishes: Wishes, on_event:
         left, _ = missing(plan, plan.trials())
         began = time.monotonic()
         try:
-            run_study(study, out / key, engine, wishes, on_event, stop)
+            run_study(study, out / key, engine, options, on_event, stop)
         finally:
             kept = read_json(path).get("seconds", {})
             took = time.monotonic() - began if left else 0.0  # reading finished trials again is no part of them
@@ -206,8 +204,8 @@ def gather_all(studies: Mapping[str, Study], out: Path) -> dict[str, Evidence]:
 
 def planned(study: Study, folder: Path) -> Plan:
     """The plan, with what a search chose in this folder before."""
-    plan = make_plan(study, folder)
-    return plan.with_recipes(remembered(plan))
+    plan = make_plan(study, StudyFolder(folder))
+    return plan.with_recipes(earlier_choice(plan))
 
 
 def find_answers(

@@ -1,0 +1,112 @@
+"""A study's folder: the one object that knows where things are kept, what is there, and how it is read and written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairtrial.disk import append_line, disk_errors, locked, read_json, write_json, write_text
+from fairtrial.errors import BadInput, Busy
+from fairtrial.record import Record
+
+FAILURES, FAILED_TRIES = "failures.jsonl", "failed-tries.jsonl"
+
+
+@dataclass
+class StudyFolder:
+    path: Path
+    _finished: dict[Path, Record] = field(default_factory=dict)  # each is opened and checked once
+
+    def trial(self, task: str, variant: str, seed: int) -> Path:
+        return self.path / "trials" / task / variant / f"seed-{seed}"
+
+    def search_trial(self, task: str, variant: str, number: int, seed: int) -> Path:
+        return self.path / "search" / task / variant / f"try-{number}" / f"seed-{seed}"
+
+    def passport(self, task: str, variant: str) -> Path:
+        return self.path / "passports" / task / f"{variant}.json"
+
+    def baselines(self, task: str, seed: int) -> Path:
+        """Without its ending: arrays (.safetensors) and facts (.json) are side by side."""
+        return self.path / "baselines" / task / f"seed-{seed}"
+
+    def name_of(self, path: Path | str) -> str:
+        return Path(path).relative_to(self.path).as_posix()
+
+    def record(self, folder: Path) -> Record | None:
+        """The record of a trial, finished or not; None where there is none."""
+        if folder in self._finished:
+            return self._finished[folder]
+        if not (folder / "trial.json").is_file():
+            return None
+        record = Record.open(folder)
+        if record.complete:
+            self._finished[folder] = record
+        return record
+
+    def finished(self, folder: Path) -> Record | None:
+        record = self.record(folder)
+        return record if record is not None and record.complete else None
+
+    def read(self, path: str | Path) -> dict[str, Any]:
+        """What was kept; empty where it is missing or damaged, so that it is made again."""
+        return read_json(self.path / path)
+
+    def write(self, path: str | Path, value: Mapping[str, Any]) -> None:
+        write_json(self.path / path, value)
+
+    def read_plan(self) -> dict[str, Any]:
+        """plan.json, empty where there is none; a damaged one is refused, since it says what each trial was asked."""
+        path = self.path / "plan.json"
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{path} is damaged: {error}", "remove it; finished trials are found without it") from error
+        if not isinstance(found, dict):
+            raise BadInput(f"{path} is damaged: not a JSON object")
+        return found
+
+    def failures(self, name: str = FAILURES) -> list[dict[str, Any]]:
+        path = self.path / name
+        if not path.is_file():
+            return []
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+    def add_failure(self, row: Mapping[str, Any], name: str = FAILURES) -> None:
+        append_line(self.path / name, json.dumps(row, ensure_ascii=False))
+
+    def forget_failures(self, trials: Iterable[tuple[str, str, int]]) -> None:
+        """Of these trials (task, variant, seed): they are run again."""
+        again = set(trials)
+        rows = [row for row in self.failures() if (row["task"], row["variant"], row["seed"]) not in again]
+        write_text(self.path / FAILURES, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold the folder for writing; a second `fairtrial study` on it is refused."""
+        with disk_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            with locked(self.path / "study.lock"):
+                yield
+        except Busy as error:
+            if "study.lock" in str(error) or str(error).startswith(f"{self.path}:"):
+                raise Busy(
+                    f"{self.path}: another process is running this study", "wait for it, or choose another --out"
+                ) from error
+            raise
+
+    def refuse_foreign(self) -> None:
+        """A folder that holds something else is not turned into a study."""
+        if self.path.exists() and not self.path.is_dir():
+            raise BadInput(f"{self.path} is a file", "choose another folder with --out")
+        if (self.path / "study.toml").is_file() or not self.path.is_dir():
+            return
+        if any(path.name != "study.lock" for path in self.path.iterdir()):
+            raise BadInput(f"{self.path} is not empty and holds no study", "choose another folder with --out")
