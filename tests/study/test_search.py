@@ -106,7 +106,7 @@ def test_a_variant_may_be_run_as_given(tiny_study: Callable[..., Study], tmp_pat
     )
     assert study_from(tomllib.loads(write_study(study))) == study
     plan = make_plan(study, StudyFolder(tmp_path))
-    chosen, facts = found = run_search(plan, InProcess(), heard, lambda: False)
+    chosen, facts = run_search(plan, InProcess(), heard, lambda: False)
     assert list(chosen["classify"]) == ["tuned"]
     assert facts["classify"]["tries"] == 2
     recipes = plan.with_recipes(chosen).recipes["classify"]

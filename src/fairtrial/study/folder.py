@@ -52,12 +52,12 @@ class StudyFolder:
         record = self.record(folder)
         return record if record is not None and record.complete else None
 
-    def read(self, path: str | Path) -> dict[str, Any]:
-        """What was kept; empty where it is missing or damaged, so that it is made again."""
-        return read_json(self.path / path)
+    def read(self, file: str | Path) -> dict[str, Any]:
+        """What was kept in a file of this name or path; empty where it is missing or damaged: it is made again."""
+        return read_json(self.path / file if isinstance(file, str) else file)
 
-    def write(self, path: str | Path, value: Mapping[str, Any]) -> None:
-        write_json(self.path / path, value)
+    def write(self, file: str | Path, value: Mapping[str, Any]) -> None:
+        write_json(self.path / file if isinstance(file, str) else file, value)
 
     def read_plan(self) -> dict[str, Any]:
         """plan.json, empty where there is none; a damaged one is refused, since it says what each trial was asked."""
