@@ -148,7 +148,7 @@ def x_encoder(recipe: Recipe, vocabulary: int) -> tuple[nn.Module, Loss]:
         dim=shape.width,
         depth=shape.layers,
         heads=shape.heads,
-        attn_dim_head=shape.each,
+        attn_dim_head=shape.head_dim,
         ff_mult=shape.hidden / shape.width,
         attn_flash=True,
     )
@@ -171,7 +171,7 @@ def x_decoder(recipe: Recipe, vocabulary: int) -> tuple[nn.Module, Loss]:
         dim=shape.width,
         depth=shape.layers,
         heads=shape.heads,
-        attn_dim_head=shape.each,
+        attn_dim_head=shape.head_dim,
         ff_mult=shape.hidden / shape.width,
         attn_flash=True,
     )

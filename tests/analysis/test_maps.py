@@ -89,7 +89,7 @@ def test_a_map_is_what_the_equation_says(run: dict[str, Run]) -> None:
     ids = torch.tensor(record.tokenizer.encode([TEXT])[0])
     with torch.no_grad():
         q, k, _ = block.attention.qkv(block.attention_norm(network.body.tokens(ids))).chunk(3, -1)
-    each = record.recipe.shape.each
+    each = record.recipe.shape.head_dim
     for head in range(2):
         columns = slice(head * each, (head + 1) * each)
         for query in range(len(ids)):

@@ -83,7 +83,7 @@ def test_a_recipe_that_fits_its_vocabulary_on_labels_is_red(fairtrial: Call, cou
         ("audit --data sotu --recipe cuorse", "no built-in recipe is called 'cuorse'"),
         ("baseline --data none", "no such file or folder"),
         ("baseline --data sotu --task mlm", "task = 'mlm' is not known"),
-        ("baseline --data sotu --recipe none.toml", "there is no such recipe file"),
+        ("baseline --data sotu --recipe none.toml", "no such recipe file"),
         ("baseline --set data.validation=2", "not a share"),
         ("clean --data none --out x", "no such file or folder"),
         ("clean --data sotu --out x", "embedded speeches are clean"),

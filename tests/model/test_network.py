@@ -106,7 +106,7 @@ def computed_with_padding(body: Body, ids: Tensor, lengths: Tensor) -> Tensor:
             each.unflatten(-1, (body.shape.heads, -1)).transpose(1, 2)
             for each in block.attention.qkv(block.attention_norm(x)).chunk(3, -1)
         )
-        scores = (q @ k.mT / math.sqrt(body.shape.each)).masked_fill(~visible, -math.inf)
+        scores = (q @ k.mT / math.sqrt(body.shape.head_dim)).masked_fill(~visible, -math.inf)
         x = x + block.attention.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
         x = x + block.feed_forward(block.forward_norm(x))
     return body.norm(x)

@@ -38,7 +38,7 @@ def vectors(*sizes: int, seed: int = 0) -> Tensor:
 @pytest.mark.parametrize("first", [0, 5, 1000])
 def test_queries_and_keys_turn_as_llamas_do(heads: int, base: float, first: int) -> None:
     shape = replace(SHAPE, heads=heads)
-    q, k = (vectors(2, heads, TIME, shape.each, seed=seed) for seed in (0, 1))
+    q, k = (vectors(2, heads, TIME, shape.head_dim, seed=seed) for seed in (0, 1))
     positions = torch.arange(first, first + TIME)
     cosine, sine = LlamaRotaryEmbedding(llama(heads, base))(q, positions[None])
     expected = apply_rotary_pos_emb(q, k, cosine, sine)
@@ -74,13 +74,13 @@ def test_a_whole_attention_equals_llamas(heads: int, causal: bool) -> None:
 @pytest.mark.parametrize("heads", [1, 2, 4])
 def test_turning_equals_a_loop_over_pairs(heads: int) -> None:
     shape = replace(SHAPE, heads=heads)
-    q = vectors(2, heads, 9, shape.each).double()
+    q = vectors(2, heads, 9, shape.head_dim).double()
     positions = torch.arange(3, 12)
     turned, _ = Rope(shape).rotate(q, q, Site(0, True, positions, positions))
-    half = shape.each // 2
+    half = shape.head_dim // 2
     for time in range(9):
         for pair in range(half):
-            angle = (3 + time) * 10_000 ** (-2 * pair / shape.each)
+            angle = (3 + time) * 10_000 ** (-2 * pair / shape.head_dim)
             # a pair is a complex number, and turning it a product
             number = torch.complex(q[:, :, time, pair], q[:, :, time, pair + half])
             expected = number * cmath.exp(1j * angle)

@@ -66,7 +66,7 @@ def test_a_whole_attention_equals_t5s(heads: int, causal: bool) -> None:
     oracle = oracle_of(heads, causal, 8, 20)
     part = part_of(oracle, heads, 8, 20)
     ours = Attention(part.shape, 0)
-    each, time = part.shape.each, 33
+    each, time = part.shape.head_dim, 33
     with torch.no_grad():
         ours.qkv.weight.copy_(torch.cat((oracle.q.weight * each**0.5, oracle.k.weight, oracle.v.weight)))
         ours.out.weight.copy_(oracle.o.weight)

@@ -30,13 +30,13 @@ def test_lengths_are_read(text: str, duration: Duration) -> None:
     "text", ["", "5", "epochs", "-1 epochs", "1e3 steps", "inf epochs", "5 minutes", "5 epochs more", 7]
 )
 def test_what_is_no_length_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(BadInput, match="is not a length of training") as refused:
+    with pytest.raises(BadInput, match="is not a duration of training") as refused:
         Duration.read(text)
     assert "15 epochs" in refused.value.hint
 
 
 def test_there_are_no_parts_of_a_step() -> None:
-    with pytest.raises(BadInput, match="no parts of a step"):
+    with pytest.raises(BadInput, match="must be whole"):
         Duration.read("2.5 steps")
 
 

@@ -86,7 +86,7 @@ def test_paths_are_seen_from_where_the_file_stands(tmp_path: Path, course_folder
     [
         ({"sedes": 5}, "did you mean 'seeds'"),
         ({"seeds": 0}, "seeds = 0 must be a number of seeds"),
-        ({"seeds": [1, 1]}, "a seed stands there twice"),
+        ({"seeds": [1, 1]}, "a seed occurs twice"),
         ({"baseline": "lerned"}, "did you mean 'learned'"),
         ({"tasks": ["clasify"]}, "did you mean 'classify'"),
         ({"tasks": ["mlm"]}, "cannot be about 'mlm'"),
@@ -96,15 +96,15 @@ def test_paths_are_seen_from_where_the_file_stands(tmp_path: Path, course_folder
         ({"variants": {"a": {"training": {"batch": 1}}, "b": {}}}, "quote a field's dots"),
         ({"variants": {"a": {"parts": "rope"}, "b": {}}}, "must be a list"),
         ({"variants": {"a": {}, "A": {}}}, "share a name"),
-        ({"variants": {"a": {}, "b": {"seeds_from": 3}}}, "no draw of its own"),
+        ({"variants": {"a": {}, "b": {"seeds_from": 3}}}, "repeats seeds of the study"),
         ({"least_difference": {"accuracy": -1}}, "must be a number above 0"),
-        ({"search": {"training.batch": []}}, "nothing to try"),
+        ({"search": {"training.batch": []}}, "no values to try"),
         ({"search": {"random": 3}}, "names no field"),
-        ({"search": {"training.batch": {"from": 1, "to": 9}}}, "nothing to try"),
+        ({"search": {"training.batch": {"from": 1, "to": 9}}}, "no values to try"),
         ({"search": {"training.batch": {"from": "a", "to": "b"}, "random": 2}}, "from a number to a larger one"),
         ({"search": {"training.batch": {"from": 9, "to": 1}, "random": 2}}, "from a number to a larger one"),
         ({"search": {"training.batch": {"from": 1, "to": 9, "scale": "logarithmic"}, "random": 2}}, "log or linear"),
-        ({"search": {"training.clip": {"from": 0, "to": 1, "scale": "log"}, "random": 2}}, "begins above 0"),
+        ({"search": {"training.clip": {"from": 0, "to": 1, "scale": "log"}, "random": 2}}, "must start above 0"),
         ({"search": {"data.split_seed": [0, 1]}}, "decides what is read"),
         ({"search": {"tokens.size": [500, 1000]}, "tasks": ["lm"]}, "what a token is"),
         ({"search": {"training.batch": [2, 4], "seeds": 1}}, "some of them are the study's own"),
@@ -163,7 +163,7 @@ def test_what_is_no_variant_is_refused(text: str) -> None:
 def test_draws_of_ones_own_stay_so_when_a_study_grows(tiny_study: Callable[..., Study]) -> None:
     study = tiny_study(variants={"a": {}, "b": {"seeds_from": 10}})
     assert study.with_seeds(10).seeds == tuple(range(10))
-    with pytest.raises(BadInput, match="no draw of its own"):
+    with pytest.raises(BadInput, match="repeats seeds of the study"):
         study.with_seeds(20)
     with pytest.raises(BadInput, match="the study's own"):
         tiny_study(search={"training.batch": [2, 4], "seeds": [8]}).with_seeds(10)

@@ -128,7 +128,7 @@ def portray_embed(part: Part, site: Site) -> Picture:
 
 def portray_rotate(part: Part, site: Site) -> Picture:
     """The angle by which each pair of coordinates is turned: unit vectors go in, and where they come out tells."""
-    time, each = len(site.queries), part.shape.each
+    time, each = len(site.queries), part.shape.head_dim
     units = torch.eye(each)[:, None, None, :].expand(each, part.shape.heads, time, each)
     turned, _ = part.rotate(units, units, site)  # coordinate head time coordinate
     panels = []

@@ -28,7 +28,7 @@ def orders(time: int, seed: int) -> list[Tensor]:
 def random_heads(subject: Subject, time: int, use: str) -> tuple[Tensor, Tensor]:
     """Queries and keys of random content [batch head time head_dim]"""
     rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", use))
-    shape = (1, subject.plan.shape.heads, time, subject.plan.shape.each)
+    shape = (1, subject.plan.shape.heads, time, subject.plan.shape.head_dim)
     q, k = (torch.randn(shape, generator=rng).to(subject.network.out.weight.dtype) for _ in range(2))
     return q, k
 

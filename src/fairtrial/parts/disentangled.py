@@ -40,4 +40,4 @@ class Disentangled(Part):
         at = place.expand(*scores.shape[:2], *place.shape)
         added = to_position.gather(-1, at) + to_content.gather(-1, at.transpose(-2, -1)).transpose(-2, -1)
         # the three kinds of scores share one scale, 1 / sqrt(3 each); `scores` have 1 / sqrt(each) already
-        return (scores + added / math.sqrt(self.shape.each)) / math.sqrt(3)
+        return (scores + added / math.sqrt(self.shape.head_dim)) / math.sqrt(3)

@@ -21,14 +21,14 @@ class Rope(Part):
 
     def __init__(self, shape: Shape, *, base: float = 10_000.0) -> None:
         super().__init__(shape)
-        if shape.each % 2:
+        if shape.head_dim % 2:
             raise BadInput(
-                f"rope turns pairs, and a head of width {shape.each} is odd", "take an even width for each head"
+                f"rope turns pairs, and a head of width {shape.head_dim} is odd", "take an even width for each head"
             )
         if not 0 < base < math.inf:
             raise BadInput(f"rope: a base of {base} will not do", "base = 10000")
         self.base = base
-        pairs = torch.arange(0, shape.each, 2, dtype=torch.float64) / shape.each
+        pairs = torch.arange(0, shape.head_dim, 2, dtype=torch.float64) / shape.head_dim
         self.paces = base**-pairs  # no buffer: a network in float32 turns by angles of float64 too
         self.cache: TensorCache[tuple[Tensor, ...]] = TensorCache()
 

@@ -1,9 +1,5 @@
-"""Variants as one types them: `rope`, `alibi+rope`, `window:size=8`, `mine.toml`.
-
-A study as a value: which variants, on what, how often. And the recipe that each variant comes to.
-
-Study <-> TOML. A mistake is told with what was meant; what is written is whole: a study goes on from it.
-"""
+"""A study as a value: which variants, on what data, over which seeds; the recipe that each variant comes to; studies as
+TOML, and variants as typed on the command line (`rope`, `alibi+rope`, `window:size=8`, `mine.toml`)."""
 
 from __future__ import annotations
 
@@ -43,14 +39,14 @@ def read_variant(text: str) -> tuple[str, dict[str, Any]]:
 def _part(word: str, whole: str) -> Any:
     name, colon, options = word.strip().partition(":")
     if not re.fullmatch(r"[\w-]+", name) or (colon and not options):
-        raise BadInput(f"{whole!r} is no variant", HOW)
+        raise BadInput(f"{whole!r} is not a variant", HOW)
     if not colon:
         return name
     found: dict[str, Any] = {"name": name}
     for option in options.split(","):
         key, equals, value = (piece.strip() for piece in option.partition("="))
         if not equals or not key or not value:
-            raise BadInput(f"{whole!r}: {option!r} is no option", HOW)
+            raise BadInput(f"{whole!r}: {option!r} is not an option", HOW)
         found[key] = _value(value)
     return found
 
@@ -85,7 +81,7 @@ class Variant:
     recipe: str = ""  # a recipe file of its own
     plugins: tuple[str, ...] = ()  # files that bring its parts
     settings: Settings = field(default_factory=dict)
-    seeds_from: int | None = None  # draws of its own, so not paired
+    seeds_from: int | None = None  # seeds of its own, so not paired
     accept_failed_passport: bool = False
     searched: bool = True  # takes part in the study's search; else it is run as given
 
@@ -132,16 +128,18 @@ class Study:
         return replace(self, seeds=(*self.seeds, *unused)[:count]).checked()
 
     def checked(self) -> Study:
-        """Itself. Draws that are to be their own must not be the study's, however many seeds it has grown to."""
+        """Itself, after checking that seeds of a variant's or a search's own are not the study's."""
         last = max(self.seeds)
         for variant in self.variants:
             if variant.seeds_from is not None and variant.seeds_from <= last:
-                what = f"variant {variant.name!r}: seeds_from = {variant.seeds_from} is no draw of its own"
+                what = f"variant {variant.name!r}: seeds_from = {variant.seeds_from} repeats seeds of the study"
                 raise BadInput(what, f"take one above {last}, the last of the study's seeds")
         used = {seed for variant in self.variants for seed in self.seeds_of(variant)}
         if self.search and used & set(self.search.seeds):
             what = f"search.seeds = {list(self.search.seeds)}: some of them are the study's own"
-            raise BadInput(what, f"what chooses must not be what is judged: take seeds above {max(used)}")
+            raise BadInput(
+                what, f"seeds of the search must differ from those that are judged: take seeds above {max(used)}"
+            )
         return self
 
 
@@ -209,7 +207,7 @@ DEFAULT_SEEDS = 5
 def load_study(path: Path) -> dict[str, Any]:
     """A study file's table, its paths seen from where the file stands."""
     if not path.exists():
-        raise BadInput("there is no such study file", "see examples/studies/, or name variants: --variants", path=path)
+        raise BadInput("no such study file", "see examples/studies/, or name variants: --variants", path=path)
     table = read_toml(path)
 
     def seen(text: Any) -> Any:
@@ -239,18 +237,18 @@ def study_from(table: Mapping[str, Any], path: Path | None = None) -> Study:
     if len(variants) < 2:
         raise BadInput("a study compares at least two variants", "--variants learned rope", path=path)
     names = [variant.name for variant in variants]
-    baseline = wanted(table, "baseline", str, names[0], path)
+    baseline = typed(table, "baseline", str, names[0], path)
     if baseline not in names:
-        raise BadInput(f"baseline = {baseline!r} is no variant{did_you_mean(baseline, names)}", path=path)
+        raise BadInput(f"baseline = {baseline!r} is not a variant{did_you_mean(baseline, names)}", path=path)
     tasks = tuple(as_list(table.get("tasks", [])) or base_recipes(recipes))
     for task in tasks:
         if task not in METRIC:
             raise BadInput(f"a study cannot be about {task!r}{did_you_mean(str(task), list(METRIC))}", path=path)
     seeds = seeds_from(table.get("seeds", DEFAULT_SEEDS), "seeds", path)
-    data = wanted(table, "data", str, "", path)
-    settings = wanted(table, "set", dict, {}, path)
+    data = typed(table, "data", str, "", path)
+    settings = typed(table, "set", dict, {}, path)
     return Study(
-        name=wanted(table, "name", str, " vs ".join(names), path),
+        name=typed(table, "name", str, " vs ".join(names), path),
         tasks=tuple(dict.fromkeys(tasks)),
         recipes=tuple(located(name) if name.endswith(".toml") else name for name in recipes),
         data=data if data in ("", "sotu") else located(data),
@@ -258,10 +256,10 @@ def study_from(table: Mapping[str, Any], path: Path | None = None) -> Study:
         baseline=baseline,
         seeds=seeds,
         settings={key: value for key, value in settings.items() if key not in METRIC},
-        task_settings={task: wanted(settings, task, dict, {}, path) for task in METRIC if task in settings},
-        least_difference=least_from(wanted(table, "least_difference", dict, {}, path), path),
-        sentence=wanted(table, "sentence", str, "", path),
-        search=search_from(wanted(table, "search", dict, {}, path), path, tasks),
+        task_settings={task: typed(settings, task, dict, {}, path) for task in METRIC if task in settings},
+        least_difference=least_from(typed(table, "least_difference", dict, {}, path), path),
+        sentence=typed(table, "sentence", str, "", path),
+        search=search_from(typed(table, "search", dict, {}, path), path, tasks),
     ).checked()
 
 
@@ -283,7 +281,7 @@ def variant_from(name: str, table: dict[str, Any], path: Path | None) -> Variant
     start = table.get("seeds_from")
     if start is not None and (type(start) is not int or start < 0):
         raise BadInput(f"variant {name!r}: seeds_from = {start!r} must be a whole number from 0", path=path)
-    recipe = wanted(table, "recipe", str, "", path)
+    recipe = typed(table, "recipe", str, "", path)
     return Variant(
         name=name,
         parts=parts,
@@ -291,8 +289,8 @@ def variant_from(name: str, table: dict[str, Any], path: Path | None) -> Variant
         plugins=tuple(located(each) for each in as_list(table.get("with", []))),
         settings=settings,
         seeds_from=start,
-        accept_failed_passport=wanted(table, "accept_failed_passport", bool, False, path),
-        searched=wanted(table, "search", bool, True, path),
+        accept_failed_passport=typed(table, "accept_failed_passport", bool, False, path),
+        searched=typed(table, "search", bool, True, path),
     )
 
 
@@ -302,7 +300,7 @@ def seeds_from(value: Any, name: str, path: Path | None) -> tuple[int, ...]:
     if isinstance(value, list) and value and all(type(each) is int and each >= 0 for each in value):
         if len(set(value)) == len(value):
             return tuple(value)
-        raise BadInput(f"{name} = {value!r}: a seed stands there twice", path=path)
+        raise BadInput(f"{name} = {value!r}: a seed occurs twice", path=path)
     raise BadInput(f"{name} = {value!r} must be a number of seeds, or a list of them", path=path)
 
 
@@ -326,12 +324,12 @@ def search_from(table: dict[str, Any], path: Path | None, tasks: Iterable[str]) 
         is_range = isinstance(value, dict) and {"from", "to"} <= value.keys() <= {"from", "to", "scale"}
         if not (isinstance(value, list) and value) and not (is_range and random):
             hint = 'give a list of values, or {from = 1e-4, to = 1e-2, scale = "log"} together with random = 8'
-            raise BadInput(f"search: {name} = {value!r} is nothing to try", hint, path=path)
+            raise BadInput(f"search: {name} = {value!r} has no values to try", hint, path=path)
         if is_range:
             check_range(name, value, path)
         if name.startswith("data."):
             hint = "a search chooses how to train; set it for all, under [set]"
-            raise BadInput(f"search: {name} decides what is read, so nothing could be compared", hint, path=path)
+            raise BadInput(f"search: {name} decides what is read, so nothing would be comparable", hint, path=path)
         if name.startswith("tokens.") and "lm" in tasks:
             hint = "make variants of it: where no word is unknown they are compared by bits per byte"
             raise BadInput(f"search: {name} changes what a token is, and with it perplexity", hint, path=path)
@@ -344,18 +342,18 @@ def search_from(table: dict[str, Any], path: Path | None, tasks: Iterable[str]) 
 def check_range(name: str, value: Mapping[str, Any], path: Path | None) -> None:
     low, high, scale = value["from"], value["to"], value.get("scale", "linear")
     if not all(type(each) in (int, float) for each in (low, high)) or not low < high:
-        raise BadInput(f"search: {name} = {value!r} must go from a number to a larger one", path=path)
+        raise BadInput(f"search: {name} = {value!r} must range from a number to a larger one", path=path)
     if scale not in ("log", "linear"):
         raise BadInput(f"search: {name}: scale = {scale!r} must be log or linear", path=path)
     if scale == "log" and low <= 0:
-        raise BadInput(f"search: {name} = {value!r}: a log scale begins above 0", path=path)
+        raise BadInput(f"search: {name} = {value!r}: a log scale must start above 0", path=path)
 
 
-def wanted(table: Mapping[str, Any], name: str, kind: type, default: Any, path: Path | None) -> Any:
+def typed(table: Mapping[str, Any], name: str, kind: type, default: Any, path: Path | None) -> Any:
     value = table.get(name, default)
     if not isinstance(value, kind):
-        spoken = {str: "text", dict: "a table", bool: "true or false"}[kind]
-        raise BadInput(f"{name} = {value!r} must be {spoken}", path=path)
+        type_name = {str: "text", dict: "a table", bool: "true or false"}[kind]
+        raise BadInput(f"{name} = {value!r} must be {type_name}", path=path)
     return value
 
 
@@ -377,7 +375,7 @@ def as_list(value: Any) -> list[str]:
 
 
 def located(name: str) -> str:
-    """The whole path, so that a study goes on from anywhere."""
+    """The absolute path, so that a study can be resumed from anywhere."""
     return str(Path(name).expanduser().resolve())
 
 

@@ -1,23 +1,7 @@
-"""The work of one trial: run_trial_job it, or go on where it was.
-
-The work of calibration: a few real steps of a variant, so that its trials' time is known before they are calibrate_job.
-
-No test set is read. Beside it stands what the network costs: parameters, arithmetic.
-
-The work of an audit: the passports of one or several variants.
-
-Several share the two fresh processes that prove determinism, which take longer to start than all else.
-
-The work of baselines: what a transformer must beat, fitted and scored as a trial of that seed would be.
-
-The work of a data audit: which test items stand in train, and what else is wrong with the data of a task.
-
-The work of a portrait: where the heads of a trained variant look in one sentence.
-"""
+"""The functions behind a study's jobs: each runs in the process that has the job, and returns plain facts."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 import tomllib
@@ -37,7 +21,7 @@ from fairtrial.audit.run import audit_each
 from fairtrial.audit.subject import plan_of_recipe
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
-from fairtrial.disk import write_bytes, write_text
+from fairtrial.disk import write_bytes, write_json
 from fairtrial.engines.job import Job, OnEvent, Stop
 from fairtrial.environment import use_threads
 from fairtrial.errors import Busy, EnvironmentChanged
@@ -51,13 +35,17 @@ from fairtrial.training.loop import Event, Loop
 from fairtrial.training.tasks import ClassifyTask
 from fairtrial.trial import load, resume_trial, run_trial
 
-BUSY_SECONDS = 30.0  # a process whose asker was killed ends after its step
+BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
+WARM_STEPS = 2
+MOST_STEPS = 30
+STEP_SECONDS = 0.8  # spent on timing steps
+SCORE_SECONDS = 0.5  # spent on timing evaluation
 
 
 def run_trial_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
-    recipe = recipe_from(tomllib.loads(job.recipe))
-    folder = Path(job.folder)
-    save_seconds = float(job.options.get("save_seconds", 10.0))
+    """Run a trial, or resume it."""
+    recipe, folder = recipe_from(tomllib.loads(job.recipe)), Path(job.folder)
+    plugins = load_files(Path(name) for name in job.plugins)
     steps = 0
 
     def forward(event: Event) -> None:
@@ -66,30 +54,19 @@ def run_trial_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
             steps = event.facts["steps"]
         if event.kind in ("start", "step"):
             on_event("step", {"step": event.step, "steps": steps})
-        elif event.kind == "testing":
-            on_event("testing", {"split": event.facts["split"], "share": event.facts["share"]})
-        elif event.kind == "notice":
-            on_event("notice", {"text": event.facts["text"]})
+        elif event.kind in ("testing", "notice"):
+            on_event(event.kind, event.facts)
 
-    def begin() -> Record:
-        return run_trial(
-            recipe, job.seed, folder, on_event=forward, stop=stop, save_seconds=save_seconds, plugins=plugins
-        )
-
-    def go_on() -> Record:
-        return resume_trial(folder, on_event=forward, stop=stop, save_seconds=save_seconds)
-
-    plugins = load_files(Path(name) for name in job.plugins)
+    how: dict[str, Any] = {"on_event": forward, "stop": stop, "save_seconds": job.options.get("save_seconds", 10.0)}
+    begin = partial(run_trial, recipe, job.seed, folder, plugins=plugins, **how)
     if not (folder / "trial.json").is_file():
-        record = patiently(begin)
-    else:
-        try:
-            record = patiently(go_on)
-        except EnvironmentChanged as error:  # begun by another torch, machine or code: its bits would be nobody's
-            on_event("notice", {"text": f"{'/'.join(job.key)} is started anew: {error.what}"})
-            shutil.rmtree(folder)
-            record = patiently(begin)
-    return {"result": record.result}
+        return {"result": patiently(begin).result}
+    try:
+        return {"result": patiently(partial(resume_trial, folder, **how)).result}
+    except EnvironmentChanged as error:  # begun by another torch, machine or code: its bits would be nobody's
+        on_event("notice", {"text": f"{'/'.join(job.key)} is started again: {error.what}"})
+        shutil.rmtree(folder)
+        return {"result": patiently(begin).result}
 
 
 def patiently(write: Callable[[], Record]) -> Record:
@@ -104,36 +81,31 @@ def patiently(write: Callable[[], Record]) -> Record:
             time.sleep(0.2)
 
 
-WARM_STEPS = 2
-MOST_STEPS = 30
-STEP_SECONDS = 0.8  # spent on steps
-SCORE_SECONDS = 0.5  # spent on scoring
-
-
 def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+    """A few real steps of a variant, so that the time of its trials is known before they run; and what its network
+    costs. No test set is read."""
     load_files(Path(name) for name in job.plugins)
     recipe = recipe_from(tomllib.loads(job.recipe))
     load_installed(choice.name for choice in recipe.parts)
     with use_threads(1):
-        begun = time.monotonic()
-        bench = prepare(recipe, job.seed).task
-        loop = Loop(bench, recipe.training, recipe.scoring, job.seed)
-        set_up_seconds = time.monotonic() - begun
-        rows = ledger_of(bench.network).rows
-        flops = flops_of(bench.network, rows_in_step=recipe.training.batch * recipe.training.accumulate).per_step
-        step_seconds = pace(loop)
+        started = time.monotonic()
+        task = prepare(recipe, job.seed).task
+        loop = Loop(task, recipe.training, recipe.scoring, job.seed)
+        set_up_seconds = time.monotonic() - started
+        rows = ledger_of(task.network).rows
+        flops = flops_of(task.network, rows_in_step=recipe.training.batch * recipe.training.accumulate).per_step
         return {
             "set_up_seconds": round(set_up_seconds, 3),
-            "step_seconds": round(step_seconds, 6),
+            "step_seconds": round(step_seconds(loop), 6),
             "steps": loop.steps,
-            "score_seconds": round(scoring_seconds(bench, loop), 3),
+            "score_seconds": round(scoring_seconds(task, loop), 3),
             "parameters": sum(row.count for row in rows),
             "flops_per_step": flops,
             "ledger": [asdict(row) for row in rows],
         }
 
 
-def pace(loop: Loop) -> float:
+def step_seconds(loop: Loop) -> float:
     """Seconds of one step, once warm."""
     spent: list[float] = []
     loop.network.train()
@@ -142,71 +114,72 @@ def pace(loop: Loop) -> float:
     return median(spent[WARM_STEPS:])
 
 
-def scoring_seconds(bench: Any, loop: Loop) -> float:
-    """All scoring of one trial: the choices, the curves, and the sets at the end, by their sizes."""
-    known = "validation" if "validation" in bench.sets else "train"
-    choose = timed(lambda: bench.quick_score(known))
-    curve = timed(lambda: bench.quick_score("train")) + choose * (len(bench.curves) - 1)
-    whole = whole_seconds(bench, known) / size(bench, known)
-    ends = sum(size(bench, name) for name in bench.sets if name != "train")
-    chosen = (loop.steps / loop.select_every) * choose if bench.choose_on else 0.0
-    return chosen + (loop.steps / loop.curve_every + 1) * curve + whole * ends
+def scoring_seconds(task: Any, loop: Loop) -> float:
+    """All evaluation of one trial: for selection, for the curves, and of the sets at the end, by their sizes."""
 
+    def size(split: str) -> int:
+        return len(task.sets[split][1]) if isinstance(task, ClassifyTask) else max(1, task.sets[split].targets)
 
-def size(bench: Any, split: str) -> int:
-    return len(bench.sets[split][1]) if isinstance(bench, ClassifyTask) else max(1, bench.sets[split].targets)
+    known = "validation" if "validation" in task.sets else "train"
+    quick = timed(lambda: task.quick_score(known))
+    curve = timed(lambda: task.quick_score("train")) + quick * (len(task.curves) - 1)
+    per_item = exact_seconds(task, known) / size(known)
+    at_the_end = per_item * sum(size(name) for name in task.sets if name != "train")
+    selection = (loop.steps / loop.select_every) * quick if task.choose_on else 0.0
+    return selection + (loop.steps / loop.curve_every + 1) * curve + at_the_end
 
 
 class Enough(Exception):
-    """The share that was scored tells the rest."""
+    """Enough of a split was scored to know the time of the rest."""
 
 
-def whole_seconds(bench: Any, split: str) -> float:
-    """Seconds to score a split exactly; a long one is told by its beginning."""
-    begun, done = time.monotonic(), 1.0
+def exact_seconds(task: Any, split: str) -> float:
+    """Seconds to score a split exactly; a long one is judged by its beginning."""
+    started, done = time.monotonic(), 1.0
 
-    def on_event(share: float) -> None:
+    def on_progress(share: float) -> None:
         nonlocal done
-        if share and time.monotonic() - begun > SCORE_SECONDS:
+        if share and time.monotonic() - started > SCORE_SECONDS:
             done = share
             raise Enough
 
     with suppress(Enough):
-        bench.score(split, on_event)
-    return (time.monotonic() - begun) / done
+        task.score(split, on_progress)
+    return (time.monotonic() - started) / done
 
 
 def timed(work: Callable[[], object]) -> float:
-    begun = time.monotonic()
+    started = time.monotonic()
     work()
-    return time.monotonic() - begun
+    return time.monotonic() - started
 
 
 def audit_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
-    """`options["plans"]`: task, variant and recipe of each."""
+    """Passports of variants (`options["plans"]`: task, variant and recipe of each). Several share the two processes
+    that prove determinism, which take longer to start than all else."""
     load_files(Path(name) for name in job.plugins)
     asked = job.options["plans"]
-    recipes = [recipe_from(tomllib.loads(each["recipe"])) for each in asked]
+    recipes = [recipe_from(tomllib.loads(row["recipe"])) for row in asked]
     load_installed(choice.name for recipe in recipes for choice in recipe.parts)
     with use_threads(1):
-        plans = [plan_of_recipe(with_encoder(recipe, open_encoder(recipe))) for recipe in recipes]
-        found = audit_each(plans)
+        found = audit_each([plan_of_recipe(with_encoder(recipe, open_encoder(recipe))) for recipe in recipes])
     passports = [
-        {"task": each["task"], "variant": each["variant"], "passport": as_passport(each["variant"], findings)}
-        for each, findings in zip(asked, found, strict=True)
+        {"task": row["task"], "variant": row["variant"], "passport": as_passport(row["variant"], findings)}
+        for row, findings in zip(asked, found, strict=True)
     ]
     return {"passports": passports}
 
 
 def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
-    """Arrays are named `baseline/set/what`; the JSON beside them is written last, so that what has it is whole."""
+    """Baselines, fitted and scored as a trial of that seed would be. Arrays are named `baseline/set/what`; the JSON
+    file beside them is written last, so that what has it is complete."""
     outcomes = baseline_outcomes(recipe_from(tomllib.loads(job.recipe)), job.seed)
-    arrays = {f"{name}/{place}": array for name, places in outcomes.items() for place, array in places.items()}
+    arrays = {f"{name}/{key}": array for name, named in outcomes.items() for key, array in named.items()}
     path = Path(job.folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path.with_name(path.name + ".safetensors"), save(arrays))
     facts = {"format": 1, "mark": job.options["mark"], "seed": job.seed, "baselines": list(outcomes)}
-    write_text(path.with_name(path.name + ".json"), json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+    write_json(path.with_name(path.name + ".json"), facts)
     return facts
 
 
@@ -215,8 +188,9 @@ def audit_data_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
 
 
 def attention_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+    """Attention maps of a trained variant for one sentence."""
     load_files(Path(name) for name in job.plugins)
     with use_threads(1):
-        maps = attention_maps(load(Record.open(Path(job.folder))), job.options["sentence"])
+        maps = attention_maps(load(Path(job.folder)), job.options["sentence"])
     weights = maps.weights[:, :, : maps.real, : maps.real].round(4)
     return {"words": list(maps.words[: maps.real]), "weights": weights.tolist()}
