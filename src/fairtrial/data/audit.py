@@ -6,8 +6,7 @@ Each check gives findings; docs/contamination.md lists the checks and their limi
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from statistics import median
 from typing import Any
@@ -83,29 +82,27 @@ def duplicates_between(known: Sequence[Document], items: Sequence[Document]) -> 
     return find_duplicates([document.text for document in known], [document.text for document in items])
 
 
-def share_finding(
-    id: str,
-    name: str,
-    where: str,
-    count: int,
-    documents: int,
-    limit: str,
-    verdict: str,
-    meaning: str,
-    examples: Iterable[str] = (),
+def value_finding(
+    id: str, name: str, where: str, value: float, shown: str, limit: str, verdict: str, meaning: str, *examples: str
 ) -> Finding:
-    """`count` of so many documents."""
     return Finding(
         id=id,
         name=name,
         where=where,
-        value=count / documents,
-        shown=f"{count:,} of {documents:,} ({count / documents:.1%})",
+        value=value,
+        shown=shown,
         limit=limit,
         verdict=verdict,
         meaning=meaning,
-        examples=tuple(islice(examples, EXAMPLES)),
+        examples=examples,
     )
+
+
+def share_finding(
+    id: str, name: str, where: str, count: int, of: int, limit: str, verdict: str, meaning: str, *examples: str
+) -> Finding:
+    shown = f"{count:,} of {of:,} ({count / of:.1%})"
+    return value_finding(id, name, where, count / of, shown, limit, verdict, meaning, *examples)
 
 
 def by_share(count: int, documents: int, most: str = RED) -> str:
@@ -135,38 +132,28 @@ def audit_duplicates(
     """D1, D1n: one test set against everything that training sees. `most`: the verdict above one per cent."""
     exact, near = np.flatnonzero(duplicates.status == EXACT), np.flatnonzero(duplicates.status == NEAR)
 
-    def pairs(numbers: np.ndarray) -> Iterator[tuple[Document, Document]]:
-        return ((items[number], known[duplicates.partner[number]]) for number in numbers.tolist())
+    def pairs(numbers: np.ndarray) -> list[tuple[Document, Document]]:
+        return [(items[number], known[duplicates.partner[number]]) for number in numbers[:EXAMPLES].tolist()]
 
-    verbatim = f"; {duplicates.identical:,} are identical character by character" if len(exact) else ""
-    yield share_finding(
-        "D1",
-        "duplicates of train",
-        name,
-        len(exact),
-        len(items),
-        LIMIT,
-        by_share(len(exact), len(items), most),
-        f"Test items that also occur in the training set, apart from case and punctuation{verbatim}: a score on them"
-        " tests memory."
-        if len(exact)
-        else "No test item also occurs in the training set.",
-        (f"{quote(item)} = {file_of(other)}" for item, other in pairs(exact)),
-    )
-    yield share_finding(
-        "D1n",
-        "near duplicates of train",
-        name,
-        len(near),
-        len(items),
-        LIMIT,
-        by_share(len(near), len(items), most),
-        "Test items of 8 words or more that share half of their 3-word runs with a training text, or where one of the"
-        " two texts contains the other."
-        if len(near)
-        else "No test item is a near duplicate of a training text.",
-        (f"{quote(item)} ~ {quote(other)}" for item, other in pairs(near)),
-    )
+    meaning = "No test item also occurs in the training set."
+    if count := len(exact):
+        meaning = (
+            "Test items that also occur in the training set, apart from case and punctuation;"
+            f" {duplicates.identical:,} are identical character by character: a score on them tests memory."
+        )
+    examples = [f"{quote(item)} = {file_of(other)}" for item, other in pairs(exact)]
+    verdict = by_share(count, len(items), most)
+    yield share_finding("D1", "duplicates of train", name, count, len(items), LIMIT, verdict, meaning, *examples)
+
+    meaning = "No test item is a near duplicate of a training text."
+    if count := len(near):
+        meaning = (
+            "Test items of 8 words or more that share half of their 3-word runs with a training text, or where one of"
+            " the two texts contains the other."
+        )
+    examples = [f"{quote(item)} ~ {quote(other)}" for item, other in pairs(near)]
+    verdict = by_share(count, len(items), most)
+    yield share_finding("D1n", "near duplicates of train", name, count, len(items), LIMIT, verdict, meaning, *examples)
 
 
 def audit_repeats(name: str, documents: Sequence[Document]) -> Finding:
@@ -175,48 +162,31 @@ def audit_repeats(name: str, documents: Sequence[Document]) -> Finding:
     extra = len(documents) - len(counts)
     verdict = PASS if not extra else REPORT if name == "train" or extra <= MANY * len(documents) else AMBER
     first = {text_key(document.text): document for document in reversed(documents)}
+    often = [(key, count) for key, count in counts.most_common(EXAMPLES) if count > 1]
+    examples = [f"{count} times: {quote(first[key])}" for key, count in often]
+    meaning = (
+        "Texts that occurred earlier in the same set: they count more than once." if extra else "No text occurs twice."
+    )
     return share_finding(
-        "D1r",
-        "repeated inside the set",
-        name,
-        extra,
-        len(documents),
-        "1%",
-        verdict,
-        "Texts that occurred earlier in the same set: they count more than once." if extra else "No text occurs twice.",
-        (f"{count} times: {quote(first[key])}" for key, count in counts.most_common() if count > 1),
+        "D1r", "repeated inside the set", name, extra, len(documents), "1%", verdict, meaning, *examples
     )
 
 
 def audit_groups(name: str, known: Sequence[Document], items: Sequence[Document]) -> Finding:
     """D7: groups (speeches, threads, books) with texts on both sides."""
+    title = "groups on both sides"
     groups = {document.group for document in known} - {""}
     if not groups or not any(document.group for document in items):
-        return Finding(
-            id="D7",
-            name="groups on both sides",
-            where=name,
-            value=0.0,
-            shown="not known",
-            limit=LIMIT,
-            verdict=REPORT,
-            meaning="The data name no groups (a column or key `group`), so texts of one source on both sides cannot be"
-            " found.",
+        meaning = (
+            "The data name no groups (a column or key `group`), so texts of one source on both sides cannot be found."
         )
+        return value_finding("D7", title, name, 0.0, "not known", LIMIT, REPORT, meaning)
     shared = [document for document in items if document.group in groups]
-    return share_finding(
-        "D7",
-        "groups on both sides",
-        name,
-        len(shared),
-        len(items),
-        LIMIT,
-        by_share(len(shared), len(items)),
-        "Test items whose group is also trained on: its names and phrases are known."
-        if shared
-        else "No group is on both sides.",
-        (f"group {document.group!r}: {quote(document)}" for document in shared),
-    )
+    meaning = "Test items whose group is also trained on: its names and phrases are known."
+    meaning = meaning if shared else "No group is on both sides."
+    examples = [f"group {document.group!r}: {quote(document)}" for document in shared[:EXAMPLES]]
+    verdict = by_share(len(shared), len(items))
+    return share_finding("D7", title, name, len(shared), len(items), LIMIT, verdict, meaning, *examples)
 
 
 # labels
@@ -241,19 +211,11 @@ def _conflicts(where: str, documents: Sequence[Document], others: Sequence[Docum
         if label != document.label
     ]
     count = len({document.location for document, _ in pairs})
-    return share_finding(
-        "D3",
-        "one text, two labels",
-        where,
-        count,
-        len(documents),
-        "0",
-        AMBER if count else PASS,
-        "Texts that also occur under another label: at most one of the two can be predicted."
-        if count
-        else "No text occurs under two labels.",
-        (f"{one.label!r} {quote(one)}, {other.label!r} {quote(other)}" for one, other in pairs),
-    )
+    verdict, meaning = PASS, "No text occurs under two labels."
+    if count:
+        verdict, meaning = AMBER, "Texts that also occur under another label: at most one of the two can be predicted."
+    examples = [f"{one.label!r} {quote(one)}, {other.label!r} {quote(other)}" for one, other in pairs[:EXAMPLES]]
+    return share_finding("D3", "one text, two labels", where, count, len(documents), "0", verdict, meaning, *examples)
 
 
 def audit_leaks(train: Sequence[Document], labels: Sequence[str]) -> Iterator[Finding]:
@@ -272,36 +234,28 @@ def audit_leaks(train: Sequence[Document], labels: Sequence[str]) -> Iterator[Fi
         label, own = by_class[word].most_common(1)[0]
         if own >= PURE * count and (classes[label] / len(train)) ** own < CHANCE:
             leaking.append(f"{word!r}: {own} of its {count} texts are {label!r}")
-    yield Finding(
-        id="D5",
-        name="words that reveal the class",
-        where="train",
-        value=float(len(leaking)),
-        shown=f"{len(leaking)} words",
-        limit="0",
-        verdict=AMBER if leaking else PASS,
-        meaning=f"Words in at least {LEAST_TEXTS} texts, {PURE:.0%} of them of one class: is that the task, or an"
-        " artefact of how the data were made?"
-        if leaking
-        else f"No word in {LEAST_TEXTS} texts or more belongs to one class alone.",
-        examples=tuple(leaking[:EXAMPLES]),
-    )
+    verdict, meaning = PASS, f"No word in {LEAST_TEXTS} texts or more belongs to one class alone."
+    if leaking:
+        verdict = AMBER
+        meaning = (
+            f"Words in at least {LEAST_TEXTS} texts, {PURE:.0%} of them of one class: is that the task, or an artefact"
+            " of how the data were made?"
+        )
+    count, examples = len(leaking), leaking[:EXAMPLES]
+    title, shown = "words that reveal the class", f"{count} words"
+    yield value_finding("D5", title, "train", float(count), shown, "0", verdict, meaning, *examples)
     own = total = 0
     for label in labels:
         spelled = words(label)
         if len(spelled) == 1 and spelled[0] in by_class:
             own += by_class[spelled[0]][label]
             total += by_class[spelled[0]].total()
-    yield share_finding(
-        "D5n",
-        "label named in its text",
-        "train",
-        own,
-        len(train),
-        f"{LEAST_TEXTS} texts",
-        AMBER if own >= LEAST_TEXTS and own >= 0.9 * total else REPORT if own else PASS,
-        f"Texts that name their own label; {total - own:,} texts name another." if own else "No text names its label.",
+    title, limit = "label named in its text", f"{LEAST_TEXTS} texts"
+    meaning = (
+        f"Texts that name their own label; {total - own:,} texts name another." if own else "No text names its label."
     )
+    verdict = AMBER if own >= LEAST_TEXTS and own >= 0.9 * total else REPORT if own else PASS
+    yield share_finding("D5n", title, "train", own, len(train), limit, verdict, meaning)
 
 
 # vocabulary
@@ -317,33 +271,20 @@ def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
     seen = {text_key(line.partition("\t")[2] or line) for line in fitted} - known  # D1 counts what occurs in train
     for name, documents in prepared.splits.tests.items():
         found = [document for document in documents if text_key(document.text) in seen]
-        yield share_finding(
-            "D4",
-            "vocabulary fitted on test",
-            name,
-            len(found),
-            len(documents),
-            "0",
-            RED if found else PASS,
-            "Test items that are not in the training split, but in the text that the vocabulary was fitted on: their"
-            " words are never unknown."
-            if found
-            else "The vocabulary was fitted on no test item that is not in train.",
-            map(quote, found),
-        )
-    labelled = sum("\t" in line for line in fitted) if tokens.fit == "course" else 0
-    yield share_finding(
-        "D4l",
-        "labels in the vocabulary",
-        "train",
-        labelled,
-        len(fitted),
-        "0",
-        RED if labelled else PASS,
-        "Lines that the vocabulary was fitted on together with their label column."
-        if labelled
-        else "The vocabulary was fitted on no label column.",
-    )
+        verdict, meaning = PASS, "The vocabulary was fitted on no test item that is not in train."
+        if found:
+            verdict = RED
+            meaning = (
+                "Test items that are not in the training split, but in the text that the vocabulary was fitted on:"
+                " their words are never unknown."
+            )
+        title, examples = "vocabulary fitted on test", map(quote, found[:EXAMPLES])
+        yield share_finding("D4", title, name, len(found), len(documents), "0", verdict, meaning, *examples)
+    count = sum("\t" in line for line in fitted) if tokens.fit == "course" else 0
+    verdict, meaning = PASS, "The vocabulary was fitted on no label column."
+    if count:
+        verdict, meaning = RED, "Lines that the vocabulary was fitted on together with their label column."
+    yield share_finding("D4l", "labels in the vocabulary", "train", count, len(fitted), "0", verdict, meaning)
     tokenizer = fit(tokens, fitted)
     if tokenizer.unknown is not None:
         yield from _unknown_tokens(prepared, tokenizer)
@@ -360,33 +301,21 @@ def fitted_lines(prepared: Prepared) -> Sequence[str]:
 
 def _unknown_tokens(prepared: Prepared, tokenizer: Tokenizer) -> Iterator[Finding]:
     count = int(tokenizer.facts["unknown_tokens"])
-    untrained = RED if prepared.recipe.task == "lm" else AMBER
-    yield Finding(
-        id="P3",
-        name="unknown token never trained",
-        where="train",
-        value=float(count),
-        shown=f"{count:,} tokens",
-        limit="> 0",
-        verdict=PASS if count else untrained,
-        meaning="The unknown token occurs in training, so a model can learn what to expect of it."
-        if count
-        else "Every training word has an entry, so the unknown token is never trained and each unknown word costs a"
-        " random amount (raise tokens.min_count).",
-    )
+    verdict, meaning = PASS, "The unknown token occurs in training, so a model can learn what to expect of it."
+    if not count:
+        verdict = RED if prepared.recipe.task == "lm" else AMBER
+        meaning = (
+            "Every training word has an entry, so the unknown token is never trained and each unknown word costs a"
+            " random amount (raise tokens.min_count)."
+        )
+    title, shown = "unknown token never trained", f"{count:,} tokens"
+    yield value_finding("P3", title, "train", float(count), shown, "> 0", verdict, meaning)
     train = unknown_share(prepared.splits.train, tokenizer)
+    limit, meaning = f"train + {MORE_UNKNOWN:.0%}", "Tokens of the test set that are not in the vocabulary."
     for name, documents in prepared.splits.tests.items():
         share = unknown_share(documents, tokenizer)
-        yield Finding(
-            id="D6u",
-            name="unknown words",
-            where=name,
-            value=share,
-            shown=f"{share:.1%} (train {train:.1%})",
-            limit=f"train + {MORE_UNKNOWN:.0%}",
-            verdict=AMBER if share > train + MORE_UNKNOWN else REPORT,
-            meaning="Tokens of the test set that are not in the vocabulary.",
-        )
+        shown, verdict = f"{share:.1%} (train {train:.1%})", AMBER if share > train + MORE_UNKNOWN else REPORT
+        yield value_finding("D6u", "unknown words", name, share, shown, limit, verdict, meaning)
 
 
 def unknown_share(documents: Sequence[Document], tokenizer: Tokenizer) -> float:
@@ -406,15 +335,10 @@ def audit_drift(splits: Splits) -> Iterator[Finding]:
             yield _class_shares(name, splits, documents)
         train, test = (median(len(words(document.text)) for document in part) for part in (splits.train, documents))
         ratio = (test + 1) / (train + 1)
-        yield Finding(
-            id="D6l",
-            name="length",
-            where=name,
-            value=ratio,
-            shown=f"{test:g} words (train {train:g})",
-            limit=f"{LENGTH_RATIO:g} times",
-            verdict=REPORT if 1 / LENGTH_RATIO <= ratio <= LENGTH_RATIO else AMBER,
-            meaning="Median number of words of a document.",
+        verdict = REPORT if 1 / LENGTH_RATIO <= ratio <= LENGTH_RATIO else AMBER
+        shown, limit = f"{test:g} words (train {train:g})", f"{LENGTH_RATIO:g} times"
+        yield value_finding(
+            "D6l", "length", name, ratio, shown, limit, verdict, "Median number of words of a document."
         )
 
 
@@ -425,17 +349,11 @@ def _class_shares(name: str, splits: Splits, documents: Sequence[Document]) -> F
 
     by_label = list(zip(splits.labels, shares(splits.train), shares(documents), strict=True))
     distance = sum(abs(train - test) for _, train, test in by_label) / 2
-    return Finding(
-        id="D6c",
-        name="class shares",
-        where=name,
-        value=distance,
-        shown=f"{distance:.1%}",
-        limit=f"{CLASS_DRIFT:.0%}",
-        verdict=AMBER if distance > CLASS_DRIFT else REPORT,
-        meaning="Share of items that would have to change class to match the class shares of train.",
-        examples=tuple(f"{label}: {train:.1%} of train, {test:.1%} of {name}" for label, train, test in by_label[:12]),
-    )
+    verdict = AMBER if distance > CLASS_DRIFT else REPORT
+    shown, limit = f"{distance:.1%}", f"{CLASS_DRIFT:.0%}"
+    meaning = "Share of items that would have to change class to match the class shares of train."
+    examples = [f"{label}: {train:.1%} of train, {test:.1%} of {name}" for label, train, test in by_label[:12]]
+    return value_finding("D6c", "class shares", name, distance, shown, limit, verdict, meaning, *examples)
 
 
 def audit_course_files(data: Data, task: str) -> Iterator[Finding]:
@@ -447,29 +365,16 @@ def audit_course_files(data: Data, task: str) -> Iterator[Finding]:
     labels: defaultdict[str, set[str]] = defaultdict(set)  # of each text in the other task's training file
     for document in read(data, other).train:
         labels[text_key(document.text)].add(document.label)
+    meaning = f"Test items in the other task's training file: for {task}, neither train nor fit a vocabulary on it."
     for name, documents in corpus.tests.items():
-        yield share_finding(
-            "D6f",
-            f"rows shared with {file}",
-            name,
-            sum(text_key(document.text) in labels for document in documents),
-            len(documents),
-            "to know",
-            REPORT,
-            f"Test items in the other task's training file: for {task}, neither train nor fit a vocabulary on it.",
-        )
+        count = sum(text_key(document.text) in labels for document in documents)
+        title = f"rows shared with {file}"
+        yield share_finding("D6f", title, name, count, len(documents), "to know", REPORT, meaning)
     if task == "lm":
         found = [labels[key] for document in corpus.train if (key := text_key(document.text)) in labels]
         counts = Counter(label for names in found for label in names)
         known = sorted({label for names in labels.values() for label in names})
         by_speaker = ", ".join(f"{counts[label]:,} of class {label}" for label in known)
-        yield share_finding(
-            "D6s",
-            "speakers in train_LM",
-            "train",
-            len(found),
-            len(corpus.train),
-            "to know",
-            REPORT,
-            f"Training rows that train_CLS labels: {by_speaker}. A speaker who is missing is harder to predict.",
-        )
+        meaning = f"Training rows that train_CLS labels: {by_speaker}. A speaker who is missing is harder to predict."
+        title, count, rows = "speakers in train_LM", len(found), len(corpus.train)
+        yield share_finding("D6s", title, "train", count, rows, "to know", REPORT, meaning)

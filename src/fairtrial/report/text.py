@@ -196,12 +196,12 @@ def baseline_lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def spoken_copies(copies: dict[str, Any]) -> str:
-    """`750 items, 553 of them (73.7%) stand in the training text (551 exact, 2 near); 197 are clean`"""
+    """`553 of 750 test items (73.7%) also occur in the training set (551 exact, 2 near); 197 are clean`"""
     dirty = copies["exact"] + copies["near"]
     if not dirty:
-        return f"{copies['items']:,} items, none of them in the training text"
+        return f"none of {copies['items']:,} test items occurs in the training set"
     return (
-        f"{copies['items']:,} items, {dirty:,} of them ({copies['share']:.1%}) stand in the training text"
+        f"{dirty:,} of {copies['items']:,} test items ({copies['share']:.1%}) also occur in the training set"
         f" ({copies['exact']:,} exact, {copies['near']:,} near); {copies['clean']:,} are clean"
     )
 
