@@ -84,7 +84,7 @@ def test_a_recipe_that_fits_its_vocabulary_on_labels_is_red(fairtrial: Call, cou
         ("baseline --data none", "no such file or folder"),
         ("baseline --data sotu --task mlm", "task = 'mlm' is not known"),
         ("baseline --data sotu --recipe none.toml", "no such recipe file"),
-        ("baseline --set data.validation=2", "not a share"),
+        ("baseline --set data.validation=2", "not between 0 and 1"),
         ("clean --data none --out x", "no such file or folder"),
         ("clean --data sotu --out x", "embedded speeches are clean"),
         ("clean --data sotu --out x --drop both", "--drop = 'both' is not known; there is: train, test"),
