@@ -1,10 +1,4 @@
-"""What a result depends on beside recipe, seed and data: code, versions, machine. No torch is imported to ask.
-
-Memory: what one training step frees stays with the process for the next, and the most that was ever needed.
-
-glibc gives large blocks back to the system at once, and the next step takes them anew, page by page: measured, that is
-up to a third of a step at the course's size. Numbers do not change; a process keeps what it needed at its peak.
-"""
+"""What a result depends on beside recipe, seed and data: code, versions, machine, threads. And this process's memory."""
 
 from __future__ import annotations
 
@@ -22,7 +16,7 @@ from typing import Any
 
 from fairtrial.errors import EnvironmentChanged
 
-# what must be equal for a resumed trial to end with the same bits
+# must be equal for a resumed trial to end with the same bits
 DECISIVE = ("torch", "threads", "machine")
 
 
@@ -46,7 +40,7 @@ def _version(package: str) -> str:
 
 @cache
 def code_fingerprint() -> str:
-    """Sixteen letters that stand for fairtrial's own source."""
+    """Sixteen hexadecimal digits of the sha256 of fairtrial's source."""
     root = Path(__file__).parent
     whole = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -59,7 +53,8 @@ MEGABYTE = 1 << 20
 
 
 def keep_freed_memory() -> bool:
-    """Ask glibc to keep freed memory; False where there is no glibc, and then all is as it was."""
+    """Ask glibc to keep freed memory for the next step: giving large blocks back to the system and taking them again costs
+    up to a third of a small model's step. Results do not change. False where there is no glibc."""
     if not sys.platform.startswith("linux"):
         return False
     try:
@@ -71,7 +66,7 @@ def keep_freed_memory() -> bool:
 
 
 def peak_memory_mb() -> int | None:
-    """The most memory that this process ever held; None where the system does not tell."""
+    """Peak memory of this process; None where the system does not tell."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""Strangers: parts from outside, out of a user's file or an installed package, through the same door as ours."""
+"""Plugins: parts from a user's file or an installed package, registered as the built-in ones are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import fairtrial.parts  # noqa: F401  (ours first, so that a stranger cannot take their names)
+import fairtrial.parts  # noqa: F401  (first, so that a plugin cannot take their names)
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, build_parts, parts
@@ -28,7 +28,7 @@ GROUP = "fairtrial.parts"
 
 @dataclass(frozen=True)
 class Plugin:
-    file: str  # a file's name, or a package with its version and module
+    source: str  # a file's name, or a package with its version and module
     sha256: str
     parts: tuple[str, ...]
 
@@ -50,7 +50,7 @@ class ReadOnce(SourceLoader):
 
 
 def load_file(path: Path) -> list[str]:
-    """Run a user's file, once, and tell the names of the parts that it registers."""
+    """Run a user's file, once, and give the names of the parts that it registers."""
     content = _read(path)
     digest = hashlib.sha256(content).hexdigest()
     if digest not in _loaded:
@@ -59,7 +59,7 @@ def load_file(path: Path) -> list[str]:
 
 
 def load_files(paths: Iterable[Path]) -> dict[str, str]:
-    """The same for several; the names and sha256 of the files, for the record."""
+    """Run several; their names and sha256, for the record."""
     found: dict[str, str] = {}
     for path in paths:
         digest = fingerprint(path)
@@ -71,27 +71,27 @@ def load_files(paths: Iterable[Path]) -> dict[str, str]:
 
 
 def load_installed(names: Iterable[str]) -> dict[str, str]:
-    """Import what installed packages offer under these names, where no part of ours or of a file is called so; the
-    packages and sha256 behind those names."""
+    """Import what installed packages offer under these names, unless a built-in part or a file has the name; the
+    packages used, with their sha256."""
     wanted, offers = list(names), offered()
     for name in wanted:
         if name in offers and name not in parts.list():
             _load_entry(name, offers[name])
         elif name in offers and not _known(name) and parts.find(name).__module__ == offers[name][0].module:
             _note_entry(offers[name][0], [name])  # someone imported the package by hand
-    behind = [stranger for stranger in _loaded.values() if not stranger.file.endswith(".py")]
-    return {stranger.file: stranger.sha256 for stranger in behind if set(stranger.parts) & set(wanted)}
+    behind = [plugin for plugin in _loaded.values() if not plugin.source.endswith(".py")]
+    return {plugin.source: plugin.sha256 for plugin in behind if set(plugin.parts) & set(wanted)}
 
 
 def load_all_installed() -> dict[str, str]:
-    """Import everything that installed packages offer; what is wrong with those that are broken, by name."""
+    """Import everything that installed packages offer; errors by part name."""
     broken = {}
     for name, entries in offered().items():
         try:
             if name not in parts.list():
                 _load_entry(name, entries)
             elif not _known(name):
-                broken[name] = f"{_label(entries[0])}: there is a part called {name!r} already"
+                broken[name] = f"{_label(entries[0])}: a part called {name!r} exists already"
         except BadInput as error:
             broken[name] = error.what
     return broken
@@ -107,7 +107,7 @@ def offered() -> dict[str, list[EntryPoint]]:
 
 def loaded_plugins() -> list[tuple[str, str]]:
     """Files and packages that this process has run, with their sha256."""
-    return [(stranger.file, stranger.sha256) for stranger in _loaded.values()]
+    return [(plugin.source, plugin.sha256) for plugin in _loaded.values()]
 
 
 def fingerprint(path: Path) -> str:
@@ -138,7 +138,7 @@ def refuse_changed(record: Record, given: Sequence[tuple[str, str]]) -> None:
 
 def _read(path: Path) -> bytes:
     if path.suffix != ".py":
-        raise BadInput("a part comes in a Python file (.py)", path=path)
+        raise BadInput("a plugin must be a Python file (.py)", path=path)
     try:
         return path.read_bytes()
     except OSError as error:
@@ -147,7 +147,7 @@ def _read(path: Path) -> bytes:
 
 def _run(path: Path, content: bytes, digest: str) -> None:
     stem = re.sub(r"\W", "_", path.stem)
-    name = f"fairtrial_stranger_{stem}_{digest[:12]}"
+    name = f"fairtrial_plugin_{stem}_{digest[:12]}"
     spec = spec_from_file_location(name, path, loader=ReadOnce(path, content))
     assert spec is not None
     assert spec.loader is not None
@@ -169,7 +169,7 @@ def _register(path: Path | str, run: Callable[[], object]) -> tuple[str, ...]:
         for name in added:
             kind = parts.find(name)
             if not (isinstance(kind, type) and issubclass(kind, Part)):
-                raise BadInput(f"{name!r} is no part", "derive its class from fairtrial.model.part.Part", path=path)
+                raise BadInput(f"{name!r} is not a Part", "derive its class from fairtrial.model.part.Part", path=path)
         if not added:
             raise BadInput("registers no part", 'write @parts.add("name") above its class', path=path)
         return added
@@ -184,16 +184,16 @@ def _register(path: Path | str, run: Callable[[], object]) -> tuple[str, ...]:
 
 
 def _explained(path: Path | str, error: BaseException) -> BadInput:
-    """An error in a stranger's file, with the line of that file where it came up."""
+    """An error in a plugin's file, with its line."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     line = lines[-1] if lines else None
     if isinstance(error, BadInput):
         return BadInput(error.what, error.hint, path=path, line=line)
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return BadInput(f"{type(error).__name__}: {error.msg}", path=path, line=error.lineno)
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     hint = "a part is one file; install what it imports" if isinstance(error, ImportError) else ""
-    return BadInput(said, hint, path=path, line=line)
+    return BadInput(what, hint, path=path, line=line)
 
 
 def _load_entry(name: str, entries: list[EntryPoint]) -> None:
@@ -205,8 +205,8 @@ def _load_entry(name: str, entries: list[EntryPoint]) -> None:
     def run() -> None:
         entry.load()
         if name not in parts.list():
-            sys.modules.pop(entry.module, None)  # so that the next one who asks hears the same
-            raise BadInput(f"registers no part called {name!r}, which it promises")
+            sys.modules.pop(entry.module, None)  # so that the next import fails alike
+            raise BadInput(f"registers no part called {name!r}, although its entry point says so")
 
     _note_entry(entry, _register(_label(entry), run))
 
@@ -223,7 +223,7 @@ def _label(entry: EntryPoint) -> str:
 
 
 def _known(name: str) -> bool:
-    return any(name in stranger.parts for stranger in _loaded.values())
+    return any(name in plugin.parts for plugin in _loaded.values())
 
 
 def _printable(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A registry: things that are found by name. Built-ins and plugins come through the same door."""
+"""A registry: things found by name, with suggestions for misspelled ones."""
 
 from __future__ import annotations
 

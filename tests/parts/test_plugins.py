@@ -74,7 +74,7 @@ def test_the_fingerprint_is_that_of_the_bytes_that_ran_even_after_an_edit_of_equ
         ("import sys\nsys.exit()\n", 2, "SystemExit"),
         ("x = 1\n", None, "registers no part"),
         ("from fairtrial.model.part import Part, parts\n@parts.add('rope')\nclass A(Part): pass\n", 2, "called 'rope'"),
-        ("from fairtrial.model.part import parts\n@parts.add('mine')\nclass A: pass\n", None, "'mine' is no part"),
+        ("from fairtrial.model.part import parts\n@parts.add('mine')\nclass A: pass\n", None, "'mine' is not a Part"),
         ("x = '\x00'\n", None, "null bytes"),
     ],
 )
