@@ -1,4 +1,4 @@
-"""What a result depends on beside recipe, seed and data: code, versions, machine, threads. And this process's memory."""
+"""What a result depends on beside recipe, seed and data: code, versions, machine, threads. And memory."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MEGABYTE = 1 << 20
 
 
 def keep_freed_memory() -> bool:
-    """Ask glibc to keep freed memory for the next step: giving large blocks back to the system and taking them again costs
+    """Ask glibc to keep freed memory: giving large blocks back to the system and taking them again costs
     up to a third of a small model's step. Results do not change. False where there is no glibc."""
     if not sys.platform.startswith("linux"):
         return False

@@ -165,7 +165,7 @@ def test_a_package_cannot_take_our_names_nor_break_a_promise(install: Call) -> N
     ours = parts.find("rope")
     assert load_installed(["rope"]) == {}
     assert parts.find("rope") is ours
-    assert "called 'rope' already" in load_all_installed()["rope"]
+    assert "called 'rope' exists already" in load_all_installed()["rope"]
     with pytest.raises(BadInput, match="no part called 'wade'"):
         load_installed(["wade"])
 
