@@ -1,4 +1,4 @@
-"""What a user did wrong or the machine could not do, said in one sentence with a way out."""
+"""Errors that a user can act on: what happened, and what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class FairtrialError(Exception):
-    """What happened, and what to do about it. The command line prints both and exits with `exit_code`."""
+    """What happened, and a hint what to do. The command line prints both and exits with `exit_code`."""
 
     exit_code = 2
 
@@ -17,15 +17,15 @@ class FairtrialError(Exception):
 
 
 class BadInput(FairtrialError):
-    """A file, a recipe or an option that cannot be used. `where` is a file, or a file and line."""
+    """A file, a recipe or an option that cannot be used; `path` and `line` say where."""
 
     def __init__(self, what: str, hint: str = "", *, path: Path | str | None = None, line: int | None = None) -> None:
-        place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
-        super().__init__(place + what, hint)
+        where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(where + what, hint)
 
 
 class EnvironmentChanged(BadInput):
-    """A record that was begun on another machine, or by other code: it could not end with the same bits."""
+    """A record was started on another machine or by other code: results may differ."""
 
 
 class Busy(FairtrialError):
@@ -41,12 +41,12 @@ class Diverged(FairtrialError):
 
 
 class DiskTrouble(FairtrialError):
-    """The disk refused a write; what was saved before is intact."""
+    """A write failed; what was saved before is intact."""
 
     exit_code = 5
 
 
 class Interrupted(FairtrialError):
-    """The user asked to stop; the record can be resumed."""
+    """The user stopped it; the record can be resumed."""
 
     exit_code = 130

@@ -1,13 +1,11 @@
-"""Mirrors: events shown in TensorBoard or Weights & Biases too. The record stays the truth.
-
-TensorBoard: curves under `<record>.tensorboard`, next to the record, so that the record itself stays as it is.
-
-Weights & Biases: offline unless WANDB_MODE says otherwise; its files stand in `<record>.wandb` beside the record.
-"""
+"""Loggers: events sent to TensorBoard or Weights & Biases, too. The record stays the reference, unchanged: files go
+to `<record>.tensorboard` and `<record>.wandb` beside it. wandb is offline unless WANDB_MODE says otherwise."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +23,19 @@ class Logger(Protocol):
     def close(self) -> None: ...
 
 
+@contextmanager
+def open_loggers(names: Sequence[str], folder: Path, recipe: Recipe) -> Iterator[Callable[[Any], None]]:
+    """Several loggers as one listener."""
+    with ExitStack() as stack:
+        loggers = [stack.enter_context(closing(open_logger(name, folder, recipe))) for name in names]
+
+        def on_event(event: Any) -> None:
+            for logger in loggers:
+                logger.show(event)
+
+        yield on_event
+
+
 def open_logger(name: str, folder: Path, recipe: Recipe) -> Logger:
     try:
         if name == "tensorboard":
@@ -33,15 +44,15 @@ def open_logger(name: str, folder: Path, recipe: Recipe) -> Logger:
             return WandbLogger(folder, recipe)
     except ImportError as error:
         raise BadInput(f"{name} is not installed", f"install it with: pip install 'fairtrial[{name}]'") from error
-    raise BadInput(f"no mirror is called {name!r}{did_you_mean(name, ['tensorboard', 'wandb'])}")
+    raise BadInput(f"no logger is called {name!r}{did_you_mean(name, ['tensorboard', 'wandb'])}")
 
 
 def numbers(event: Any) -> dict[str, float]:
     """The plain numbers of an event, named as `train/loss` or `validation/accuracy`."""
     if event.kind not in ("step", "score"):
         return {}
-    room = event.facts.get("split", "train")
-    return {f"{room}/{key}": float(value) for key, value in event.facts.items() if isinstance(value, int | float)}
+    split = event.facts.get("split", "train")
+    return {f"{split}/{key}": float(value) for key, value in event.facts.items() if isinstance(value, int | float)}
 
 
 class TensorBoardLogger:
@@ -54,7 +65,7 @@ class TensorBoardLogger:
 
     def show(self, event: Any) -> None:
         if self.writer is None:
-            # a resumed trial repeats what came after its checkpoint; TensorBoard forgets what it has seen of it
+            # a resumed trial repeats the steps after its checkpoint; TensorBoard drops the earlier ones
             self.writer = self.make(str(self.folder), purge_step=event.step + 1 if event.step else None)
         for name, value in numbers(event).items():
             self.writer.add_scalar(name, value, event.step)
@@ -72,13 +83,13 @@ class WandbLogger:
         self.run: Any = None  # opened by the first event, so that a refused trial leaves nothing behind
 
     def open(self) -> Any:
-        beside = self.folder.with_name(self.folder.name + ".wandb")
-        beside.mkdir(parents=True, exist_ok=True)
+        folder = self.folder.with_name(self.folder.name + ".wandb")
+        folder.mkdir(parents=True, exist_ok=True)
         try:
             return self.wandb.init(
                 project=os.environ.get("WANDB_PROJECT", "fairtrial"),
                 name=self.folder.name,
-                dir=str(beside),
+                dir=str(folder),
                 config=to_table(self.recipe),
                 mode=os.environ.get("WANDB_MODE", "offline"),  # type: ignore[arg-type]
                 settings=self.wandb.Settings(silent=True, console="off"),

@@ -5,6 +5,7 @@ importing torch."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from fairtrial.data.readers import find_format, read
 from fairtrial.data.splits import fitting_tokens, kind_in_use, shape_documents, split
 from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Data, Recipe
+from fairtrial.recipe import Data, Recipe, choose_recipe, load_recipe, one_of
 
 if TYPE_CHECKING:
     from fairtrial.pretrained.checkpoint import Checkpoint
@@ -115,3 +116,21 @@ def tasks_of(data: Data) -> tuple[str, ...]:
     if found in ("course", "sotu"):
         return ("classify", "lm")
     return ("lm",) if found in ("text", "lines") else ("classify",)
+
+
+def recipes_for(
+    data: str,
+    task: str | None = None,
+    name: str | None = None,
+    settings: Sequence[str] = (),
+    *,
+    course: str = "default",
+) -> list[Recipe]:
+    """One recipe for each task that the data are for. `course`: the built-in recipe for the course's folder."""
+    if name is not None and name.endswith(".toml") and task is None:
+        task = load_recipe(Path(name)).task
+    if task is not None:
+        one_of("task", task, ("classify", "lm"))
+    source = Data(source=data)
+    name = name or (course if find_format(source) == "course" else "default")
+    return [choose_recipe(each, name, data, settings) for each in ([task] if task else tasks_of(source))]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
 import tomllib
 import types
@@ -275,6 +276,68 @@ def built_in_recipe(name: str, task: str) -> Recipe:
     if not path.is_file():
         raise BadInput(f"no built-in recipe is called {name!r}{did_you_mean(name, known)}", "or name a TOML file")
     return load_recipe(path)
+
+
+def choose_recipe(what: str, name: str | None = None, data: str | None = None, settings: Sequence[str] = ()) -> Recipe:
+    """A recipe by task ('lm', with the built-in recipe or file `name`) or by file, on other data, with settings."""
+    if what in TASKS:
+        name = name or "default"
+        recipe = load_recipe(Path(name)) if name.endswith(".toml") else built_in_recipe(name, what)
+        if recipe.task != what:
+            raise BadInput(f"{name} is a recipe for {recipe.task!r}, not {what!r}")
+    elif what.endswith(".toml") or os.path.isfile(what):  # unlike Path's, os.path's accepts a name of any length
+        recipe = load_recipe(Path(what))
+    else:
+        raise BadInput(f"{what!r} is neither a task nor a recipe file{did_you_mean(what, list(TASKS))}")
+    return with_settings(with_data(recipe, data), settings)
+
+
+def find_recipes(
+    what: str, task: str | None = None, data: str | None = None, settings: Sequence[str] = ()
+) -> list[Recipe]:
+    """A recipe by file, by task ('lm') or by built-in name ('course'): of each of its tasks, unless `task` is given."""
+    if task is not None:
+        one_of("--task", task, TASKS)
+    if what.endswith(".toml") or os.path.isfile(what):
+        found = [load_recipe(Path(what))]
+        if task not in (None, found[0].task):
+            raise BadInput(f"{what} is a recipe for {found[0].task!r}, not {task!r}")
+    elif what in TASKS:
+        if task not in (None, what):
+            raise BadInput(f"{what!r} and --task {task!r} are two tasks", "leave one of them out")
+        found = [built_in_recipe("default", what)]
+    elif os.sep in what:
+        raise BadInput(f"{what} is neither a record nor a recipe", "name a record's folder or a TOML file")
+    else:
+        tasks = [each for each in TASKS if (BUILT_IN / f"{what}-{each}.toml").is_file()] or TASKS[:1]
+        found = [built_in_recipe(what, each) for each in ([task] if task else tasks)]
+    return [with_settings(with_data(recipe, data), settings) for recipe in found]
+
+
+def finetune_recipe(
+    data: str, encoder: str, *, pool: str | None = None, path: Path | None = None, settings: Sequence[str] = ()
+) -> Recipe:
+    """The built-in recipe for fine-tuning, or that of a file, with this encoder on these data."""
+    recipe = built_in_recipe("finetune", "classify") if path is None else load_recipe(path)
+    if recipe.task != "classify":
+        raise BadInput(f"{path} is a recipe for {recipe.task!r}; fine-tuning needs task = 'classify'")
+    recipe = with_data(replace(recipe, encoder=replace(recipe.encoder, source=encoder)), data)
+    if pool is not None:
+        one_of("--pool", pool, ("first", "mean", "max", "attention"))
+        others = tuple(part for part in recipe.parts if not part.name.startswith("pool-"))
+        recipe = replace(recipe, parts=(*others, PartChoice(name=f"pool-{pool}")))
+    return with_settings(recipe, settings)
+
+
+def with_data(recipe: Recipe, source: str | None) -> Recipe:
+    return recipe if source is None else replace(recipe, data=replace(recipe.data, source=source))
+
+
+def duration_of(steps: int | None, epochs: float | None) -> Duration | None:
+    """`--steps` or `--epochs`, if one of them is given."""
+    if steps is not None and epochs is not None:
+        raise BadInput("--steps and --epochs exclude each other")
+    return Duration(steps, "steps") if steps is not None else None if epochs is None else Duration(epochs, "epochs")
 
 
 def recipe_from(table: dict[str, Any], path: Path | None = None) -> Recipe:

@@ -29,7 +29,7 @@ import numpy as np
 
 from fairtrial.disk import append_line, disk_errors, locked, write_bytes, write_text
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Recipe, load_recipe, write_recipe
+from fairtrial.recipe import Recipe, fingerprint, load_recipe, write_recipe
 
 if TYPE_CHECKING:
     from fairtrial.data.tokenizer import Tokenizer
@@ -231,6 +231,13 @@ def is_plain(path: Path) -> bool:
     except FileNotFoundError:
         return True
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+def default_folder(recipe: Recipe, seed: int) -> Path:
+    """`runs/<task>-<recipe>-<data>-<mark>-seed<n>`: other settings, or data elsewhere, give another mark."""
+    source = Path(recipe.data.source)
+    mark = hashlib.sha256(f"{fingerprint(recipe)} {source.resolve()}".encode()).hexdigest()[:6]
+    return Path("runs") / f"{recipe.task}-{recipe.name or 'recipe'}-{source.stem}-{mark}-seed{seed}"
 
 
 def ensure_free(folder: Path) -> None:

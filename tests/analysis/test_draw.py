@@ -7,7 +7,7 @@ import math
 import pytest
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.catalogue import portray
+from fairtrial.analysis.catalogue import plot_part
 from fairtrial.model.part import parts
 from fairtrial.report.plots import Panel, Picture, image, legend, picture_lines
 
@@ -48,20 +48,19 @@ def test_the_same_numbers_give_the_same_bytes_and_others_do_not(kind: str, first
     assert drawn != image([other], "title", kind)
 
 
-@pytest.mark.parametrize("causal", [True, False], ids=["decoder", "encoder"])
-@pytest.mark.parametrize("name", parts.list())
-@pytest.mark.parametrize(("heads", "length"), [(1, 1), (3, 7), (4, 24)])
-def test_every_part_can_be_portrayed(name: str, heads: int, length: int, causal: bool) -> None:
-    pictures = portray(name, heads=heads, length=length, causal=causal)
+@pytest.mark.parametrize(("number", "name"), enumerate(parts.list()))
+def test_every_part_can_be_plotted(number: int, name: str) -> None:
+    heads, length, causal = ((1, 1, True), (3, 7, False), (4, 24, True), (2, 1, False))[number % 4]
+    pictures = plot_part(name, heads=heads, length=length, causal=causal)
     numbers = [value for picture in pictures for panel in picture.panels for row in panel.values for value in row]
     assert numbers
     assert all(value is None or math.isfinite(value) for value in numbers)
-    assert pictures == portray(name, heads=heads, length=length, causal=causal)
+    assert pictures == plot_part(name, heads=heads, length=length, causal=causal)
     assert all(picture_lines(picture) for picture in pictures)
 
 
 def values(name: str, panel: int = 0, **more: object) -> list[list[float | None]]:
-    return portray(name, **more)[0].panels[panel].values  # type: ignore[arg-type]
+    return plot_part(name, **more)[0].panels[panel].values  # type: ignore[arg-type]
 
 
 def test_the_picture_of_a_window_shows_what_a_window_shows() -> None:
@@ -95,7 +94,7 @@ def test_the_picture_of_sinusoidal_shows_its_waves() -> None:
 def test_the_picture_of_a_merge_shows_the_order_of_heads() -> None:
     assert values("concat", heads=3) == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert values("shift", heads=3) == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
-    shuffled = [panel.values for panel in portray("shuffle", heads=8)[0].panels]
+    shuffled = [panel.values for panel in plot_part("shuffle", heads=8)[0].panels]
     assert all(sorted(rows) == sorted(values("concat", heads=8)) for rows in shuffled)
     assert len(shuffled) == 2  # each layer has an order of its own
 
@@ -109,8 +108,8 @@ def test_the_picture_of_a_pool_shows_what_a_sentence_is_made_of() -> None:
 
 
 def test_the_picture_of_a_score_is_an_attention_map_relative_to_each_rows_greatest() -> None:
-    pictures = portray("disentangled", length=6)
+    pictures = plot_part("disentangled", length=6)
     for panel in pictures[-1].panels:
         assert [max(value for value in row if value is not None) for row in panel.values] == [1.0] * 6
         assert all(value is None or 0 < value <= 1 for row in panel.values for value in row)
-    assert pictures[-1].panels != portray("none", length=6)[-1].panels
+    assert pictures[-1].panels != plot_part("none", length=6)[-1].panels

@@ -124,7 +124,7 @@ def test_items_that_stand_in_the_training_text_are_told_apart() -> None:
     guesses = log_probabilities(network, rows, 0).argmax(1)
     labels = np.where([True, True, True, False], guesses, 1 - guesses)  # the last one is wrong
     for known, copies, accuracy in ((["WE GO!", "go home"], 2, 0.5), (["x"], 0, None), (texts, 4, None)):
-        found = errors_of(network, tokenizer, documents, rows, labels, ["a", "b"], known=known, telling=False)
+        found = errors_of(network, tokenizer, documents, rows, labels, ["a", "b"], known=known, words=False)
         assert (found["copies"], found["accuracy"]) == (copies, 0.75)
         assert (found["clean"] and found["clean"]["accuracy"]) == accuracy
         assert [each["copy"] for each in found["mistakes"]] == [copies == 4]
@@ -161,7 +161,7 @@ def test_a_page_escapes_what_strangers_wrote(finished_records: dict[str, Path], 
 
 
 def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
-    assert "no classifier" in fairtrial("errors", finished_records["lm"]).err
+    assert "is a language model" in fairtrial("errors", finished_records["lm"]).err
     said = fairtrial("errors", finished_records["classify"], "--test", "tset")
     assert said.code == 2
     assert "did you mean 'test'" in said.err

@@ -14,20 +14,25 @@ import torch
 from scipy.stats import chisquare
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.generation import Sampling, Speaker, Way, draw, find_way, generate, shares
+from fairtrial.analysis.generation import (
+    ContextPlan,
+    Sampling,
+    TextStream,
+    generate_tokens,
+    plan_context,
+    sample_token,
+    token_probabilities,
+)
 from fairtrial.data.tokenizer import fit
 from fairtrial.data.words import join
 from fairtrial.errors import BadInput
 from fairtrial.model.network import LanguageModel
-from fairtrial.model.part import parts
 from fairtrial.recipe import PartChoice, Shape, Tokens
 from fairtrial.rng import generator_for
 from fairtrial.trial import run_trial
 
 SHAPE = Shape(layers=2, heads=2, width=16, length=12, hidden=24, dropout=0.0, start="torch")
 GREEDY, FREE = Sampling(temperature=0), Sampling(temperature=1.2, top_k=20, top_p=0.9, repetition_penalty=1.3)
-BUILT_IN = [name for name in parts.list() if parts.find(name).__module__.startswith("fairtrial.parts.")]
-DECODING = [name for name in BUILT_IN if not name.startswith("pool-")]
 PROMPT = (5, 9, 3, 21)
 
 
@@ -35,8 +40,8 @@ def decoder(name: str, **changes: Any) -> LanguageModel:
     return LanguageModel(replace(SHAPE, **changes), (PartChoice(name=name),), 40).double()
 
 
-def said(network: LanguageModel, sampling: Sampling, way: Way, tokens: int = 20, **more: Any) -> list[int]:
-    return list(generate(network, PROMPT, tokens=tokens, sampling=sampling, seed=3, way=way, **more))
+def said(network: LanguageModel, sampling: Sampling, plan: ContextPlan, tokens: int = 20, **more: Any) -> list[int]:
+    return list(generate_tokens(network, PROMPT, tokens=tokens, sampling=sampling, seed=3, plan=plan, **more))
 
 
 def recomputed(network: LanguageModel, sampling: Sampling, context: int | None, tokens: int = 20) -> list[int]:
@@ -45,26 +50,28 @@ def recomputed(network: LanguageModel, sampling: Sampling, context: int | None, 
     for _ in range(tokens):
         with torch.no_grad():
             logits = network.eval()(torch.tensor([ids if context is None else ids[-context:]]))[0, -1].numpy()
-        ids.append(draw(shares(logits, sampling, ids), throws))
+        ids.append(sample_token(token_probabilities(logits, sampling, ids), throws))
     return ids[len(PROMPT) :]
 
 
-@pytest.mark.parametrize("sampling", [GREEDY, FREE], ids=["greedy", "sampled"])
-@pytest.mark.parametrize("name", DECODING)
+@pytest.mark.parametrize(
+    ("name", "sampling"),
+    [("learned", FREE), ("rope", GREEDY), ("t5", FREE), ("disentangled", FREE), ("window", FREE), ("reweight", FREE)],
+)
 def test_text_is_that_of_recomputing_every_prefix(name: str, sampling: Sampling) -> None:
     network = decoder(name)
-    way = find_way(network, PROMPT, 20)  # 24 tokens, twice the trained length
-    assert way.cached == (name != "reweight")  # which looks at other tokens' outputs, so a cache would change it
-    assert way.context == (12 if name == "learned" else None)
-    text = said(network, sampling, way)
-    assert text == recomputed(network, sampling, way.context)
+    plan = plan_context(network, PROMPT, 20)  # 24 tokens, twice the trained length
+    assert plan.cached == (name != "reweight")  # which looks at other tokens' outputs, so a cache would change it
+    assert plan.context == (12 if name == "learned" else None)
+    text = said(network, sampling, plan)
+    assert text == recomputed(network, sampling, plan.context)
     assert len(set(text)) > 1 or sampling is GREEDY
 
 
 @pytest.mark.parametrize("context", [1, 5, 12])
 def test_a_window_slides(context: int) -> None:
     network = decoder("rope")
-    text = said(network, FREE, find_way(network, PROMPT, 20, context))
+    text = said(network, FREE, plan_context(network, PROMPT, 20, context))
     assert text == recomputed(network, FREE, context)
     assert context == 12 or text != recomputed(network, FREE, None)
 
@@ -72,37 +79,37 @@ def test_a_window_slides(context: int) -> None:
 def test_what_cannot_be_seen_is_told() -> None:
     network = decoder("learned")
     long = tuple(range(30))
-    way = find_way(network, long, 5)
-    assert way.context == 12
-    assert "learned positions end at 12" in way.notices[0]
-    assert "only the last 12" in way.notices[1]
-    assert not find_way(network, PROMPT, 9).notices  # 4 + 9 - 1 = 12 tokens are read: all fits
-    assert find_way(network, PROMPT, 10).notices
-    assert "trained on 12" in find_way(decoder("rope"), PROMPT, 10).notices[0]
-    with pytest.raises(BadInput, match="20 tokens will not do"):
-        find_way(network, PROMPT, 10, 20)
-    assert find_way(decoder("alibi"), PROMPT, 10, 20).context == 20
+    plan = plan_context(network, long, 5)
+    assert plan.context == 12
+    assert "learned positions end at 12" in plan.notices[0]
+    assert "only the last 12" in plan.notices[1]
+    assert not plan_context(network, PROMPT, 9).notices  # 4 + 9 - 1 = 12 tokens are read: all fits
+    assert plan_context(network, PROMPT, 10).notices
+    assert "trained on 12" in plan_context(decoder("rope"), PROMPT, 10).notices[0]
+    with pytest.raises(BadInput, match="at most 12 tokens, got 20"):
+        plan_context(network, PROMPT, 10, 20)
+    assert plan_context(decoder("alibi"), PROMPT, 10, 20).context == 20
 
 
 def test_seeds_repeat_and_differ() -> None:
     network = decoder("rope")
-    way = find_way(network, PROMPT, 20)
-    first = said(network, FREE, way)
-    assert first == said(network, FREE, way)
-    assert first != said(network, FREE, way, sample=1)
+    plan = plan_context(network, PROMPT, 20)
+    first = said(network, FREE, plan)
+    assert first == said(network, FREE, plan)
+    assert first != said(network, FREE, plan, sample=1)
     torch.manual_seed(0)  # nobody else's rng are thrown
     before = torch.get_rng_state()
-    said(network, FREE, way)
+    said(network, FREE, plan)
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_stop_tokens_end_the_text_and_others_never_come() -> None:
     network = decoder("rope")
-    way = find_way(network, PROMPT, 20)
-    free = said(network, FREE, way)
+    plan = plan_context(network, PROMPT, 20)
+    free = said(network, FREE, plan)
     stop = free[5]
-    assert said(network, FREE, way, stops=[stop]) == free[: free.index(stop) + 1]
-    assert stop not in said(network, FREE, way, never=[stop], tokens=60)
+    assert said(network, FREE, plan, stops=[stop]) == free[: free.index(stop) + 1]
+    assert stop not in said(network, FREE, plan, never=[stop], tokens=60)
 
 
 LOGITS = np.random.default_rng(0).normal(size=50) * 3
@@ -129,13 +136,13 @@ def test_shares_are_those_of_transformers(sampling: Sampling) -> None:
     steps += [process.TopPLogitsWarper(sampling.top_p)] if sampling.top_p < 1 else []
     for step in steps:
         scores = step(ids, scores)
-    np.testing.assert_allclose(shares(LOGITS, sampling, said), scores.softmax(-1)[0].numpy(), atol=1e-12)
+    np.testing.assert_allclose(token_probabilities(LOGITS, sampling, said), scores.softmax(-1)[0].numpy(), atol=1e-12)
 
 
 def test_tokens_are_drawn_as_often_as_their_shares_say() -> None:
-    chances = shares(LOGITS, Sampling(temperature=2, top_k=10), [])
+    chances = token_probabilities(LOGITS, Sampling(temperature=2, top_k=10), [])
     throws = generator_for(0, "test")
-    drawn = np.bincount([draw(chances, throws) for _ in range(20_000)], minlength=50)
+    drawn = np.bincount([sample_token(chances, throws) for _ in range(20_000)], minlength=50)
     assert not drawn[chances == 0].any()
     assert chisquare(drawn[chances > 0], 20_000 * chances[chances > 0]).pvalue > 1e-3
     assert chisquare(drawn[chances > 0], np.full(10, 2000)).pvalue < 1e-9  # the control: other shares do not fit
@@ -143,8 +150,8 @@ def test_tokens_are_drawn_as_often_as_their_shares_say() -> None:
 
 @pytest.mark.parametrize("temperature", [0.0, 1e-320, 1e-3])
 def test_a_cold_draw_takes_the_likeliest(temperature: float) -> None:
-    chances = shares(LOGITS, Sampling(temperature=temperature), [])
-    assert draw(chances, generator_for(1, "x")) == int(LOGITS.argmax())
+    chances = token_probabilities(LOGITS, Sampling(temperature=temperature), [])
+    assert sample_token(chances, generator_for(1, "x")) == int(LOGITS.argmax())
 
 
 @pytest.mark.parametrize(
@@ -166,10 +173,10 @@ def test_tokens_come_back_as_text(kind: str, text: str) -> None:
     tokenizer = fit(Tokens(kind=kind, min_count=1), TEXTS)
     ids = tokenizer.encode([text])[0]
     for begun in (1, len(ids) // 2):
-        speaker = Speaker(tokenizer, ids[:begun])
-        after = "".join(speaker.say(token) for token in ids[begun:]) + speaker.rest()
-        whole = Speaker(tokenizer, [])
-        everything = "".join(whole.say(token) for token in ids) + whole.rest()
+        speaker = TextStream(tokenizer, ids[:begun])
+        after = "".join(speaker.add(token) for token in ids[begun:]) + speaker.finish()
+        whole = TextStream(tokenizer, [])
+        everything = "".join(whole.add(token) for token in ids) + whole.finish()
         assert everything == text
         assert everything.endswith(after)
 
@@ -179,6 +186,16 @@ def test_words_join_as_they_are_written() -> None:
     assert join("it ’ s gon na rain".split()) == "it’s gonna rain"
 
 
+@pytest.mark.parametrize("kind", ["word", "character", "bpe", "whitespace"])
+def test_a_space_at_the_prompts_end_is_not_doubled(kind: str) -> None:
+    tokenizer = fit(Tokens(kind=kind, min_count=1, size=300), ["we will build bridges"] * 3)
+    prompt, ids = "we will ", tokenizer.encode(["we will build"])[0]
+    begun = len(tokenizer.encode(["we will " if kind == "character" else "we will"])[0])
+    stream = TextStream(tokenizer, ids[:begun], prompt)
+    added = "".join(stream.add(token) for token in ids[begun:]) + stream.finish()
+    assert prompt + added == "we will build"
+
+
 def test_the_command_speaks(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
     words = ("generate", finished_records["lm"], "We will", "--tokens", 8, "--seed", 4, "--temperature", 0.8)
     said = fairtrial(*words)
@@ -186,6 +203,8 @@ def test_the_command_speaks(finished_records: dict[str, Path], fairtrial: Callab
     assert said.out.startswith("We will")
     row = json.loads(fairtrial(*words, "--json").out)
     assert row["text"] == said.out.rstrip("\n")
+    spaced = fairtrial("generate", finished_records["lm"], "We will ", *words[3:]).out
+    assert spaced == said.out
     assert len(row["tokens"]) == 8
     assert fairtrial(*words).out == said.out
     several = [json.loads(line) for line in fairtrial(*words, "--json", "--samples", 2).out.splitlines()]
@@ -220,7 +239,7 @@ def test_models_of_other_tokens_speak_too(
     assert len(row["tokens"]) == 9
     if kind == "character":
         assert row["text"] == "we will build" + "".join(row["tokens"])
-    said = fairtrial("surprise", record.folder, "we will build")
+    said = fairtrial("surprisal", record.folder, "we will build")
     assert said.code == 0, said.err
     assert "perplexity" in said.out
 
@@ -228,13 +247,13 @@ def test_models_of_other_tokens_speak_too(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "nothing to begin with"),
-        (("   ",), "nothing to begin with"),
+        ((), "the prompt is empty"),
+        (("   ",), "the prompt is empty"),
         (("We", "--temperature", -1), "temperature"),
         (("We", "--top-k", 0), "top-k"),
         (("We", "--top-p", 2), "top-p"),
         (("We", "--stop", "two words"), "--stop"),
-        (("We", "--context", 99), "will not do"),
+        (("We", "--context", 99), "must be at most"),
     ],
 )
 def test_mistakes_are_told(

@@ -39,7 +39,7 @@ def test_parts_without_a_table_go_to_eight_times_the_length(
 def test_learned_positions_say_that_they_end(records: dict[str, Record], fairtrial: Callable[..., Any]) -> None:
     said = fairtrial("length", records["learned"].folder, "--times", "1,2")
     assert said.code == 0
-    assert said.out.count("cannot go there: learned positions end at 12") == 3
+    assert said.out.count("not possible: learned positions end at 12") == 3
 
 
 def test_classifiers_and_odd_lists_are_refused(

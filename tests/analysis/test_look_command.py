@@ -20,7 +20,7 @@ def test_a_sentence_gives_a_folder_of_figures_and_a_page(
 ) -> None:
     said = fairtrial("look", finished_records[task], TEXT, "--out", tmp_path / "out", "--format", "svg")
     assert said.code == 0, said.err
-    for line in ("rows sum to one", "nothing on padding", "looking changes no number", "not why the model decided"):
+    for line in ("rows sum to one", "nothing on padding", "watching changes no number", "not why the model decided"):
         assert line in said.out
     assert ("nothing on the future" in said.out) == (task == "lm")
     assert "NO" not in said.out.split()
@@ -47,7 +47,7 @@ def test_the_record_is_left_as_it_was(fairtrial: Command, finished_records: dict
     for inside in (record, record / "look"):
         said = fairtrial("look", record, TEXT, "--out", inside)
         assert said.code == 2
-        assert "is a record or lies in one" in said.err
+        assert "is a record or inside one" in said.err
 
 
 def test_a_second_look_leaves_no_figure_of_the_first(
@@ -66,8 +66,8 @@ def test_a_thousand_sentences_are_read_and_three_are_drawn(
     words = ["--text-file", tmp_path / "many.txt", "--out", tmp_path / "out", "--layer", 0, "--head", 0, "--no-ablate"]
     said = fairtrial("look", finished_records["classify"], *words)
     assert said.code == 0, said.err
-    assert "portraits are over all 1,000 texts, maps of the first 3" in said.err
-    assert "of 1,000 texts are longer than 12 tokens and were cut there" in said.err
+    assert "statistics are over all 1,000 texts, maps of the first 3" in said.err
+    assert "of 1,000 texts are longer than 12 tokens and were truncated" in said.err
     assert json.loads((tmp_path / "out" / "look.json").read_text())["texts"] == 1000
     assert sorted(path.name for path in (tmp_path / "out").glob("text-*")) == ["text-1", "text-2", "text-3"]
 
@@ -98,7 +98,7 @@ def test_maps_do_without_the_data(fairtrial: Command, finished_records: dict[str
     (record / "recipe.toml").write_text(recipe.replace(source, f'source = "{tmp_path}/gone"'))
     said = fairtrial("look", record, TEXT, "--out", tmp_path / "out")
     assert said.code == 0, said.err
-    assert "no head was switched off: " in said.err
+    assert "no head was ablated: " in said.err
     assert "gone" in said.err
     said = fairtrial("look", record, "--out", tmp_path / "out")  # the test set is gone too
     assert said.code == 2
@@ -111,7 +111,7 @@ def test_maps_do_without_the_data(fairtrial: Command, finished_records: dict[str
         (["  "], "text 1 is empty"),
         ([TEXT, "--layer", 7], "there is no layer 7"),
         ([TEXT, "--head", 2], "this network has heads 0 to 1"),
-        ([TEXT, "--format", "gif"], "take png, svg or pdf"),
+        ([TEXT, "--format", "gif"], "svg"),
         (["--text-file", "nowhere.txt"], "nowhere.txt"),
     ],
 )

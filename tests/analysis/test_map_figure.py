@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairtrial.analysis.attention import Maps
-from fairtrial.analysis.look import Frame, axis_word, map_figure
+from fairtrial.analysis.look import GridLayout, axis_word, map_figure
 from fairtrial.report.plots import TIMELESS
 
 WORDS = ("we", "will", ",", "<pad>")
@@ -65,9 +65,9 @@ def test_any_word_can_stand_on_an_axis() -> None:
 
 
 def test_words_are_left_out_where_they_would_be_dust() -> None:
-    assert Frame.of(["word"] * 30, 4, 4).points > 5
-    assert Frame.of(["word"] * 300, 4, 4).points == 0
-    wide = Frame.of(["word"] * 128, 12, 24)
+    assert GridLayout.of(["word"] * 30, 4, 4).points > 5
+    assert GridLayout.of(["word"] * 300, 4, 4).points == 0
+    wide = GridLayout.of(["word"] * 128, 12, 24)
     assert wide.width < 45
 
 

@@ -11,16 +11,14 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.attention import Maps, attention_maps, check_maps, read_text, watching
+from fairtrial.analysis.attention import Maps, attention_maps, check_maps, check_outputs, model_input
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier, LanguageModel
-from fairtrial.model.part import parts
 from fairtrial.recipe import PartChoice
 from fairtrial.record import Record
 from fairtrial.trial import Run, load
 
 TEXT = "schools will build bridges tonight."
-BUILT_IN = [name for name in parts.list() if parts.find(name).__module__.startswith("fairtrial.parts.")]
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +53,15 @@ def test_words_stand_on_both_axes_and_padding_and_future_are_closed(run: dict[st
     assert (inside == (np.tri(6, dtype=bool) if task == "lm" else True)).all()
     assert (maps.weights[np.broadcast_to(~maps.open[:, None], maps.weights.shape)] == 0).all()
     assert all(check.passed for check in maps.checks)
-    wanted = {"rows sum to one", "nothing on padding", "looking changes no number"}
+    wanted = {"rows sum to one", "nothing on padding", "watching changes no number"}
     assert named(maps).keys() == wanted | ({"nothing on the future"} if task == "lm" else set())
 
 
-@pytest.mark.parametrize("task", ["classify", "lm"])
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [("learned", "lm"), ("disentangled", "classify"), ("t5", "lm"), ("window", "lm"), ("block", "classify"),
+     ("reweight", "lm"), ("pool-cls", "classify")],
+)  # fmt: skip
 def test_every_part_has_maps_that_pass(run: dict[str, Run], name: str, task: str) -> None:
     record, network = with_parts(run[task], PartChoice(name=name))
     maps = attention_maps(record, TEXT, network)
@@ -76,7 +77,7 @@ def test_a_window_is_drawn_as_hidden_also_where_attention_skips_what_is_far(run:
     record, network = with_parts(run[task], PartChoice(name="window", options={"size": 3}), length=300)
     maps = attention_maps(record, " ".join(["bridges and schools"] * 100), network)  # the unwatched pass runs in blocks
     assert maps.real == 300
-    assert named(maps)["nothing on what parts hide"] == 0
+    assert named(maps)["nothing on what parts mask"] == 0
     assert all(check.passed for check in maps.checks)
     far = np.arange(300)[:, None] - np.arange(300)
     assert (maps.open[0] == ((np.abs(far) <= 1) if task == "classify" else ((far >= 0) & (far < 3)))).all()
@@ -102,9 +103,9 @@ def test_a_map_is_what_the_equation_says(run: dict[str, Run]) -> None:
 def test_looking_changes_nothing_bit_for_bit_where_a_part_reads_the_scores(run: dict[str, Run]) -> None:
     for task, record in run.items():
         exact = attention_maps(*_spread(with_parts(record, PartChoice(name="disentangled"))))
-        assert named(exact)["looking changes no number"] == 0, task
+        assert named(exact)["watching changes no number"] == 0, task
         fused = attention_maps(*_spread(with_parts(record, PartChoice(name="rope"))))
-        assert named(fused)["looking changes no number"] < 1e-5, task
+        assert named(fused)["watching changes no number"] < 1e-5, task
 
 
 def _spread(pair: tuple[Run, Classifier | LanguageModel]) -> tuple[Run, str, Classifier | LanguageModel]:
@@ -134,26 +135,26 @@ def test_the_checks_can_fail() -> None:
         assert failed == {name, "rows sum to one"}
     and_masks = visible & (np.arange(4)[:, None] - np.arange(4) < 2)
     failed = {check.name for check in check_maps(good, and_masks, 3, True) if not check.passed}
-    assert failed == {"nothing on what parts hide"}
+    assert failed == {"nothing on what parts mask"}
     lost = good.copy()
     lost[0, 0, 1, 0] = math.nan
     assert not check_maps(lost, visible, 3, True)[0].passed
-    assert not watching(torch.tensor([1.0]), torch.tensor([1.1])).passed
-    assert watching(torch.tensor([1.0]), torch.tensor([1.0])).passed
+    assert not check_outputs(torch.tensor([1.0]), torch.tensor([1.1])).passed
+    assert check_outputs(torch.tensor([1.0]), torch.tensor([1.0])).passed
 
 
 def test_a_long_text_is_cut_and_says_where(run: dict[str, Run]) -> None:
     maps = attention_maps(run["classify"], " ".join(["bridges"] * 11 + ["and", "schools"]))
     assert len(maps.words) == 12
     assert maps.padding == 0
-    assert maps.cut == "the text has 13 tokens and the model reads 12: cut between 'and' (token 12) and 'schools'"
+    assert maps.cut == "the text has 13 tokens and the model reads 12: truncated between 'and' (token 12) and 'schools'"
 
 
 def test_a_short_text_in_a_long_model_is_padded_no_further_than_it_takes(run: dict[str, Run]) -> None:
     for length, padded in ((12, 6), (600, 506)):
         record, network = with_parts(run["lm"], PartChoice(name="rope"), length=length)
         (check,) = (each for each in attention_maps(record, TEXT, network).checks if "padding" in each.name)
-        assert f"any of {padded} padded places" in check.meaning
+        assert f"any of {padded} padded positions" in check.meaning
 
 
 def test_unknown_words_are_told_as_they_were_written(run: dict[str, Run]) -> None:
@@ -166,4 +167,4 @@ def test_unknown_words_are_told_as_they_were_written(run: dict[str, Run]) -> Non
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_an_empty_text_is_refused(run: dict[str, Run], text: str) -> None:
     with pytest.raises(BadInput, match="no words"):
-        read_text(run["lm"].tokenizer, text, 12)
+        model_input(run["lm"].tokenizer, text, 12)

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from fairtrial.analysis import heads as captions
-from fairtrial.analysis.attention import maps_of, read_text
-from fairtrial.analysis.heads import Habits, Sums, batches, caption, is_punctuation, kind_of, paint
+from fairtrial.analysis.attention import maps_of, model_input
+from fairtrial.analysis.heads import HeadStatistics, Sums, batches, caption, head_statistics, is_punctuation, kind_of
 from fairtrial.record import Record
 from fairtrial.trial import load
 
@@ -69,10 +69,10 @@ def test_means_are_those_of_a_plain_loop(causal: bool) -> None:
     sums.add(weights, visible, words)
     for head in range(2):
         wanted = by_loop([(weights[0, place, head], visible[0, place], row) for place, row in enumerate(words)])
-        habits = sums.habits(0, head)
+        habits = sums.means(0, head)
         for name in (*NAMES, "stripe"):
             assert getattr(habits, name) == (pytest.approx(wanted[name]) if name in wanted else None), name
-    assert causal == (sums.habits(0, 0).next is None)
+    assert causal == (sums.means(0, 0).next is None)
 
 
 def test_a_stripe_knows_its_word() -> None:
@@ -80,7 +80,7 @@ def test_a_stripe_knows_its_word() -> None:
     weights[..., 2] = 0.85
     sums = Sums(1, 1)
     sums.add(weights, np.ones((1, 1, 4, 4), dtype=bool), [["most", "of", "important", "all"]])
-    habits = sums.habits(0, 0)
+    habits = sums.means(0, 0)
     assert (habits.stripe_word, habits.stripe_often) == ("important", 1.0)
     assert habits.stripe == pytest.approx(0.85)
 
@@ -90,8 +90,8 @@ def test_portraits_do_not_depend_on_how_texts_are_batched(finished_records: dict
     run = load(Record.open(finished_records[task]))
     network, tokenizer = run.task.network, run.tokenizer
     texts = ["schools will build bridges tonight.", "We will.", "find no harbour while brave soldiers stand on guard."]
-    readings = [read_text(tokenizer, text, 12) for text in texts]
-    portraits = paint(network, run.initial_network(), tokenizer, readings)
+    readings = [model_input(tokenizer, text, 12) for text in texts]
+    portraits = head_statistics(network, run.initial_network(), tokenizer, readings)
     for portrait in portraits:
         alone = []
         for text in texts:
@@ -108,7 +108,7 @@ def test_portraits_do_not_depend_on_how_texts_are_batched(finished_records: dict
 
 def test_batches_hold_every_text_once_within_their_room(finished_records: dict[str, Path]) -> None:
     tokenizer = load(Record.open(finished_records["classify"])).tokenizer
-    readings = [read_text(tokenizer, "bridges " * size, 99) for size in (9, 1, 5, 90, 2)]
+    readings = [model_input(tokenizer, "bridges " * size, 99) for size in (9, 1, 5, 90, 2)]
     grouped = list(batches(readings, 200))
     assert sorted(len(each.ids) for group in grouped for each in group) == [1, 2, 5, 9, 90]
     assert 1 < len(list(batches(readings, 600))) <= len(readings)
@@ -133,7 +133,7 @@ def test_the_twin_is_the_network_before_its_first_step(finished_records: dict[st
     assert not torch.equal(twin.state_dict()[tokens], run.task.network.state_dict()[tokens])
 
 
-EVEN = Habits(
+EVEN = HeadStatistics(
     entropy=2.0, entropy_share=1.0, distance=4.0, itself=0.1, previous=0.1, next=0.1, first=0.1, punctuation=0.2,
     stripe=0.1, stripe_word="a", stripe_often=1.0,
 )  # fmt: skip

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,19 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.attention import read_text
+from fairtrial.analysis.attention import model_input
 from fairtrial.analysis.predictions import (
-    Telling,
+    Prediction,
+    WordAttribution,
     gradient_times_input,
     leave_one_out,
     log_odds,
     predict,
-    telling_words,
+    strongest_words,
 )
-from fairtrial.analysis.text import read_prose
+from fairtrial.analysis.text import encode_texts
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.model.network import Classifier
-from fairtrial.model.part import parts
 from fairtrial.recipe import PartChoice, Shape, Tokens
 
 SHAPE = Shape(
@@ -33,8 +34,7 @@ SHAPE = Shape(
     activation="gelu",  # smooth, so that slopes can be measured
 )  # fmt: skip
 LINES = ["we go home now .", "they came late , and we went home before the rain began .", "now", "the rain , the town"]
-BUILT_IN = [name for name in parts.list() if parts.find(name).__module__.startswith("fairtrial.parts.")]
-HONEST = [name for name in BUILT_IN if name != "reweight"]  # whose answer depends on the rest of the batch
+PARTS = ("learned", "disentangled", "window", "shuffle", "pool-cls", "pool-attention")
 
 
 def words() -> Tokenizer:
@@ -45,16 +45,22 @@ def encoder(tokenizer: Tokenizer, name: str = "learned", classes: int = 3) -> Cl
     return Classifier(SHAPE, (PartChoice(name=name),), tokenizer.size, classes).double()
 
 
+def predictions(network: Classifier, tokenizer: Tokenizer, texts: list[str]) -> list[Prediction]:
+    recipe = SimpleNamespace(shape=SHAPE)
+    run = SimpleNamespace(network=network, tokenizer=tokenizer, recipe=recipe, labels=("a", "b", "c"))
+    return predict(run, texts).predictions  # type: ignore[arg-type]
+
+
 def one_by_one(network: Classifier, row: np.ndarray) -> torch.Tensor:
     with torch.no_grad():
         return network.eval()(torch.from_numpy(row)[None]).log_softmax(-1)
 
 
-@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("name", PARTS)
 def test_answers_are_those_of_each_text_alone(name: str) -> None:
     tokenizer = words()
     network = encoder(tokenizer, name).train()
-    found = predict(network, tokenizer, read_prose(tokenizer, [*LINES, "xyzzy"]), length=9)
+    found = predictions(network, tokenizer, [*LINES, "xyzzy"])
     assert network.training  # left as it was, and nothing was dropped
     for each in found:
         np.testing.assert_allclose(each.shares, one_by_one(network, each.ids)[0].exp(), atol=1e-9)
@@ -64,11 +70,11 @@ def test_answers_are_those_of_each_text_alone(name: str) -> None:
     assert found[4].unknown == ("xyzzy",)
 
 
-@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("name", PARTS)
 def test_leaving_one_out_is_what_it_says(name: str) -> None:
     tokenizer = words()
     network = encoder(tokenizer, name)
-    rows = [each.ids for each in predict(network, tokenizer, read_prose(tokenizer, LINES), length=9)]
+    rows = [each.ids for each in predictions(network, tokenizer, LINES)]
     answers = [0, 1, 2, 1]
     found = leave_one_out(network, rows, answers, pad=0, nothing=1)
     for row, answer, values in zip(rows, answers, found, strict=True):
@@ -80,12 +86,12 @@ def test_leaving_one_out_is_what_it_says(name: str) -> None:
             assert values[place] == pytest.approx(float(fall), abs=1e-8)
 
 
-@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("name", PARTS)
 def test_gradient_times_input_is_the_slope_of_a_growing_vector(name: str) -> None:
     """Each token's vector made a little longer, by itself: the answer's log-odds move as foretold."""
     tokenizer = words()
     network = encoder(tokenizer, name)
-    rows = [each.ids for each in predict(network, tokenizer, read_prose(tokenizer, LINES), length=9)]
+    rows = [each.ids for each in predictions(network, tokenizer, LINES)]
     answers = [0, 1, 2, 1]
     found = gradient_times_input(network, rows, answers, pad=0)
     assert not network.body.tokens._forward_hooks  # nobody listens any more
@@ -120,13 +126,16 @@ def test_log_odds_are_those_of_the_shares() -> None:
     assert torch.isfinite(log_odds(torch.zeros(2, 1), torch.tensor([0, 0]))).all()
 
 
-def test_telling_words_are_means_of_frequent_words() -> None:
+def test_the_strongest_words_are_means_of_frequent_words() -> None:
     texts = [["a", "b"], ["a", "c"], ["a", "b"]]
     told = [np.array([1.0, 4.0]), np.array([2.0, 9.0]), np.array([3.0, -2.0])]
-    assert telling_words(texts, told, most=5, least_times=2) == [Telling("a", 2.0, 3), Telling("b", 1.0, 2)]
-    assert telling_words(texts, told, most=1, least_times=1) == [Telling("c", 9.0, 1)]
-    assert telling_words(texts, told, most=1, least_times=1, silent=["c"]) == [Telling("a", 2.0, 3)]
-    assert not telling_words([["a"]], [np.array([-1.0])], most=1, least_times=1)  # it speaks against the answer
+    assert strongest_words(texts, told, most=5, least_times=2) == [
+        WordAttribution("a", 2.0, 3),
+        WordAttribution("b", 1.0, 2),
+    ]
+    assert strongest_words(texts, told, most=1, least_times=1) == [WordAttribution("c", 9.0, 1)]
+    assert strongest_words(texts, told, most=1, least_times=1, excluded=["c"]) == [WordAttribution("a", 2.0, 3)]
+    assert not strongest_words([["a"]], [np.array([-1.0])], most=1, least_times=1)  # it opposes the prediction
 
 
 def test_the_command_predicts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
@@ -196,20 +205,20 @@ def test_a_text_is_cut_as_the_training_text_was() -> None:
     texts = ["We go home. They came."]
     for facts, unknown in (({"by_sentences": True}, 0), ({"by_sentences": False}, 1), ({}, 0)):
         known = replace(tokenizer, facts=tokenizer.facts | facts)
-        (prose,) = read_prose(known, texts)
-        assert len(prose.unknown) == unknown
-        assert "".join(prose.pieces()) == texts[0]
-        assert tuple(read_text(known, texts[0], 20).ids) == prose.ids
+        (encoded,) = encode_texts(known, texts)
+        assert len(encoded.unknown) == unknown
+        assert "".join(encoded.pieces()) == texts[0]
+        assert tuple(model_input(known, texts[0], 20).ids) == encoded.ids
 
 
 def test_names_of_classes_must_differ(finished_records: dict[str, Path], fairtrial: Any) -> None:
     said = fairtrial("predict", finished_records["classify"], "We go home.", "--names", "a,a,b")
     assert said.code == 2
-    assert "a name twice" in said.err
+    assert "a name is given twice" in said.err
 
 
 def test_text_that_is_not_utf_8_is_told(finished_records: dict[str, Path], fairtrial: Any) -> None:
-    for words in (["predict", "classify"], ["surprise", "lm"], ["generate", "lm"]):
+    for words in (["predict", "classify"], ["surprisal", "lm"], ["generate", "lm"]):
         said = fairtrial(words[0], finished_records[words[1]], "caf\udce9")
         assert said.code == 2
         assert "is not UTF-8" in said.err

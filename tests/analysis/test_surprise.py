@@ -14,13 +14,12 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.surprisal import Surprise, Token, Totals, count_windows, surprise
-from fairtrial.analysis.text import notice_of, read_prose
+from fairtrial.analysis.surprisal import Surprisal, Token, Totals, token_surprisals
+from fairtrial.analysis.text import encode_texts, unknown_notice
 from fairtrial.data.corpus import Document
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.errors import BadInput
 from fairtrial.model.network import LanguageModel
-from fairtrial.model.part import parts
 from fairtrial.recipe import PartChoice, Shape, Tokens
 from fairtrial.report.text import SCALE, colour_of, plain_shaded, shaded
 from fairtrial.training.scoring import score_lm
@@ -28,8 +27,6 @@ from fairtrial.training.tasks import token_set
 
 SHAPE = Shape(layers=2, heads=2, width=16, length=8, hidden=24, dropout=0.0, start="torch")
 LINES = ["we go home now .", "they came late , and we went home before the rain began to fall on the town .", "now !"]
-BUILT_IN = [name for name in parts.list() if parts.find(name).__module__.startswith("fairtrial.parts.")]
-DECODING = [name for name in BUILT_IN if not name.startswith("pool-")]
 
 
 def words(*, marks: bool = False) -> Tokenizer:
@@ -40,11 +37,11 @@ def decoder(tokenizer: Tokenizer, name: str = "rope") -> LanguageModel:
     return LanguageModel(SHAPE, (PartChoice(name=name),), tokenizer.size).double()
 
 
-def read(network: LanguageModel, tokenizer: Tokenizer, *texts: str, full_context: float = 0.97) -> list[Surprise]:
-    return surprise(network, tokenizer, read_prose(tokenizer, texts), length=8, full_context=full_context)
+def read(network: LanguageModel, tokenizer: Tokenizer, *texts: str, full_context: float = 0.97) -> list[Surprisal]:
+    return token_surprisals(network, tokenizer, encode_texts(tokenizer, texts), length=8, full_context=full_context)
 
 
-@pytest.mark.parametrize("name", DECODING)
+@pytest.mark.parametrize("name", ["learned", "rope", "alibi", "window"])
 def test_a_short_text_is_scored_in_one_pass(name: str) -> None:
     tokenizer = words()
     network = decoder(tokenizer, name).eval()
@@ -74,11 +71,6 @@ def test_sums_are_those_of_a_test_score(marks: bool, full_context: float) -> Non
     np.testing.assert_allclose([each.nll for each in found], score.outcomes["nll"], rtol=1e-9)
     assert [each.counted for each in found] == score.outcomes["tokens"].tolist()
     assert Totals.of(found).token_weighted == pytest.approx(score.metrics["perplexity"])
-    windows = count_windows(read_prose(tokenizer, lines), marks=marks, length=8, full_context=full_context)
-    told: list[int] = []
-    prose = read_prose(tokenizer, lines)
-    surprise(network, tokenizer, prose, length=8, full_context=full_context, tell=told.append)
-    assert told[-1] == windows
 
 
 def test_a_text_means_the_same_alone_and_among_others() -> None:
@@ -94,8 +86,8 @@ def token(nats: float | None) -> Token:
 
 
 def test_the_two_perplexities_of_a_set_are_told_apart() -> None:
-    one = Surprise("a", (token(None), token(math.log(10))))
-    two = Surprise("b", (token(None), *[token(math.log(1000))] * 3))
+    one = Surprisal("a", (token(None), token(math.log(10))))
+    two = Surprisal("b", (token(None), *[token(math.log(1000))] * 3))
     totals = Totals.of([one, two])
     assert totals.tokens == 4
     assert totals.token_weighted == pytest.approx(10 ** ((1 + 9) / 4))
@@ -105,28 +97,28 @@ def test_the_two_perplexities_of_a_set_are_told_apart() -> None:
 
 def test_unknown_words_are_noticed_as_they_were_written() -> None:
     tokenizer = words()
-    (prose,) = read_prose(tokenizer, ["We go  Xyzzy, home"])
-    assert prose.unknown == ("We", "Xyzzy")
-    assert prose.pieces() == ["We ", "go  ", "Xyzzy", ", ", "home"]
-    assert "'We', 'Xyzzy'" in notice_of(tokenizer, prose.unknown)
-    assert "never trained" in notice_of(tokenizer, prose.unknown)
-    assert not notice_of(tokenizer, ())
+    (encoded,) = encode_texts(tokenizer, ["We go  Xyzzy, home"])
+    assert encoded.unknown == ("We", "Xyzzy")
+    assert encoded.pieces() == ["We ", "go  ", "Xyzzy", ", ", "home"]
+    assert "'We', 'Xyzzy'" in unknown_notice(tokenizer, [encoded])
+    assert "never trained" in unknown_notice(tokenizer, [encoded])
+    assert not unknown_notice(tokenizer, [])
     (found,) = read(decoder(tokenizer), tokenizer, "We go Xyzzy, home")
     assert [each.unknown for each in found.tokens] == [True, False, True, False, False]
 
 
 def test_a_period_inside_a_text_is_parted_where_that_makes_words_known() -> None:
     tokenizer = words()
-    (prose,) = read_prose(tokenizer, ["we go home. They came"])
-    assert tokenizer.words(prose.ids)[:4] == ["we", "go", "home", "."]
-    assert prose.unknown == ("They",)
-    assert "".join(prose.pieces()) == "we go home. They came"
+    (encoded,) = encode_texts(tokenizer, ["we go home. They came"])
+    assert tokenizer.words(encoded.ids)[:4] == ["we", "go", "home", "."]
+    assert encoded.unknown == ("They",)
+    assert "".join(encoded.pieces()) == "we go home. They came"
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\n"])
 def test_an_empty_text_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="empty"):
-        read_prose(words(), ["we go", text])
+        encode_texts(words(), ["we go", text])
 
 
 def test_shades_grow_with_surprise() -> None:
@@ -141,18 +133,18 @@ def test_shades_grow_with_surprise() -> None:
 
 
 def test_the_command_tells_and_counts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
-    said = fairtrial("surprise", finished_records["lm"], "We will build xyzzy bridges.")
+    said = fairtrial("surprisal", finished_records["lm"], "We will build xyzzy bridges.")
     assert said.code == 0, said.err
     assert "unknown: xyzzy" in said.out
     assert "'xyzzy'" in said.err
     assert "not counted" in said.out
-    lines = fairtrial("surprise", finished_records["lm"], "--samples", "--json").out.splitlines()
+    lines = fairtrial("surprisal", finished_records["lm"], "--samples", "--json").out.splitlines()
     rows = [json.loads(line) for line in lines]
     assert [row["name"] for row in rows[:-1]] == ["normal", "weird", "long"]
     assert rows[1]["text"] == "Yesterday the quiet ladder sang blue arithmetic to the river"
     total = sum(row["nll"] for row in rows[:-1]) / sum(row["counted"] for row in rows[:-1])
     assert rows[-1]["set"]["token_weighted"] == pytest.approx(math.exp(total))
-    spoken = fairtrial("surprise", finished_records["lm"], "--samples").out
+    spoken = fairtrial("surprise", finished_records["lm"], "--samples").out  # the old name
     assert "token-weighted perplexity" in spoken
     assert "mean of the sentences' perplexities" in spoken
 
@@ -162,7 +154,7 @@ def test_a_thousand_sentences_come_from_a_file(
 ) -> None:
     file = tmp_path / "many.txt"
     file.write_text("\n\n".join(f"We will build {number} bridges." for number in range(1000)))
-    said = fairtrial("surprise", finished_records["lm"], "--text-file", file)
+    said = fairtrial("surprisal", finished_records["lm"], "--text-file", file)
     assert said.code == 0, said.err
     assert "1000 sentences, 5,000 tokens counted" in said.out
     assert said.out.count("perplexity ") >= 1000
@@ -178,6 +170,6 @@ def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callabl
         (("--text-file", tmp_path), "folder"),
         (("--text-file", tmp_path / "blank.txt"), "empty"),
     ):
-        said = fairtrial("surprise", record, *words)
+        said = fairtrial("surprisal", record, *words)
         assert (said.code, told in said.err) == (2, True), said.err
-    assert "is a classifier" in fairtrial("surprise", finished_records["classify"], "We").err
+    assert "is a classifier" in fairtrial("surprisal", finished_records["classify"], "We").err

@@ -90,7 +90,7 @@ def test_weights_are_chosen_on_validation_alone(tiny_recipe: Callable[..., Any],
 
 
 def test_the_command_says_weights_and_scores(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
-    said = fairtrial("mix", finished_records["classify"])
+    said = fairtrial("ensemble", finished_records["classify"])
     assert said.code == 0
     assert "logistic regression" in said.out
     assert "new seed" in said.out
@@ -108,7 +108,7 @@ def test_more_text_is_counted_without_what_is_scored(
     extra.write_text(
         "\n\n".join(["We will build new schools in this country.", copied, "God bless you all tonight."] * 8)
     )
-    found = json.loads(fairtrial("mix", finished_records["lm"], "--more", extra, "--json").out)
+    found = json.loads(fairtrial("ensemble", finished_records["lm"], "--more", extra, "--json").out)
     assert found["more"][0]["dropped"] > 0
     assert f"Kneser-Ney with {extra}" in found["weights"]
 
@@ -138,7 +138,7 @@ def test_mistakes_are_told(
     elsewhere.write_json("trial.json", elsewhere.trial | {"data": {"other.txt": "0" * 64}, "seed": 99})
     places = {name: str(path) for name, path in finished_records.items()}
     places |= {name: str(tmp_path / name) for name in ("whole", "elsewhere")}
-    said = fairtrial("mix", *(word.format(**places) for word in words))
+    said = fairtrial("ensemble", *(word.format(**places) for word in words))
     assert said.code == 2
     assert sentence in said.err
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from fairtrial import __version__
-from fairtrial.cli import train as demo
+from fairtrial.cli.main import COMMANDS, OLD_NAMES
 from fairtrial.recipe import built_in_recipe, recipe_from
-from fairtrial.study.design import load_study, study_from, write_study
+from fairtrial.study.design import DEMO, load_study, study_from, write_study
 
 Call = Callable[..., Any]
 
@@ -39,8 +39,31 @@ def test_without_arguments_the_help_is_shown(
     with pytest.raises(SystemExit):
         runpy.run_module("fairtrial", run_name="__main__")
     said = "".join(capsys.readouterr())
-    for command in ("train", "resume", "show", "recipe", "demo"):
-        assert re.search(rf"^\s+{command}\b", said, flags=re.M)
+    assert "..." not in said.partition("ARGS]...")[2]  # no description is cut off
+    groups = dict(re.findall(r"^([A-Z][\w ]+):\n((?:  .*\n)+)", said, flags=re.M))
+    assert list(groups) == ["Options", *COMMANDS]
+    for group, commands in COMMANDS.items():
+        shown = re.findall(r"^  ([a-z]+)  +[A-Z]", groups[group], flags=re.M)
+        assert shown == [name for name, *_ in commands] + ["puzzle"] * (group == "Apps")
+
+
+@pytest.mark.parametrize(("name", "example"), [(name, example) for c in COMMANDS.values() for name, _, example in c])
+def test_the_help_of_a_command_begins_with_an_example_of_its_own_options(
+    name: str, example: str, fairtrial: Call
+) -> None:
+    said = fairtrial(name, "--help").out
+    assert said.splitlines()[2] == f"  Example: fairtrial {example}"
+    assert example.split()[0] == name
+    assert all(word in said for word in re.findall(r" (--[a-z-]+)", example))
+
+
+def test_old_names_of_commands_work_and_are_not_listed(fairtrial: Call) -> None:
+    listed = fairtrial("--help").out
+    for old, new in OLD_NAMES.items():
+        assert fairtrial(old, "--help").out == fairtrial(new, "--help").out.replace(
+            f"fairtrial {new} [", f"fairtrial {old} ["
+        )
+        assert not re.search(rf"^  {old} ", listed, flags=re.M)
 
 
 def test_the_version_is_told(fairtrial: Call) -> None:
@@ -105,7 +128,7 @@ def test_a_stopped_record_is_shown_and_resumed(
     said = fairtrial("resume", tmp_path / "a")
     assert said.code == 0
     assert "result (weights of step" in said.out
-    assert "is finished already; see: fairtrial show" in fairtrial("resume", tmp_path / "a").out
+    assert "is already finished; see: fairtrial show" in fairtrial("resume", tmp_path / "a").out
 
 
 def test_a_damaged_checkpoint_is_told_when_resuming(
@@ -157,13 +180,13 @@ def test_the_demo_ends_in_a_verdict_and_a_page_and_goes_on_where_it_was(
     fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The demo's own study, on a small corpus with a tiny network and two seeds."""
-    table = load_study(demo.FILE)
+    table = load_study(DEMO)
     small = {name: int(value) for name, value in (setting.split("=") for setting in tiny)}
     table |= {"data": str(course_folder), "tasks": ["lm"], "seeds": 2}
     table["set"] |= small | {"training.duration": "3 steps"}
     path = tmp_path / "small.toml"
     path.write_text(write_study(study_from(table)))
-    monkeypatch.setattr(demo, "FILE", path)
+    monkeypatch.setattr("fairtrial.study.design.DEMO", path)
     said = fairtrial("demo", "--out", tmp_path / "demo")
     assert said.code == 0
     assert "plan: 6 trials (3 variants x 2 seeds x 1 task)" in said.out

@@ -75,9 +75,9 @@ def test_a_recipe_that_fits_its_vocabulary_on_labels_is_red(fairtrial: Call, cou
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("audit", "nothing to audit is named"),
-        ("audit rope --data sotu", "no part, recipe or record beside it"),
-        ("audit rope --task lm", "are for --data"),
+        ("audit", "nothing to audit was named"),
+        ("audit rope --data sotu", "takes no part, recipe or record"),
+        ("audit rope --task lm", "need --data"),
         ("audit --data none", "no such file or folder"),
         ("audit --data sotu --task clasify", "did you mean 'classify'?"),
         ("audit --data sotu --recipe cuorse", "no built-in recipe is called 'cuorse'"),

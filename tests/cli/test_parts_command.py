@@ -51,9 +51,10 @@ def test_parts_are_told_to_machines(fairtrial: Call) -> None:
     ("words", "told"),
     [
         ("parts rpoe", "no part is called 'rpoe'; did you mean 'rope'?"),
-        ("parts --draw", "nothing to draw"),
-        ("parts rope --out rope.gif", "rope.gif: a drawing is a .png or .svg file"),
+        ("parts --draw", "nothing to plot"),
+        ("parts rope --out rope.gif", "rope.gif: a plot is a .png or .svg file"),
         ("parts --page parts.html", "parts.html: the page is a .md file"),
+        ("parts rope --page parts.md", "--page is about all parts"),
         ("parts --with none.py", "none.py: cannot be read"),
     ],
 )
@@ -138,7 +139,9 @@ def test_the_page_is_written_by_the_command(fairtrial: Call, tmp_path: Path, mon
         "fairtrial.analysis.catalogue.audit_part",
         lambda name: [wrong if name == "reweight" else replace(wrong, verdict="PASS")],
     )
-    assert fairtrial("parts", "--page", tmp_path / "parts.md").code == 0
+    said = fairtrial("parts", "--page", tmp_path / "parts.md", "--json")
+    assert (said.code, said.err) == (0, "")
+    assert [entry["name"] for entry in json.loads(said.out)] == parts.list()
     assert {path.stem: path.read_text() for path in (tmp_path / "parts").iterdir()} == {n: n for n in parts.list()}
     page = (tmp_path / "parts.md").read_text()
     assert "| `rope` | decoder | PASS |" in page

@@ -23,10 +23,15 @@ MAY_IMPORT = {
     "loggers": PLAIN,
     "report": VALUES | {"report", "statistics"},
     "analysis": PLAIN
-    | {"disk", "data", "model", "parts", "training", "statistics", "audit", "analysis", "report", "trial"}
-    | {"pretrained"},
+    | {"disk", "record", "prepare", "plugins", "data", "model", "parts", "training", "statistics", "audit"}
+    | {"analysis", "report", "pretrained", "trial"},
     "audit": VALUES | {"data", "model", "parts", "training", "plugins", "audit"},
-    "engines": {"errors", "disk", "engines"},  # what a job does is imported by name in the process that does it
+    "engines": {
+        "errors",
+        "registry",
+        "disk",
+        "engines",
+    },  # what a job does is imported by name in the process that does it
     "plugins": PLAIN | {"disk", "record", "model", "parts"},
     "baselines": PLAIN
     | {"data", "disk", "environment", "record", "prepare", "statistics", "training", "trial", "baselines"},

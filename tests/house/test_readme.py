@@ -68,7 +68,7 @@ def test_the_readmes_commands_work_one_after_another(course_folder: Path) -> Non
         if words[0] == "resume":
             done = fairtrial(*words, cwd=cwd)
             assert done.returncode == 0, f"{line}\n{done.stderr}"
-            assert "finished already" in done.stdout
+            assert "already finished" in done.stdout
             continue
         extra = FEW_STEPS if words[0] == "train" and "--steps" not in words and "--epochs" not in words else []
         words = [*words, *extra]

@@ -46,21 +46,21 @@ def cut_short(folder: Path) -> None:
 QUERY = "bert.encoder.layer.1.attention.self.query.weight"
 MISTAKES: list[tuple[Callable[[Path], object], str]] = [
     (make_pickle_only, "is a pickle, which can run code"),
-    (cut_short, "not whole safetensors"),
+    (cut_short, "not a valid safetensors file"),
     (tell_pool_badly, "is not a JSON object"),
     (lambda folder: change_weights(folder, lambda weights: weights.pop(QUERY)), "query.weight' is missing"),
-    (lambda folder: change_weights(folder, lambda w: w.update(stray=torch.ones(2))), "'stray' fits nowhere"),
-    (lambda folder: change_config(folder, vocab_size=99), "config.json speaks of 99 entries, the weights have 25"),
-    (lambda folder: change_config(folder, num_hidden_layers=1), "fits nowhere in this encoder"),
+    (lambda folder: change_weights(folder, lambda w: w.update(stray=torch.ones(2))), "unexpected weight 'stray'"),
+    (lambda folder: change_config(folder, vocab_size=99), "vocab_size is 99 in config.json, 25 in the weights"),
+    (lambda folder: change_config(folder, num_hidden_layers=1), "unexpected weight"),
     (lambda folder: change_config(folder, intermediate_size=41), "feed_forward.up.weight is 40 x 24"),
-    (lambda folder: change_config(folder, model_type="llama"), "model_type is 'llama'; there is: bert"),
-    (lambda folder: change_config(folder, hidden_act="mystery"), "activation is 'mystery'"),
-    (lambda folder: change_config(folder, hidden_size=None), "no whole number 'hidden_size'"),
+    (lambda folder: change_config(folder, model_type="llama"), "got 'llama'"),
+    (lambda folder: change_config(folder, hidden_act="mystery"), "got 'mystery'"),
+    (lambda folder: change_config(folder, hidden_size=None), "no integer 'hidden_size'"),
     (lambda folder: change_config(folder, position_embedding_type="relative_key"), "'relative_key'"),
     (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
     (lambda folder: (folder / "config.json").write_text("{"), "cannot be read"),
     (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
-    (lambda folder: (folder / "vocab.txt").unlink(), "it has no tokenizer"),
+    (lambda folder: (folder / "vocab.txt").unlink(), "the checkpoint has no tokenizer"),
     (
         lambda folder: (folder / "vocab.txt").write_text("\n".join(MARKS + [f"w{n}" for n in range(40)])),
         "the tokenizer has 45 entries, the weights have 25",
@@ -105,5 +105,5 @@ def test_minilm_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_minilm_is_refused_when_its_weights_are_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"other")
     monkeypatch.setattr(minilm, "weights_in", lambda name: [tmp_path / "model.safetensors"])
-    with pytest.raises(BadInput, match="its sha256 is another"):
+    with pytest.raises(BadInput, match="its sha256 differs"):
         minilm.find_minilm()

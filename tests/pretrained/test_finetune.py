@@ -138,7 +138,7 @@ def test_a_search_around_an_encoder_goes_on_where_it_was(encoder: Path, course_f
 
 def test_a_decoder_is_no_encoder(tiny_recipe: Make, tmp_path: Path) -> None:
     run_trial(tiny_recipe("lm", "training.duration=1 steps"), 0, tmp_path / "lm")
-    with pytest.raises(BadInput, match="is no encoder"):
+    with pytest.raises(BadInput, match="is not an encoder"):
         run_trial(tiny_recipe("classify", f"encoder.source={tmp_path / 'lm'}"), 0, tmp_path / "run")
 
 

@@ -50,8 +50,8 @@ def test_training_starts_at_the_language_models_weights(tied: str, tiny_recipe: 
 
 def test_a_language_model_starts_from_no_other_thing(tiny_recipe: Make, tmp_path: Path) -> None:
     run_trial(tiny_recipe("classify", "training.duration=1 steps"), 0, tmp_path / "classifier")
-    with pytest.raises(BadInput, match="is no language model"):
+    with pytest.raises(BadInput, match="is not a language model"):
         run_trial(tiny_recipe("lm", f"encoder.source={tmp_path / 'classifier'}"), 0, tmp_path / "run")
-    with pytest.raises(BadInput, match="is no record"):
+    with pytest.raises(BadInput, match="is not a record"):
         run_trial(tiny_recipe("lm", f"encoder.source={tmp_path / 'nothing'}"), 0, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -12,7 +12,7 @@ import torch
 from checkpoints import SENTENCES, write_checkpoint
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.analysis.attention import before_training, maps_of, read_text
+from fairtrial.analysis.attention import initial_model, maps_of, model_input
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
 from fairtrial.pretrained.checkpoint import read_checkpoint
@@ -46,14 +46,14 @@ def test_maps_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
 def test_marks_are_read_once_and_the_closing_one_outlives_a_cut(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "bert", "bert", head=False)
     tokenizer = read_checkpoint(tmp_path / "bert", Shape()).tokenizer
-    words = tokenizer.words(read_text(tokenizer, "the film is unheard", 20).ids)
+    words = tokenizer.words(model_input(tokenizer, "the film is unheard", 20).ids)
     assert words == ["[CLS]", "the", "film", "is", "[UNK]", "[SEP]"]
-    assert read_text(tokenizer, "the film is unheard", 20).unknown == ("unheard",)
-    cut = read_text(tokenizer, "the film is very good and bright", 6)
+    assert model_input(tokenizer, "the film is unheard", 20).unknown == ("unheard",)
+    cut = model_input(tokenizer, "the film is very good and bright", 6)
     assert tokenizer.words(cut.ids) == ["[CLS]", "the", "film", "is", "very", "[SEP]"]
-    assert cut.cut == "the text has 9 tokens and the model reads 6: cut between 'very' (token 5) and 'good'"
+    assert cut.cut == "the text has 9 tokens and the model reads 6: truncated between 'very' (token 5) and 'good'"
     with pytest.raises(BadInput, match="no words"):
-        read_text(tokenizer, "  ", 6)
+        model_input(tokenizer, "  ", 6)
 
 
 def test_a_fine_tuned_record_stands_beside_what_was_pretrained(
@@ -62,7 +62,7 @@ def test_a_fine_tuned_record_stands_beside_what_was_pretrained(
     write_checkpoint(tmp_path / "bert", "bert", head=False)
     recipe = tiny_recipe("classify", f"encoder.source={tmp_path / 'bert'}", "training.duration=3 steps")
     run = load(run_trial(recipe, 0, tmp_path / "run"))
-    twin, stage = before_training(run)
+    twin, stage = initial_model(run)
     given = read_checkpoint(tmp_path / "bert", recipe.shape).weights["body.tokens.weight"]
     assert stage == "pretrained"
     assert torch.equal(twin.body.tokens.weight, given)
@@ -74,4 +74,4 @@ def test_a_fine_tuned_record_stands_beside_what_was_pretrained(
     (tmp_path / "bert").rename(tmp_path / "elsewhere")
     said = fairtrial("look", tmp_path / "run", "the film is good", "--layer", 0, "--head", 0, "--no-ablate")
     assert said.code == 0, said.err
-    assert "compared with first weights instead" in said.err
+    assert "compared with a randomly initialized network instead" in said.err

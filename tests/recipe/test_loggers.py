@@ -126,7 +126,7 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(
 
 
 def test_an_unknown_mirror_is_met_with_the_near_name(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"no mirror is called 'wanbd'; did you mean 'wandb'\?"):
+    with pytest.raises(BadInput, match=r"no logger is called 'wanbd'; did you mean 'wandb'\?"):
         open_logger("wanbd", tmp_path, Recipe())
 
 

@@ -17,17 +17,19 @@ import numpy as np
 import pytest
 
 from fairtrial.analysis.attention import Check, Maps
-from fairtrial.analysis.heads import Effect, Habits, Portrait
-from fairtrial.analysis.look import Album, Drawn
+from fairtrial.analysis.heads import Effect, HeadStatistics, HeadSummary
+from fairtrial.analysis.look import Drawn, LookResult
 from fairtrial.report.page import Frame, bars, hidden, look_page
-from fairtrial.report.text import album_lines, change
+from fairtrial.report.text import change, look_lines
 
 HEADS = [(layer, head) for layer in range(2) for head in range(2)]
 FRAME = Frame("Where heads look", "A decoder", ["551 copies"], "7 texts", "fairtrial look mine")
 HOSTILE = "</script><script>alert(1)</script>"
 
 
-def some_album(words: tuple[str, ...] = ("we", "will", "<pad>"), text: str = "we will", causal: bool = True) -> Album:
+def some_album(
+    words: tuple[str, ...] = ("we", "will", "<pad>"), text: str = "we will", causal: bool = True
+) -> LookResult:
     size = len(words)
     real = size - 1
     filled = np.arange(size) < real
@@ -40,12 +42,13 @@ def some_album(words: tuple[str, ...] = ("we", "will", "<pad>"), text: str = "we
         checks = (Check("rows sum to one", 1e-7, 1e-5, "far"), Check("nothing on padding", 0.5, 0.0, "most"))
         return Maps(words, weights, np.stack([visible] * 2), causal, 0, 1, 8, "cut after 'will'", ("senate",), checks)
 
-    even = Habits(1.0, 0.9, 2.0, 0.1, 0.2, None if causal else 0.2, 0.3, 0.4, None, "we", 1.0)
+    even = HeadStatistics(1.0, 0.9, 2.0, 0.1, 0.2, None if causal else 0.2, 0.3, 0.4, None, "we", 1.0)
     portraits = tuple(
-        Portrait(layer, head, replace(even, previous=0.71), even, even, "previous word, 71%") for layer, head in HEADS
+        HeadSummary(layer, head, replace(even, previous=0.71), even, even, "previous word, 71%")
+        for layer, head in HEADS
     )
     effects = tuple(Effect(layer, head, "test", "accuracy", 0.8, 0.75, -0.05, (-0.08, -0.02)) for layer, head in HEADS)
-    return Album(8, 7, 1, (Drawn(text, maps(), maps()),), portraits, effects)
+    return LookResult(8, 7, 1, (Drawn(text, maps(), maps()),), portraits, effects)
 
 
 class Reader(HTMLParser):
@@ -167,7 +170,7 @@ def test_changes_in_words() -> None:
 
 
 def test_lines_tell_a_failed_check_and_keep_the_terminal_safe() -> None:
-    lines = album_lines(some_album(text="we\x1b[31m will"))
+    lines = look_lines(some_album(text="we\x1b[31m will"))
     assert any("NO  nothing on padding" in line for line in lines)
     assert any("yes rows sum to one" in line for line in lines)
     assert not any("\x1b" in line for line in lines)

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from fairtrial.cli.judge import add_settings, complete, default_folder, read_table, variant_tables
-from fairtrial.cli.options import spread
+from fairtrial.cli.options import repeat_options
 from fairtrial.cli.screen import Count
 from fairtrial.cli.screen import StudyLines as Lines
 from fairtrial.errors import BadInput
+from fairtrial.study.design import add_settings, complete_study, read_study_table, variant_tables
+from fairtrial.study.plan import default_study_folder
 
 Call = Callable[..., Any]
 
@@ -21,9 +22,9 @@ Call = Callable[..., Any]
 def test_an_option_may_take_several_words() -> None:
     words = "my.toml --variants learned rope --seeds 8 --set a=1 b=-2 --json".split()
     asked = "my.toml --variants learned --variants rope --seeds 8 --set a=1 --set b=-2 --json".split()
-    assert spread(words) == asked
-    assert spread(asked) == asked
-    assert spread(["--data", "x", "y"]) == ["--data", "x", "y"]
+    assert repeat_options(words) == asked
+    assert repeat_options(asked) == asked
+    assert repeat_options(["--data", "x", "y"]) == ["--data", "x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -69,11 +70,11 @@ def test_a_folder_that_is_no_study_is_refused(fairtrial: Call, tmp_path: Path) -
 
 
 def test_the_tasks_are_what_the_data_are_for(course_folder: Path, tmp_path: Path) -> None:
-    assert complete({"data": str(course_folder)}, []).tasks == ("classify", "lm")
+    assert complete_study({"data": str(course_folder)}, []).tasks == ("classify", "lm")
     text = tmp_path / "novel.txt"
     text.write_text("It was a dark night.\n")
-    assert complete({"data": str(text)}, []).tasks == ("lm",)
-    assert complete({}, []).tasks == ("classify", "lm")
+    assert complete_study({"data": str(text)}, []).tasks == ("lm",)
+    assert complete_study({}, []).tasks == ("classify", "lm")
 
 
 def test_settings_of_the_command_line_win_over_the_file() -> None:
@@ -84,15 +85,15 @@ def test_settings_of_the_command_line_win_over_the_file() -> None:
 
 def test_the_default_folder_is_of_the_variants_and_data_not_of_the_seeds(course_folder: Path) -> None:
     table = {"data": str(course_folder), "variants": variant_tables(["learned", "window:size=8"])}
-    folder = default_folder(complete(dict(table), []))
-    assert folder == default_folder(complete(table | {"seeds": 9}, []))
-    assert folder != default_folder(complete(table | {"set": {"training.batch": 3}}, []))
+    folder = default_study_folder(complete_study(dict(table), []))
+    assert folder == default_study_folder(complete_study(table | {"seeds": 9}, []))
+    assert folder != default_study_folder(complete_study(table | {"set": {"training.batch": 3}}, []))
     assert folder.name.startswith("learned-vs-window-size-8-")
 
 
 def test_a_study_file_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no such"):
-        read_table(str(tmp_path / "my.toml"))
+        read_study_table(str(tmp_path / "my.toml"))
 
 
 def test_a_dry_run_shows_the_plan(fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
@@ -100,8 +101,8 @@ def test_a_dry_run_shows_the_plan(fairtrial: Call, course_folder: Path, tmp_path
     said = fairtrial("study", "--data", course_folder, *small, "--seeds", 3, "--out", tmp_path / "study")
     assert said.code == 0
     assert "plan: 9 trials (3 variants x 3 seeds x 1 task)" in said.out
-    assert "smallest difference that 3 seeds can show, lm: hbush:" in said.out
-    assert "fewer than 5 seeds are refused a verdict" in said.out
+    assert "smallest difference that 3 seeds can detect, lm: hbush:" in said.out
+    assert "fewer than 5 seeds get no verdict" in said.out
     told = fairtrial("study", "--data", course_folder, *small, "--seeds", 3, "--out", tmp_path / "study", "--json").out
     assert [json.loads(line)["event"] for line in told.splitlines()][-1] == "plan"
     assert not (tmp_path / "study").exists()
@@ -116,14 +117,14 @@ PLAN = {
 
 def test_the_time_left_follows_how_long_trials_really_took() -> None:
     count = Count()
-    count.hear("plan", PLAN)
-    count.hear("jobs", {"trials": 10, "left": 10, "beside": 0})
+    count.update("plan", PLAN)
+    count.update("jobs", {"trials": 10, "left": 10, "beside": 0})
     assert count.left() == "0:50 left"
     key = {"key": ["lm", "a", "seed 0"], "work": "trial"}
-    count.hear("begin", key)
-    count.hear("step", key | {"step": 50, "steps": 100})
+    count.update("begin", key)
+    count.update("step", key | {"step": 50, "steps": 100})
     assert count.left() == "0:48 left"
-    count.hear("done", key | {"seconds": 20.0})
+    count.update("done", key | {"seconds": 20.0})
     assert count.left() == "1:30 left"  # 90 expected seconds, each lasting two, on two cores
 
 
@@ -147,7 +148,7 @@ def test_tries_of_a_search_are_counted_apart_from_trials(capsys: pytest.CaptureF
     lines.show("jobs", {"trials": 10, "left": 10, "beside": 0})
     lines.show("done", ended)
     lines.show("plan", PLAN)  # another study follows
-    assert lines.place() == "preparing"
+    assert lines.position() == "preparing"
     said = capsys.readouterr().out
     assert "try 2/8  lm a seed 0: validation 81.2" in said
     assert "trial 1/10  lm a seed 0" in said

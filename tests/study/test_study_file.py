@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fairtrial.cli import train as demo
 from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice
 from fairtrial.study.design import (
+    DEMO,
     Study,
     load_study,
     read_variant,
@@ -130,7 +130,7 @@ def test_variants_that_differ_in_their_items_are_refused(tiny_study: Callable[..
     refuse_other_items(recipes_of(tiny_study(variants={"a": {}, "b": {"data.windows": "every"}}), {})["classify"])
 
 
-@pytest.mark.parametrize("path", [demo.FILE, *sorted(EXAMPLES.glob("*.toml"))], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [DEMO, *sorted(EXAMPLES.glob("*.toml"))], ids=lambda path: path.stem)
 def test_studies_that_ship_are_whole(path: Path) -> None:
     study = study_from(load_study(path))
     recipes = recipes_of(study, {})

@@ -1,8 +1,6 @@
-"""Attention maps of a text: who looks where, in every layer and head, with the checks that make a map worth looking at.
+"""Attention maps of a text: which positions each head attends to, with the checks that make a map trustworthy.
 
 A map says where a head looked, not why the model decided.
-
-The twin: the network as it was before its first step, built again from recipe and seed.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairtrial.analysis.text import read_tokens
+from fairtrial.analysis.text import encode_text
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.layers import watch
@@ -24,10 +22,10 @@ from fairtrial.training.scoring import scoring
 from fairtrial.trial import Run
 
 Network = Any  # a network of any task: a body of blocks, and what answers on top of it
-SHOWN_PADDING = 3  # places of padding that a map keeps, so that one sees that they stay empty
-MOST_PLACES = 512  # a short text is padded to the model's length, but no further: a map of 4,096 places takes gigabytes
-SUMS = 1e-5  # float32 shares of a few hundred keys add up to one within this
-SAME = 1e-4  # the fused kernel adds up in another order than the equation does
+SHOWN_PADDING = 3  # padded positions that a map shows, so that one sees that they stay empty
+MAX_POSITIONS = 512  # a short text is padded to the model's length, but no further: 4,096 positions take gigabytes
+SUM_TOLERANCE = 1e-5  # float32 weights of a few hundred keys sum to one within this
+OUTPUT_TOLERANCE = 1e-4  # the fused kernel sums in another order than the equation does
 
 
 @dataclass(frozen=True)
@@ -44,17 +42,17 @@ class Check:
 
 @dataclass(frozen=True)
 class Maps:
-    """Plain numbers. `words` stand on both axes: vectors that parts set before a sentence, the text, some padding."""
+    """Plain numbers. `words` label both axes: vectors that parts put before a sentence, the text, some padding."""
 
     words: tuple[str, ...]
     weights: np.ndarray  # float32 [layer head query key]; zero where hidden
-    open: np.ndarray  # true where a query may look [layer query key]: not at padding, the future, what parts forbid
+    open: np.ndarray  # true where a query may attend [layer query key]: not padding, the future, what parts mask
     causal: bool
-    prefix: int  # words at the beginning that parts have added
+    prefix: int  # words at the beginning that parts added
     padding: int  # words at the end that are padding
     length: int  # tokens that the model sees at once
-    cut: str  # says where a longer text was cut; empty: it was not
-    unknown: tuple[str, ...]  # words that the model does not know, as they were written
+    cut: str  # where a longer text was truncated; empty: it was not
+    unknown: tuple[str, ...]  # out-of-vocabulary words, as written
     checks: tuple[Check, ...]
 
     @property
@@ -64,91 +62,88 @@ class Maps:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ModelInput:
     """A text as a network reads it."""
 
-    ids: np.ndarray  # [time], the start mark included where the model was trained with one
+    ids: np.ndarray  # [time], with a start mark where the model was trained with one
     cut: str = ""
-    unknown: tuple[str, ...] = ()  # as they were written
+    unknown: tuple[str, ...] = ()  # as written
 
 
-def read_text(tokenizer: Tokenizer, text: str, length: int) -> Reading:
-    """The tokens of a text, at most `length` of them; a notice where it was cut."""
+def model_input(tokenizer: Tokenizer, text: str, length: int) -> ModelInput:
+    """The token ids of a text, at most `length` of them, and a notice where it was truncated."""
     if tokenizer.pretrained:
         coded = tokenizer.inner.encode(text, add_special_tokens=True)
         tokens = list(zip(coded.ids, coded.offsets, strict=True))
         empty = all(coded.special_tokens_mask)
     else:
-        tokens = read_tokens(tokenizer, text)
+        tokens = encode_text(tokenizer, text)
         empty = not tokens
     if empty:
         raise BadInput("the text has no words in it", 'give a sentence: fairtrial look RECORD "My fellow Americans"')
-    if tokenizer.start is not None and not tokenizer.pretrained:  # sentences that stand alone were trained with a mark
+    if tokenizer.start is not None and not tokenizer.pretrained:  # separate sentences were trained with a start mark
         tokens = [(tokenizer.start, (0, 0)), *tokens]
-    ids = [each for each, _ in tokens]
-    kept = tokenizer.cut(ids, length)
+    ids = [id_ for id_, _ in tokens]
     last = length - tokenizer.pretrained  # a pretrained encoder's closing mark stays
     cut = ""
     if len(ids) > length:
         before, after = tokenizer.words(ids[last - 1 : last + 1])
         cut = (
-            f"the text has {len(ids):,} tokens and the model reads {length}: cut between {before!r} (token {last})"
-            f" and {after!r}"
+            f"the text has {len(ids):,} tokens and the model reads {length}: truncated between {before!r}"
+            f" (token {last}) and {after!r}"
         )
-    lost = tuple(text[begin:end] for each, (begin, end) in tokens[:last] if each == tokenizer.unknown)
-    return Reading(np.array(kept, dtype=np.int64), cut, lost)
+    unknown = tuple(text[begin:end] for id_, (begin, end) in tokens[:last] if id_ == tokenizer.unknown)
+    return ModelInput(np.array(tokenizer.cut(ids, length), dtype=np.int64), cut, unknown)
 
 
 def attention_maps(run: Run, text: str, network: Network = None) -> Maps:
-    """Maps of one text, by the trained network or by `network` (its untrained twin, say)."""
-    network = run.network if network is None else network
-    return maps_of(network, run.tokenizer, text)
+    """Maps of one text, by the trained network or by `network` (such as the initial one)."""
+    return maps_of(run.network if network is None else network, run.tokenizer, text)
 
 
 def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
     """Maps of one text. It is padded to the model's length, so that the checks see what happens on padding."""
     length = network.body.shape.length
-    reading = read_text(tokenizer, text, length)
-    real = len(reading.ids)
-    time = min(length, max(MOST_PLACES, real + SHOWN_PADDING))
+    encoded = model_input(tokenizer, text, length)
+    real = len(encoded.ids)
+    time = min(length, max(MAX_POSITIONS, real + SHOWN_PADDING))
     ids = torch.full((1, time), tokenizer.pad)
-    ids[0, :real] = torch.from_numpy(reading.ids)
+    ids[0, :real] = torch.from_numpy(encoded.ids)
     lengths = torch.tensor([real])
     watched, maps = watch_maps(network, ids, lengths)
     with scoring(network):
         unwatched = network(ids, lengths)
     before = prefix_words(network)
     real += len(before)
-    kept = min(time + len(before), real + SHOWN_PADDING)
+    shown = min(time + len(before), real + SHOWN_PADDING)
     visible = open_keys(network, torch.tensor([real]), time + len(before))[:, 0]  # layer query key
-    weights = np.stack([each[0].numpy() for each in maps])  # layer head query key
-    checks = check_maps(weights, visible, real, network.body.causal)
-    checks += (watching(unwatched, watched),)
-    weights = weights * visible[:, None]  # rows of padding are computed and thrown away: they are no one's attention
-    words = (*before, *tokenizer.words(reading.ids), *tokenizer.words([tokenizer.pad]) * (kept - real))
+    weights = np.stack([layer_maps[0].numpy() for layer_maps in maps])  # layer head query key
+    checks = (*check_maps(weights, visible, real, network.body.causal), check_outputs(unwatched, watched))
+    weights = weights * visible[:, None]  # rows of padding are computed, but mean nothing
+    words = (*before, *tokenizer.words(encoded.ids), *tokenizer.words([tokenizer.pad]) * (shown - real))
     return Maps(
         words,
-        weights[:, :, :kept, :kept],
-        visible[:, :kept, :kept],
+        weights[:, :, :shown, :shown],
+        visible[:, :shown, :shown],
         network.body.causal,
         len(before),
-        kept - real,
+        shown - real,
         length,
-        reading.cut,
-        reading.unknown,
+        encoded.cut,
+        encoded.unknown,
         checks,
     )
 
 
 def watch_maps(network: Network, ids: Tensor, lengths: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """(what the network answers while it is watched, maps [batch head query key] of each layer)"""
+    """(the network's output while it is watched, maps [batch head query key] of each layer)"""
     with scoring(network), watch(network) as seen:
-        answer = network(ids, lengths)
-    return answer, [seen[f"body.blocks.{layer}.attention.maps"] for layer in range(len(network.body.blocks))]
+        output = network(ids, lengths)
+    return output, [seen[f"body.blocks.{layer}.attention.maps"] for layer in range(len(network.body.blocks))]
 
 
 def prefix_words(network: Network) -> tuple[str, ...]:
-    """A name for each vector that parts set before a sentence."""
+    """A name for each vector that parts put before a sentence."""
     if network.body.causal:
         return ()
     found = [(name, part.prefix()) for name, part in zip(network.body.parts, network.body.listed_parts(), strict=True)]
@@ -156,13 +151,13 @@ def prefix_words(network: Network) -> tuple[str, ...]:
 
 
 def open_keys(network: Network, real: Tensor, time: int) -> np.ndarray:
-    """Where each real query may look [layer batch query key], worked out from the numbers of real places [batch],
-    causality and the parts' own `allow`, not taken from attention."""
-    places = torch.arange(time)
-    filled = places < real[:, None]  # batch time
+    """Where each real query may attend [layer batch query key], from the numbers of real positions [batch], causality
+    and the parts' own `allow`; not taken from attention."""
+    positions = torch.arange(time)
+    filled = positions < real[:, None]  # batch time
     layers = []
     for layer in range(len(network.body.blocks)):
-        site = Site(layer, network.body.causal, places, places)
+        site = Site(layer, network.body.causal, positions, positions)
         seen = filled[:, None, :] & filled[:, :, None]
         if network.body.causal:
             seen = seen & (site.offset >= 0)
@@ -174,42 +169,44 @@ def open_keys(network: Network, real: Tensor, time: int) -> np.ndarray:
 
 
 def check_maps(weights: np.ndarray, visible: np.ndarray, real: int, causal: bool) -> tuple[Check, ...]:
-    """Every row of a real word shares out its attention completely, and none of it falls on what is hidden."""
+    """The attention weights of a real query sum to one, and none of them is on a hidden key."""
     rows = weights[:, :, :real]  # layer head query key
-    sees = np.broadcast_to(visible[:, None, :real].any(-1), rows.shape[:-1])  # a row with nothing to see is zeros
+    sees = np.broadcast_to(visible[:, None, :real].any(-1), rows.shape[:-1])  # a row with no visible key is zeros
     gaps = np.abs(rows.sum(-1, dtype=np.float64) - 1)[sees]
     time = rows.shape[-1]
     keys = np.arange(time)
     ahead = (keys > np.arange(real)[:, None]) & (keys < real)  # query key
     forbidden = ~visible[:, None, :real] & (keys < real) & ~(ahead & causal)
     checks = [
-        Check("rows sum to one", float(gaps.max(initial=0.0)), SUMS, "largest distance of a row's sum from 1"),
+        Check("rows sum to one", float(gaps.max(initial=0.0)), SUM_TOLERANCE, "largest distance of a row's sum from 1"),
     ]
     if time > real:
-        places = f"most weight on any of {time - real} padded places"
-        checks.append(Check("nothing on padding", most(rows[..., real:]), 0.0, places))
+        meaning = f"most weight on any of {time - real} padded positions"
+        checks.append(Check("nothing on padding", most(rows[..., real:]), 0.0, meaning))
     if causal:
         checks.append(Check("nothing on the future", most(rows * ahead), 0.0, "most weight on any later word"))
     if forbidden.any():
-        checks.append(Check("nothing on what parts hide", most(rows * forbidden), 0.0, "most weight on a hidden word"))
+        checks.append(Check("nothing on what parts mask", most(rows * forbidden), 0.0, "most weight on a masked word"))
     return tuple(checks)
 
 
-def watching(unwatched: Tensor, watched: Tensor) -> Check:
-    """Looking changes no number: equal bit for bit where both ways run the equation, and to the fused kernel's rounding
-    where the unwatched network runs that."""
+def check_outputs(unwatched: Tensor, watched: Tensor) -> Check:
+    """Watching changes no number: bitwise equal where both run the equation, and equal up to rounding where the
+    unwatched network runs the fused kernel."""
     gap = float((unwatched - watched).abs().max())
-    how = "equal bit for bit" if gap == 0 else "the fused kernel rounds otherwise"
+    how = "bitwise equal" if gap == 0 else "the fused kernel rounds differently"
     scale = 1 + float(unwatched.abs().max())
-    return Check("looking changes no number", gap, SAME * scale, f"watched against unwatched outputs: {how}")
+    return Check(
+        "watching changes no number", gap, OUTPUT_TOLERANCE * scale, f"watched versus unwatched outputs: {how}"
+    )
 
 
 def most(weights: np.ndarray) -> float:
     return float(np.abs(weights).max(initial=0.0))
 
 
-def before_training(run: Run) -> tuple[Network, str]:
-    """The network that training began with, and what it was: untrained, or a pretrained encoder."""
+def initial_model(run: Run) -> tuple[Network, str]:
+    """The network that training started from, and what it was: "untrained", or "pretrained" (an encoder)."""
     network, encoder = run.initial_network(), open_encoder(run.recipe)
     if encoder is None:
         return network, "untrained"

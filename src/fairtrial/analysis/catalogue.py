@@ -1,11 +1,7 @@
-"""What a part says of itself: its line, options, verbs, claims, definition and paper, read from its own file.
+"""What each part is and does: its docstring, options, verbs and claims; plots of it; the page about all parts.
 
-A part -> numbers that show what it does: masks, biases, angles, waves, head orders, what a sentence is made of.
-
-Weights are the untrained first ones. Every number is measured by calling the part's verb, so that a stranger's part can
-be drawn as well as ours, and a drawing cannot say what the code does not do.
-
-One page about all parts, in Markdown: passport, definition, paper, options, drawing. `fairtrial parts --page`.
+Every number in a plot is measured by calling the part's verbs with initial weights, so a plugin's part is plotted like
+ours, and a plot cannot show what the code does not do.
 """
 
 from __future__ import annotations
@@ -35,13 +31,25 @@ from fairtrial.rng import seed_for
 
 VERBS = ("embed", "prefix", "rotate", "bias", "score", "allow", "merge", "residual", "pool")
 CLAIMS = {"sees_order": "sees order", "relative": "by distance alone"}
+HEAD_DIM, LAYERS = 8, 2  # of plots: enough to see a pattern
+HEAD = """# Parts: every architecture idea as one small file
+
+This page is made by `fairtrial parts --page docs/parts.md`; do not edit it. Each plot is measured on the untrained
+part in a decoder with 4 heads at 24 positions (pools in an encoder). How to add yours: [add-a-part.md](add-a-part.md).
+"""
+PASSPORTS = """
+## Passports
+
+Does it cheat? Each part alone, at the default shape, in an encoder and in a decoder, by the checks of
+`fairtrial audit PART`.
+"""
 
 
 @dataclass(frozen=True)
 class Entry:
     name: str
     line: str
-    options: dict[str, str]  # each with its default, as TOML would write it
+    options: dict[str, str]  # name -> default, as in TOML
     options_help: str
     verbs: tuple[str, ...]
     claims: tuple[str, ...]
@@ -57,17 +65,17 @@ def catalogue() -> list[Entry]:
 def describe(name: str) -> Entry:
     kind = parts.find(name)
     own = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
-    whole = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "")
-    definition = "\n\n".join(text for text in (own, whole) if text)
+    of_module = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "")
+    definition = "\n\n".join(text for text in (own, of_module) if text)
     return Entry(
         name=name,
-        line=first_sentence(own or whole) or "says nothing of itself",
+        line=first_sentence(own or of_module) or "no description",
         options={option.name: written(option.default) for option in options_of(kind)},
         options_help=" ".join((kind.__init__.__doc__ or "").split()) if "__init__" in vars(kind) else "",
         verbs=tuple(verb for verb in VERBS if kind.owns(verb)),
         claims=tuple(words for claim, words in CLAIMS.items() if getattr(kind, claim)),
         definition=definition,
-        papers=tuple(dict.fromkeys(re.findall(r"https?://[^\s,;)]+", own or whole))),
+        papers=tuple(dict.fromkeys(re.findall(r"https?://[^\s,;)]+", own or of_module))),
         file=inspect.getsourcefile(kind) or "",
     )
 
@@ -95,13 +103,10 @@ def written(default: object) -> str:
     return str(default).lower() if isinstance(default, bool) else repr(default)
 
 
-EACH, LAYERS = 8, 2  # enough to see a pattern
-
-
-def portray(name: str, *, heads: int = 4, length: int = 24, causal: bool = True, **options: Any) -> list[Picture]:
+def plot_part(name: str, *, heads: int = 4, length: int = 24, causal: bool = True, **options: Any) -> list[Picture]:
     """One picture for each verb that the part uses."""
     shape = Shape(
-        layers=LAYERS, heads=heads, width=heads * EACH, length=length, hidden=8, classifier_hidden=8, dropout=0.0,
+        layers=LAYERS, heads=heads, width=heads * HEAD_DIM, length=length, hidden=8, classifier_hidden=8, dropout=0.0,
         start="torch",
     )  # fmt: skip
     choices = (PartChoice(name=name, options=options),)
@@ -109,99 +114,98 @@ def portray(name: str, *, heads: int = 4, length: int = 24, causal: bool = True,
     network.eval()
     part = network.body.listed_parts()[0]
     site = Site(0, causal, torch.arange(length), torch.arange(length))
-    drawn = [draw(part, site) for verb, draw in DRAWN.items() if part.owns(verb)]
-    if drawn and not part.owns("score"):
-        return drawn
-    said = {
+    plots = [plot(part, site) for verb, plot in PLOTS.items() if part.owns(verb)]
+    if plots and not part.owns("score"):
+        return plots
+    changes = {
         "score": "scores are changed",
-        "residual": "what layers add to is changed",
-        "prefix": "a prefix is set before",
+        "residual": "the residual stream is changed",
+        "prefix": "vectors are put before the sentence",
     }
-    changed = next((words for verb, words in said.items() if part.owns(verb)), "nothing is changed")
-    return [*drawn, attention_map(network, site, changed)]
+    change = next((words for verb, words in changes.items() if part.owns(verb)), "nothing is changed")
+    return [*plots, attention_map(network, site, change)]
 
 
-def portray_embed(part: Part, site: Site) -> Picture:
+def plot_embed(part: Part, site: Site) -> Picture:
     table = part.embed(torch.zeros(len(site.queries), part.shape.width), site.queries)
     return Picture("what is added to a token's vector at each position", "position", "width", (panel("", table),))
 
 
-def portray_rotate(part: Part, site: Site) -> Picture:
-    """The angle by which each pair of coordinates is turned: unit vectors go in, and where they come out tells."""
-    time, each = len(site.queries), part.shape.head_dim
-    units = torch.eye(each)[:, None, None, :].expand(each, part.shape.heads, time, each)
-    turned, _ = part.rotate(units, units, site)  # coordinate head time coordinate
+def plot_rotate(part: Part, site: Site) -> Picture:
+    """The angle by which each pair of coordinates is rotated, measured on unit vectors."""
+    time, size = len(site.queries), part.shape.head_dim
+    units = torch.eye(size)[:, None, None, :].expand(size, part.shape.heads, time, size)
+    rotated, _ = part.rotate(units, units, site)  # coordinate head time coordinate
     panels = []
     for head in range(part.shape.heads):
         rows = []
-        for place in range(each):
-            came = turned[place, head]  # time coordinate
-            stayed = came[:, place]
-            partner = int(came.abs().sum(0).index_fill(0, torch.tensor(place), -1.0).argmax())
-            if partner > place:  # each pair once
-                rows.append(torch.atan2(came[:, partner], stayed).remainder(2 * math.pi))
+        for coordinate in range(size):
+            image_of = rotated[coordinate, head]  # time coordinate
+            partner = int(image_of.abs().sum(0).index_fill(0, torch.tensor(coordinate), -1.0).argmax())
+            if partner > coordinate:  # each pair once
+                rows.append(torch.atan2(image_of[:, partner], image_of[:, coordinate]).remainder(2 * math.pi))
         panels.append(panel(f"head {head}", torch.stack(rows)))
-    return Picture("the angle by which queries and keys are turned", "pair", "position", same(panels, "all heads"))
+    return Picture("the angle by which queries and keys are rotated", "pair", "position", merged(panels, "all heads"))
 
 
-def portray_bias(part: Part, site: Site) -> Picture:
+def plot_bias(part: Part, site: Site) -> Picture:
     bias = part.bias(site)
     assert bias is not None
     bias = bias.expand(part.shape.heads, -1, -1)
     panels = [panel(f"head {head}", bias[head], future(site)) for head in range(part.shape.heads)]
-    return Picture("what is added to every score", "query", "key", same(panels, "all heads"))
+    return Picture("what is added to every score", "query", "key", merged(panels, "all heads"))
 
 
-def portray_allow(part: Part, site: Site) -> Picture:
+def plot_allow(part: Part, site: Site) -> Picture:
     allowed = part.allow(site)
     assert allowed is not None
     shown = (panel("", allowed.expand(len(site.queries), -1).float(), future(site)),)
-    return Picture("what may be seen", "query", "key", shown, yes_or_no=True)
+    return Picture("what is visible", "query", "key", shown, yes_or_no=True)
 
 
-def portray_merge(part: Part, site: Site) -> Picture:
-    """How much each head counts at each place of the joined vector: the size of the gradient."""
+def plot_merge(part: Part, site: Site) -> Picture:
+    """How much each head contributes to each slot of the merged vector: the size of the gradient."""
     panels = []
     for layer in range(part.shape.layers):
-        heads = noise(1, part.shape.heads, len(site.queries), EACH).requires_grad_()
-        joined = part.merge(heads, Site(layer, site.causal, site.queries, site.keys)).unflatten(-1, (-1, EACH))
-        slopes = [
-            torch.autograd.grad(joined[:, :, place].sum(), heads, retain_graph=True)[0].abs().mean((0, 2, 3))
-            for place in range(part.shape.heads)
+        heads = noise(1, part.shape.heads, len(site.queries), HEAD_DIM).requires_grad_()
+        joined = part.merge(heads, Site(layer, site.causal, site.queries, site.keys)).unflatten(-1, (-1, HEAD_DIM))
+        gradients = [
+            torch.autograd.grad(joined[:, :, slot].sum(), heads, retain_graph=True)[0].abs().mean((0, 2, 3))
+            for slot in range(part.shape.heads)
         ]
-        panels.append(panel(f"layer {layer}", torch.stack(slopes)))
-    return Picture("how much each head counts at each place", "place", "head", same(panels, "all layers"))
+        panels.append(panel(f"layer {layer}", torch.stack(gradients)))
+    return Picture("how much each head contributes to each slot", "slot", "head", merged(panels, "all layers"))
 
 
-def portray_pool(part: Part, site: Site) -> Picture:
+def plot_pool(part: Part, site: Site) -> Picture:
     """The same for the tokens of a sentence, of which the last quarter is padding."""
     time = len(site.queries)
     x = noise(1, time, part.shape.width).requires_grad_()
     real = (torch.arange(time) < max(1, time * 3 // 4))[None]
-    slopes = torch.autograd.grad(part.pool(x, real).sum(), x)[0].abs().mean(-1)  # batch time
-    what = "how much each place counts for the sentence (the last quarter is padding)"
-    return Picture(what, "", "place", (panel("", slopes / slopes.sum()),))
+    gradients = torch.autograd.grad(part.pool(x, real).sum(), x)[0].abs().mean(-1)  # batch time
+    what = "how much each position contributes to the sentence vector (the last quarter is padding)"
+    return Picture(what, "", "position", (panel("", gradients / gradients.sum()),))
 
 
-def attention_map(network: Classifier | LanguageModel, site: Site, changed: str) -> Picture:
+def attention_map(network: Classifier | LanguageModel, site: Site, change: str) -> Picture:
     ids = torch.randperm(len(site.queries), generator=torch.Generator().manual_seed(0))[None]
     with torch.no_grad(), watch(network) as seen:
         network(ids)
-    maps = next(each for name, each in seen.items() if name.endswith("blocks.0.attention.maps"))[0]
-    maps = maps / maps.amax(-1, keepdim=True).clamp(min=1e-12)  # else early rows, with few keys, outshine all others
+    maps = next(tensor for name, tensor in seen.items() if name.endswith("blocks.0.attention.maps"))[0]
+    maps = maps / maps.amax(-1, keepdim=True).clamp(min=1e-12)  # early rows with few keys would outshine all others
     hidden = future(site) if maps.shape[-1] == len(site.queries) else None
     panels = tuple(panel(f"head {head}", weights, hidden) for head, weights in enumerate(maps))
-    what = f"{changed}; attention of an untrained layer, each row relative to its greatest"
+    what = f"{change}; attention of an untrained layer, each row relative to its maximum"
     return Picture(what, "query", "key", panels)
 
 
-DRAWN: dict[str, Callable[[Part, Site], Picture]] = {
-    "embed": portray_embed,
-    "rotate": portray_rotate,
-    "bias": portray_bias,
-    "allow": portray_allow,
-    "merge": portray_merge,
-    "pool": portray_pool,
+PLOTS: dict[str, Callable[[Part, Site], Picture]] = {
+    "embed": plot_embed,
+    "rotate": plot_rotate,
+    "bias": plot_bias,
+    "allow": plot_allow,
+    "merge": plot_merge,
+    "pool": plot_pool,
 }
 
 
@@ -213,19 +217,13 @@ def panel(title: str, values: Tensor, hidden: Tensor | None = None) -> Panel:
     rows = values.detach().double().tolist()
     if hidden is None:
         return Panel(title, rows)
-    covered = hidden.tolist()
-    return Panel(
-        title,
-        [
-            [None if hide else value for value, hide in zip(row, hides, strict=True)]
-            for row, hides in zip(rows, covered, strict=True)
-        ],
-    )
+    masks = zip(rows, hidden.tolist(), strict=True)
+    return Panel(title, [[None if hide else value for value, hide in zip(*pair, strict=True)] for pair in masks])
 
 
-def same(panels: Sequence[Panel], title: str) -> tuple[Panel, ...]:
-    """One panel where all show the same."""
-    alike = all(each.values == panels[0].values for each in panels)
+def merged(panels: Sequence[Panel], title: str) -> tuple[Panel, ...]:
+    """One panel where all are equal."""
+    alike = all(one.values == panels[0].values for one in panels)
     return (Panel(title, panels[0].values),) if alike else tuple(panels)
 
 
@@ -233,48 +231,35 @@ def noise(*size: int) -> Tensor:
     return torch.randn(*size, generator=torch.Generator().manual_seed(seed_for(0, "portray")))
 
 
-HEAD = """# Parts: every architecture idea as one small file
-
-This page is made by `fairtrial parts --page docs/parts.md`; do not edit it. Each drawing is measured on the untrained
-part in a decoder with 4 heads at 24 positions (pools in an encoder). How to add yours: [add-a-part.md](add-a-part.md).
-"""
-PASSPORTS = """
-## Passports
-
-Does it cheat? Each part alone, at the default shape, in an encoder and in a decoder, by the checks of
-`fairtrial audit PART`.
-"""
-
-
-def write_page(path: Path, entries: Sequence[Entry], tell: Callable[[str], None] = lambda line: None) -> None:
-    """The page, and the drawings in a folder beside it of the same name."""
-    drawings, passports = path.with_suffix(""), {}
-    with disk_errors(drawings):
-        drawings.mkdir(parents=True, exist_ok=True)
+def write_page(path: Path, entries: Sequence[Entry], on_part: Callable[[str], None] = lambda name: None) -> None:
+    """The page, and the plots in a folder of the same name beside it."""
+    plots, passports = path.with_suffix(""), {}
+    with disk_errors(plots):
+        plots.mkdir(parents=True, exist_ok=True)
     for entry in entries:
-        tell(entry.name)
+        on_part(entry.name)
         passports[entry.name] = audit_part(entry.name)
-        pictures = portray(entry.name, causal="pool" not in entry.verbs)
-        write_bytes(drawings / f"{entry.name}.svg", image(pictures, entry.name, "svg"))
-    write_text(path, page_text(entries, passports, drawings.name))
+        pictures = plot_part(entry.name, causal="pool" not in entry.verbs)
+        write_bytes(plots / f"{entry.name}.svg", image(pictures, entry.name, "svg"))
+    write_text(path, page_text(entries, passports, plots.name))
 
 
 def audit_part(name: str) -> list[Finding]:
     return [finding for plan in plans_of_part(name) for finding in audit(subject_of(plan))]
 
 
-def page_text(entries: Sequence[Entry], passports: Mapping[str, Sequence[Finding]], drawings: str) -> str:
+def page_text(entries: Sequence[Entry], passports: Mapping[str, Sequence[Finding]], plots: str) -> str:
     table = ["| part | what it does | uses | claims |", "|---|---|---|---|"]
     table += [
         f"| [`{entry.name}`](#{entry.name}) | {entry.line} | {listed(entry.verbs)} | {listed(entry.claims)} |"
         for entry in entries
     ]
     rows = [markdown_row(name, findings) for name, findings in passports.items()]
-    sections = [section(entry, passports[entry.name], drawings) for entry in entries]
+    sections = [section(entry, passports[entry.name], plots) for entry in entries]
     return "\n".join([HEAD, *table, PASSPORTS, HEADER, *rows, "", "## One by one", "", *sections])
 
 
-def section(entry: Entry, findings: Sequence[Finding], drawings: str) -> str:
+def section(entry: Entry, findings: Sequence[Finding], plots: str) -> str:
     lines = [f"### {entry.name}", "", entry.definition, ""]
     lines += [f"Paper: {', '.join(f'<{paper}>' for paper in entry.papers)}", ""] if entry.papers else []
     options = [f"- {name} = {default}" for name, default in entry.options.items()]
@@ -282,7 +267,7 @@ def section(entry: Entry, findings: Sequence[Finding], drawings: str) -> str:
     lines += [entry.options_help, ""] if entry.options_help else []
     failed = [finding for finding in findings if finding.verdict == FAIL]
     lines += ["It fails its passport:", "", *map(failure, failed), ""] if failed else []
-    return "\n".join([*lines, f"![what {entry.name} does]({drawings}/{entry.name}.svg)", ""])
+    return "\n".join([*lines, f"![what {entry.name} does]({plots}/{entry.name}.svg)", ""])
 
 
 def failure(finding: Finding) -> str:

@@ -1,34 +1,39 @@
-"""Does a classifier know how sure it may be? Pure functions of log-probabilities and labels.
-
-All that is to be said of a classifier's mistakes on one test set, as plain values for the terminal and the page.
-"""
+"""What a classifier gets wrong on a test set: confusions, calibration, confident mistakes, the words behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from fairtrial.analysis.predictions import gradient_times_input, leave_one_out, telling_words
+from fairtrial.analysis.predictions import attribute, label_names, strongest_words
+from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.data.corpus import Document
 from fairtrial.data.duplicates import find_duplicates
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
+from fairtrial.registry import did_you_mean
+from fairtrial.report.words import spoken_parts
 from fairtrial.statistics.crossed import wilson
 from fairtrial.training.scoring import confusion, log_probabilities, macro_f1
+from fairtrial.training.tasks import ClassifyTask
+from fairtrial.trial import Run
+
+MAX_TEXTS = 1000  # that are searched for influential words, evenly spaced where there are more
+LEAST_TIMES = 5  # occurrences; a rarer word is an anecdote
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Answers of about one confidence, the probability that the model gave its own guess."""
+    """Predictions of similar confidence, the probability of the predicted class."""
 
     low: float
     high: float
     items: int
-    confidence: float | None  # their mean; None: there are none
+    confidence: float | None  # their mean; None: the bin is empty
     accuracy: float | None
     interval: tuple[float, float] | None  # of the accuracy, 95%
 
@@ -37,19 +42,19 @@ class Bin:
 class Calibration:
     bins: tuple[Bin, ...]
     expected_error: float  # ECE (Guo et al. 2017, https://arxiv.org/abs/1706.04599): mean |confidence - accuracy|
-    worst_error: float  # of the bins that have items
-    overconfidence: float  # mean confidence - accuracy: above 0, the model is surer than it may be
-    brier: float  # mean squared distance from the truth, summed over classes (0 best, 2 worst)
+    worst_error: float  # largest gap of a bin
+    overconfidence: float  # mean confidence - accuracy; above 0 the model is overconfident
+    brier: float  # mean squared error of the probabilities, summed over classes (0 best, 2 worst)
 
 
 def calibrate(log_p: np.ndarray, labels: np.ndarray, bins: int = 10) -> Calibration:
     """Log-probabilities [item class] and true classes [item], in `bins` bins of equal width over (0, 1]."""
     if bins < 1:
-        raise BadInput(f"{bins} bins will not do", "take at least 1")
+        raise BadInput(f"bins must be at least 1, got {bins}")
     shares = np.exp(log_p)
-    sure, right = shares.max(1), shares.argmax(1) == labels
-    place = np.clip(np.ceil(sure * bins).astype(int) - 1, 0, bins - 1)  # a bin holds its upper end
-    found = tuple(_bin(number, bins, sure[place == number], right[place == number]) for number in range(bins))
+    confidence, right = shares.max(1), shares.argmax(1) == labels
+    index = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)  # a bin includes its upper end
+    found = tuple(_bin(number, bins, confidence[index == number], right[index == number]) for number in range(bins))
     gaps = [(abs(each.confidence - each.accuracy), each.items) for each in found
             if each.confidence is not None and each.accuracy is not None]  # fmt: skip
     truth = np.eye(log_p.shape[1])[labels]
@@ -57,29 +62,29 @@ def calibrate(log_p: np.ndarray, labels: np.ndarray, bins: int = 10) -> Calibrat
         found,
         float(sum(gap * items for gap, items in gaps) / len(labels)),
         float(max(gap for gap, _ in gaps)),
-        float(sure.mean() - right.mean()),
+        float(confidence.mean() - right.mean()),
         float(((shares - truth) ** 2).sum(1).mean()),
     )
 
 
-def _bin(number: int, bins: int, sure: np.ndarray, right: np.ndarray) -> Bin:
+def _bin(number: int, bins: int, confidence: np.ndarray, right: np.ndarray) -> Bin:
     low, high = number / bins, (number + 1) / bins
-    if not len(sure):
+    if not len(confidence):
         return Bin(low, high, 0, None, None, None)
     low_end, high_end = wilson(int(right.sum()), len(right))
-    return Bin(low, high, len(sure), float(sure.mean()), float(right.mean()), (low_end, high_end))
+    return Bin(low, high, len(confidence), float(confidence.mean()), float(right.mean()), (low_end, high_end))
 
 
 def confident_mistakes(log_p: np.ndarray, labels: np.ndarray, most: int) -> list[int]:
-    """The items that the model got wrong, the surest first."""
+    """The wrongly classified items, the most confident first."""
     wrong = np.flatnonzero(log_p.argmax(1) != labels)
     return [int(item) for item in wrong[np.argsort(-log_p.max(1)[wrong], kind="stable")][:most]]
 
 
 @dataclass(frozen=True)
 class ClassScore:
-    precision: float | None  # of what was guessed so, how much is; None: nothing was
-    recall: float | None  # of what is so, how much was guessed
+    precision: float | None  # None: the class was never predicted
+    recall: float | None  # None: there are no such items
     f1: float
     items: int
 
@@ -100,8 +105,34 @@ def class_scores(confusion: np.ndarray) -> list[ClassScore]:
     return found
 
 
-MOST_TEXTS = 1000  # in which telling words are looked for; evenly spread where there are more
-LEAST_TIMES = 5  # a word that stands in fewer places is an anecdote
+def errors(
+    run: Run,
+    *,
+    test: str | None = None,
+    bins: int = 10,
+    most: int = 10,
+    names: Sequence[str] | None = None,
+    words: bool = True,
+    on_progress: OnProgress = no_progress,
+) -> dict[str, Any]:
+    """The errors of a trained classifier on its test sets, or on one of them. `words`: with influential words."""
+    labels = label_names(run.labels, names)
+    tests = [str(name) for name in run.record.trial["test_sets"]]
+    if test is not None and test not in tests:
+        raise BadInput(f"this record has no test set {test!r}{did_you_mean(test, tests)}")
+    task, known = cast(ClassifyTask, run.task), [document.text for document in run.splits.train]
+    return {
+        "record": run.record.folder.resolve().name,
+        "parts": spoken_parts(run.recipe),
+        "labels": list(labels),
+        "tests": {
+            name: errors_of(
+                task.network, run.tokenizer, run.splits.tests[name], *task.sets[name], labels, known=known, bins=bins,
+                most=most, words=words, on_progress=on_progress,
+            )
+            for name in (tests if test is None else [test])
+        },
+    }  # fmt: skip
 
 
 def errors_of(
@@ -115,11 +146,11 @@ def errors_of(
     known: Sequence[str] = (),
     bins: int = 10,
     most: int = 10,
-    telling: bool = True,
-    tell: Callable[[int], None] = lambda done: None,
+    words: bool = True,
+    on_progress: OnProgress = no_progress,
 ) -> dict[str, Any]:
-    """`known`: the training texts; what stands in them tests memory, so the rest is scored apart. `tell` hears how many
-    texts have been searched for telling words."""
+    """Errors on one test set. `known`: the training texts; copies of them test memory, so the rest is also scored
+    alone."""
     log_p = log_probabilities(network, rows, tokenizer.pad)
     guesses = log_p.argmax(1)
     counts = confusion(labels, guesses, len(names))
@@ -149,13 +180,13 @@ def errors_of(
             for item in confident_mistakes(log_p, labels, most)
         ],
     }
-    if telling:
-        found["telling"] = _telling(network, tokenizer, rows, guesses, names, most, tell)
+    if words:
+        found["telling"] = _influential_words(network, tokenizer, rows, guesses, names, most, on_progress)
     return found
 
 
 def _clean(log_p: np.ndarray, labels: np.ndarray, bins: int) -> dict[str, Any]:
-    """The score of what does not stand in the training text."""
+    """The score of items that do not occur in the training set."""
     right = int((log_p.argmax(1) == labels).sum())
     return {
         "items": len(labels),
@@ -165,31 +196,26 @@ def _clean(log_p: np.ndarray, labels: np.ndarray, bins: int) -> dict[str, Any]:
     }
 
 
-def _telling(
+def _influential_words(
     network: Classifier,
     tokenizer: Tokenizer,
     rows: Sequence[np.ndarray],
     guesses: np.ndarray,
     names: Sequence[str],
     most: int,
-    tell: Callable[[int], None],
+    on_progress: OnProgress,
 ) -> dict[str, Any]:
-    chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_TEXTS)).round().astype(int))
-    texts, answers = [rows[item] for item in chosen], [int(guesses[item]) for item in chosen]
-    nothing = tokenizer.unknown if tokenizer.unknown is not None else tokenizer.pad
-    ways = {
-        "gradient_times_input": gradient_times_input(network, texts, answers, tokenizer.pad),
-        "leave_one_out": leave_one_out(network, texts, answers, tokenizer.pad, nothing, tell),
-    }
-    words = [tokenizer.words(row) for row in texts]
+    chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MAX_TEXTS)).round().astype(int))
+    classes = [int(guesses[item]) for item in chosen]
+    attributions = attribute(network, tokenizer, [rows[item] for item in chosen], classes, on_progress)
     marks = tokenizer.words(mark for mark in (tokenizer.start, tokenizer.stop) if mark is not None)
-    least = min(LEAST_TIMES, max(1, len(texts) // 20))
-    found: dict[str, Any] = {"texts": len(texts), "least_times": least}
-    for way, told in ways.items():
-        found[way] = {}
+    least = min(LEAST_TIMES, max(1, len(chosen) // 20))
+    found: dict[str, Any] = {"texts": len(chosen), "least_times": least}
+    for method in ("gradient_times_input", "leave_one_out"):
+        found[method] = {}
         for number, name in enumerate(names):
-            own = [place for place, answer in enumerate(answers) if answer == number]
-            own_words, own_told = [words[place] for place in own], [told[place] for place in own]
-            best = telling_words(own_words, own_told, most=most, least_times=least, silent=marks)
-            found[way][name] = [asdict(each) for each in best]
+            own = [each for each, guess in zip(attributions, classes, strict=True) if guess == number]
+            words, values = [each.words for each in own], [getattr(each, method) for each in own]
+            best = strongest_words(words, values, most=most, least_times=least, excluded=marks)
+            found[method][name] = [asdict(word) for word in best]
     return found

@@ -1,21 +1,21 @@
-"""How the next token is drawn from a model's logits: repetition penalty, temperature, top-k, top-p, in this order.
+"""Text from a language model, token by token: repetition penalty, temperature, top-k, top-p, in this order.
 
-Text from a language model, token by token. The cache makes a token cost one token's work; the answer is what
-recomputing the whole prefix would give.
-
-A context longer than the model was trained on is used where the parts can go there; where they cannot (learned
-positions end), the model sees a window of its last tokens that slides on.
+A cache of keys and values makes each token cost one token's work; the output is that of recomputing the whole prefix. A
+context longer than the training length is used where the parts extrapolate; where they cannot (learned positions end),
+the model sees a sliding window of its last tokens.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
 
+from fairtrial.analysis.text import encode_texts, unknown_notice
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import gap, spelled
 from fairtrial.errors import BadInput
@@ -23,38 +23,48 @@ from fairtrial.model.attention import KVCache
 from fairtrial.model.network import LanguageModel
 from fairtrial.rng import generator_for
 from fairtrial.training.scoring import scoring
+from fairtrial.trial import Run
+
+TRIAL_TOKENS = 8  # with which the cache is checked, at least
+LOGIT_TOLERANCE = 1e-3  # float32 logits of the cached and of the full pass agree far better
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
     temperature: float = 1.0  # 0: always the most probable token
     top_k: int | None = None  # only so many most probable tokens
-    top_p: float = 1.0  # only the fewest tokens whose shares reach this (Holtzman et al. 2019, arXiv 1904.09751)
-    repetition_penalty: float = 1.0  # above 1: tokens that were said are less likely (Keskar et al. 2019, 1909.05858)
+    top_p: float = 1.0  # only the fewest tokens with this total probability (Holtzman et al. 2019, arXiv 1904.09751)
+    repetition_penalty: float = 1.0  # above 1: earlier tokens are less likely (Keskar et al. 2019, arXiv 1909.05858)
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < math.inf:
-            raise BadInput(f"a temperature of {self.temperature} will not do", "0 is greedy, 1 the model's own shares")
+            raise BadInput(
+                f"temperature must be zero or positive, got {self.temperature}", "0 is greedy, 1 the model's own"
+            )
         if self.top_k is not None and self.top_k < 1:
-            raise BadInput(f"top-k of {self.top_k} leaves no token", "take at least 1")
+            raise BadInput(f"top-k must be at least 1, got {self.top_k}")
         if not 0 < self.top_p <= 1:
-            raise BadInput(f"top-p of {self.top_p} will not do", "take a share above 0 and up to 1")
+            raise BadInput(f"top-p must be above 0 and at most 1, got {self.top_p}")
         if not 0 < self.repetition_penalty < math.inf:
-            raise BadInput(f"a repetition penalty of {self.repetition_penalty} will not do", "1 is none, 1.2 is usual")
+            raise BadInput(
+                f"repetition penalty must be positive, got {self.repetition_penalty}", "1 is none, 1.2 is usual"
+            )
 
 
-def shares(logits: np.ndarray, sampling: Sampling, said: Iterable[int], never: Iterable[int] = ()) -> np.ndarray:
+def token_probabilities(
+    logits: np.ndarray, sampling: Sampling, earlier: Iterable[int], never: Iterable[int] = ()
+) -> np.ndarray:
     """Logits [entry] -> the probability of each token to be drawn [entry], float64."""
     scores = logits.astype(np.float64, copy=True)
-    places = np.unique(np.fromiter(said, dtype=np.int64))
-    old = scores[places]
-    scores[places] = np.where(old > 0, old / sampling.repetition_penalty, old * sampling.repetition_penalty)
+    repeated = np.unique(np.fromiter(earlier, dtype=np.int64))
+    old = scores[repeated]
+    scores[repeated] = np.where(old > 0, old / sampling.repetition_penalty, old * sampling.repetition_penalty)
     scores[np.fromiter(never, dtype=np.int64)] = -math.inf
     if not np.isfinite(scores.max()):
-        raise BadInput("the model's answer is not a number", "it may have diverged in training")
+        raise BadInput("the model's logits are not finite", "it may have diverged in training")
     if sampling.temperature == 0:
         return np.eye(1, len(scores), int(scores.argmax()))[0]
-    with np.errstate(over="ignore"):  # a tiny temperature is as good as none
+    with np.errstate(over="ignore"):  # a tiny temperature is as good as zero
         scores = (scores - scores.max()) / sampling.temperature
     if sampling.top_k is not None and sampling.top_k < len(scores):
         least = np.partition(scores, -sampling.top_k)[-sampling.top_k]
@@ -63,25 +73,21 @@ def shares(logits: np.ndarray, sampling: Sampling, said: Iterable[int], never: I
     found /= found.sum()
     if sampling.top_p < 1:
         order = np.argsort(-found, kind="stable")
-        before = np.cumsum(found[order]) - found[order]  # what the more probable ones have already
+        before = np.cumsum(found[order]) - found[order]  # total of the more probable ones
         found[order[before >= sampling.top_p]] = 0.0
         found /= found.sum()
     return found
 
 
-def draw(chances: np.ndarray, rng: np.random.Generator) -> int:
-    """One token, by one throw: the same rng and the same shares give the same token."""
-    ends = np.cumsum(chances)
-    place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
-    return min(place, int(np.flatnonzero(chances)[-1]))  # a throw at the very end must not leave the last share
-
-
-TRIED = 8  # tokens with which the cache is tried, at least
-SAME = 1e-3  # float32 logits of the cached and of the whole pass agree far better
+def sample_token(probabilities: np.ndarray, rng: np.random.Generator) -> int:
+    """One token, from one random number: equal rng states and probabilities give the same token."""
+    ends = np.cumsum(probabilities)
+    token = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
+    return min(token, int(np.flatnonzero(probabilities)[-1]))  # rounding at the very end must not pick an excluded one
 
 
 @dataclass(frozen=True)
-class Way:
+class ContextPlan:
     """How a model reads its context."""
 
     context: int | None  # tokens that it sees at most; None: all
@@ -89,9 +95,9 @@ class Way:
     notices: tuple[str, ...] = ()
 
 
-def find_way(network: LanguageModel, ids: Sequence[int], tokens: int, context: int | None = None) -> Way:
-    """How to read a prompt and `tokens` more: with a cache if it gives what the whole pass gives, in a window of
-    `context` tokens if asked for, or of the model's length where its parts end there."""
+def plan_context(network: LanguageModel, ids: Sequence[int], tokens: int, context: int | None = None) -> ContextPlan:
+    """How to read a prompt and `tokens` more: with a cache if it agrees with the full pass, in a window of `context`
+    tokens if given, or of the model's length where its parts end there."""
     length = network.body.shape.length
     notices = []
     needed = len(ids) + tokens - 1  # the last token is not read
@@ -99,117 +105,191 @@ def find_way(network: LanguageModel, ids: Sequence[int], tokens: int, context: i
         why = why_not_beyond(network, length + 1)
         if why is not None:
             context = length
-            notices.append(f"{why}: the model sees the last {length} tokens, a window that slides on")
+            notices.append(f"{why}: the model sees a sliding window of the last {length} tokens")
         else:
-            notices.append(f"up to {needed} tokens are read at once, and the model was trained on {length}")
+            notices.append(f"up to {needed} tokens are read at once, but the model was trained on {length}")
     elif context is not None and context > length:
         why = why_not_beyond(network, context)
         if why is not None:
-            raise BadInput(f"{why}: a window of {context} tokens will not do", f"take at most {length}")
+            raise BadInput(f"{why}: the context must be at most {length} tokens, got {context}")
     seen = len(ids) if context is None else context
     if context is not None and len(ids) > context:
-        notices.append(f"of the prompt's {len(ids)} tokens only the last {context} are seen")
-    if not cache_agrees(network, ids[-seen:]):
-        notices.append("a part answers otherwise when tokens come one by one: every prefix is computed anew")
-        return Way(context, False, tuple(notices))
-    return Way(context, True, tuple(notices))
+        notices.append(f"only the last {context} of the prompt's {len(ids)} tokens are seen")
+    cached = cache_agrees(network, ids[-seen:])
+    if not cached:
+        notices.append("a part gives other outputs when tokens come one by one: every prefix is recomputed")
+    return ContextPlan(context, cached, tuple(notices))
 
 
 def why_not_beyond(network: LanguageModel, tokens: int) -> str | None:
-    """What a part says when it is shown more tokens than it was trained on; None: it goes there."""
+    """The error of a part that is given more tokens than it was trained on; None: it extrapolates."""
     try:
         with scoring(network):
             network(torch.zeros(1, tokens, dtype=torch.long))
     except BadInput as error:
         return error.what
-    except (IndexError, RuntimeError, ValueError):  # a stranger's part
-        return f"its parts do not go to {tokens} tokens"
+    except (IndexError, RuntimeError, ValueError):  # a plugin's part
+        return f"its parts do not support {tokens} tokens"
     return None
 
 
 def cache_agrees(network: LanguageModel, ids: Sequence[int]) -> bool:
-    """Token by token or all at once, the last token's logits are the same; not so if a part peeks at other tokens."""
-    least = min(TRIED, network.body.shape.length)
-    row = torch.tensor([(list(ids) * TRIED)[: max(least, len(ids))]])  # a single token would agree with itself
+    """Token by token or all at once, the last token's logits are the same; not if a part mixes tokens."""
+    least = min(TRIAL_TOKENS, network.body.shape.length)
+    row = torch.tensor([(list(ids) * TRIAL_TOKENS)[: max(least, len(ids))]])  # a single token would always agree
     with scoring(network):
         cache = KVCache(len(network.body.blocks))
         for piece in row.split([row.shape[1] - least // 2] + [1] * (least // 2), dim=1):
             last = network(piece, cache=cache)[0, -1]
-        whole = network(row)[0, -1]
-    return bool((last - whole).abs().max() <= SAME * (1 + whole.abs().max()))
+        full = network(row)[0, -1]
+    return bool((last - full).abs().max() <= LOGIT_TOLERANCE * (1 + full.abs().max()))
 
 
-def generate(
+def generate_tokens(
     network: LanguageModel,
     ids: Sequence[int],
     *,
     tokens: int,
     sampling: Sampling,
     seed: int,
-    way: Way,
+    plan: ContextPlan,
     sample: int = 0,
     stops: Iterable[int] = (),
     never: Iterable[int] = (),
 ) -> Iterator[int]:
-    """Up to `tokens` more tokens; a stop token is the last one. The rng are named by seed and sample."""
+    """Up to `tokens` more tokens; a stop token is the last one. Seed and sample number name the random stream."""
     if not ids:
-        raise BadInput("there is nothing to begin with", "give a prompt of at least one word")
-    said, throws = list(ids), generator_for(seed, "generate", sample)
+        raise BadInput("the prompt is empty", "give a prompt of at least one word")
+    sequence, rng = list(ids), generator_for(seed, "generate", sample)
     stops, never = frozenset(stops), frozenset(never)
-    reader = Reader(network, way)
+    reader = Reader(network, plan)
     with scoring(network):
         for _ in range(tokens):
-            chances = shares(reader.logits(said), sampling, said, never)
-            said.append(draw(chances, throws))
-            yield said[-1]
-            if said[-1] in stops:
+            probabilities = token_probabilities(reader.logits(sequence), sampling, sequence, never)
+            sequence.append(sample_token(probabilities, rng))
+            yield sequence[-1]
+            if sequence[-1] in stops:
                 return
 
 
 class Reader:
     """The logits after the last token, with as little work as possible."""
 
-    def __init__(self, network: LanguageModel, way: Way) -> None:
-        self.network, self.way = network, way
+    def __init__(self, network: LanguageModel, plan: ContextPlan) -> None:
+        self.network, self.plan = network, plan
         self.cache = KVCache(len(network.body.blocks))
 
-    def logits(self, said: Sequence[int]) -> np.ndarray:
-        limit = self.way.context
-        if not self.way.cached or (limit is not None and len(said) > limit):
-            # in a window that slides every token changes its position, so nothing kept would be right
-            recent = said if limit is None else said[-limit:]
+    def logits(self, sequence: Sequence[int]) -> np.ndarray:
+        limit = self.plan.context
+        if not self.plan.cached or (limit is not None and len(sequence) > limit):
+            # in a sliding window every token changes its position, so a cache would be wrong
+            recent = sequence if limit is None else sequence[-limit:]
             return self.network(torch.tensor([recent]))[0, -1].numpy()
-        fresh = said[self.cache.length :]
+        fresh = sequence[self.cache.length :]
         return self.network(torch.tensor([fresh]), cache=self.cache)[0, -1].numpy()
 
 
-class Speaker:
-    """Tokens to text as they come: what is handed out together spells the whole text."""
+class TextStream:
+    """Tokens to text as they come: the pieces joined spell the whole text."""
 
-    def __init__(self, tokenizer: Tokenizer, before: Sequence[int]) -> None:
+    def __init__(self, tokenizer: Tokenizer, before: Sequence[int], prompt: str = "") -> None:
         self.tokenizer, self.ids = tokenizer, list(before)
         kind = tokenizer.facts.get("kind", "word")
         self.words, self.spaced = kind in ("word", "whitespace"), kind == "whitespace"
-        self.told = "" if self.words else tokenizer.decode(self.ids)
+        self.decoded = "" if self.words else tokenizer.decode(self.ids)
+        # white space at the prompt's end that is in no token: the first word must not add its own
+        self.space_written = prompt[-1:].isspace() and not self.decoded[-1:].isspace()
 
-    def say(self, token: int) -> str:
-        """The text that this token adds; empty where it is the first bytes of a letter."""
+    def add(self, token: int) -> str:
+        """The text that this token adds; empty where it is the first bytes of a character."""
+        text = self._spell(token)
+        if text and self.space_written:
+            self.space_written, text = False, text.removeprefix(" ")
+        return text
+
+    def _spell(self, token: int) -> str:
         marks = (self.tokenizer.start, self.tokenizer.stop, self.tokenizer.pad)
-        heard = [each for each in self.ids[-1:] if each not in marks]
+        previous = [id_ for id_ in self.ids[-1:] if id_ not in marks]
         self.ids.append(token)
         if self.words:
             word = self.tokenizer.words([token])[0]
-            if not heard:
+            if not previous:
                 return word if self.spaced else spelled(word)
             if self.spaced:
                 return f" {word}"
-            return gap(self.tokenizer.words(heard)[0], word) + spelled(word)
+            return gap(self.tokenizer.words(previous)[0], word) + spelled(word)
         text = self.tokenizer.decode(self.ids)
-        if text.endswith("\ufffd"):  # half a letter
+        if text.endswith("\ufffd"):  # an incomplete character
             return ""
-        added, self.told = text[len(self.told) :], text
+        added, self.decoded = text[len(self.decoded) :], text
         return added
 
-    def rest(self) -> str:
-        """What was held back as half a letter, when no more tokens come."""
-        return "" if self.words else self.tokenizer.decode(self.ids)[len(self.told) :]
+    def finish(self) -> str:
+        """What was held back as an incomplete character, when no more tokens come."""
+        return "" if self.words else self.tokenizer.decode(self.ids)[len(self.decoded) :]
+
+
+@dataclass(frozen=True)
+class Generated:
+    prompt: str
+    text: str  # the prompt and its continuation
+    tokens: list[str]  # the new ones
+    stopped: bool  # by a stop token
+    seed: int
+    sample: int
+
+
+class Generator:
+    """Continues a prompt with a trained language model. `stop`: a word that ends the text, beside the stop mark."""
+
+    def __init__(
+        self,
+        run: Run,
+        prompt: str = "",
+        *,
+        tokens: int = 60,
+        sampling: Sampling | None = None,
+        stop: str | None = None,
+        context: int | None = None,
+    ) -> None:
+        self.network, self.tokenizer = cast(LanguageModel, run.network), run.tokenizer
+        self.prompt, self.tokens, self.sampling = prompt, tokens, sampling or Sampling()
+        start = () if self.tokenizer.start is None else (self.tokenizer.start,)
+        if not prompt.strip() and not start:
+            raise BadInput("the prompt is empty", 'give a prompt: "My fellow Americans"')
+        encoded = encode_texts(self.tokenizer, [prompt] if prompt.strip() else [])
+        self.ids = (*start, *(id_ for text in encoded for id_ in text.ids))
+        self.stops = stop_tokens(self.tokenizer, stop)
+        # no text can show these
+        marks = (self.tokenizer.pad, self.tokenizer.start, self.tokenizer.unknown, self.tokenizer.mask)
+        self.never = {id_ for id_ in marks if id_ is not None}
+        self.plan = plan_context(self.network, self.ids, tokens, context)
+        self.notices = tuple(filter(None, (unknown_notice(self.tokenizer, encoded), *self.plan.notices)))
+
+    def sample(self, seed: int = 0, sample: int = 0, on_text: Callable[[str], None] = lambda text: None) -> Generated:
+        """One continuation. `on_text` gets each new piece of text, beginning with the prompt."""
+        stream, pieces, new = TextStream(self.tokenizer, self.ids, self.prompt), [self.prompt], []
+        on_text(self.prompt)
+        drawn = generate_tokens(
+            self.network, self.ids, tokens=self.tokens, sampling=self.sampling, seed=seed, plan=self.plan,
+            sample=sample, stops=self.stops, never=self.never,
+        )  # fmt: skip
+        for token in drawn:
+            new.append(token)
+            if token != self.tokenizer.stop:
+                pieces.append(stream.add(token))
+                on_text(pieces[-1])
+        pieces.append(stream.finish())
+        on_text(pieces[-1])
+        words = self.tokenizer.words(new)
+        return Generated(self.prompt, "".join(pieces), words, new[-1] in self.stops, seed, sample)
+
+
+def stop_tokens(tokenizer: Tokenizer, word: str | None) -> set[int]:
+    found = set() if tokenizer.stop is None else {tokenizer.stop}
+    if word is not None:
+        ids = tokenizer.encode([word])[0]
+        if len(ids) != 1 or ids[0] == tokenizer.unknown:
+            raise BadInput(f"--stop {word!r} is not one token of this model", "give a single word of its vocabulary")
+        found.add(ids[0])
+    return found

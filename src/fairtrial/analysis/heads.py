@@ -1,90 +1,112 @@
-"""Head portraits: where each head looks on average over texts, beside its untrained twin and beside a head that looks
-everywhere alike. What a caption means stands in docs/look.md.
+"""What each attention head does, over many texts: statistics, a one-line caption, and the score without that head.
 
-What a head does, in one line. The classes and their limits are told in docs/look.md; keep both alike.
-
-A head switched off: what the score loses without it, over a whole test set.
-
-A head whose values are zero gives zeros to whatever joins the heads, wherever it looks. So its rows of the value
-weights are emptied while a block runs: no hook, and the fused kernel runs as ever.
+Statistics stand beside those of the initial model and of uniform attention. The caption rules are also in docs/look.md:
+keep both alike.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from fairtrial.analysis.attention import Network, Reading, open_keys, prefix_words, watch_maps
+from fairtrial.analysis.attention import ModelInput, Network, open_keys, prefix_words, watch_maps
+from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.statistics.crossed import paired_change, perplexity_interval
 from fairtrial.training.scoring import Score, score_lm
 from fairtrial.training.tasks import LanguageTask, Task
 
-CELLS = 2**22  # weights held at once
+MAX_WEIGHTS = 2**22  # attention weights held at once
+# limits of the captions
+LEAD = 0.40  # least share of attention on one position for a caption that names it
+TIMES = 1.5  # ... and so many times the share under uniform attention
+STRIPE = 0.30
+NEAR = 0.5  # mean distance, relative to uniform attention
+DIFFUSE = 0.85  # entropy, relative to the maximum
+ALIKE = 0.10  # values that differ by less are alike
+POSITIONS = {"previous": "previous word", "next": "next word", "itself": "itself", "first": "first word"}
+# of a head's score on a test set: a token sees at least half of the context; the exact score takes many times as long
+LEAST_CONTEXT = 0.5
 
 
 @dataclass(frozen=True)
-class Portrait:
+class HeadStatistics:
+    """Means over the attention rows of one head. None: no row had more than one visible key of that kind."""
+
+    entropy: float | None  # nats
+    entropy_share: float | None  # entropy / ln(visible words)
+    distance: float | None  # |query - key|, in tokens
+    itself: float | None
+    previous: float | None
+    next: float | None
+    first: float | None
+    punctuation: float | None
+    stripe: float | None  # mean weight that the most attended word of a text gets from the others
+    stripe_word: str = ""  # that word, in most texts
+    stripe_often: float = 0.0  # fraction of texts in which it is that word
+
+
+@dataclass(frozen=True)
+class HeadSummary:
     layer: int
     head: int
-    trained: Habits
-    untrained: Habits
-    uniform: Habits  # of a head that looks alike at all that it may see
+    trained: HeadStatistics
+    untrained: HeadStatistics
+    uniform: HeadStatistics  # of a head that attends equally to all visible words
     caption: str
 
 
-def paint(
+def head_statistics(
     network: Network,
-    twin: Network,
+    initial: Network,
     tokenizer: Tokenizer,
-    readings: Sequence[Reading],
-    tell: Callable[[int, int], None] = lambda done, of: None,
+    inputs: Sequence[ModelInput],
+    on_progress: OnProgress = no_progress,
     stage: str = "untrained",
-) -> list[Portrait]:
-    """A portrait of every head, over all texts. `tell` hears how many texts of how many are done; `stage` is what the
-    twin is."""
+) -> list[HeadSummary]:
+    """A summary of every head over all texts. `stage` says what the initial network was."""
     layers, heads = network.body.shape.layers, network.body.shape.heads
     trained, untrained, uniform = (Sums(layers, heads) for _ in range(3))
-    first, done = PLACES["first"], 0
-    tell(0, len(readings))
-    for batch in batches(readings, layers * heads):
-        ids, lengths = (torch.from_numpy(each) for each in padded([reading.ids for reading in batch], tokenizer.pad))
+    first, done = POSITIONS["first"], 0
+    on_progress("reading", 0, len(inputs))
+    for batch in batches(inputs, layers * heads):
+        ids, lengths = (torch.from_numpy(array) for array in padded([text.ids for text in batch], tokenizer.pad))
         added = prefix_words(network)
-        words = [(*added, *tokenizer.words(reading.ids)) for reading in batch]
+        words = [(*added, *tokenizer.words(text.ids)) for text in batch]
         if added or tokenizer.start is not None:
             first = repr(words[0][0])  # a mark, the same in every text
         visible = open_keys(network, lengths + len(added), ids.shape[1] + len(added))  # layer batch query key
         trained.add(weights_of(network, ids, lengths), visible, words)
-        untrained.add(weights_of(twin, ids, lengths), visible, words)
+        untrained.add(weights_of(initial, ids, lengths), visible, words)
         even = visible / np.maximum(1, visible.sum(-1, keepdims=True))
         uniform.add(np.repeat(even[:, :, None], heads, 2), visible, words)
         done += len(batch)
-        tell(done, len(readings))
-    portraits = []
+        on_progress("reading", done, len(inputs))
+    found = []
     for layer in range(layers):
         for head in range(heads):
-            after, before, alike = (sums.habits(layer, head) for sums in (trained, untrained, uniform))
-            portraits.append(Portrait(layer, head, after, before, alike, caption(after, before, alike, stage, first)))
-    return portraits
+            after, before, alike = (sums.means(layer, head) for sums in (trained, untrained, uniform))
+            found.append(HeadSummary(layer, head, after, before, alike, caption(after, before, alike, stage, first)))
+    return found
 
 
-def batches(readings: Sequence[Reading], maps: int) -> Iterator[list[Reading]]:
-    """Texts of like length together, as many as memory likes."""
-    waiting: list[Reading] = []
-    for reading in sorted(readings, key=lambda reading: len(reading.ids)):
-        if waiting and (len(waiting) + 1) * maps * len(reading.ids) ** 2 > CELLS:
-            yield waiting
-            waiting = []
-        waiting.append(reading)
-    if waiting:
-        yield waiting
+def batches(inputs: Sequence[ModelInput], maps: int) -> Iterator[list[ModelInput]]:
+    """Texts of similar length together, as many as memory allows."""
+    batch: list[ModelInput] = []
+    for text in sorted(inputs, key=lambda text: len(text.ids)):
+        if batch and (len(batch) + 1) * maps * len(text.ids) ** 2 > MAX_WEIGHTS:
+            yield batch
+            batch = []
+        batch.append(text)
+    if batch:
+        yield batch
 
 
 def weights_of(network: Network, ids: torch.Tensor, lengths: torch.Tensor) -> np.ndarray:
@@ -93,7 +115,7 @@ def weights_of(network: Network, ids: torch.Tensor, lengths: torch.Tensor) -> np
 
 
 class Sums:
-    """Adds up what rows of attention do. A row counts where it has a choice: where it may see two words at least."""
+    """Sums over attention rows. A row counts if at least two words are visible to it."""
 
     def __init__(self, layers: int, heads: int) -> None:
         self.totals: dict[str, np.ndarray] = {}  # [layer head]
@@ -101,7 +123,7 @@ class Sums:
         self.words = [[Counter[str]() for _ in range(heads)] for _ in range(layers)]
 
     def add(self, weights: np.ndarray, visible: np.ndarray, words: Sequence[Sequence[str]]) -> None:
-        """Maps [layer batch head query key] of texts, and what may be seen in them [layer batch query key]."""
+        """Maps [layer batch head query key] of texts, and what is visible in them [layer batch query key]."""
         time = visible.shape[-1]
         choices = visible.sum(-1)  # layer batch query
         free = choices >= 2
@@ -113,12 +135,12 @@ class Sums:
         self.rows("entropy_share", entropy / np.log(np.maximum(2, choices))[:, :, None], free)
         self.rows("distance", (weights * np.abs(offset)).sum(-1), free)
         first = (np.arange(time) == 0) & (offset != 0)
-        places = {"itself": offset == 0, "previous": offset == 1, "next": offset == -1, "first": first}
-        for name, keys in places.items():
+        positions = {"itself": offset == 0, "previous": offset == 1, "next": offset == -1, "first": first}
+        for name, keys in positions.items():
             self.share(name, weights, visible & keys & free[..., None])
         marks = np.zeros((len(words), time), dtype=bool)
-        for place, row in enumerate(words):
-            marks[place, : len(row)] = [is_punctuation(word) for word in row]
+        for item, row in enumerate(words):
+            marks[item, : len(row)] = [is_punctuation(word) for word in row]
         self.share("punctuation", weights, visible & marks[None, :, None, :] & free[..., None])
         self.stripe(weights, visible & (offset != 0) & free[..., None], words)
 
@@ -129,12 +151,12 @@ class Sums:
         self.counts[name] = self.counts.get(name, 0) + count
 
     def share(self, name: str, weights: np.ndarray, keys: np.ndarray) -> None:
-        """What falls on these keys [layer batch query key], over the rows that may see one of them."""
+        """The weight on these keys [layer batch query key], over the rows that see one of them."""
         self.rows(name, (weights * keys[:, :, None]).sum(-1), keys.sum(-1) > 0)
 
     def stripe(self, weights: np.ndarray, others: np.ndarray, words: Sequence[Sequence[str]]) -> None:
-        """The word that draws most from all others; it must be in sight of half of them, lest the last words of a
-        decoder, which few can see, count as stripes."""
+        """The word that gets most weight from all others. At least half of them must see it, or the last words of a
+        decoder, which few queries see, would count as stripes."""
         seers = others.sum(2)  # layer batch key
         drawn = (weights * others[:, :, None]).sum(3) / np.maximum(1, seers)[:, :, None]  # layer batch head key
         sizes = np.array([len(row) for row in words])
@@ -146,7 +168,7 @@ class Sums:
         for layer, batch, head in np.argwhere(most[..., 0] > 0):
             self.words[layer][head][words[batch][best[layer, batch, head]]] += 1
 
-    def habits(self, layer: int, head: int) -> Habits:
+    def means(self, layer: int, head: int) -> HeadStatistics:
         def mean(name: str) -> float | None:
             count = int(self.counts[name][layer])
             return float(self.totals[name][layer, head]) / count if count else None
@@ -154,52 +176,28 @@ class Sums:
         leading = self.words[layer][head].most_common(1)
         word, times = leading[0] if leading else ("", 0)
         often = times / max(1, self.words[layer][head].total())
-        return Habits(**{name: mean(name) for name in self.totals}, stripe_word=word, stripe_often=often)
+        return HeadStatistics(**{name: mean(name) for name in self.totals}, stripe_word=word, stripe_often=often)
 
 
 def is_punctuation(word: str) -> bool:
     return bool(word.strip()) and not any(letter.isalnum() for letter in word)
 
 
-LEAD = 0.40  # least share on one place for a caption that names it
-TIMES = 1.5  # ... and so many times what a head would give it that looks everywhere alike
-STRIPE = 0.30
-NEAR = 0.5  # mean distance, as a share of that of a head that looks everywhere alike
-DIFFUSE = 0.85  # entropy, as a share of the most that is possible
-ALIKE = 0.10  # shares that differ by less are alike
-
-
-@dataclass(frozen=True)
-class Habits:
-    """Means over the rows of one head. None: no row had the choice."""
-
-    entropy: float | None  # nats
-    entropy_share: float | None  # of ln(words that may be seen)
-    distance: float | None  # |query - key|, in words
-    itself: float | None
-    previous: float | None
-    next: float | None
-    first: float | None
-    punctuation: float | None
-    stripe: float | None  # what the most watched word of a text draws from each of the others
-    stripe_word: str = ""  # that word, in most texts
-    stripe_often: float = 0.0  # share of texts in which it is that word
-
-
-PLACES = {"previous": "previous word", "next": "next word", "itself": "itself", "first": "first word"}
-
-
 def caption(
-    trained: Habits, untrained: Habits, uniform: Habits, before: str = "untrained", first: str = PLACES["first"]
+    trained: HeadStatistics,
+    untrained: HeadStatistics,
+    uniform: HeadStatistics,
+    before: str = "untrained",
+    first: str = POSITIONS["first"],
 ) -> str:
-    """One line, compared with the network before training; `before` says what it was then, and `first` what stands
-    first in every text."""
+    """One line, compared with the initial network; `before` says what that was, and `first` names the first token of
+    every text."""
     kind, value = kind_of(trained, uniform)
     kind_then, value_then = kind_of(untrained, uniform)
     alike = kind == kind_then and abs(value - value_then) < ALIKE
     end = f", as {before}" if alike else ""
-    if kind in PLACES:
-        return f"{first if kind == 'first' else PLACES[kind]}, {value:.0%}{end}"
+    if kind in POSITIONS:
+        return f"{first if kind == 'first' else POSITIONS[kind]}, {value:.0%}{end}"
     if kind == "punctuation":
         return f"punctuation, {value:.0%}{end}"
     if kind == "stripe":
@@ -210,42 +208,36 @@ def caption(
     if kind == "nothing":
         return "nothing to choose from"
     if not alike:
-        end = f", {'sharper' if sharper(trained, untrained) else 'flatter'} than {before}"
+        sharper = (trained.entropy_share or 0.0) < (untrained.entropy_share or 0.0)
+        end = f", {'sharper' if sharper else 'flatter'} than {before}"
     return f"{kind}{end}"
 
 
-def kind_of(habits: Habits, uniform: Habits) -> tuple[str, float]:
+def kind_of(statistics: HeadStatistics, uniform: HeadStatistics) -> tuple[str, float]:
     """(class, the number that put it there)"""
-    if habits.entropy_share is None:
+    if statistics.entropy_share is None:
         return "nothing", 0.0
-    shares = {name: (getattr(habits, name), getattr(uniform, name)) for name in (*PLACES, "punctuation")}
+    shares = {name: (getattr(statistics, name), getattr(uniform, name)) for name in (*POSITIONS, "punctuation")}
     leading = {name: share for name, (share, alike) in shares.items() if leads(share, alike, LEAD)}
     if leading:
         best = max(leading, key=lambda name: leading[name])
         return best, leading[best]
-    if leads(habits.stripe, uniform.stripe, STRIPE):
-        assert habits.stripe is not None
-        return "stripe", habits.stripe
-    if habits.distance is not None and uniform.distance and habits.distance <= NEAR * uniform.distance:
-        return "near", habits.distance / uniform.distance
-    return "diffuse" if habits.entropy_share >= DIFFUSE else "mixed", habits.entropy_share
+    if leads(statistics.stripe, uniform.stripe, STRIPE):
+        assert statistics.stripe is not None
+        return "stripe", statistics.stripe
+    if statistics.distance is not None and uniform.distance and statistics.distance <= NEAR * uniform.distance:
+        return "near", statistics.distance / uniform.distance
+    return "diffuse" if statistics.entropy_share >= DIFFUSE else "mixed", statistics.entropy_share
 
 
 def leads(share: float | None, alike: float | None, least: float) -> bool:
     return share is not None and alike is not None and share >= max(least, min(0.95, TIMES * alike))
 
 
-def sharper(trained: Habits, untrained: Habits) -> bool:
-    return (trained.entropy_share or 0.0) < (untrained.entropy_share or 0.0)
-
-
-LEAST_CONTEXT = 0.5  # a scored token sees at least half of it; the exact score's 97% would take many times as long
-
-
 @dataclass(frozen=True)
 class Effect:
-    """What switching off one head does to the score of one test set, the same items with and without it. A classifier's
-    change is of its accuracy, in shares; a language model's is a factor of its perplexity."""
+    """The effect of ablating one head on the score of one test set, the same items with and without it: a difference of
+    accuracy (a fraction), or a factor of perplexity."""
 
     layer: int
     head: int
@@ -254,56 +246,57 @@ class Effect:
     whole: float  # the score with all heads
     without: float
     change: float  # without - whole for accuracy, without / whole for perplexity
-    interval: tuple[float, float] | None  # 95% over test items, this one seed; None: one document tells nothing
+    interval: tuple[float, float] | None  # 95% over test items, one seed; None: there is only one document
 
     @property
     def clear(self) -> bool:
-        """The interval holds no 'nothing changes'."""
-        nothing = 0.0 if self.measure == "accuracy" else 1.0
-        return self.interval is not None and not self.interval[0] <= nothing <= self.interval[1]
+        """The interval excludes "no change"."""
+        no_change = 0.0 if self.measure == "accuracy" else 1.0
+        return self.interval is not None and not self.interval[0] <= no_change <= self.interval[1]
 
 
 @contextmanager
 def head_off(network: Network, layer: int, head: int) -> Iterator[None]:
-    """Without one head while the block runs. Its weights come back to the same bits, also after an error."""
+    """Without one head inside the `with` block. Its weights are restored bit for bit, also after an error.
+
+    A head whose values are zero outputs zeros wherever it attends, so its rows of the value weights are zeroed: no hook
+    is needed, and the fused kernel runs as usual."""
     attention = network.body.blocks[layer].attention
     width = attention.out.in_features
-    each = width // attention.heads
-    rows = slice(2 * width + head * each, 2 * width + (head + 1) * each)  # q, k and v stand below one another
+    head_dim = width // attention.heads
+    rows = slice(2 * width + head * head_dim, 2 * width + (head + 1) * head_dim)  # rows of q, then k, then v
     values = [parameter.data[rows] for parameter in (attention.qkv.weight, attention.qkv.bias) if parameter is not None]
-    kept = [value.clone() for value in values]
+    saved = [value.clone() for value in values]
     try:
         for value in values:
             value.zero_()
         yield
     finally:
-        for value, before in zip(values, kept, strict=True):
+        for value, before in zip(values, saved, strict=True):
             value.copy_(before)
 
 
-def switch_off(
-    bench: Task,
-    test: str,
-    heads: list[tuple[int, int]],
-    tell: Callable[[int, int], None] = lambda done, of: None,
+def ablate_heads(
+    task: Task, test: str, heads: Sequence[tuple[int, int]], on_progress: OnProgress = no_progress
 ) -> list[Effect]:
-    """The effect of each (layer, head), switched off alone. `tell` hears how many scores of how many are done."""
-    tell(0, len(heads) + 1)
-    whole = whole_score(bench, test)
+    """The effect of ablating each (layer, head) alone."""
+    what, scores = f"ablating heads on {test}", len(heads) + 1
+    on_progress(what, 0, scores)
+    full = score_test(task, test)
     effects = []
     for number, (layer, head) in enumerate(heads, 1):
-        tell(number, len(heads) + 1)
-        with head_off(bench.network, layer, head):
-            without = whole_score(bench, test)
-        effects.append(effect_of(layer, head, test, whole, without))
-    tell(len(heads) + 1, len(heads) + 1)
+        on_progress(what, number, scores)
+        with head_off(task.network, layer, head):
+            without = score_test(task, test)
+        effects.append(effect_of(layer, head, test, full, without))
+    on_progress(what, scores, scores)
     return effects
 
 
-def whole_score(bench: Task, test: str) -> Score:
-    if isinstance(bench, LanguageTask):
-        return score_lm(bench.network, bench.sets[test], length=bench.length, full_context=LEAST_CONTEXT, pad=0)
-    return bench.score(test)
+def score_test(task: Task, test: str) -> Score:
+    if isinstance(task, LanguageTask):
+        return score_lm(task.network, task.sets[test], length=task.length, full_context=LEAST_CONTEXT, pad=0)
+    return task.score(test)
 
 
 def effect_of(layer: int, head: int, test: str, whole: Score, without: Score) -> Effect:

@@ -1,32 +1,238 @@
-"""Attention maps as figures: all heads in one grid, or one head alone; PNG, SVG or PDF. Numbers in, no torch.
-
-All that `fairtrial look` finds, as plain numbers: maps of a few texts, portraits over all, each head's worth.
-"""
+"""What `fairtrial look` does: attention maps of a few texts, statistics of every head over all, heads ablated in turn;
+written as one page and figures."""
 
 from __future__ import annotations
 
 import textwrap
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from json import dumps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtrial.analysis.attention import Maps, Network, maps_of, read_text
-from fairtrial.analysis.heads import Effect, Portrait, paint, switch_off
+from fairtrial.analysis.attention import Maps, initial_model, maps_of, model_input
+from fairtrial.analysis.heads import Effect, HeadSummary, ablate_heads, head_statistics
+from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.disk import disk_errors, write_bytes, write_text
+from fairtrial.errors import BadInput
+from fairtrial.recipe import Shape
+from fairtrial.record import Record
+from fairtrial.report.page import Frame, look_page
 from fairtrial.report.plots import figure_bytes, our_look
+from fairtrial.report.words import spoken_parts
+from fairtrial.training.tasks import Network, Task
+from fairtrial.trial import load
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fairtrial.analysis.attention import Maps
-
-
+Heads = Sequence[tuple[int, int]]  # (layer, head)
+MAX_TEST_TEXTS = 1000  # of the test set, where no texts are given
+MAX_DRAWN = 3  # texts whose maps are drawn; statistics are over all
+MANY_HEADS = 32  # of more heads, only the first text gets a figure for each
+NETWORKS = {"classify": "Encoder with classifier", "lm": "Decoder language model"}
 WIDEST = 36.0  # inches of all maps in a row
 SMALLEST_TYPE = 3.0  # points; smaller words are left out
 INVISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥", "": "∅"}
+
+
+@dataclass(frozen=True)
+class LookInput:
+    """A trained network, the network that its training started from, and what they read."""
+
+    network: Network
+    initial: Network
+    tokenizer: Tokenizer
+    texts: list[str]
+    source: str  # where the texts come from
+    stage: str = "untrained"  # what the initial network was; "pretrained" where it was fine-tuned
+    task: Task | None = None  # with its test sets
+    no_task_because: str = ""
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    text: str
+    trained: Maps
+    untrained: Maps  # of the initial network
+
+
+@dataclass(frozen=True)
+class LookResult:
+    length: int  # tokens that the model sees at once
+    texts: int
+    cut: int  # texts that were truncated
+    drawn: tuple[Drawn, ...]
+    heads: tuple[HeadSummary, ...]
+    effects: tuple[Effect, ...]
+    stage: str = "untrained"
+    source: str = ""
+    not_ablated_because: str = ""
+    notices: tuple[str, ...] = ()
+
+    @property
+    def captions(self) -> dict[tuple[int, int], str]:
+        return {(head.layer, head.head): head.caption for head in self.heads}
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: everything but the maps' weights."""
+        drawn = [
+            {
+                "text": each.text,
+                "words": each.trained.words,
+                "cut": each.trained.cut,
+                "unknown": each.trained.unknown,
+                "checks": {
+                    name: [asdict(check) | {"passed": check.passed} for check in maps.checks]
+                    for name, maps in (("trained", each.trained), (self.stage, each.untrained))
+                },
+            }
+            for each in self.drawn
+        ]
+        return {
+            "before": self.stage,
+            "length": self.length,
+            "texts": self.texts,
+            "cut": self.cut,
+            "drawn": drawn,
+            "portraits": [asdict(head) for head in self.heads],
+            "switched_off": [asdict(effect) | {"clear": effect.clear} for effect in self.effects],
+        }
+
+
+def look(
+    record: Record, texts: Sequence[str] = (), *, ablate: bool = True, on_progress: OnProgress = no_progress
+) -> LookResult:
+    """Attention maps and head statistics of these texts, or of the record's first test set; with `ablate`, the score of
+    every test set without each head."""
+    inputs = load_input(record, texts)
+    network, tokenizer, length = inputs.network, inputs.tokenizer, record.recipe.shape.length
+    encoded = [model_input(tokenizer, text, length) for text in inputs.texts]
+    heads = head_statistics(network, inputs.initial, tokenizer, encoded, on_progress, inputs.stage)
+    drawn = tuple(
+        Drawn(text, maps_of(network, tokenizer, text), maps_of(inputs.initial, tokenizer, text))
+        for text in inputs.texts[:MAX_DRAWN]
+    )
+    effects: list[Effect] = []
+    if ablate and inputs.task is not None:
+        every = choose_heads(record.recipe.shape)
+        for test in record.trial["test_sets"]:
+            effects += ablate_heads(inputs.task, test, every, on_progress)
+    cut = sum(bool(text.cut) for text in encoded)
+    notices = list(inputs.notices)
+    if len(encoded) > len(drawn):
+        notices.append(f"statistics are over all {len(encoded):,} texts, maps of the first {len(drawn)}")
+    if cut and len(encoded) > 1:
+        notices.append(f"{cut:,} of {len(encoded):,} texts are longer than {length} tokens and were truncated")
+    if ablate and inputs.no_task_because:
+        notices.append(f"no head was ablated: {inputs.no_task_because}")
+    because = inputs.no_task_because if ablate else "ablation was switched off (--no-ablate)"
+    return LookResult(
+        length, len(encoded), cut, drawn, tuple(heads), tuple(effects), inputs.stage, inputs.source, because,
+        tuple(notices),
+    )  # fmt: skip
+
+
+def load_input(record: Record, texts: Sequence[str]) -> LookInput:
+    run = load(record)
+    try:
+        task = run.task
+    except BadInput as error:  # maps of given texts need no data
+        if not texts or record.recipe.task not in NETWORKS:
+            raise
+        return LookInput(
+            run.network, run.initial_network(), run.tokenizer, list(texts), "given texts", no_task_because=error.what
+        )
+    test = record.trial["test_sets"][0]
+    notices: tuple[str, ...] = ()
+    source = "given texts" if texts else f"texts of the test set {test!r}"
+    chosen = list(texts) or [each.text for each in run.splits.tests[test] if each.text.strip()][:MAX_TEST_TEXTS]
+    try:
+        initial, stage = initial_model(run)
+    except BadInput as error:  # the encoder that it was fine-tuned from is gone
+        initial, stage = run.initial_network(), "untrained"
+        notices = (f"{error.what}: compared with a randomly initialized network instead",)
+    return LookInput(run.network, initial, run.tokenizer, chosen, source, stage, task, notices=notices)
+
+
+def choose_heads(shape: Shape, layer: int | None = None, head: int | None = None) -> list[tuple[int, int]]:
+    """All (layer, head), or those of one layer, or of one head."""
+    for name, index, count in (("layer", layer, shape.layers), ("head", head, shape.heads)):
+        if index is not None and index >= count:
+            raise BadInput(f"there is no {name} {index}", f"this network has {name}s 0 to {count - 1}")
+    layers = range(shape.layers) if layer is None else [layer]
+    return [(each, number) for each in layers for number in (range(shape.heads) if head is None else [head])]
+
+
+def check_look_folder(folder: Path, record: Path) -> None:
+    """A look is never written into a record, which holds its own files only."""
+    target = folder.resolve()
+    if record.resolve() in (target, *target.parents) or (folder / "trial.json").exists():
+        raise BadInput(f"{folder} is a record or inside one", "choose another folder with --out")
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is a file", "choose another folder with --out")
+
+
+def write_look(
+    result: LookResult,
+    record: Record,
+    folder: Path,
+    heads: Heads,
+    kind: str = "png",
+    *,
+    command: str = "",
+    on_progress: OnProgress = no_progress,
+) -> tuple[Path, list[Path]]:
+    """Write the page with its numbers, and the figures: a grid of all these heads for each drawn text, and one of each
+    head. Gives the page and the figures."""
+    check_look_folder(folder, record.folder)
+    recipe, trial, name = record.recipe, record.trial, record.folder.resolve().name
+    one_text = "the one text above (many texts say more: give a file, or no text to read a test set)"
+    frame = Frame(
+        title=f"Where the heads of {name} look",
+        about=f"{NETWORKS.get(recipe.task, 'Encoder')} of {recipe.shape.layers} layers with {recipe.shape.heads} heads"
+        f" each; parts: {spoken_parts(recipe)}; seed {trial['seed']}; context length {result.length} tokens.",
+        notes=trial["notes"],
+        read=f"{result.texts:,} {result.source}" if result.texts > 1 else one_text,
+        command=command,
+        why_not=result.not_ablated_because,
+    )
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    page = folder / "index.html"
+    write_text(page, look_page(result, heads, frame))
+    write_text(folder / "look.json", dumps(result.to_dict(), indent=1, ensure_ascii=False) + "\n")
+    remove_figures(folder)
+    grid = {"grid": heads} if len(heads) > 1 else {}
+    single = {f"layer-{layer}-head-{head}": [(layer, head)] for layer, head in heads}
+    plans = [
+        (drawn, folder / f"text-{number + 1}" / f"{stem}.{kind}", shown)
+        for number, drawn in enumerate(result.drawn)
+        for stem, shown in (grid | single if number == 0 or len(heads) <= MANY_HEADS else grid).items()
+    ]
+    for done, (drawn, path, shown) in enumerate(plans):
+        on_progress("drawing", done, len(plans))
+        with disk_errors(path.parent):
+            path.parent.mkdir(exist_ok=True)
+        title = f"{name}: {drawn.text}"
+        write_bytes(path, map_figure(drawn.trained, drawn.untrained, shown, result.captions, title, kind, result.stage))
+    return page, [path for _, path, _ in plans]
+
+
+def remove_figures(folder: Path) -> None:
+    """Figures of an earlier look, which may be of other texts."""
+    for old in folder.glob("text-*"):
+        for figure in [*old.glob("grid.*"), *old.glob("layer-*-head-*.*")]:
+            with disk_errors(figure):
+                figure.unlink()
+        if not any(old.iterdir()):
+            with disk_errors(old):
+                old.rmdir()
 
 
 def map_figure(
@@ -38,36 +244,36 @@ def map_figure(
     kind: str,
     stage: str = "untrained",
 ) -> bytes:
-    """Maps of these (layer, head), each before and after training: the same bytes for the same numbers. `stage` says
-    what the network was before."""
+    """Maps of these (layer, head), each before and after training: equal numbers give equal bytes. `stage` says what
+    the initial network was."""
     from matplotlib.figure import Figure
 
     layers = sorted({layer for layer, _ in heads})
-    rows = [[head for each, head in heads if each == layer] for layer in layers]
-    frame = Frame.of(trained.words, len(layers), 2 * max(map(len, rows)))
+    rows = [[head for own, head in heads if own == layer] for layer in layers]
+    layout = GridLayout.of(trained.words, len(layers), 2 * max(map(len, rows)))
     with our_look({"hatch.linewidth": 0.6}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a word in a script that the font lacks is drawn as boxes
-        figure = Figure(figsize=(frame.width, frame.height), dpi=120)
-        top = textwrap.wrap(title, int(12 * frame.width))[:2]
-        figure.suptitle("\n".join(top), fontsize=10, y=1 - 0.1 / frame.height, va="top", parse_math=False)
+        warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
+        figure = Figure(figsize=(layout.width, layout.height), dpi=120)
+        top = textwrap.wrap(title, int(12 * layout.width))[:2]
+        figure.suptitle("\n".join(top), fontsize=10, y=1 - 0.1 / layout.height, va="top", parse_math=False)
         for row, (layer, numbers) in enumerate(zip(layers, rows, strict=True)):
-            for place, head in enumerate(numbers):
+            for number, head in enumerate(numbers):
                 for column, (maps, name) in enumerate(((untrained, stage), (trained, "trained"))):
-                    axis = figure.add_axes(frame.place(row, 2 * place + column))
-                    said = captions.get((layer, head), "") if name == "trained" else ""
-                    lines = [f"layer {layer}, head {head}", f"{name}{said and ': '}{said}"]
-                    points = min(8.0, 72 * (frame.side + 0.1) / (0.58 * max(map(len, lines))))  # as wide as its map
+                    axis = figure.add_axes(layout.box(row, 2 * number + column))
+                    caption = captions.get((layer, head), "") if name == "trained" else ""
+                    lines = [f"layer {layer}, head {head}", f"{name}{caption and ': '}{caption}"]
+                    points = min(8.0, 72 * (layout.side + 0.1) / (0.58 * max(map(len, lines))))  # as wide as its map
                     axis.set_title("\n".join(lines), fontsize=points, parse_math=False)
-                    shown = draw(axis, maps, layer, head, frame.points, left=not (place or column))
-        bar = figure.colorbar(shown, cax=figure.add_axes(frame.bar()))
-        bar.set_label("share of a word's attention\n(square-root scale; hatched: hidden)", fontsize=7)
+                    shown = draw_map(axis, maps, layer, head, layout.points, left=not (number or column))
+        bar = figure.colorbar(shown, cax=figure.add_axes(layout.bar()))
+        bar.set_label("attention weight\n(square-root scale; hatched: hidden)", fontsize=7)
         bar.set_ticks([0, 0.05, 0.25, 0.5, 1], labels=["0", "5%", "25%", "50%", "100%"])
         return figure_bytes(figure, kind)
 
 
 @dataclass(frozen=True)
-class Frame:
-    """Where everything stands, in inches. matplotlib's own layout would draw each figure twice to find out."""
+class GridLayout:
+    """Sizes and positions in inches. matplotlib's own layout engine would draw each figure twice."""
 
     rows: int
     columns: int
@@ -76,7 +282,7 @@ class Frame:
     label: float  # the longest word's length
 
     @classmethod
-    def of(cls, words: Sequence[str], rows: int, columns: int) -> Frame:
+    def of(cls, words: Sequence[str], rows: int, columns: int) -> GridLayout:
         side = min(6.0, max(2.4, 0.16 * len(words)), WIDEST / columns)
         points = min(8.0, 72 * side / len(words) * 0.8)
         points = points if points >= SMALLEST_TYPE else 0.0
@@ -95,18 +301,18 @@ class Frame:
     def step(self) -> float:
         return 0.4 + self.side + self.label + 0.25  # title, map, words, axis name
 
-    def place(self, row: int, column: int) -> tuple[float, float, float, float]:
+    def box(self, row: int, column: int) -> tuple[float, float, float, float]:
         left = 0.3 + self.label + column * (self.side + 0.1)
         low = self.height - 0.5 - row * self.step - 0.4 - self.side
         return left / self.width, low / self.height, self.side / self.width, self.side / self.height
 
     def bar(self) -> tuple[float, float, float, float]:
-        low = self.place(0, 0)[1]
+        low = self.box(0, 0)[1]
         return (self.width - 1.0) / self.width, low, 0.1 / self.width, self.side / self.height
 
 
-def draw(axis: Axes, maps: Maps, layer: int, head: int, points: float, *, left: bool) -> Any:
-    """One map: who looks goes down, at whom goes across. What is hidden shows the hatched ground."""
+def draw_map(axis: Axes, maps: Maps, layer: int, head: int, points: float, *, left: bool) -> Any:
+    """One map: queries go down, keys across. Hidden cells show the hatched background."""
     from matplotlib import colormaps
     from matplotlib.colors import PowerNorm
 
@@ -115,105 +321,21 @@ def draw(axis: Axes, maps: Maps, layer: int, head: int, points: float, *, left: 
     axis.patch.set(facecolor="0.94", edgecolor="0.72", hatch="/////")
     shown = axis.imshow(weights, cmap=colours, norm=PowerNorm(0.5, 0, 1), interpolation="none", aspect="auto")
     words = [axis_word(word) for word in maps.words] if points else []
-    places = range(len(words))
-    axis.set_xticks(places, words, rotation=90, fontsize=points or 1, parse_math=False)
-    axis.set_yticks(places, words if left else [""] * len(words), fontsize=points or 1, parse_math=False)
+    ticks = range(len(words))
+    axis.set_xticks(ticks, words, rotation=90, fontsize=points or 1, parse_math=False)
+    axis.set_yticks(ticks, words if left else [""] * len(words), fontsize=points or 1, parse_math=False)
     axis.tick_params(length=0, pad=1.5)
-    axis.set_xlabel("looks at", fontsize=7)
+    axis.set_xlabel("key", fontsize=7)
     if left:
-        axis.set_ylabel("a word", fontsize=7)
+        axis.set_ylabel("query", fontsize=7)
     return shown
 
 
 def axis_word(word: str, longest: int = 14) -> str:
-    """A word as it stands on an axis: white space is made visible, long words are cut."""
+    """A word as an axis label: white space is made visible, long words are shortened."""
     if not word.strip():
         return "".join(INVISIBLE.get(letter, letter) for letter in word) or INVISIBLE[""]
     word = word.strip()
     if len(word) < 3 and not any(letter.isalnum() for letter in word):
-        return f"‘{word}’"  # a lone comma would be taken for dust
+        return f"‘{word}’"  # a lone comma would be overlooked
     return word if len(word) <= longest else word[: longest - 1] + "…"
-
-
-MOST_DRAWN = 3  # texts whose maps are drawn; portraits are over all
-
-Tell = Callable[[int], None]  # hears how much is done
-
-
-@dataclass(frozen=True)
-class Drawn:
-    text: str
-    trained: Maps
-    untrained: Maps
-
-
-@dataclass(frozen=True)
-class Album:
-    length: int  # tokens that the model sees at once
-    texts: int
-    cut: int  # texts that were longer
-    drawn: tuple[Drawn, ...]
-    portraits: tuple[Portrait, ...]
-    effects: tuple[Effect, ...]
-    stage: str = "untrained"  # what the network was before training; "pretrained" where it was fine-tuned
-
-    @property
-    def captions(self) -> dict[tuple[int, int], str]:
-        return {(each.layer, each.head): each.caption for each in self.portraits}
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON: everything but the maps' weights."""
-        drawn = [
-            {
-                "text": each.text,
-                "words": each.trained.words,
-                "cut": each.trained.cut,
-                "unknown": each.trained.unknown,
-                "checks": {
-                    name: [asdict(check) | {"passed": check.passed} for check in maps.checks]
-                    for name, maps in (("trained", each.trained), (self.stage, each.untrained))
-                },
-            }
-            for each in self.drawn
-        ]
-        facts = {"before": self.stage, "length": self.length, "texts": self.texts, "cut": self.cut, "drawn": drawn}
-        return facts | {
-            "portraits": [asdict(each) for each in self.portraits],
-            "switched_off": [asdict(each) | {"clear": each.clear} for each in self.effects],
-        }
-
-
-def fill_album(
-    network: Network,
-    twin: Network,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-    tell: Tell = lambda done: None,
-    stage: str = "untrained",
-) -> Album:
-    """Maps and portraits beside those of the twin; heads are switched off in `worth`, which needs test sets."""
-    length = network.body.shape.length
-    readings = [read_text(tokenizer, text, length) for text in texts]
-    portraits = paint(network, twin, tokenizer, readings, lambda done, of: tell(done), stage)
-    drawn = tuple(
-        Drawn(text, maps_of(network, tokenizer, text), maps_of(twin, tokenizer, text)) for text in texts[:MOST_DRAWN]
-    )
-    cut = sum(bool(reading.cut) for reading in readings)
-    return Album(length, len(texts), cut, drawn, tuple(portraits), (), stage)
-
-
-def worth(bench: Any, tests: Sequence[str], tell: Tell = lambda done: None) -> tuple[Effect, ...]:
-    """Each head switched off in turn, on every test set."""
-    shape = bench.network.body.shape
-    heads = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
-    found: list[Effect] = []
-    for number, test in enumerate(tests):
-        before = number * (len(heads) + 1)
-        found += switch_off(bench, test, heads, lambda done, of, before=before: tell(before + done))  # type: ignore[misc]
-    return tuple(found)
-
-
-def scores_needed(bench: Any, tests: Sequence[str]) -> int:
-    """How much `worth` tells of."""
-    shape = bench.network.body.shape
-    return len(tests) * (shape.layers * shape.heads + 1)

@@ -1,15 +1,12 @@
-"""The parameter ledger: every learnt number of a network, component by component, summing exactly to its total.
+"""Parameter counts and FLOPs of a network, component by component, summing exactly to the totals.
 
-Beside each count stands the reports' way of counting: the token embedding and the weight matrices of attention and
-feed-forward, nothing else (no biases, norms, positions or other parts, no classifier or output layer).
+Beside each parameter count stands the bias-free count of the five student reports: the token embedding and the weight
+matrices of attention and feed-forward only (no biases, norms, positions or other parts, no classifier or output layer).
 
-What a network costs in arithmetic: floating-point operations of its matrix products, as torch's own counter counts
-them (a multiplication and an addition are two).
-
-Everything is counted at full length: each row holds `length` real tokens. Attention is counted as its equation says,
-also where a mask hides half of it; a window that skips what it cannot reach is counted as it runs. Sums, norms,
-activations and look-ups are not counted. A step is a forward and a backward pass over the batch; of
-masked words, as if every word had to be guessed.
+FLOPs are those of matrix products, as torch's counter counts them (a multiplication and an addition are two), for rows
+of `length` real tokens. Attention is counted as its equation says, even where a mask hides half of it; local attention
+is counted as it runs. Sums, norms, activations and look-ups are not counted. A step is a forward and a backward pass
+over the batch; for masked language models, as if every word were predicted.
 """
 
 from __future__ import annotations
@@ -18,8 +15,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -30,7 +28,11 @@ from torch.utils.flop_counter import FlopCounterMode
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
+from fairtrial.plugins import load_installed
+from fairtrial.prepare import prepare
+from fairtrial.pretrained.encoder import open_encoder, with_encoder
 from fairtrial.recipe import Recipe
+from fairtrial.record import Record
 
 Sizes = tuple[int, ...]
 Network = Classifier | LanguageModel | MaskedModel
@@ -41,7 +43,7 @@ class Row:
     component: str
     formula: str  # with numbers: '4 × (64 × 64 + 64)'
     count: int
-    bias_free: int  # as the reports count
+    bias_free: int  # weight matrices only
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ COMPONENTS = (
     (r"body\.blocks\.\d+\.feed_forward", "feed-forward"),
     (r"body\.(?:blocks\.\d+\.\w+_)?norm", "norms"),
 )
-COUNTED_BY_THE_REPORTS = frozenset(name for _, name in COMPONENTS if name != "norms")
+BIAS_FREE = frozenset(name for _, name in COMPONENTS if name != "norms")
 
 
 def ledger(recipe: Recipe, vocabulary: int, classes: int = 0) -> Ledger:
@@ -75,28 +77,28 @@ def ledger(recipe: Recipe, vocabulary: int, classes: int = 0) -> Ledger:
 
 def fresh_network(recipe: Recipe, vocabulary: int, classes: int = 0) -> Network:
     if vocabulary < 1:
-        raise BadInput(f"a vocabulary of {vocabulary} entries will not do")
+        raise BadInput(f"the vocabulary must have at least 1 entry, got {vocabulary}")
     if recipe.task == "lm":
         return LanguageModel(recipe.shape, recipe.parts, vocabulary)
     if recipe.task == "mlm":
         return MaskedModel(recipe.shape, recipe.parts, vocabulary)
     if classes < 1:
-        raise BadInput(f"a classifier of {classes} classes will not do")
+        raise BadInput(f"a classifier needs at least 1 class, got {classes}")
     return Classifier(recipe.shape, recipe.parts, vocabulary, classes)
 
 
 def ledger_of(network: nn.Module) -> Ledger:
-    """The ledger of a network. A tensor in two places (a tied output layer) is counted once, where it comes first."""
+    """The ledger of a network. A shared tensor (a tied output layer) is counted once, where it comes first."""
     found: dict[str, dict[str, list[tuple[str, Sizes]]]] = {}  # component -> copy -> its tensors
     for name, parameter in network.named_parameters():
-        component, copy = place_of(name)
+        component, copy = component_of(name)
         found.setdefault(component, {}).setdefault(copy, []).append((name, tuple(parameter.shape)))
     order = [name for _, name in COMPONENTS]
     named = sorted(found.items(), key=lambda item: rank(item[0], order))
     return Ledger(tuple(row_of(component, list(copies.values())) for component, copies in named))
 
 
-def place_of(name: str) -> tuple[str, str]:
+def component_of(name: str) -> tuple[str, str]:
     """The component that a parameter belongs to, and which of its copies."""
     for pattern, component in COMPONENTS:
         if match := re.match(rf"{pattern}\.", name):
@@ -109,7 +111,7 @@ def place_of(name: str) -> tuple[str, str]:
 
 
 def rank(component: str, order: Sequence[str]) -> float:
-    """Parts stand after the token embedding, what heads the network at the end."""
+    """Parts come after the token embedding, the output head at the end."""
     if component in order:
         return order.index(component)
     return 0.5 if component.startswith("part ") else len(order)
@@ -117,7 +119,7 @@ def rank(component: str, order: Sequence[str]) -> float:
 
 def row_of(component: str, copies: list[list[tuple[str, Sizes]]]) -> Row:
     tensors = [tensor for copy in copies for tensor in copy]
-    counted = component in COUNTED_BY_THE_REPORTS
+    counted = component in BIAS_FREE
     return Row(
         title(component, tensors),
         formula([[sizes_of(*tensor) for tensor in copy] for copy in copies]),
@@ -136,7 +138,7 @@ def title(component: str, tensors: Sequence[tuple[str, Sizes]]) -> str:
 
 
 def sizes_of(name: str, sizes: Sizes) -> Sizes:
-    """As a reader thinks of it: queries, keys and values apart, a linear layer from its input to its output."""
+    """As a reader expects it: queries, keys and values apart, a linear layer from its input to its output."""
     if re.search(r"attention\.qkv\.(weight|bias)$", name):
         return (3, sizes[0] // 3, *sizes[1:])
     if len(sizes) == 2 and re.search(r"(up|down|hidden|out)\.weight$", name):
@@ -145,22 +147,20 @@ def sizes_of(name: str, sizes: Sizes) -> Sizes:
 
 
 def formula(copies: Sequence[Sequence[Sizes]]) -> str:
-    """'4 × (64 × 64 + 64)': copies of one kind are told once."""
-    return " + ".join(
-        times(how_many, " + ".join(terms(copy))) for copy, how_many in Counter(map(tuple, copies)).items()
-    )
+    """'4 × (64 × 64 + 64)': equal copies are written once."""
+    return " + ".join(times(count, " + ".join(terms(copy))) for copy, count in Counter(map(tuple, copies)).items())
 
 
 def terms(copy: Sequence[Sizes]) -> Iterator[str]:
-    for sizes, how_many in Counter(copy).items():
+    for sizes, count in Counter(copy).items():
         product = " × ".join(f"{size:,}" for size in sizes) or "1"
-        yield product if how_many == 1 else f"{how_many} × {product}"
+        yield product if count == 1 else f"{count} × {product}"
 
 
-def times(how_many: int, term: str) -> str:
-    if how_many == 1:
+def times(count: int, term: str) -> str:
+    if count == 1:
         return term
-    return f"{how_many} × ({term})" if "+" in term else f"{how_many} × {term}"
+    return f"{count} × ({term})" if "+" in term else f"{count} × {term}"
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def flops_of(network: Network, *, rows_in_step: int = 1) -> Flops:
     shape, length = network.body.shape, network.body.shape.length
     forward, backward = counted(network, length)
     prefixes = sum(len(found) for part in network.body.listed_parts() if (found := part.prefix()) is not None)
-    seen = length if network.body.causal else length + prefixes  # only an encoder sets vectors before a sentence
+    seen = length if network.body.causal else length + prefixes  # only an encoder puts vectors before a sentence
     qkv = product(shape.layers, 2, seen, 3, shape.width, shape.width)
     out = product(shape.layers, 2, seen, shape.width, shape.width)
     feed = product(shape.layers, 2, 2, seen, shape.width, shape.hidden)
@@ -215,8 +215,8 @@ def flops_of(network: Network, *, rows_in_step: int = 1) -> Flops:
     ]
     scores = FlopRow("attention: scores and sums", *product(shape.layers, 2, 2, seen, seen, shape.width))
     rest = forward - sum(row.flops for row in rows) - scores.flops
-    if rest < 0:  # attention skipped what its parts cannot reach
-        scores = FlopRow("attention: scores and sums", "as it runs: only what a window reaches", scores.flops + rest)
+    if rest < 0:  # local attention skipped masked keys
+        scores = FlopRow("attention: scores and sums", "as it runs: only what a window covers", scores.flops + rest)
     rows.insert(1, scores)
     if rest > 0:
         rows.append(FlopRow("parts", "counted as they run", rest))
@@ -229,19 +229,16 @@ def head_row(network: Network, length: int) -> FlopRow:
     hidden, out = network.hidden, network.out
     if isinstance(network, MaskedModel):
         layers = f"({hidden.in_features} × {hidden.out_features} + {out.in_features} × {out.out_features:,})"
-        every = 2 * length * (hidden.weight.numel() + out.weight.numel())
-        return FlopRow("output layer", f"2 × {length:,} × {layers}", every)
+        total = 2 * length * (hidden.weight.numel() + out.weight.numel())
+        return FlopRow("output layer", f"2 × {length:,} × {layers}", total)
     size = 2 * (hidden.in_features * hidden.out_features + out.in_features * out.out_features)
-    told = f"2 × ({hidden.in_features} × {hidden.out_features} + {out.in_features} × {out.out_features})"
-    return FlopRow("classifier", f"{told}, once a row", size)
+    formula = f"2 × ({hidden.in_features} × {hidden.out_features} + {out.in_features} × {out.out_features})"
+    return FlopRow("classifier", f"{formula}, once per row", size)
 
 
 def product(*numbers: int) -> tuple[str, int]:
     """Its formula and its value."""
-    value = 1
-    for number in numbers:
-        value *= number
-    return " × ".join(f"{number:,}" for number in numbers), value
+    return " × ".join(f"{number:,}" for number in numbers), math.prod(numbers)
 
 
 def counted(network: Network, length: int) -> tuple[int, int]:
@@ -262,3 +259,59 @@ def counted(network: Network, length: int) -> tuple[int, int]:
     finally:
         network.train(was_training)
     return forward.get_total_flops(), backward.get_total_flops()
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Size and cost of one network."""
+
+    recipe: Recipe
+    vocabulary: int
+    classes: int
+    ledger: Ledger
+    flops: Flops
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "task": self.recipe.task,
+            "vocabulary": self.vocabulary,
+            "classes": self.classes,
+            "rows": [asdict(row) for row in self.ledger.rows],
+            "total": self.ledger.total,
+            "bias_free": self.ledger.bias_free,
+            "flops": {
+                "rows": [asdict(row) for row in self.flops.rows],
+                "length": self.flops.length,
+                "forward_per_row": self.flops.forward,
+                "backward_per_row": self.flops.backward,
+                "per_token": self.flops.per_token,
+                "rows_in_step": self.flops.rows_in_step,
+                "per_step": self.flops.per_step,
+            },
+        }
+
+
+def cost_of_record(record: Record) -> Cost:
+    return cost_of_recipe(record.recipe, int(record.trial["vocabulary"]), len(record.trial["labels"]))
+
+
+def cost_of_recipe(recipe: Recipe, vocabulary: int | None = None, classes: int | None = None, seed: int = 0) -> Cost:
+    """Parameters and FLOPs of a recipe's network: nothing is trained. Without `vocabulary`, its size and the number of
+    classes are those of a trial on the recipe's data."""
+    if vocabulary is None:
+        if classes is not None:
+            raise BadInput("--classes needs --vocabulary")
+        try:
+            prepared = prepare(recipe, seed)
+            recipe, vocabulary, classes = prepared.recipe, prepared.tokenizer.size, len(prepared.splits.labels)
+        except BadInput as error:
+            hint = "or give the size of the vocabulary: --vocabulary 5755 --classes 3"
+            raise BadInput(error.what, f"{error.hint}; {hint}" if error.hint else hint) from error
+    elif recipe.task == "classify" and classes is None:
+        raise BadInput("how many classes?", "give --classes 3, or --data instead of --vocabulary")
+    elif recipe.encoder.sha256 == "none":
+        recipe = with_encoder(recipe, open_encoder(recipe))
+    load_installed(choice.name for choice in recipe.parts)
+    network = fresh_network(recipe, vocabulary, classes or 0)
+    rows_in_step = recipe.training.batch * recipe.training.accumulate
+    return Cost(recipe, vocabulary, classes or 0, ledger_of(network), flops_of(network, rows_in_step=rows_in_step))

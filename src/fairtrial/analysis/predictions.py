@@ -1,17 +1,16 @@
-"""What a classifier says of texts: the probability of each class.
+"""A classifier's predictions for texts, and the attribution of each prediction to the words of the text.
 
-Which words tell a classifier its answer? Two ways, which measure different things and need not agree.
-
-Both tell of the answer's log-odds, log p / (1 - p), in nats: a probability near one would hide everything.
-*Gradient x input*: how they change as the word's vector grows (first order; Simonyan et al. 2013,
-https://arxiv.org/abs/1312.6034, times the input). *Leave-one-out*: how far they fall when the word is taken out. Above
-zero a word speaks for the answer, below zero against it.
+Two attribution methods, which measure different things and need not agree. Both explain the log-odds of the predicted
+class, log p / (1 - p), in nats, since a probability near one would hide every change. *Gradient x input*: the effect of
+a word's vector, to first order (Simonyan et al. 2013, https://arxiv.org/abs/1312.6034, times the input).
+*Leave-one-out*: how much the log-odds fall when the word is removed. Above zero a word supports the prediction, below
+zero it opposes it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,22 +18,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairtrial.analysis.text import Prose
+from fairtrial.analysis.text import OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
 from fairtrial.training.scoring import ROWS, log_probabilities
+from fairtrial.trial import Run
 
-CHUNK = 256  # texts between two signs of life
+CHUNK = 256  # texts between two reports of progress
+ROWS_AT_ONCE = 4096  # shortened sentences scored at once
 
 
 @dataclass(frozen=True)
 class Prediction:
     text: str
     ids: np.ndarray  # as the network read it
-    shares: tuple[float, ...]  # of the classes
-    unknown: tuple[str, ...]  # words that the model does not know
-    tokens: int  # before the text was cut to the model's length
+    shares: tuple[float, ...]  # probability of each class
+    unknown: tuple[str, ...]  # out-of-vocabulary words
+    tokens: int  # before the text was truncated to the model's length
 
     @property
     def guess(self) -> int:
@@ -45,36 +47,83 @@ class Prediction:
         return self.tokens > len(self.ids)
 
 
+@dataclass(frozen=True)
+class Attribution:
+    """One value for each token, in nats of log-odds of the predicted class."""
+
+    words: tuple[str, ...]
+    gradient_times_input: np.ndarray
+    leave_one_out: np.ndarray
+
+
+@dataclass(frozen=True)
+class Predictions:
+    labels: tuple[str, ...]
+    predictions: list[Prediction]
+    attributions: list[Attribution]  # empty unless asked for
+    notices: tuple[str, ...]
+
+
 def predict(
+    run: Run,
+    texts: Sequence[str],
+    *,
+    names: Sequence[str] | None = None,
+    words: bool = False,
+    on_progress: OnProgress = no_progress,
+) -> Predictions:
+    """The probability of each class for each text. `names`: shown instead of the labels; `words`: with attributions."""
+    labels = label_names(run.labels, names)
+    network: Any = run.network
+    length = run.recipe.shape.length
+    encoded = encode_texts(run.tokenizer, texts)
+    # a pretrained encoder's tokenizer sets marks around a text
+    ids = run.tokenizer.encode(texts) if run.tokenizer.pretrained else [list(text.ids) for text in encoded]
+    rows = [np.array(run.tokenizer.cut(row, length), dtype=np.int64) for row in ids]
+    found: list[Prediction] = []
+    for begin in range(0, len(rows), CHUNK):
+        shares = np.exp(log_probabilities(network, rows[begin : begin + CHUNK], run.tokenizer.pad))
+        for number, row in enumerate(shares, begin):
+            text, probabilities = encoded[number], tuple(float(share) for share in row)
+            found.append(Prediction(text.text, rows[number], probabilities, text.unknown, len(ids[number])))
+        on_progress("reading", len(found), len(rows))
+    attributions = attribute(network, run.tokenizer, rows, [each.guess for each in found], on_progress) if words else []
+    notices = [unknown_notice(run.tokenizer, encoded)]
+    if cut := [number for number, each in enumerate(found, 1) if each.cut]:
+        which = "the text" if len(found) == 1 else f"text {', '.join(map(str, cut[:8]))}{', ...' * (len(cut) > 8)}"
+        notices.append(f"the model reads {length} tokens: {which} was truncated")
+    return Predictions(labels, found, attributions, tuple(filter(None, notices)))
+
+
+def label_names(labels: Sequence[str], names: Sequence[str] | None) -> tuple[str, ...]:
+    """Names to show instead of labels, one for each, all different."""
+    if names is None:
+        return tuple(labels)
+    if len(names) != len(labels) or not all(names):
+        raise BadInput(f"{len(names)} names for {len(labels)} labels", f"name them in order: {', '.join(labels)}")
+    if len(set(names)) < len(names):
+        raise BadInput(f"a name is given twice: {','.join(names)}", "two classes need two different names")
+    return tuple(names)
+
+
+def attribute(
     network: Classifier,
     tokenizer: Tokenizer,
-    texts: Sequence[Prose],
-    *,
-    length: int,
-    tell: Callable[[int], None] = lambda done: None,
-) -> list[Prediction]:
-    """`tell` hears how many texts are done."""
-    found: list[Prediction] = []
-    for begin in range(0, len(texts), CHUNK):
-        chunk = texts[begin : begin + CHUNK]
-        # a pretrained encoder's tokenizer sets marks around a text
-        whole = (
-            tokenizer.encode([prose.text for prose in chunk]) if tokenizer.pretrained else [list(p.ids) for p in chunk]
-        )
-        rows = [np.array(tokenizer.cut(ids, length), dtype=np.int64) for ids in whole]
-        shares = np.exp(log_probabilities(network, rows, tokenizer.pad))
-        for prose, ids, row, each in zip(chunk, whole, rows, shares, strict=True):
-            found.append(Prediction(prose.text, row, tuple(float(share) for share in each), prose.unknown, len(ids)))
-        tell(len(found))
-    return found
-
-
-ROWS_AT_ONCE = 4096  # shortened sentences scored at once
+    rows: Sequence[np.ndarray],
+    classes: Sequence[int],
+    on_progress: OnProgress = no_progress,
+) -> list[Attribution]:
+    """The attribution of one class of each row to its tokens."""
+    nothing = tokenizer.unknown if tokenizer.unknown is not None else tokenizer.pad
+    gradients = gradient_times_input(network, rows, classes, tokenizer.pad)
+    falls = leave_one_out(network, rows, classes, tokenizer.pad, nothing, on_progress)
+    words = [tuple(tokenizer.words(row)) for row in rows]
+    return [Attribution(*values) for values in zip(words, gradients, falls, strict=True)]
 
 
 def log_odds(log_p: Tensor, classes: Tensor) -> Tensor:
     """log p / (1 - p) of one class of each row: [row class], [row] -> [row]"""
-    if log_p.shape[1] == 1:  # nothing else could be answered
+    if log_p.shape[1] == 1:  # there is no other class
         return log_p[:, 0]
     others = log_p.scatter(1, classes[:, None], -torch.inf).logsumexp(1)
     return log_p.gather(1, classes[:, None])[:, 0] - others
@@ -89,7 +138,7 @@ def gradient_times_input(
     vectors: list[Tensor] = []
 
     def keep(module: Any, inputs: Any, output: Tensor) -> Tensor:
-        vectors.append(output.detach().requires_grad_())  # a beginning of its own, whatever is frozen before it
+        vectors.append(output.detach().requires_grad_())  # a leaf of its own, whatever is frozen below it
         return vectors[-1]
 
     handle = network.body.tokens.register_forward_hook(keep)
@@ -101,9 +150,9 @@ def gradient_times_input(
                 ids, lengths = padded(chunk, pad)
                 log_p = network(torch.from_numpy(ids), torch.from_numpy(lengths)).log_softmax(-1)
                 answers = torch.tensor(classes[begin : begin + len(chunk)])
-                (slope,) = torch.autograd.grad(log_odds(log_p, answers).sum(), vectors[-1])
-                told = (slope * vectors.pop()).sum(-1).detach().numpy()  # token, packed row after row
-                found += np.split(told.astype(np.float64), np.cumsum(lengths)[:-1])
+                (gradient,) = torch.autograd.grad(log_odds(log_p, answers).sum(), vectors[-1])
+                values = (gradient * vectors.pop()).sum(-1).detach().numpy()  # token, packed row after row
+                found += np.split(values.astype(np.float64), np.cumsum(lengths)[:-1])
     finally:
         handle.remove()
         network.train(was_training)
@@ -116,50 +165,54 @@ def leave_one_out(
     classes: Sequence[int],
     pad: int,
     nothing: int,
-    tell: Callable[[int], None] = lambda done: None,
+    on_progress: OnProgress = no_progress,
 ) -> list[np.ndarray]:
     """For each token of each row: log-odds(class) with it - without it. A row without tokens is read as `nothing`."""
     answers = torch.tensor(classes)
-    whole = log_odds(torch.from_numpy(log_probabilities(network, rows, pad)), answers)
+    full = log_odds(torch.from_numpy(log_probabilities(network, rows, pad)), answers)
     found = [np.zeros(len(row)) for row in rows]
     waiting: list[tuple[int, int]] = []
 
     def score() -> None:
-        shorter = [np.delete(rows[item], place) for item, place in waiting]
+        shorter = [np.delete(rows[item], index) for item, index in waiting]
         log_p = log_probabilities(network, [row if len(row) else np.array([nothing]) for row in shorter], pad)
         without = log_odds(torch.from_numpy(log_p), answers[[item for item, _ in waiting]])
-        for (item, place), odds in zip(waiting, without, strict=True):
-            found[item][place] = float(whole[item] - odds)
+        for (item, index), odds in zip(waiting, without, strict=True):
+            found[item][index] = float(full[item] - odds)
         waiting.clear()
 
     for item, row in enumerate(rows):
-        waiting += [(item, place) for place in range(len(row))]
+        waiting += [(item, index) for index in range(len(row))]
         if len(waiting) >= ROWS_AT_ONCE or item == len(rows) - 1:
             score()
-            tell(item + 1)
+            on_progress("leaving words out", item + 1, len(rows))
     return found
 
 
 @dataclass(frozen=True)
-class Telling:
+class WordAttribution:
     word: str
-    mean: float  # nats, over all places where the word stands in a text that was answered so
+    mean: float  # nats, over all occurrences in texts with this prediction
     times: int
 
 
-def telling_words(
+def strongest_words(
     words: Iterable[Sequence[str]],
-    told: Iterable[np.ndarray],
+    values: Iterable[np.ndarray],
     *,
     most: int,
     least_times: int,
-    silent: Iterable[str] = (),
-) -> list[Telling]:
-    """The words that speak most for an answer, over many texts that were answered so; `silent` ones are no words."""
+    excluded: Iterable[str] = (),
+) -> list[WordAttribution]:
+    """The words that support a prediction most, over many texts that got it; `excluded`: marks that are no words."""
     found: dict[str, list[float]] = defaultdict(list)
-    for row, values in zip(words, told, strict=True):
-        for word, value in zip(row, values, strict=True):
+    for row, numbers in zip(words, values, strict=True):
+        for word, value in zip(row, numbers, strict=True):
             found[word].append(float(value))
-    heard = {word: values for word, values in found.items() if word not in set(silent) and len(values) >= least_times}
-    means = [Telling(word, float(np.mean(values)), len(values)) for word, values in heard.items()]
+    excluded = set(excluded)
+    means = [
+        WordAttribution(word, float(np.mean(numbers)), len(numbers))
+        for word, numbers in found.items()
+        if word not in excluded and len(numbers) >= least_times
+    ]
     return sorted((each for each in means if each.mean > 0), key=lambda each: (-each.mean, each.word))[:most]

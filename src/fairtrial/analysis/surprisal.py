@@ -1,45 +1,56 @@
-"""Surprise: the negative log-likelihood of each token, given those before it.
+"""Surprisal: the negative log-likelihood of each token, given the tokens before it; and perplexity at longer contexts.
 
-What a trial's test score counts is counted here. A model of running text has nothing before the first token of a text,
-so that token is not counted; a model of sentences that stand alone begins with a start mark, and its stop mark counts
-too. A text longer than the model's length is read in windows, in which each token sees as much as in a test score.
-
-A language model beyond the length that it was trained on: 1x, 2x, 4x, 8x.
+Tokens are counted as in a trial's test score. A model of running text has no context for the first token of a text, so
+that token is not counted; a model of separate sentences starts from a start mark, and its stop mark counts as a token.
+A text longer than the model's length is read in sliding windows, with as much context per token as in a test score.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
 
-from fairtrial.analysis.text import Prose
+from fairtrial.analysis.text import EncodedText, OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import START, STOP, Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.network import LanguageModel
 from fairtrial.training.scoring import Window, in_batches, score_lm, scoring, sliding
 from fairtrial.training.tasks import LanguageTask
+from fairtrial.trial import Run
 
 TOKENS = 2048  # read at once
+SAMPLES = {
+    "normal": "Thank you all for being here tonight, and God bless the United States of America.",
+    "weird": "Yesterday the quiet ladder sang blue arithmetic to the river",
+    "long": (
+        "When the old bridge was closed in the spring, the people of the town, who had crossed it every day to reach"
+        " their work, their schools and their church, and who had never asked who built it or what it would cost to"
+        " keep it standing, found that they had to walk an hour along the river to the next one, and it was on that"
+        " long walk, with neighbors they had not spoken to in years, that they first began to talk about what they"
+        " owed to those who had come before them and to those who would follow."
+    ),
+}
 
 
 @dataclass(frozen=True)
 class Token:
-    word: str  # the entry of the vocabulary
+    word: str  # the vocabulary entry
     written: str  # its piece of the text
-    nll: float | None  # in nats; None: nothing stands before it, so it is not counted
-    rank: int | None  # 1: the model's best guess
-    guess: str | None  # the model's best guess
+    nll: float | None  # in nats; None: it has no context, so it is not counted
+    rank: int | None  # 1: the most probable token
+    guess: str | None  # the most probable token
     guess_share: float | None  # and its probability
     unknown: bool
 
 
 @dataclass(frozen=True)
-class Surprise:
+class Surprisal:
     text: str
     tokens: tuple[Token, ...]
 
@@ -53,44 +64,69 @@ class Surprise:
 
     @property
     def perplexity(self) -> float | None:
-        """exp(nats / counted tokens); None where nothing could be counted."""
+        """exp(nats / counted tokens); None if no token is counted."""
         return math.exp(min(700.0, self.nll / self.counted)) if self.counted else None
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Several sentences as one set: two perplexities, which are not the same thing."""
+    """Several sentences as one set: two different perplexities."""
 
     sentences: int
     tokens: int
     token_weighted: float | None  # exp(all nats / all tokens): a long sentence weighs more
-    mean_of_sentences: float | None  # mean of the sentences' perplexities: a strange short one can carry it away
+    mean_of_sentences: float | None  # mean of the sentences' perplexities: one odd short sentence can dominate it
 
     @classmethod
-    def of(cls, surprises: Sequence[Surprise]) -> Totals:
-        tokens = sum(each.counted for each in surprises)
-        each_one = [each.perplexity for each in surprises if each.perplexity is not None]
-        weighted = math.exp(min(700.0, sum(each.nll for each in surprises) / tokens)) if tokens else None
-        return cls(len(surprises), tokens, weighted, sum(each_one) / len(each_one) if each_one else None)
+    def of(cls, texts: Sequence[Surprisal]) -> Totals:
+        tokens = sum(each.counted for each in texts)
+        perplexities = [each.perplexity for each in texts if each.perplexity is not None]
+        weighted = math.exp(min(700.0, sum(each.nll for each in texts) / tokens)) if tokens else None
+        return cls(len(texts), tokens, weighted, sum(perplexities) / len(perplexities) if perplexities else None)
 
 
-def surprise(
+@dataclass(frozen=True)
+class SurprisalResult:
+    texts: list[Surprisal]
+    totals: Totals
+    notices: tuple[str, ...]
+    counting: str  # how the beginning and the end of a text are counted
+
+
+def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progress) -> SurprisalResult:
+    """Surprisal of each token of each text, by a trained language model."""
+    tokenizer, length = run.tokenizer, run.recipe.shape.length
+    encoded = encode_texts(tokenizer, texts)
+    found = token_surprisals(
+        cast(LanguageModel, run.network), tokenizer, encoded, length=length,
+        full_context=run.recipe.scoring.full_context, on_progress=on_progress,
+    )  # fmt: skip
+    notices = [unknown_notice(tokenizer, encoded)]
+    if max(len(text.ids) for text in encoded) > length:
+        notices.append(f"the context length is {length} tokens: a longer text is read in sliding windows")
+    if tokenizer.start is None:
+        counting = "the first token has no context and is not counted"
+    else:
+        counting = f"the first token is predicted from {START}, and the end of the text ({STOP}) is counted as a token"
+    return SurprisalResult(found, Totals.of(found), tuple(filter(None, notices)), counting)
+
+
+def token_surprisals(
     network: LanguageModel,
     tokenizer: Tokenizer,
-    texts: Sequence[Prose],
+    texts: Sequence[EncodedText],
     *,
     length: int,
     full_context: float,
-    tell: Callable[[int], None] = lambda done: None,
-) -> list[Surprise]:
-    """Surprise of each token of each text. `tell` hears how many windows are done."""
+    on_progress: OnProgress = no_progress,
+) -> list[Surprisal]:
     first = () if tokenizer.start is None else (tokenizer.start,)
     last = () if tokenizer.stop is None else (tokenizer.stop,)
-    rows = [np.array((*first, *prose.ids, *last), dtype=np.int64) for prose in texts]
-    found = [np.full((len(row), 4), np.nan) for row in rows]  # nats, rank, guess, its share
-    stride = max(1, int(length * (1 - full_context)))
+    rows = [np.array((*first, *text.ids, *last), dtype=np.int64) for text in texts]
+    found = [np.full((len(row), 4), np.nan) for row in rows]  # nats, rank, guess, its probability
+    all_windows = list(sliding(rows, length, max(1, int(length * (1 - full_context)))))
     done = 0
-    for windows in in_batches(sliding(rows, length, stride), TOKENS):
+    for windows in in_batches(all_windows, TOKENS):
         numbers = window_numbers(network, rows, windows)
         begin = 0
         for window in windows:
@@ -98,26 +134,20 @@ def surprise(
             found[window.sequence][window.counted + 1 : window.end + 1] = numbers[begin : begin + size]
             begin += size
         done += len(windows)
-        tell(done)
+        on_progress("reading", done, len(all_windows))
     return [
-        Surprise(prose.text, tuple(tokens_of(prose, row, numbers, tokenizer)))
-        for prose, row, numbers in zip(texts, rows, found, strict=True)
+        Surprisal(text.text, tuple(tokens_of(text, row, numbers, tokenizer)))
+        for text, row, numbers in zip(texts, rows, found, strict=True)
     ]
 
 
-def count_windows(texts: Sequence[Prose], *, marks: bool, length: int, full_context: float) -> int:
-    """How many windows `surprise` will read."""
-    rows = [np.zeros(len(prose.ids) + 2 * marks) for prose in texts]
-    return sum(1 for _ in sliding(rows, length, max(1, int(length * (1 - full_context)))))
-
-
 def window_numbers(network: LanguageModel, rows: Sequence[np.ndarray], windows: Sequence[Window]) -> np.ndarray:
-    """Nats, rank, best guess and its share of each counted target, in reading order [target 4]."""
-    whole, lengths = padded([rows[each.sequence][each.begin : each.end + 1] for each in windows], 0)
+    """Nats, rank, most probable token and its probability of each counted target, in reading order [target 4]."""
+    tokens, lengths = padded([rows[each.sequence][each.begin : each.end + 1] for each in windows], 0)
     first = np.array([each.counted - each.begin for each in windows])
-    places = np.arange(whole.shape[1] - 1)
-    counted = torch.from_numpy((places >= first[:, None]) & (places < lengths[:, None] - 1))
-    ids, answers = torch.from_numpy(whole[:, :-1].copy()), torch.from_numpy(whole[:, 1:].copy())
+    positions = np.arange(tokens.shape[1] - 1)
+    counted = torch.from_numpy((positions >= first[:, None]) & (positions < lengths[:, None] - 1))
+    ids, answers = torch.from_numpy(tokens[:, :-1].copy()), torch.from_numpy(tokens[:, 1:].copy())
     with scoring(network):
         x, layout = network.body(ids, torch.from_numpy(lengths - 1))
         chosen = layout.pack(counted).nonzero()[:, 0]
@@ -129,15 +159,15 @@ def window_numbers(network: LanguageModel, rows: Sequence[np.ndarray], windows: 
     return torch.cat((-own, rank.double(), guess.double(), best.exp()), 1).numpy()
 
 
-def tokens_of(prose: Prose, row: np.ndarray, numbers: np.ndarray, tokenizer: Tokenizer) -> Iterator[Token]:
+def tokens_of(text: EncodedText, row: np.ndarray, numbers: np.ndarray, tokenizer: Tokenizer) -> Iterator[Token]:
     words, before = tokenizer.words(row), int(tokenizer.start is not None)
-    pieces = prose.pieces()
-    for place, (word, (nats, rank, guess, share)) in enumerate(zip(words, numbers, strict=True)):
-        if place < before:
+    pieces = text.pieces()
+    for index, (word, (nats, rank, guess, share)) in enumerate(zip(words, numbers, strict=True)):
+        if index < before:
             continue  # a start mark is given, not predicted
-        inside = place - before < len(pieces)
-        written = pieces[place - before] if inside else ""
-        unknown = inside and int(row[place]) == tokenizer.unknown
+        inside = index - before < len(pieces)
+        written = pieces[index - before] if inside else ""
+        unknown = inside and int(row[index]) == tokenizer.unknown
         if np.isnan(nats):
             yield Token(word, written, None, None, None, None, unknown)
         else:
@@ -145,16 +175,9 @@ def tokens_of(prose: Prose, row: np.ndarray, numbers: np.ndarray, tokenizer: Tok
             yield Token(word, written, float(nats), int(rank), best, float(share), unknown)
 
 
-def first_token_note(tokenizer: Tokenizer) -> str:
-    """How the beginning and the end of a text are counted."""
-    if tokenizer.start is None:
-        return "the first token has nothing before it and is not counted"
-    return f"the first token is predicted from {START}, and the end of the text ({STOP}) is counted as a token"
-
-
 @dataclass(frozen=True)
-class Stretch:
-    """One test set at one length: its perplexity, or why there is none."""
+class LengthScore:
+    """One test set at one context length: its perplexity, or why there is none."""
 
     test: str
     times: int
@@ -164,16 +187,19 @@ class Stretch:
     why_not: str = ""
 
 
-def stretch(bench: LanguageTask, tests: Sequence[str], times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Stretch]:
-    """Each test set scored exactly, every token with up to `times` x the trained length before it."""
-    for test in tests:
+def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[LengthScore]:
+    """Each test set scored with contexts of up to `times` x the training length."""
+    if min(times) < 1:
+        raise BadInput(f"a multiple of the training length must be at least 1, got {min(times)}")
+    task = cast(LanguageTask, run.task)
+    for test in run.record.trial["test_sets"]:
         for factor in times:
-            length = factor * bench.length
+            length = factor * task.length
             try:
                 # a token sees at least 3/4 of the length: at 8x a stride of one token would take 8 x 8 the time
-                share = bench.full_context if factor == 1 else 0.75
-                score = score_lm(bench.network, bench.sets[test], length=length, full_context=share, pad=0)
+                full_context = task.full_context if factor == 1 else 0.75
+                score = score_lm(task.network, task.sets[test], length=length, full_context=full_context, pad=0)
             except BadInput as error:
-                yield Stretch(test, factor, length, None, None, error.what)
+                yield LengthScore(test, factor, length, None, None, error.what)
                 continue
-            yield Stretch(test, factor, length, score.metrics["perplexity"], score.metrics["interval"])
+            yield LengthScore(test, factor, length, score.metrics["perplexity"], score.metrics["interval"])

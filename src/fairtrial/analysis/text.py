@@ -1,65 +1,70 @@
-"""Texts that a user gives, as a model reads them: tokens, where each stands in the text, and words it does not know."""
+"""Text from a user as a model reads it: token ids, the position of each token in the text, and unknown words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import sentences
 from fairtrial.errors import BadInput
 
-Tokens = list[tuple[int, tuple[int, int]]]  # each with where it begins and ends in the text
+Tokens = list[tuple[int, tuple[int, int]]]  # id, (begin, end) in the text
+OnProgress = Callable[[str, int, int], None]  # what is being done, how much is done, how much there is
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """Shows nothing."""
 
 
 @dataclass(frozen=True)
-class Prose:
+class EncodedText:
     text: str
-    ids: tuple[int, ...]  # no marks
+    ids: tuple[int, ...]  # no start or stop mark
     begins: tuple[int, ...]  # where each token begins in the text
-    unknown: tuple[str, ...]  # words that the model does not know, as they were written
+    unknown: tuple[str, ...]  # out-of-vocabulary words, as written
 
     def pieces(self) -> list[str]:
-        """The text cut up between its tokens; white space goes with the token before it."""
+        """The text cut between its tokens; white space goes with the token before it."""
         ends = (*self.begins[1:], len(self.text))
         return [self.text[begin:end] for begin, end in zip((0, *self.begins[1:]), ends, strict=True)]
 
 
-def read_prose(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Prose]:
-    return [_read(tokenizer, text, f"text {number}") for number, text in enumerate(texts, 1)]
+def encode_texts(tokenizer: Tokenizer, texts: Sequence[str]) -> list[EncodedText]:
+    found = []
+    for number, text in enumerate(texts, 1):
+        tokens = encode_text(tokenizer, text)
+        if not tokens:
+            what = "is empty" if not text.strip() else "has no words in it"
+            raise BadInput(f"text {number} {what}", 'give a sentence: "My fellow Americans"')
+        unknown = tuple(text[begin:end] for id_, (begin, end) in tokens if id_ == tokenizer.unknown)
+        ids, begins = tuple(id_ for id_, _ in tokens), tuple(begin for _, (begin, _) in tokens)
+        found.append(EncodedText(text, ids, begins, unknown))
+    return found
 
 
-def _read(tokenizer: Tokenizer, text: str, name: str) -> Prose:
-    found = read_tokens(tokenizer, text)
-    if not found:
-        what = "the text is empty" if not text.strip() else "the text has no words in it"
-        raise BadInput(f"{what} ({name})", 'give a sentence: "My fellow Americans"')
-    lost = tuple(text[begin:end] for each, (begin, end) in found if each == tokenizer.unknown)
-    return Prose(text, tuple(each for each, _ in found), tuple(begin for _, (begin, _) in found), lost)
-
-
-def read_tokens(tokenizer: Tokenizer, text: str) -> Tokens:
-    """The tokens of a text, cut as the training text was. The word splitter parts a period from its word at the end of
-    a document only: where documents were sentences, a user's text is read sentence by sentence, too."""
-    whole = _tokens(tokenizer, text)
+def encode_text(tokenizer: Tokenizer, text: str) -> Tokens:
+    """The tokens of a text, split as the training text was. The word splitter separates a period from its word at the
+    end of a document only: where documents were sentences, a user's text is split into sentences, too."""
+    as_one = _tokens(tokenizer, text)
     if tokenizer.facts.get("kind") != "word":
-        return whole
-    known = tokenizer.facts.get("by_sentences")  # older records do not say it
-    if known is False or (known is None and not _unknown(tokenizer, whole)):
-        return whole
-    apart = _by_sentences(tokenizer, text)
-    if apart is None or (known is None and _unknown(tokenizer, apart) >= _unknown(tokenizer, whole)):
-        return whole
-    return apart
+        return as_one
+    by_sentences = tokenizer.facts.get("by_sentences")  # older records lack this entry
+    if by_sentences is False or (by_sentences is None and not _unknown(tokenizer, as_one)):
+        return as_one
+    split = _by_sentences(tokenizer, text)
+    if split is None or (by_sentences is None and _unknown(tokenizer, split) >= _unknown(tokenizer, as_one)):
+        return as_one
+    return split
 
 
 def _tokens(tokenizer: Tokenizer, text: str, at: int = 0) -> Tokens:
     coded = tokenizer.inner.encode(text, add_special_tokens=False)
-    return [(each, (at + begin, at + end)) for each, (begin, end) in zip(coded.ids, coded.offsets, strict=True)]
+    return [(id_, (at + begin, at + end)) for id_, (begin, end) in zip(coded.ids, coded.offsets, strict=True)]
 
 
 def _unknown(tokenizer: Tokenizer, tokens: Tokens) -> int:
-    return sum(each == tokenizer.unknown for each, _ in tokens)
+    return sum(id_ == tokenizer.unknown for id_, _ in tokens)
 
 
 def _by_sentences(tokenizer: Tokenizer, text: str) -> Tokens | None:
@@ -74,12 +79,12 @@ def _by_sentences(tokenizer: Tokenizer, text: str) -> Tokens | None:
     return found
 
 
-def notice_of(tokenizer: Tokenizer, unknown: Sequence[str]) -> str:
-    """What to tell a user about words that the model does not know; empty if it knows them all."""
-    if not unknown:
+def unknown_notice(tokenizer: Tokenizer, texts: Sequence[EncodedText]) -> str:
+    """A notice that names the out-of-vocabulary words; empty if there are none."""
+    distinct = list(dict.fromkeys(word for text in texts for word in text.unknown))
+    if not distinct:
         return ""
-    distinct = list(dict.fromkeys(unknown))
     named = ", ".join(repr(word) for word in distinct[:8]) + (", ..." if len(distinct) > 8 else "")
-    several = "words that the model does not know" if len(distinct) > 1 else "a word that the model does not know"
     untrained = "" if tokenizer.facts.get("unknown_trained", True) else ", which was never trained"
-    return f"{several}: {named} (read as the unknown token{untrained})"
+    words = "words" if len(distinct) > 1 else "word"
+    return f"unknown {words}: {named} (read as the unknown token{untrained})"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 from fairtrial.audit import determinism, order, sanity, visibility
 from fairtrial.audit.determinism import RepeatedRuns
-from fairtrial.audit.subject import Plan, Subject, subject_of, subject_of_record
+from fairtrial.audit.subject import Plan, Subject, plan_of_recipe, plans_of_part, subject_of, subject_of_record
 from fairtrial.errors import FairtrialError
-from fairtrial.finding import FAIL, PASS, REPORT, Finding, Measured
+from fairtrial.finding import FAIL, PASS, REPORT, Finding, Measured, as_passport
 from fairtrial.model.part import parts
+from fairtrial.plugins import load_installed, require_plugins
+from fairtrial.recipe import load_recipe
 from fairtrial.record import Record
 
 
@@ -94,6 +98,24 @@ def audit_record(record: Record) -> list[Finding]:
     subject = subject_of_record(record)
     with RepeatedRuns([subject.plan]) as runs:
         return audit(subject, runs)
+
+
+def audit_target(what: str) -> list[Finding]:
+    """Audit a part, a recipe file or the folder of a record, which keeps its passport."""
+    if os.path.isdir(what):
+        record = Record.open(Path(what))
+        with record.hold():  # refused as busy where it is being written, before any work is done
+            record.result  # noqa: B018  (refuses a record that is not finished)
+            require_plugins(record)
+            findings = audit_record(record)
+            record.write_json("passport.json", as_passport(record.folder.name, findings))
+            return findings
+    if what.endswith(".toml") or os.path.isfile(what):
+        recipe = load_recipe(Path(what))
+        load_installed(choice.name for choice in recipe.parts)
+        return audit_plans([plan_of_recipe(recipe)])
+    load_installed([what])
+    return audit_plans(plans_of_part(what))
 
 
 def run_check(check: Check, measure: Callable[[Subject], Measured | None], subject: Subject) -> Finding | None:

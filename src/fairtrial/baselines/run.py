@@ -13,6 +13,7 @@ import numpy as np
 
 from fairtrial.baselines.classifiers import Fit
 from fairtrial.data.corpus import Document
+from fairtrial.data.duplicates import find_duplicates
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe
 from fairtrial.statistics.crossed import perplexity_interval, wilson
@@ -140,3 +141,28 @@ def _language(prepared: Prepared, tell: Tell) -> dict[str, Outcomes]:
             nats = -np.log(model.probabilities(tokens.sequences))
             found[name] |= {f"{each}/{what}": values for what, values in document_outcomes(tokens, nats).items()}
     return found
+
+
+def baseline_scores(
+    recipe: Recipe, seed: int, on_progress: Callable[[str], None] = lambda what: None
+) -> dict[str, Any]:
+    """All baselines of one recipe and seed, scored on all, clean and contaminated items."""
+    on_progress(f"{recipe.task}: reading")
+    prepared = prepare(recipe, seed)
+    on_progress(f"{recipe.task}: looking for copies")
+    known = [document.text for document in prepared.known]
+    copies = {
+        name: find_duplicates(known, [each.text for each in tests]) for name, tests in prepared.splits.tests.items()
+    }
+    status = {name: found.status for name, found in copies.items()}
+    outcomes = outcomes_of(prepared, lambda what: on_progress(f"{recipe.task}: {what}"))
+    return {
+        "format": 1,
+        "task": recipe.task,
+        "source": recipe.data.source,
+        "recipe": recipe.name,
+        "seed": seed,
+        "documents": {"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
+        "sets": {name: found.counts() for name, found in copies.items()},
+        "baselines": {name: figures_of(each, status) for name, each in outcomes.items()},
+    }

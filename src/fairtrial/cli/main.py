@@ -1,19 +1,79 @@
-"""`fairtrial`: the commands, and how a user's mistake is told."""
+"""`fairtrial`: the list of commands, and how errors are shown."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from fairtrial import __version__
 from fairtrial.cli import inside, judge, parts, puzzle, replicate, text, train
-from fairtrial.cli.options import Lists
+from fairtrial.cli.options import SeveralWords
 from fairtrial.errors import FairtrialError
 
+# group -> command, its function, an example
+COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
+    "Train": [
+        ("train", train.train, "train lm --data novel.txt --steps 500"),
+        ("finetune", train.finetune, "finetune --encoder minilm --data reviews.tsv --epochs 3"),
+        ("resume", train.resume, "resume runs/my-run"),
+        ("recipe", train.recipe, "recipe classify > recipe.toml"),
+        ("export", train.export, "export runs/my-run --to hf"),
+    ],
+    "Judge": [
+        ("study", judge.study, "study --data novel.txt --variants learned rope alibi --seeds 5"),
+        ("verdict", judge.verdict, "verdict studies/my-study --format latex"),
+        ("report", judge.report, "report studies/my-study"),
+        ("baseline", judge.baseline, "baseline --data reviews.tsv"),
+        ("ensemble", judge.ensemble, "ensemble runs/seed0 runs/seed1 runs/seed2"),
+        ("demo", judge.demo, "demo --out demo"),
+    ],
+    "Look inside": [
+        ("show", inside.show, "show runs/my-run --figure curves.png"),
+        ("look", inside.look, 'look runs/my-run "My fellow Americans, we will rebuild."'),
+        ("params", inside.params, "params runs/my-run"),
+        ("predict", text.predict, 'predict runs/my-run "That is in America\'s interest." --words'),
+        ("errors", inside.errors, "errors runs/my-run --html errors.html"),
+        ("surprisal", text.surprisal, 'surprisal runs/my-lm "Yesterday the quiet ladder sang."'),
+        ("generate", text.generate, 'generate runs/my-lm "My fellow Americans" --temperature 0.8'),
+        ("length", inside.length, "length runs/my-lm --times 1,2,4,8"),
+    ],
+    "Parts and audits": [
+        ("parts", parts.parts, "parts alibi --draw"),
+        ("audit", parts.audit, "audit alibi"),
+    ],
+    "Data": [
+        ("clean", parts.clean, "clean --data reviews/ --out reviews-clean"),
+    ],
+    "Apps": [
+        ("replicate", replicate.replicate, "replicate --quick"),
+    ],
+}
+OLD_NAMES = {"mix": "ensemble", "surprise": "surprisal"}
+
+
+class Groups(TyperGroup):
+    """Lists commands by group, their descriptions in full. Plain text, so that `--help` is fast."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        for group in COMMANDS:
+            rows = [
+                (name, command.get_short_help_str(limit=1000))
+                for name, command in commands.items()
+                if command is not None and not command.hidden and getattr(command, "rich_help_panel", "") == group
+            ]
+            with formatter.section(group):
+                formatter.write_dl(rows)
+
+
 app = typer.Typer(
-    help="A fair trial for every transformer idea: train it, score it honestly, keep the record.",
+    cls=Groups,
+    help="A fair trial for every transformer idea: train it, compare it over several seeds, look inside.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -21,8 +81,8 @@ app = typer.Typer(
 )
 
 
-def tell_version(asked: bool) -> None:
-    if asked:
+def print_version(given: bool) -> None:
+    if given:
         print(f"fairtrial {__version__}")
         raise typer.Exit()
 
@@ -30,42 +90,36 @@ def tell_version(asked: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=tell_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """The callback of `--version` answers before a command is asked for."""
+    """`--version` is handled by its callback, before a command is required."""
 
 
-app.command("train")(train.train)
-app.command("finetune")(train.finetune)
-app.command("resume")(train.resume)
-app.command("show")(inside.show)
-app.command("recipe")(inside.recipe)
-app.command("length")(inside.length)
-app.command("look")(inside.look)
-app.command("parts")(parts.parts)
-app.command("params")(inside.params)
-app.command("surprise")(text.surprise)
-app.command("generate")(text.generate)
-app.command("predict")(text.predict)
-app.command("errors")(inside.errors)
-app.command("audit")(parts.audit)
-app.command("export")(train.export)
-app.command("baseline")(judge.baseline)
-app.command("clean")(parts.clean)
-app.command("mix")(judge.mix)
-app.command("study", cls=Lists)(judge.study)
-app.command("verdict")(judge.verdict)
-app.command("report")(judge.report)
-app.command("replicate")(replicate.replicate)
-app.add_typer(puzzle.app, name="puzzle")
-app.command("demo")(train.demo)
+def add_command(group: str, name: str, function: Callable[..., None], example: str) -> None:
+    """Help begins with the example; the list of commands shows the first paragraph of the docstring."""
+    doc = inspect.getdoc(function) or ""
+    for known in (name, *(old for old, new in OLD_NAMES.items() if new == name)):
+        app.command(
+            known,
+            cls=SeveralWords if name == "study" else TyperCommand,
+            help=f"\b\nExample: fairtrial {example}\n\n{doc}",
+            short_help=" ".join(doc.split("\n\n")[0].split()),
+            hidden=known != name,
+            rich_help_panel=group,
+        )(function)
+
+
+for group, commands in COMMANDS.items():
+    for entry in commands:
+        add_command(group, *entry)
+app.add_typer(puzzle.app, name="puzzle", rich_help_panel="Apps")
 
 
 def run() -> None:
     """The entry point. A user's mistake is one sentence and a hint, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
-        # a terminal that lacks a letter shows a question mark, not a traceback
+        # a terminal that lacks a character shows a question mark, not a traceback
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:

@@ -1,11 +1,9 @@
-"""Options that take several words: `--variants learned rope alibi`.
-
-Texts from the command line or from a file, and a bar while many are read.
-"""
+"""Options that several commands share, and what they print beside their results."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,38 +14,55 @@ from typer.core import TyperCommand
 
 from fairtrial.errors import BadInput
 
-SEVERAL = ("--variants", "--set", "--with")
+SEVERAL_WORDS = ("--variants", "--set", "--with")
+BAR_AFTER_SECONDS = 1.0
+
+Texts = Annotated[list[str] | None, typer.Argument(help="One sentence or several, each in quotes.", metavar="TEXT")]
+TextFile = Annotated[
+    Path | None, typer.Option("--text-file", help="A file with one sentence per line.", metavar="FILE")
+]
+With = Annotated[
+    list[Path] | None,
+    typer.Option("--with", help="A Python file that adds your own parts. Repeatable.", metavar="FILE.py"),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="Change one field of the recipe: --set shape.heads=4. Repeatable.", metavar="FIELD=VALUE"
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Random seed.", min=0)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Html = Annotated[Path | None, typer.Option(help="Also write a page to open in a browser.", metavar="FILE")]
+Jobs = Annotated[int | None, typer.Option(help="Trials at a time.", show_default="number of cores", min=1)]
+Task = Annotated[
+    str | None, typer.Option(help="classify or lm.", show_default="what the data are for; some serve both")
+]
 
 
-class Lists(TyperCommand):
-    """Repeats such an option before each of its words, as the parser underneath wants it."""
+class SeveralWords(TyperCommand):
+    """A command with options that take several words: `--variants learned rope alibi`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, spread(args))
+        return super().parse_args(ctx, repeat_options(args))
 
 
-def spread(args: list[str]) -> list[str]:
+def repeat_options(args: list[str]) -> list[str]:
     """`--variants a b --seeds 5` -> `--variants a --variants b --seeds 5`"""
     found: list[str] = []
     option = ""
-    for place, word in enumerate(args):
+    for index, word in enumerate(args):
         if word.startswith("-") and word != "-":
-            option = word if word in SEVERAL else ""
+            option = word if word in SEVERAL_WORDS else ""
             found.append(word)
-        elif option and args[place - 1] != option:
+        elif option and args[index - 1] != option:
             found += [option, word]
         else:
             found.append(word)
     return found
 
 
-Texts = Annotated[list[str] | None, typer.Argument(help="One sentence or several, each in quotes.", metavar="TEXT")]
-TextFile = Annotated[
-    Path | None, typer.Option("--text-file", help="A file with one sentence in each line.", metavar="FILE")
-]
-
-
-def gather(texts: Sequence[str] | None, file: Path | None) -> list[str]:
+def read_texts(texts: Sequence[str] | None, file: Path | None) -> list[str]:
     """All sentences that were given. Blank lines of a file are left out."""
     found = list(texts or [])
     for number, text in enumerate(found, 1):
@@ -60,41 +75,58 @@ def gather(texts: Sequence[str] | None, file: Path | None) -> list[str]:
         require_file(file)
         lines = [line for _, line in read_lines(file).numbered() if line.strip()]
         if not lines:
-            raise BadInput("there is no sentence in this file", "write one sentence in each line", path=file)
+            raise BadInput("the file has no sentences", "write one sentence per line", path=file)
         found += lines
     if not found:
-        raise BadInput("no text was given", "give a sentence in quotes, or --text-file FILE with one in each line")
+        raise BadInput("no text was given", "give a sentence in quotes, or --text-file FILE with one per line")
     return found
 
 
 def refuse_bytes(text: str, name: str) -> None:
-    """What a terminal sends that is not UTF-8 comes as lone surrogates, which no tokenizer reads."""
-    if any("\ud800" <= each <= "\udfff" for each in text):
+    """Bytes from a terminal that are not UTF-8 arrive as lone surrogates, which no tokenizer reads."""
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise BadInput(f"{name} is not UTF-8", "set your terminal to UTF-8, or give a file with --text-file")
 
 
-def beside(record: Path, what: str) -> Path:
-    """`runs/mine` -> `runs/mine-look`, also where the record is called `.`"""
+def sibling(record: Path, suffix: str) -> Path:
+    """`runs/mine` -> `runs/mine-look`, also where the record is given as `.`"""
     home = record.resolve()
-    return (home.parent if record.name in ("", "..") else record.parent) / f"{home.name}-{what}"
+    return (home.parent if record.name in ("", "..") else record.parent) / f"{home.name}-{suffix}"
+
+
+def notice(text: str) -> None:
+    print(f"notice: {text}", file=sys.stderr)
 
 
 @contextmanager
-def bar(what: str, total: int, least: int = 200) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal's error stream; few things to do, or no terminal, need none."""
-    if total < least or not sys.stderr.isatty():
-        yield lambda done: None
+def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Bars with the time left on a terminal's error stream, for what takes longer than a second; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield lambda what, done, total: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda done: progress.update(task, completed=done)
+    started: dict[str, float] = {}
+    bars: dict[str, Any] = {}
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
+
+        def show(what: str, done: int, total: int) -> None:
+            if time.monotonic() - started.setdefault(what, time.monotonic()) > BAR_AFTER_SECONDS:
+                if what not in bars:
+                    bars[what] = progress.add_task(what, total=total)
+                progress.update(bars[what], completed=done, visible=done < total)
+
+        yield show
 
 
-def notice(text: str) -> None:
-    """Something that a reader must know, beside what was asked for."""
-    if text:
-        print(f"notice: {text}", file=sys.stderr)
+def show_status(what: str) -> None:
+    """On a terminal, one line that is overwritten; an empty text wipes it. Elsewhere nothing."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{what}{' ...' * bool(what)}\r", end="", file=sys.stderr, flush=True)
+
+
+def status(quiet: bool) -> Callable[[str], None]:
+    return (lambda what: None) if quiet else show_status

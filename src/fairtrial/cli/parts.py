@@ -1,9 +1,4 @@
-"""`fairtrial parts`: list the parts, show one, draw one, write the page about all.
-
-`fairtrial audit`: the passport of a part, a recipe or a trained record; with `--data`, the audit of a data set.
-
-`fairtrial clean`: a copy of a data set without its contamination.
-"""
+"""`fairtrial parts`, `audit` and `clean`."""
 
 from __future__ import annotations
 
@@ -14,116 +9,108 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairtrial.cli.judge import Settings, Task, recipes_for, tell_progress
-from fairtrial.cli.train import With
+from fairtrial.cli.options import Json, Settings, Task, With, show_status, status
 
 if TYPE_CHECKING:
     from fairtrial.analysis.catalogue import Entry
-    from fairtrial.finding import Finding
-    from fairtrial.record import Record
+
+CLEANING_OPTIONS = {"repeated texts": "--duplicates", "texts under two labels": "--conflicts"}
 
 
 def parts(
     name: Annotated[str | None, typer.Argument(help="A part to show; without it, all are listed.")] = None,
-    draw: Annotated[bool, typer.Option("--draw", help="Draw what the part does.")] = False,
+    draw: Annotated[bool, typer.Option("--draw", help="Plot what the part does.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Write the drawing to a .png or .svg file, too.", metavar="FILE")
+        Path | None, typer.Option(help="Also write the plot to a .png or .svg file.", metavar="FILE")
     ] = None,
-    heads: Annotated[int, typer.Option(help="Heads in the drawing.", min=1, max=16)] = 4,
-    length: Annotated[int, typer.Option(help="Positions in the drawing.", min=1, max=100)] = 24,
+    heads: Annotated[int, typer.Option(help="Heads in the plot.", min=1, max=16)] = 4,
+    length: Annotated[int, typer.Option(help="Positions in the plot.", min=1, max=100)] = 24,
     encoder: Annotated[
-        bool, typer.Option("--encoder", help="Draw it in an encoder, which sees to both sides; pools always are.")
+        bool, typer.Option("--encoder", help="Plot it in an encoder (bidirectional); pools always are.")
     ] = False,
     plugins: With = None,
     page: Annotated[
-        Path | None, typer.Option(help="Write a Markdown page about all parts, with drawings.", metavar="FILE.md")
+        Path | None, typer.Option(help="Write a Markdown page about all parts, with plots.", metavar="FILE.md")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="What the parts say of themselves, for machines.")] = False,
+    json: Json = False,
 ) -> None:
     """List all parts, or show what one of them is and does."""
     from fairtrial.errors import BadInput
 
     drawing = draw or out is not None
     if drawing and name is None:
-        raise BadInput("nothing to draw", "name a part: fairtrial parts alibi --draw")
+        raise BadInput("nothing to plot", "name a part: fairtrial parts alibi --draw")
+    if page is not None and (name is not None or drawing):
+        raise BadInput("--page is about all parts", "leave out the part's name, --draw and --out")
     kind = out.suffix[1:].lower() if out is not None else "png"
     if kind not in ("png", "svg"):
-        raise BadInput("a drawing is a .png or .svg file", path=out)
+        raise BadInput("a plot is a .png or .svg file", path=out)
     if page is not None and page.suffix != ".md":
         raise BadInput("the page is a .md file", path=page)
 
-    from fairtrial.analysis.catalogue import catalogue, describe
+    from fairtrial.analysis.catalogue import catalogue, describe, plot_part, write_page
     from fairtrial.plugins import load_all_installed, load_files, load_installed
 
     load_files(plugins or [])
-    if page is not None:
-        from fairtrial.analysis.catalogue import write_page
-
-        write_page(page, catalogue(), print)
-        print(f"page: {page}")
-        return
-    broken = load_all_installed() if name is None else {}
     if name is not None:
         load_installed([name])
-    shown = catalogue() if name is None else [describe(name)]
+    broken = load_all_installed() if name is None and page is None else {}
+    entries = catalogue() if name is None else [describe(name)]
+    if page is not None:
+        write_page(page, entries, status(json))
+        show_status("")
     if json:
-        import json as writer
         from dataclasses import asdict
+        from json import dumps
 
-        print(writer.dumps([asdict(entry) for entry in shown]))
+        print(dumps([asdict(entry) for entry in entries]))
+    elif page is not None:
+        print(f"page: {page}")
     elif name is None:
-        wide = max(len(entry.name) for entry in shown)
-        for entry in shown:
-            print(f"{entry.name:<{wide}}  {line_of(entry)}")
-        for each, why in broken.items():
-            print(f"{each:<{wide}}  (cannot be used: {why})")
+        width = max(len(entry.name) for entry in entries)
+        for entry in entries:
+            print(f"{entry.name:<{width}}  {summary_line(entry)}")
+        for part, why in broken.items():
+            print(f"{part:<{width}}  (cannot be used: {why})")
     else:
-        for line in lines_of(shown[0]):
-            print(line)
+        print("\n".join(entry_lines(entries[0])))
     if drawing:
-        draw_part(shown[0], out, kind, heads, length, encoder, quiet=json)
+        from fairtrial.disk import write_bytes
+        from fairtrial.report.plots import image, picture_lines
+
+        causal = not (encoder or "pool" in entries[0].verbs)
+        pictures = plot_part(entries[0].name, heads=heads, length=length, causal=causal)
+        for picture in () if json else pictures:
+            print("\n".join(["", *picture_lines(picture)]))
+        if out is not None:
+            write_bytes(out, image(pictures, entries[0].name, kind))
+            if not json:
+                print(f"plot: {out}")
 
 
-def line_of(entry: Entry) -> str:
-    facts = [f"{name} = {default}" for name, default in entry.options.items()]
-    brackets = "; ".join(", ".join(words) for words in (facts, entry.claims) if words)
+def summary_line(entry: Entry) -> str:
+    options = [f"{name} = {default}" for name, default in entry.options.items()]
+    brackets = "; ".join(", ".join(words) for words in (options, entry.claims) if words)
     return entry.line + (f"  [{brackets}]" if brackets else "")
 
 
-def lines_of(entry: Entry) -> list[str]:
-    options = [f"{name} = {default}" for name, default in entry.options.items()]
+def entry_lines(entry: Entry) -> list[str]:
     facts = {
-        "options": ", ".join(options) or "none",
+        "options": ", ".join(f"{name} = {default}" for name, default in entry.options.items()) or "none",
         "": entry.options_help,
         "uses": ", ".join(entry.verbs) or "no verb",
         "claims": ", ".join(entry.claims) or "nothing",
         "file": entry.file,
     }
-    told = [f"{word:<8} {text}" for word, text in facts.items() if text]
-    return [entry.name, "", *entry.definition.splitlines(), "", *told]
-
-
-def draw_part(entry: Entry, out: Path | None, kind: str, heads: int, length: int, encoder: bool, quiet: bool) -> None:
-    from fairtrial.analysis.catalogue import portray
-    from fairtrial.disk import write_bytes
-    from fairtrial.report.plots import image, picture_lines
-
-    pictures = portray(entry.name, heads=heads, length=length, causal=not (encoder or "pool" in entry.verbs))
-    for picture in () if quiet else pictures:
-        print()
-        for line in picture_lines(picture):
-            print(line)
-    if out is not None:
-        write_bytes(out, image(pictures, entry.name, kind))
-        if not quiet:
-            print(f"drawing: {out}")
+    lines = [f"{word:<8} {text}" for word, text in facts.items() if text]
+    return [entry.name, "", *entry.definition.splitlines(), "", *lines]
 
 
 def audit(
     what: Annotated[
         str | None,
         typer.Argument(
-            help="A part ('rope'), a recipe file (TOML), or the folder of a record.",
+            help="A part (rope), a recipe file (TOML), or the folder of a record.",
             metavar="PART|RECIPE.toml|RECORD",
             show_default=False,
         ),
@@ -131,133 +118,89 @@ def audit(
     plugins: With = None,
     data: Annotated[
         str | None,
-        typer.Option(help="Audit a data set instead: copies, labels, vocabulary, drift.", metavar="PATH"),
+        typer.Option(help="Audit a data set instead: copies, label leaks, vocabulary, drift.", metavar="PATH"),
     ] = None,
     task: Task = None,
     recipe: Annotated[
-        str | None,
-        typer.Option(help="With --data: whose split and vocabulary: 'default', 'course' or a TOML file."),
+        str | None, typer.Option(help="With --data: whose split and vocabulary: 'default', 'course' or a TOML file.")
     ] = None,
     settings: Settings = None,
-    json: Annotated[
-        bool,
-        typer.Option("--json", help="Print the findings as JSON, for machines; with --data one object for each task."),
-    ] = False,
+    json: Json = False,
 ) -> None:
-    """Does it cheat? Check that a variant sees no future, no padding, no batch mates, and keeps its own claims.
-    Exits 1 where a check fails.
+    """Does it cheat? Check that a variant sees no future, padding or other batch items.
 
-    With --data: does a test set test what it should? Exits 1 where a check is red."""
+    Its own claims (such as "by distance alone") are checked, too. Exits with 1 if a check fails.
+
+    With --data: does a test set measure what it should? Exits with 1 if a check is red."""
+    from json import dumps
+
     from fairtrial.errors import BadInput
 
     if data is not None:
         if what is not None or plugins:
-            raise BadInput("--data audits a data set: no part, recipe or record beside it")
-        sys.exit(audit_source(data, task, recipe, settings or [], json))
+            raise BadInput("--data audits a data set: it takes no part, recipe or record")
+        from fairtrial.data.audit import audit_data
+        from fairtrial.prepare import recipes_for
+        from fairtrial.report.text import audit_lines
+
+        red = False
+        for number, chosen in enumerate(recipes_for(data, task, recipe, settings or [])):
+            found = audit_data(chosen, 0, status(json))
+            red = red or found["level"] == "red"
+            show_status("")
+            print(dumps(found) if json else "\n" * bool(number) + "\n".join(audit_lines(found)), flush=True)
+        sys.exit(int(red))
     if what is None:
         hint = "fairtrial audit rope, fairtrial audit RECORD, or fairtrial audit --data FOLDER"
-        raise BadInput("nothing to audit is named", hint)
+        raise BadInput("nothing to audit was named", hint)
     if task or recipe or settings:
-        raise BadInput("--task, --recipe and --set are for --data")
-    from fairtrial.plugins import load_files, load_installed
+        raise BadInput("--task, --recipe and --set need --data")
+    from fairtrial.audit.run import audit_target
+    from fairtrial.finding import as_passport, summary, table_lines
+    from fairtrial.plugins import load_files
 
     load_files(plugins or [])
-    record = None
-    if os.path.isdir(what):
-        from fairtrial.record import Record
-
-        record = Record.open(Path(what))
-        findings = audit_record(record)
-    else:
-        from fairtrial.audit.run import audit_plans
-        from fairtrial.audit.subject import plan_of_recipe, plans_of_part
-
-        if what.endswith(".toml") or os.path.isfile(what):
-            from fairtrial.recipe import load_recipe
-
-            loaded = load_recipe(Path(what))
-            load_installed(choice.name for choice in loaded.parts)
-            findings = audit_plans([plan_of_recipe(loaded)])
-        else:
-            load_installed([what])
-            findings = audit_plans(plans_of_part(what))
-    from fairtrial.finding import as_passport, summary, table_lines
-
+    findings = audit_target(what)
     passport = as_passport(what, findings)
     if json:
-        from json import dumps
-
         print(dumps(passport))
     else:
-        print(f"passport of {what}\n")
-        print("\n".join([*table_lines(findings), summary(findings)]))
-        if record is not None:
-            print(f"kept in {record.folder / 'passport.json'}")
-    if not passport["passed"]:
-        sys.exit(1)
-
-
-def audit_source(data: str, task: str | None, recipe: str | None, settings: list[str], json: bool) -> int:
-    """The audit of a data set, for each task that it is for; the exit code."""
-    from json import dumps
-
-    from fairtrial.data.audit import audit_data
-    from fairtrial.report.text import audit_lines
-
-    levels = []
-    for number, chosen in enumerate(recipes_for(data, task, recipe, settings, course="default")):
-        found = audit_data(chosen, 0, on_progress=(lambda what: None) if json else tell_progress)
-        levels.append(found["level"])
-        if json:
-            print(dumps(found), flush=True)
-            continue
-        tell_progress("")
-        print("\n" * bool(number) + "\n".join(audit_lines(found)), flush=True)
-    return int("red" in levels)
-
-
-def audit_record(record: Record) -> list[Finding]:
-    """Audit a record's network and keep the passport in it."""
-    from fairtrial.plugins import require_plugins
-
-    with record.hold():  # refused as busy where it is being written, before any work is done
-        record.result  # noqa: B018  (refuses a record that is not finished)
-        require_plugins(record)
-        from fairtrial.audit.run import audit_record
-        from fairtrial.finding import as_passport
-
-        findings = audit_record(record)
-        record.write_json("passport.json", as_passport(record.folder.name, findings))
-        return findings
-
-
-OPTIONS = {"repeated texts": "--duplicates", "texts under two labels": "--conflicts"}
+        print("\n".join([f"passport of {what}\n", *table_lines(findings), summary(findings)]))
+        if os.path.isdir(what):
+            print(f"written to {Path(what) / 'passport.json'}")
+    sys.exit(int(not passport["passed"]))
 
 
 def clean(
-    data: Annotated[str, typer.Option("--data", help="The data set; it is left as it is.", metavar="IN")],
+    data: Annotated[str, typer.Option("--data", help="The data set; it is not changed.", metavar="IN")],
     out: Annotated[Path, typer.Option("--out", help="A new folder for the cleaned copy.", metavar="OUT")],
     drop: Annotated[
         str,
         typer.Option(
-            help="'train': take copies out of the training files, so that test sets stay as they are and scores can be"
-            " compared; 'test': take the copied items out of the test sets, so that training stays as it is."
+            help="'train': remove copies from the training files, so that the test sets and their scores stay"
+            " comparable; 'test': remove the copied items from the test sets, so that training stays the same."
         ),
     ] = "train",
-    near: Annotated[bool, typer.Option("--near/--exact", help="Near copies, too, or exact ones only.")] = True,
+    near: Annotated[
+        bool, typer.Option("--near/--exact", help="Remove near duplicates, too, or exact copies only.")
+    ] = True,
     across: Annotated[
         bool,
-        typer.Option("--across", help="The course's folder: also between one task's training and the other's tests."),
+        typer.Option(
+            "--across", help="The course's folder: also between one task's training set and the other's tests."
+        ),
     ] = False,
     duplicates: Annotated[
-        bool, typer.Option("--duplicates", help="Also drop texts that repeat inside a training file; the first stays.")
+        bool, typer.Option("--duplicates", help="Also drop repeated texts within a training file; the first stays.")
     ] = False,
     conflicts: Annotated[
-        bool, typer.Option("--conflicts", help="Also drop training texts that stand under two labels.")
+        bool, typer.Option("--conflicts", help="Also drop training texts that occur under two labels.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="What was dropped, as one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
-    """Write a cleaned copy of a data set: no test item stands in training. dropped.tsv lists what is not in it."""
+    """Write a copy of a data set without test items that also occur in the training set.
+
+    dropped.tsv in the copy lists what was removed."""
     from json import dumps
 
     from fairtrial.data.cleaning import CleanOptions, clean_data
@@ -265,14 +208,14 @@ def clean(
 
     one_of("--drop", drop, ("train", "test"))
     options = CleanOptions(drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts)
-    told = clean_data(data, out, options, on_progress=(lambda what: None) if json else tell_progress)
+    result = clean_data(data, out, options, status(json))
     if json:
-        print(dumps(told))
+        print(dumps(result))
         return
-    tell_progress("")
-    for name, counts in told["files"].items():
+    show_status("")
+    for name, counts in result["files"].items():
         why = ", ".join(f"{count:,} {reason}" for reason, count in counts["dropped"].items()) or "nothing dropped"
         print(f"{name}: {counts['kept']:,} of {counts['documents']:,} documents kept ({why})")
-    for name, count in told["left"].items():
-        print(f"left in place: {count:,} {name} (drop them with {OPTIONS[name]})")
+    for name, count in result["left"].items():
+        print(f"left in place: {count:,} {name} (drop them with {CLEANING_OPTIONS[name]})")
     print(f"cleaned copy: {out}  (see: fairtrial audit --data {out})")

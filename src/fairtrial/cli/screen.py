@@ -1,7 +1,4 @@
-"""What a user sees while a trial runs: a bar with the time left, plain lines where no terminal is, or JSON.
-
-What a user sees while a study runs: trials, seeds, time left; plain lines where no terminal is, or JSON.
-"""
+"""What is shown while a trial or study runs: bars with the time left on a terminal, plain lines elsewhere, or JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +13,11 @@ from typing import Any
 from fairtrial.recipe import Recipe
 from fairtrial.report.words import describe_result, describe_score, spoken_time, start_lines
 
-QUIET_SECONDS = 10.0  # the longest silence in plain lines
+QUIET_SECONDS = 10.0  # plain lines: a sign of life at least this often
+STUDY_QUIET_SECONDS = 15.0
+FIRST_STEPS = 5  # that an estimate is based on; the first also warms up
+
+ShowStudy = Callable[[str, dict[str, Any]], None]
 
 
 @contextmanager
@@ -35,22 +36,44 @@ def show_json(event: Any) -> None:
         print(json.dumps({"event": event.kind, "step": event.step, **event.facts}), flush=True)
 
 
+class Estimate:
+    """Passes events on, and adds a notice with the expected time after the first few steps."""
+
+    def __init__(self, on_event: Callable[[Any], None]) -> None:
+        self.on_event, self.steps = on_event, 0
+        self.times: list[float] = []
+
+    def __call__(self, event: Any) -> None:
+        from fairtrial.training.loop import Event
+
+        self.on_event(event)
+        if event.kind == "start":
+            self.steps = event.facts["steps"] - event.step
+        if event.kind != "step" or len(self.times) == FIRST_STEPS or self.steps < 4 * FIRST_STEPS:
+            return
+        self.times.append(time.monotonic())
+        if len(self.times) == FIRST_STEPS:
+            pace = (self.times[-1] - self.times[0]) / (FIRST_STEPS - 1)
+            text = f"about {spoken_time(pace * self.steps)} for {self.steps:,} steps, estimated from {FIRST_STEPS}"
+            self.on_event(Event("notice", event.step, {"text": text}))
+
+
 class Lines:
     """One line for each score, and a sign of life in between."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self.facts: dict[str, Any] = {}
-        self.first_step, self.begun, self.spoken = 0, time.monotonic(), time.monotonic()
+        self.first_step, self.started, self.last_line = 0, time.monotonic(), time.monotonic()
         self.scores: dict[str, dict[str, Any]] = {}
 
     def say(self, text: str) -> None:
         print(text, flush=True)
-        self.spoken = time.monotonic()
+        self.last_line = time.monotonic()
 
     def show(self, event: Any) -> None:
         if event.kind == "start":
-            self.facts, self.first_step, self.begun = event.facts, event.step, time.monotonic()
+            self.facts, self.first_step, self.started = event.facts, event.step, time.monotonic()
             for line in start_lines(self.recipe, event.facts, event.step):
                 self.say(line)
         elif event.kind == "score":
@@ -59,21 +82,21 @@ class Lines:
             self.say(f"notice: {event.facts['text']}")
         elif event.kind == "stop":
             self.say(f"stopped early: {event.facts['why']}")
-        elif event.kind == "step" and time.monotonic() - self.spoken > QUIET_SECONDS:
-            self.say(f"{self.place(event.step)}  loss {event.facts['loss']:.3f}  {self.left(event.step)}")
+        elif event.kind == "step" and time.monotonic() - self.last_line > QUIET_SECONDS:
+            self.say(f"{self.position(event.step)}  loss {event.facts['loss']:.3f}  {self.left(event.step)}")
         elif event.kind == "ready" and self.scores:
             scores = "  ".join(describe_score(split, score) for split, score in self.scores.items())
-            self.say(f"{self.place(event.step)}  {scores}  {self.left(event.step)}")
+            self.say(f"{self.position(event.step)}  {scores}  {self.left(event.step)}")
             self.scores = {}
         elif event.kind == "testing":
-            if event.facts["share"] == 0 or time.monotonic() - self.spoken > QUIET_SECONDS:
-                self.say(f"scoring {event.facts['split']} with the kept weights: {event.facts['share']:.0%}")
+            if event.facts["share"] == 0 or time.monotonic() - self.last_line > QUIET_SECONDS:
+                self.say(f"scoring {event.facts['split']} with the selected weights: {event.facts['share']:.0%}")
         elif event.kind == "end":
             for line in describe_result(event.facts):
                 self.say(line)
             self.say(f"record: {self.facts['folder']}  (see: fairtrial show {self.facts['folder']})")
 
-    def place(self, step: int) -> str:
+    def position(self, step: int) -> str:
         steps, per_epoch = self.facts["steps"], self.facts["steps_per_epoch"]
         return f"step {step:>{len(str(steps))}}/{steps}  epoch {step / per_epoch:5.2f}"
 
@@ -81,7 +104,7 @@ class Lines:
         done = step - self.first_step
         if not done or step >= self.facts["steps"]:
             return ""
-        return f"{spoken_time((time.monotonic() - self.begun) / done * (self.facts['steps'] - step))} left"
+        return f"{spoken_time((time.monotonic() - self.started) / done * (self.facts['steps'] - step))} left"
 
 
 class Bar(Lines):
@@ -111,7 +134,7 @@ class Bar(Lines):
 
     def say(self, text: str) -> None:
         self.progress.console.print(text, markup=False, highlight=False, emoji=False)
-        self.spoken = time.monotonic()
+        self.last_line = time.monotonic()
 
     def show(self, event: Any) -> None:
         if event.kind == "step" and self.task is not None:
@@ -124,12 +147,8 @@ class Bar(Lines):
             self.progress.stop()
 
 
-Show = Callable[[str, dict[str, Any]], None]
-STUDY_QUIET_SECONDS = 15.0  # the longest silence in plain lines
-
-
 @contextmanager
-def open_study_screen(as_json: bool) -> Iterator[Show]:
+def open_study_screen(as_json: bool) -> Iterator[ShowStudy]:
     if as_json:
         yield show_study_json
     elif sys.stdout.isatty():
@@ -144,20 +163,20 @@ def show_study_json(kind: str, facts: dict[str, Any]) -> None:
 
 
 class Count:
-    """What is done and how long the rest will take, from the calibrated times and how they turned out."""
+    """What is done, and the time left: calibrated times, corrected by the times measured so far."""
 
     def __init__(self) -> None:
         self.plan: dict[str, Any] = {}
         self.width, self.trials, self.done = 1, 0, 0
         self.noun = "trial"
-        self.waiting = 0.0  # expected seconds of trials that have not ended
-        self.running: dict[tuple[str, ...], float] = {}  # share that is done
+        self.waiting = 0.0  # expected seconds of unfinished trials
+        self.running: dict[tuple[str, ...], float] = {}  # fraction done
         self.expected_done = self.spent_done = 0.0
 
     def seconds_of(self, key: tuple[str, ...]) -> float:
         return float(self.plan.get("trial_seconds", {}).get(key[0], {}).get(key[1], 0.0))
 
-    def hear(self, kind: str, facts: dict[str, Any]) -> None:
+    def update(self, kind: str, facts: dict[str, Any]) -> None:
         key = tuple(facts.get("key", ()))
         if kind == "plan":
             self.plan, self.width, self.trials = facts, facts["width"], 0
@@ -183,26 +202,26 @@ class Count:
                 self.spent_done += facts["seconds"]
 
     def left(self) -> str:
-        """Time left, in words; nothing while it is not known."""
+        """Time left, in words; empty while it is unknown."""
         if self.waiting < 0.1 or not self.trials:
             return ""
-        halves = sum(share * self.seconds_of(key) for key, share in self.running.items())
+        partial = sum(share * self.seconds_of(key) for key, share in self.running.items())
         pace = self.spent_done / self.expected_done if self.expected_done else 1.0
-        return f"{spoken_time(max(1.0, self.waiting - halves) * pace / self.width)} left"
+        return f"{spoken_time(max(1.0, self.waiting - partial) * pace / self.width)} left"
 
 
 class StudyLines:
     """One line for each trial that ends, and a sign of life in between."""
 
     def __init__(self) -> None:
-        self.count, self.spoken, self.timing = Count(), time.monotonic(), False
+        self.count, self.last_line, self.timing = Count(), time.monotonic(), False
 
     def say(self, text: str) -> None:
         print(text, flush=True)
-        self.spoken = time.monotonic()
+        self.last_line = time.monotonic()
 
     def show(self, kind: str, facts: dict[str, Any]) -> None:
-        self.count.hear(kind, facts)
+        self.count.update(kind, facts)
         if kind == "plan":
             for line in plan_lines(facts):
                 self.say(line)
@@ -216,32 +235,34 @@ class StudyLines:
         elif kind == "notice":
             self.say(f"notice: {facts['text']}")
         elif kind == "done" and facts["work"] == "trial":
-            self.say(
-                f"{self.place()}  {named(facts['key'])}: {scores_text(facts['scores'])}  {self.count.left()}".rstrip()
-            )
+            scores = scores_text(facts["scores"])
+            self.say(f"{self.position()}  {named(facts['key'])}: {scores}  {self.count.left()}".rstrip())
         elif kind == "failed":
-            self.say(f"{self.place()}  {named(facts['key'])} failed: {facts['error']}")
+            self.say(f"{self.position()}  {named(facts['key'])} failed: {facts['error']}")
         elif kind == "verdict":
             for line in verdict_lines(facts):
                 self.say(line)
-        elif time.monotonic() - self.spoken > STUDY_QUIET_SECONDS:
-            self.say(f"{self.place()}  {self.count.left()}".rstrip())
+        elif time.monotonic() - self.last_line > STUDY_QUIET_SECONDS:
+            self.say(f"{self.position()}  {self.count.left()}".rstrip())
 
-    def place(self) -> str:
+    def position(self) -> str:
         return f"{self.count.noun} {self.count.done}/{self.count.trials}" if self.count.trials else "preparing"
 
 
 class Board(StudyLines):
-    """The same lines above a bar for the whole and one for each running job."""
+    """The same lines above a bar for the study and one for each running job."""
 
     def __init__(self) -> None:
         super().__init__()
         from rich.progress import BarColumn, Progress, TextColumn
 
         self.progress = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=30), TextColumn("{task.fields[told]}"), transient=True
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[detail]}"),
+            transient=True,
         )
-        self.whole = self.progress.add_task("calibrating", total=None, told="a few steps of each variant")
+        self.overall = self.progress.add_task("calibrating", total=None, detail="a few steps of each variant")
         self.bars: dict[tuple[str, ...], Any] = {}
 
     def __enter__(self) -> Board:
@@ -253,28 +274,30 @@ class Board(StudyLines):
 
     def say(self, text: str) -> None:
         self.progress.console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
-        self.spoken = time.monotonic()
+        self.last_line = time.monotonic()
 
     def show(self, kind: str, facts: dict[str, Any]) -> None:
-        self.spoken = time.monotonic()  # the bars are life enough
+        self.last_line = time.monotonic()  # the bars show that it is running
         if kind == "verdict":
             self.progress.stop()
         super().show(kind, facts)
         key = tuple(facts.get("key", ()))
         if kind == "begin":
-            told = "" if facts["work"] == "trial" else facts["work"]
-            self.bars[key] = self.progress.add_task(f"  {named(key)}", total=None, told=told)
+            detail = "" if facts["work"] == "trial" else facts["work"]
+            self.bars[key] = self.progress.add_task(f"  {named(key)}", total=None, detail=detail)
         elif kind == "step" and key in self.bars:
-            self.progress.update(self.bars[key], total=facts["steps"], completed=facts["step"], told="")
+            self.progress.update(self.bars[key], total=facts["steps"], completed=facts["step"], detail="")
         elif kind == "testing" and key in self.bars:
-            self.progress.update(self.bars[key], told=f"scoring {facts['split']}")
+            self.progress.update(self.bars[key], detail=f"scoring {facts['split']}")
         elif kind in ("done", "failed") and key in self.bars:
             self.progress.remove_task(self.bars.pop(key))
         if self.count.trials:
             seeds = self.count.plan.get("seed_count", 0)
             done = self.count.done + sum(self.count.running.values())
-            told = f"{self.count.done}/{self.count.trials} trials, {seeds} seeds  {self.count.left()}"
-            self.progress.update(self.whole, description="study", total=self.count.trials, completed=done, told=told)
+            detail = f"{self.count.done}/{self.count.trials} trials, {seeds} seeds  {self.count.left()}"
+            self.progress.update(
+                self.overall, description="study", total=self.count.trials, completed=done, detail=detail
+            )
 
 
 def plan_lines(plan: dict[str, Any]) -> list[str]:
@@ -282,11 +305,11 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
     names = {name for named_ in plan["trial_seconds"].values() for name in named_}
     tasks = list(plan["smallest_detectable"])
     done = plan["trial_count"] - plan["left"]
-    there = f", {done} of them done already" if done else ""
+    finished = f", {done} of them already done" if done else ""
     lines = [
         f"study: {plan['name']}",
         f"plan: {plan['trial_count']} trials ({len(names)} variants x {plan['seed_count']} seeds x {len(tasks)}"
-        f" {'task' if len(tasks) == 1 else 'tasks'}{there}), {plan['width']} at a time;"
+        f" {'task' if len(tasks) == 1 else 'tasks'}{finished}), {plan['width']} at a time;"
         f" about {spoken_time(plan['expected_seconds'])} in all",
     ]
     if plan["decision"]:
@@ -294,11 +317,11 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
     if plan["search_tries"]:
         lines.append(f"search first: {plan['search_tries']} tries for each variant, on validation only")
     for task, sets in plan["smallest_detectable"].items():
-        told = "; ".join(f"{name}: {smallest}" for name, smallest in sets.items() if smallest)
-        if told:
-            lines.append(f"smallest difference that {plan['seed_count']} seeds can show, {task}: {told}")
+        sizes = "; ".join(f"{name}: {smallest}" for name, smallest in sets.items() if smallest)
+        if sizes:
+            lines.append(f"smallest difference that {plan['seed_count']} seeds can detect, {task}: {sizes}")
     if plan["seed_count"] < 5:
-        lines.append("notice: fewer than 5 seeds are refused a verdict")
+        lines.append("notice: fewer than 5 seeds get no verdict")
     lines.append(f"folder: {plan['folder']}")
     return lines
 
@@ -319,5 +342,5 @@ def named(key: Any) -> str:
 
 
 def scores_text(scores: dict[str, float]) -> str:
-    """Accuracies are shares, perplexities are above one."""
+    """Accuracies are at most one, perplexities above."""
     return ", ".join(f"{name} {value:.1%}" if value <= 1 else f"{name} {value:.1f}" for name, value in scores.items())

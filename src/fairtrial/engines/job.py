@@ -9,7 +9,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
-from fairtrial.errors import FairtrialError, Interrupted
+from fairtrial.errors import BadInput, FairtrialError, Interrupted
+from fairtrial.registry import did_you_mean
 
 Key = tuple[str, ...]
 
@@ -103,3 +104,20 @@ class InProcess:
 
 def _forward(job: Job, on_progress: OnProgress, kind: str, facts: dict[str, Any]) -> None:
     on_progress(JobEvent(job, kind, facts))
+
+
+def open_engine(name: str = "cores", jobs: int | None = None, address: str | None = None) -> Engine:
+    """`here` (this process), `cores` (processes on this machine) or `ray` (a cluster), with `jobs` jobs at a time."""
+    if address is not None and name != "ray":
+        raise BadInput("--address is the address of a Ray cluster", "add --engine ray")
+    if name == "here":
+        return InProcess()
+    if name == "cores":
+        from fairtrial.engines.processes import Processes
+
+        return Processes(jobs)
+    if name == "ray":
+        from fairtrial.engines.ray import Ray
+
+        return Ray(address, jobs)
+    raise BadInput(f"there is no engine {name!r}{did_you_mean(name, ['here', 'cores', 'ray'])}")

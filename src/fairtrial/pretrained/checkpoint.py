@@ -1,11 +1,8 @@
-"""The tokenizer that an encoder was trained with, from tokenizer.json or from vocabulary files.
+"""A published encoder, read from a checkpoint's folder: config.json, weights as safetensors, tokenizer. Nothing is
+unpickled.
 
-Families of published encoders: how their configuration becomes our shape, and their names for weights ours.
-
-All are post-norm encoders with learned positions. BERT's and RoBERTa's vector of the first segment is the same for
-every token of a single text, so it is added to the positions when it is read, and is no weight of its own here.
-
-A published checkpoint's folder: config.json, weights as safetensors, and the tokenizer. Nothing is unpickled.
+BERT, RoBERTa and DistilBERT are post-norm encoders with learned positions. The vector of BERT's first segment is the
+same for every token of a single text, so it is added to the positions when it is read, and is no weight of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice, Shape
 
-# what the families call our special tokens: the first of these that is in the vocabulary
+# our special tokens -> Hugging Face's names; the first one in the vocabulary is taken
 SPECIAL = {
     "pad": ("[PAD]", "<pad>"),
     "unknown": ("[UNK]", "<unk>"),
@@ -37,6 +34,253 @@ SPECIAL = {
     "stop": ("[SEP]", "</s>"),
     "mask": ("[MASK]", "<mask>"),
 }
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
+BODY, TABLE = "body.", "body.parts.learned.table.weight"
+WEIGHTS = "model.safetensors"
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
+
+
+@dataclass(frozen=True)
+class Family:
+    """Hugging Face names of one family. `{}` is the number of a layer."""
+
+    prefix: str  # of the encoder's weights in checkpoints with a head
+    sizes: Mapping[str, str]  # field of Shape -> entry of config.json
+    layer: Mapping[str, str]  # our name in a block -> Hugging Face name, without `.weight` and `.bias`
+    qkv: tuple[str, str, str]
+    head: Mapping[str, str]  # our layer of the classifier -> Hugging Face name
+    head_activation: str
+    other_heads: tuple[str, ...]  # prefixes of weights of other tasks, which are skipped
+    first_position: int = 0  # row of the position table of the first token
+    types: bool = True  # has segment vectors
+
+
+_BERT_SIZES = {
+    "layers": "num_hidden_layers", "heads": "num_attention_heads", "width": "hidden_size",
+    "hidden": "intermediate_size", "length": "max_position_embeddings",
+}  # fmt: skip
+_BERT_LAYER = {
+    "attention.out": "encoder.layer.{}.attention.output.dense",
+    "attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
+    "feed_forward.up": "encoder.layer.{}.intermediate.dense",
+    "feed_forward.down": "encoder.layer.{}.output.dense",
+    "forward_norm": "encoder.layer.{}.output.LayerNorm",
+}
+_BERT_QKV = (
+    "encoder.layer.{}.attention.self.query",
+    "encoder.layer.{}.attention.self.key",
+    "encoder.layer.{}.attention.self.value",
+)
+
+_DISTILBERT_SIZES = {
+    "layers": "n_layers", "heads": "n_heads", "width": "dim", "hidden": "hidden_dim",
+    "length": "max_position_embeddings",
+}  # fmt: skip
+
+BERT = Family(
+    prefix="bert.",
+    sizes=_BERT_SIZES,
+    layer=_BERT_LAYER,
+    qkv=_BERT_QKV,
+    head={"hidden": "pooler.dense", "out": "classifier"},
+    head_activation="tanh",
+    other_heads=("cls.", "qa_outputs."),
+)
+ROBERTA = replace(
+    BERT,
+    prefix="roberta.",
+    head={"hidden": "classifier.dense", "out": "classifier.out_proj"},
+    other_heads=("lm_head.", "qa_outputs.", "pooler."),
+    first_position=2,  # earlier rows are for padding
+)
+DISTILBERT = Family(
+    prefix="distilbert.",
+    sizes=_DISTILBERT_SIZES,
+    layer={
+        "attention.out": "transformer.layer.{}.attention.out_lin",
+        "attention_norm": "transformer.layer.{}.sa_layer_norm",
+        "feed_forward.up": "transformer.layer.{}.ffn.lin1",
+        "feed_forward.down": "transformer.layer.{}.ffn.lin2",
+        "forward_norm": "transformer.layer.{}.output_layer_norm",
+    },
+    qkv=tuple(f"transformer.layer.{{}}.attention.{name}_lin" for name in "qkv"),  # type: ignore[arg-type]
+    head={"hidden": "pre_classifier", "out": "classifier"},
+    head_activation="relu",
+    other_heads=("vocab_", "qa_outputs."),
+    types=False,
+)
+FAMILIES = {"bert": BERT, "roberta": ROBERTA, "xlm-roberta": ROBERTA, "camembert": ROBERTA, "distilbert": DISTILBERT}
+
+
+def shape_of(family: Family, config: Mapping[str, Any], shape: Shape) -> Shape:
+    """The checkpoint's shape; dropout and what else its weights do not determine stay as in the recipe."""
+    kind = config.get("position_embedding_type") or "absolute"
+    if kind != "absolute":
+        raise BadInput(f"position_embedding_type must be 'absolute' (learned positions), got {kind!r}")
+    activation = str(config.get("hidden_act", config.get("activation", "gelu")))
+    if activation not in ACTIVATIONS:
+        raise BadInput(f"the activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
+    sizes: dict[str, int] = {}
+    for field, hf_name in family.sizes.items():
+        if not isinstance(config.get(hf_name), int):
+            raise BadInput(f"config.json has no integer {hf_name!r}", "give the folder of a complete checkpoint")
+        sizes[field] = config[hf_name]
+    sizes["length"] -= family.first_position
+    return replace(
+        shape,
+        **sizes,  # type: ignore[arg-type]
+        classifier_hidden=sizes["width"],
+        classifier_activation=family.head_activation,
+        activation=ACTIVATIONS[activation],
+        norm="layer",
+        norm_place="post",
+        norm_epsilon=float(config.get("layer_norm_eps", 1e-12)),
+        qkv_bias=True,
+    )
+
+
+def rename_weights(family: Family, hf_weights: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
+    """Hugging Face weights under our names. A missing or unexpected weight is an error."""
+    left = {re.sub(f"^{re.escape(family.prefix)}", "", name): tensor for name, tensor in hf_weights.items()}
+    left = {modern_name(name): tensor.float() for name, tensor in left.items() if not name.endswith("position_ids")}
+
+    def take(name: str) -> Tensor:
+        if name not in left:
+            raise BadInput(f"the weight {name!r} is missing", "give the folder of a complete checkpoint")
+        return left.pop(name)
+
+    found = {"body.tokens.weight": take("embeddings.word_embeddings.weight")}
+    positions = take("embeddings.position_embeddings.weight")[family.first_position :]
+    found[TABLE] = positions + take("embeddings.token_type_embeddings.weight")[0] if family.types else positions
+    for kind in ("weight", "bias"):
+        found[f"body.norm.{kind}"] = take(f"embeddings.LayerNorm.{kind}")
+        for layer in range(layers):
+            block = f"body.blocks.{layer}"
+            joined = [take(f"{name.format(layer)}.{kind}") for name in family.qkv]
+            found[f"{block}.attention.qkv.{kind}"] = torch.cat(joined)
+            for name, hf_name in family.layer.items():
+                found[f"{block}.{name}.{kind}"] = take(f"{hf_name.format(layer)}.{kind}")
+        for name, hf_name in family.head.items():
+            if f"{hf_name}.{kind}" in left:
+                found[f"{name}.{kind}"] = take(f"{hf_name}.{kind}")
+    if extra := sorted(name for name in left if not name.startswith(family.other_heads)):
+        hint = "config.json and the weights are from two different encoders"
+        raise BadInput(f"unexpected weight {extra[0]!r} ({len(extra)} in all)", hint)
+    return found
+
+
+def modern_name(name: str) -> str:
+    """Norms had other names before 2019."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A published encoder, under our names."""
+
+    shape: Shape
+    weights: dict[str, Tensor]
+    tokenizer: Tokenizer
+    sha256: str
+    parts: tuple[PartChoice, ...]
+
+
+def read_checkpoint(folder: Path, shape: Shape) -> Checkpoint:
+    """`shape` gives what a checkpoint does not know, such as dropout."""
+    family, config = read_config(folder)
+    path = folder / WEIGHTS
+    if not path.is_file():
+        refuse_pickles(folder)
+        raise BadInput(f"{folder} has no {WEIGHTS}", "give the folder of a complete checkpoint")
+    try:
+        hf_weights = load(path.read_bytes())
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise BadInput(f"not a valid safetensors file ({error})", "fetch the file again", path=path) from error
+    try:
+        shape = shape_of(family, config, shape)
+        weights = rename_weights(family, hf_weights, shape.layers)
+        tokenizer = read_tokenizer(folder)
+        refuse_other_sizes(config, shape, weights, tokenizer)
+    except BadInput as error:
+        raise BadInput(f"{folder}: {error.what}", error.hint) from error
+    parts = (PartChoice(name="learned"), PartChoice(name=read_pool(folder)))
+    return Checkpoint(shape, weights, tokenizer, sha256_of(path), parts)
+
+
+def read_config(folder: Path) -> tuple[Family, dict[str, Any]]:
+    path = folder / "config.json"
+    hint = "an encoder is a folder with config.json, model.safetensors and tokenizer.json (or vocab files)"
+    if not folder.is_dir():
+        raise BadInput(f"there is no folder {folder}", hint)
+    if not path.exists():
+        raise BadInput(f"{folder} has no config.json", hint)
+    config = read_object(path, hint)
+    kind = config.get("model_type")
+    if kind not in FAMILIES:
+        raise BadInput(f"model_type must be one of {', '.join(FAMILIES)}, got {kind!r}", path=path)
+    return FAMILIES[kind], config
+
+
+def read_pool(folder: Path) -> str:
+    """A sentence encoder names the pooling it was trained with; others use the first token, as `transformers` does."""
+    path = folder / "1_Pooling" / "config.json"
+    if not path.is_file():
+        return "pool-first"
+    pooling = read_object(path, "delete the folder 1_Pooling, or restore it")
+    modes = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max"}
+    return "pool-" + next((pool for mode, pool in modes.items() if pooling.get(mode) is True), "first")
+
+
+def read_object(path: Path, hint: str) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(f"cannot be read: {error}", hint, path=path) from error
+    if not isinstance(found, dict):
+        raise BadInput("is not a JSON object", hint, path=path)
+    return found
+
+
+def refuse_pickles(folder: Path) -> None:
+    """A pickle can run code when it is opened, so we never open one."""
+    for name in PICKLES:
+        if (folder / name).exists():
+            command = (
+                'python -c "from transformers import AutoModel; '
+                f"AutoModel.from_pretrained('{folder}').save_pretrained('{folder}-safe')\""
+            )
+            hint = f"if you trust its author, convert it once: {command} ; and copy the tokenizer's files beside it"
+            raise BadInput(f"{folder / name} is a pickle, which can run code when it is opened: refused", hint)
+
+
+def refuse_other_sizes(config: dict[str, Any], shape: Shape, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:
+    rows = weights["body.tokens.weight"].shape[0]
+    if config.get("vocab_size") != rows:
+        raise BadInput(f"vocab_size is {config.get('vocab_size')} in config.json, {rows} in the weights")
+    if tokenizer.size > rows:
+        raise BadInput(
+            f"the tokenizer has {tokenizer.size} entries, the weights have {rows}",
+            "the tokenizer belongs to another encoder",
+        )
+    expected = {
+        "body.tokens.weight": (rows, shape.width),
+        "body.parts.learned.table.weight": (shape.length, shape.width),
+    }
+    for layer in range(shape.layers):
+        expected[f"body.blocks.{layer}.attention.qkv.weight"] = (3 * shape.width, shape.width)
+        expected[f"body.blocks.{layer}.feed_forward.up.weight"] = (shape.hidden, shape.width)
+        expected[f"body.blocks.{layer}.feed_forward.down.weight"] = (shape.width, shape.hidden)
+    for name, size in expected.items():
+        if tuple(weights[name].shape) != size:
+            found = " x ".join(map(str, weights[name].shape))
+            raise BadInput(f"{name} is {found} in the weights, {size[0]} x {size[1]} by config.json")
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
@@ -61,17 +305,19 @@ def read_tokenizer(folder: Path) -> Tokenizer:
 
 
 def _inner(folder: Path) -> tokenizers.Tokenizer:
-    whole, words, pieces = folder / "tokenizer.json", folder / "vocab.txt", folder / "vocab.json"
-    if whole.is_file():
+    saved, words, pieces = folder / "tokenizer.json", folder / "vocab.txt", folder / "vocab.json"
+    if saved.is_file():
         try:
-            return tokenizers.Tokenizer.from_file(str(whole))
+            return tokenizers.Tokenizer.from_file(str(saved))
         except Exception as error:  # the library raises bare Exception
-            raise BadInput(f"is not a whole tokenizer.json ({error})", path=whole) from error
+            raise BadInput(f"is not a valid tokenizer.json ({error})", path=saved) from error
     if words.is_file():
         return _word_pieces(words, _settings(folder))
     if pieces.is_file() and (folder / "merges.txt").is_file():
         return _byte_pairs(pieces, folder / "merges.txt")
-    raise BadInput("it has no tokenizer", "it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt")
+    raise BadInput(
+        "the checkpoint has no tokenizer", "it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt"
+    )
 
 
 def _settings(folder: Path) -> dict[str, Any]:
@@ -83,8 +329,8 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 
 def _word_pieces(path: Path, settings: dict[str, Any]) -> tokenizers.Tokenizer:
-    """BERT's: words in pieces, `##` before those inside a word."""
-    # an entry may hold any sign but a line's end: str.splitlines would cut at rarer ones, and shift all that follow
+    """BERT's word pieces: `##` before those inside a word."""
+    # str.splitlines would also split at rarer separators inside an entry, and shift all that follow
     entries = [line.removesuffix("\r") for line in path.read_bytes().decode().split("\n")]
     entries = entries[:-1] if entries[-1] == "" else entries
     vocabulary = {word: number for number, word in enumerate(entries)}
@@ -120,255 +366,3 @@ def _byte_pairs(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
         raise BadInput("has no entries <s> and </s>", path=vocabulary)
     inner.post_processor = processors.RobertaProcessing(("</s>", stop), ("<s>", start), add_prefix_space=False)
     return inner
-
-
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-}
-BODY, TABLE = "body.", "body.parts.learned.table.weight"
-
-
-@dataclass(frozen=True)
-class Family:
-    """What one family calls things. `{}` stands for a layer's number."""
-
-    prefix: str  # before the encoder's weights in checkpoints that have a head, too
-    sizes: Mapping[str, str]  # field of Shape -> entry of config.json
-    layer: Mapping[str, str]  # our name in a block -> theirs, without `.weight` and `.bias`
-    qkv: tuple[str, str, str]
-    head: Mapping[str, str]  # our layer of the classifier -> theirs
-    head_activation: str
-    heads_of_others: tuple[str, ...]  # weights of other tasks that we may leave out
-    first_position: int = 0  # row of the position table where counting begins
-    types: bool = True  # has segment vectors
-
-
-_BERT_SIZES = {
-    "layers": "num_hidden_layers", "heads": "num_attention_heads", "width": "hidden_size",
-    "hidden": "intermediate_size", "length": "max_position_embeddings",
-}  # fmt: skip
-_BERT_LAYER = {
-    "attention.out": "encoder.layer.{}.attention.output.dense",
-    "attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
-    "feed_forward.up": "encoder.layer.{}.intermediate.dense",
-    "feed_forward.down": "encoder.layer.{}.output.dense",
-    "forward_norm": "encoder.layer.{}.output.LayerNorm",
-}
-_BERT_QKV = (
-    "encoder.layer.{}.attention.self.query",
-    "encoder.layer.{}.attention.self.key",
-    "encoder.layer.{}.attention.self.value",
-)
-
-_DISTILBERT_SIZES = {
-    "layers": "n_layers", "heads": "n_heads", "width": "dim", "hidden": "hidden_dim",
-    "length": "max_position_embeddings",
-}  # fmt: skip
-
-BERT = Family(
-    prefix="bert.",
-    sizes=_BERT_SIZES,
-    layer=_BERT_LAYER,
-    qkv=_BERT_QKV,
-    head={"hidden": "pooler.dense", "out": "classifier"},
-    head_activation="tanh",
-    heads_of_others=("cls.", "qa_outputs."),
-)
-ROBERTA = replace(
-    BERT,
-    prefix="roberta.",
-    head={"hidden": "classifier.dense", "out": "classifier.out_proj"},
-    heads_of_others=("lm_head.", "qa_outputs.", "pooler."),
-    first_position=2,  # the rows before it are of padding and its neighbour
-)
-DISTILBERT = Family(
-    prefix="distilbert.",
-    sizes=_DISTILBERT_SIZES,
-    layer={
-        "attention.out": "transformer.layer.{}.attention.out_lin",
-        "attention_norm": "transformer.layer.{}.sa_layer_norm",
-        "feed_forward.up": "transformer.layer.{}.ffn.lin1",
-        "feed_forward.down": "transformer.layer.{}.ffn.lin2",
-        "forward_norm": "transformer.layer.{}.output_layer_norm",
-    },
-    qkv=tuple(f"transformer.layer.{{}}.attention.{name}_lin" for name in "qkv"),  # type: ignore[arg-type]
-    head={"hidden": "pre_classifier", "out": "classifier"},
-    head_activation="relu",
-    heads_of_others=("vocab_", "qa_outputs."),
-    types=False,
-)
-FAMILIES = {"bert": BERT, "roberta": ROBERTA, "xlm-roberta": ROBERTA, "camembert": ROBERTA, "distilbert": DISTILBERT}
-
-
-def shape_of(family: Family, config: Mapping[str, Any], shape: Shape) -> Shape:
-    """The checkpoint's shape; dropout and what else is not written in its weights stay as the recipe has them."""
-    kind = config.get("position_embedding_type") or "absolute"
-    if kind != "absolute":
-        raise BadInput(f"this encoder has positions of the kind {kind!r}; learned ('absolute') ones can be read")
-    activation = str(config.get("hidden_act", config.get("activation", "gelu")))
-    if activation not in ACTIVATIONS:
-        raise BadInput(f"this encoder's activation is {activation!r}; there is: {', '.join(ACTIVATIONS)}")
-    sizes: dict[str, int] = {}
-    for ours, theirs in family.sizes.items():
-        if not isinstance(config.get(theirs), int):
-            raise BadInput(f"config.json has no whole number {theirs!r}", "give the folder of a whole checkpoint")
-        sizes[ours] = config[theirs]
-    sizes["length"] -= family.first_position
-    return replace(
-        shape,
-        **sizes,  # type: ignore[arg-type]
-        classifier_hidden=sizes["width"],
-        classifier_activation=family.head_activation,
-        activation=ACTIVATIONS[activation],
-        norm="layer",
-        norm_place="post",
-        norm_epsilon=float(config.get("layer_norm_eps", 1e-12)),
-        qkv_bias=True,
-    )
-
-
-def to_ours(family: Family, theirs: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
-    """Their weights under our names. What is missing, or fits nowhere, is an error."""
-    left = {re.sub(f"^{re.escape(family.prefix)}", "", name): tensor for name, tensor in theirs.items()}
-    left = {new_name(name): tensor.float() for name, tensor in left.items() if not name.endswith("position_ids")}
-
-    def take(name: str) -> Tensor:
-        if name not in left:
-            raise BadInput(f"the weight {name!r} is missing", "give the folder of a whole checkpoint")
-        return left.pop(name)
-
-    found = {"body.tokens.weight": take("embeddings.word_embeddings.weight")}
-    positions = take("embeddings.position_embeddings.weight")[family.first_position :]
-    found[TABLE] = positions + take("embeddings.token_type_embeddings.weight")[0] if family.types else positions
-    for kind in ("weight", "bias"):
-        found[f"body.norm.{kind}"] = take(f"embeddings.LayerNorm.{kind}")
-        for layer in range(layers):
-            block = f"body.blocks.{layer}"
-            joined = [take(f"{name.format(layer)}.{kind}") for name in family.qkv]
-            found[f"{block}.attention.qkv.{kind}"] = torch.cat(joined)
-            for ours, name in family.layer.items():
-                found[f"{block}.{ours}.{kind}"] = take(f"{name.format(layer)}.{kind}")
-        for ours, name in family.head.items():
-            if f"{name}.{kind}" in left:
-                found[f"{ours}.{kind}"] = take(f"{name}.{kind}")
-    if extra := sorted(name for name in left if not name.startswith(family.heads_of_others)):
-        hint = "config.json and the weights are of two different encoders"
-        raise BadInput(f"the weight {extra[0]!r} fits nowhere in this encoder ({len(extra)} such)", hint)
-    return found
-
-
-def new_name(name: str) -> str:
-    """The names of norms before 2019."""
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-
-
-WEIGHTS = "model.safetensors"
-PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A published encoder, under our names."""
-
-    shape: Shape
-    weights: dict[str, Tensor]
-    tokenizer: Tokenizer
-    sha256: str
-    parts: tuple[PartChoice, ...]
-
-
-def read_checkpoint(folder: Path, shape: Shape) -> Checkpoint:
-    """`shape` gives what a checkpoint does not know, such as dropout."""
-    family, config = read_config(folder)
-    path = folder / WEIGHTS
-    if not path.is_file():
-        refuse_pickles(folder)
-        raise BadInput(f"{folder} has no {WEIGHTS}", "give the folder of a whole checkpoint")
-    try:
-        theirs = load(path.read_bytes())
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise BadInput(f"not whole safetensors ({error})", "fetch the file again", path=path) from error
-    try:
-        shape = shape_of(family, config, shape)
-        weights = to_ours(family, theirs, shape.layers)
-        tokenizer = read_tokenizer(folder)
-        refuse_other_sizes(config, shape, weights, tokenizer)
-    except BadInput as error:
-        raise BadInput(f"{folder}: {error.what}", error.hint) from error
-    parts = (PartChoice(name="learned"), PartChoice(name=read_pool(folder)))
-    return Checkpoint(shape, weights, tokenizer, sha256_of(path), parts)
-
-
-def read_config(folder: Path) -> tuple[Family, dict[str, Any]]:
-    path = folder / "config.json"
-    hint = "an encoder is a folder with config.json, model.safetensors and tokenizer.json (or vocab files)"
-    if not folder.is_dir():
-        raise BadInput(f"there is no folder {folder}", hint)
-    if not path.exists():
-        raise BadInput(f"{folder} has no config.json", hint)
-    config = read_object(path, hint)
-    kind = config.get("model_type")
-    if kind not in FAMILIES:
-        raise BadInput(f"model_type is {kind!r}; there is: {', '.join(FAMILIES)}", path=path)
-    return FAMILIES[kind], config
-
-
-def read_pool(folder: Path) -> str:
-    """A sentence encoder tells how its sentence vectors were made when it was trained; others are read by their first
-    token, as `transformers` does."""
-    path = folder / "1_Pooling" / "config.json"
-    if not path.is_file():
-        return "pool-first"
-    told = read_object(path, "delete the folder 1_Pooling, or restore it")
-    modes = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max"}
-    return "pool-" + next((pool for mode, pool in modes.items() if told.get(mode) is True), "first")
-
-
-def read_object(path: Path, hint: str) -> dict[str, Any]:
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"cannot be read: {error}", hint, path=path) from error
-    if not isinstance(told, dict):
-        raise BadInput("is not a JSON object", hint, path=path)
-    return told
-
-
-def refuse_pickles(folder: Path) -> None:
-    """A pickle may run anything when it is opened, so we never open one."""
-    for name in PICKLES:
-        if (folder / name).exists():
-            command = (
-                'python -c "from transformers import AutoModel; '
-                f"AutoModel.from_pretrained('{folder}').save_pretrained('{folder}-safe')\""
-            )
-            hint = f"if you trust its author, convert it once: {command} ; and copy the tokenizer's files beside it"
-            raise BadInput(f"{folder / name} is a pickle, which can run code when it is read; it is not opened", hint)
-
-
-def refuse_other_sizes(config: dict[str, Any], shape: Shape, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:
-    rows = weights["body.tokens.weight"].shape[0]
-    if config.get("vocab_size") != rows:
-        raise BadInput(f"config.json speaks of {config.get('vocab_size')} entries, the weights have {rows}")
-    if tokenizer.size > rows:
-        raise BadInput(
-            f"the tokenizer has {tokenizer.size} entries, the weights have {rows}",
-            "the tokenizer is of another encoder",
-        )
-    wanted = {
-        "body.tokens.weight": (rows, shape.width),
-        "body.parts.learned.table.weight": (shape.length, shape.width),
-    }
-    for layer in range(shape.layers):
-        wanted[f"body.blocks.{layer}.attention.qkv.weight"] = (3 * shape.width, shape.width)
-        wanted[f"body.blocks.{layer}.feed_forward.up.weight"] = (shape.hidden, shape.width)
-        wanted[f"body.blocks.{layer}.feed_forward.down.weight"] = (shape.width, shape.hidden)
-    for name, size in wanted.items():
-        if tuple(weights[name].shape) != size:
-            found = " x ".join(map(str, weights[name].shape))
-            raise BadInput(f"{name} is {found} in the weights, {size[0]} x {size[1]} by config.json")

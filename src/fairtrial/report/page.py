@@ -108,7 +108,7 @@ def look_page(album: Any, heads: Sequence[tuple[int, int]], frame: Frame) -> str
         "stage": album.stage,
         "texts": [packed(drawn, heads) for drawn in album.drawn],
     }
-    portraits = [asdict(each) for each in album.portraits]
+    portraits = [asdict(each) for each in album.heads]
     ahead = any(each["uniform"]["next"] is not None for each in portraits)
     effects = [asdict(each) | {"clear": each.clear} for each in album.effects]
     return environment.get_template("look.html").render(

@@ -362,7 +362,7 @@ def escape(words: str) -> str:
 SAYING = "Attention is where a head looked, not why the model decided."
 
 
-def album_lines(album: Any) -> list[str]:
+def look_lines(album: Any) -> list[str]:
     lines = []
     for drawn in album.drawn:
         lines.append(plain(drawn.text if len(drawn.text) <= 100 else drawn.text[:99] + "…"))
@@ -386,9 +386,9 @@ def notices_of(maps: Any) -> list[str]:
 def head_lines(album: Any) -> list[str]:
     """One line for each head: its caption, and what the score does without it."""
     tests = list(dict.fromkeys(effect.test for effect in album.effects))
-    wide = max(len(each.caption) for each in album.portraits) + 2
+    wide = max(len(each.caption) for each in album.heads) + 2
     lines = [f"layer head  {'where it looks':<{wide}}" + "".join(f"{'without it: ' + test:<27}" for test in tests)]
-    for each in album.portraits:
+    for each in album.heads:
         mine = [effect for effect in album.effects if (effect.layer, effect.head) == (each.layer, each.head)]
         told = "".join(f"{change(asdict(effect)):<27}" for effect in mine)
         lines.append(f"{each.layer:>5} {each.head:>4}  {plain(each.caption):<{wide}}{told}")

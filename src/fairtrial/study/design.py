@@ -3,20 +3,25 @@ TOML, and variants as typed on the command line (`rope`, `alibi+rope`, `window:s
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fairtrial.errors import BadInput
+from fairtrial.prepare import tasks_of
 from fairtrial.recipe import (
     BUILT_IN,
+    Data,
+    Duration,
     PartChoice,
     Recipe,
     built_in_recipe,
     load_recipe,
+    read_setting,
     read_toml,
     recipe_from,
     to_table,
@@ -25,6 +30,7 @@ from fairtrial.recipe import (
 )
 from fairtrial.registry import did_you_mean
 
+DEMO = Path(__file__).parents[1] / "studies" / "demo.toml"
 HOW = "write a part (rope), its options (window:size=8), several parts (alibi+rope), or a recipe file (mine.toml)"
 
 
@@ -223,6 +229,94 @@ def load_study(path: Path) -> dict[str, Any]:
             variant["with"] = [seen(each) for each in as_list(variant.get("with", []))]
             variant["recipe"] = seen(variant.get("recipe", ""))
     return table
+
+
+def read_study_table(source: str | None) -> dict[str, Any]:
+    """The table of a study file, or of the folder of a study that is to be continued."""
+    if source is None:
+        return {}
+    if os.path.isdir(source):
+        path = Path(source) / "study.toml"
+        if not path.is_file():
+            hint = "a study is a folder that `fairtrial study` wrote"
+            raise BadInput(f"{source} is not a study (it has no study.toml)", hint)
+        return load_study(path)
+    if not source.endswith(".toml"):
+        raise BadInput(f"{source!r} is neither a study file nor a study's folder", "variants are given with --variants")
+    return load_study(Path(source))
+
+
+def design_study(
+    table: dict[str, Any],
+    *,
+    data: str | None = None,
+    task: str | None = None,
+    variants: Sequence[str] = (),
+    baseline: str | None = None,
+    seeds: int | None = None,
+    recipe: str | None = None,
+    duration: Duration | None = None,
+    settings: Sequence[str] = (),
+    plugins: Sequence[Path] = (),
+) -> Study:
+    """A study file's table with these changes; the options are those of `fairtrial study`."""
+    table = dict(table)
+    if data is not None:
+        table["data"] = data
+    if recipe is not None:
+        table["recipe"] = [recipe]
+        if recipe.endswith(".toml"):
+            table.pop("tasks", None)
+    if task is not None:
+        table["tasks"] = ["classify", "lm"] if task == "both" else [task]
+    if variants:
+        table["variants"] = variant_tables(variants)
+        table.pop("baseline", None)
+    if baseline is not None:
+        table["baseline"] = baseline
+    if seeds is not None:
+        table["seeds"] = seeds
+    if duration is not None:
+        settings = [*settings, f"training.duration={toml(str(duration))}"]
+    add_settings(table, settings)
+    return complete_study(table, plugins)
+
+
+def variant_tables(texts: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, table = read_variant(text)
+        if name in found:
+            hint = "a second copy with its own seeds is written in a study file (seeds_from)"
+            raise BadInput(f"the variant {name!r} is given twice", hint)
+        found[name] = table
+    return found
+
+
+def add_settings(table: dict[str, Any], settings: Sequence[str]) -> None:
+    """`--set` as in the study's [set]; it holds for every task."""
+    for setting in settings:
+        name, value = read_setting(setting)
+        if name == "task":
+            raise BadInput("a study's task is given by --task")
+        table.setdefault("set", {})[name] = value
+        for task in METRIC:
+            table["set"].get(task, {}).pop(name, None)
+
+
+def complete_study(table: dict[str, Any], plugins: Sequence[Path] = ()) -> Study:
+    """The study of a table: tasks that fit the data unless it names some, and plugin files for all variants."""
+    if isinstance(table.get("data", ""), dict):
+        raise BadInput("this is a recipe, not a study", "a variant may be a recipe file: --variants learned mine.toml")
+    recipes = as_list(table.get("recipe", "default"))
+    if not table.get("tasks") and table.get("data") and not any(name.endswith(".toml") for name in recipes):
+        format_ = table.get("set", {}).get("data.format", "auto")
+        tasks = tasks_of(Data(source=table["data"], format=format_))
+        table = table | {"tasks": [task for task in tasks if task in METRIC]}
+    study = study_from(table)
+    files = tuple(located(str(path)) for path in plugins)
+    variants = tuple(replace(variant, plugins=(*variant.plugins, *files)) for variant in study.variants)
+    return replace(study, variants=variants)
 
 
 def study_from(table: Mapping[str, Any], path: Path | None = None) -> Study:

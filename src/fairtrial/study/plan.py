@@ -3,6 +3,7 @@ time. Knows no torch."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -155,6 +156,17 @@ def recipes_of(study: Study, chosen: Chosen) -> dict[str, dict[str, Recipe]]:
         }
         for task in study.tasks
     }
+
+
+def default_study_folder(study: Study) -> Path:
+    """`studies/<name>-<mark>`: the same variants on the same data, with any seeds, have the same mark."""
+    marks = [
+        f"{task} {name} {fingerprint(recipe)} {Path(recipe.data.source).resolve()}"
+        for task, named in recipes_of(study, {}).items()
+        for name, recipe in named.items()
+    ]
+    mark = hashlib.sha256("\n".join([*marks, repr(study.search)]).encode()).hexdigest()[:6]
+    return Path("studies") / f"{re.sub(r'[^a-z0-9]+', '-', study.name.lower()).strip('-')[:40]}-{mark}"
 
 
 def refuse_unknown_parts(study: Study, recipes: Mapping[str, Mapping[str, Recipe]]) -> None:

@@ -131,7 +131,7 @@ def by_layer(evidence: Evidence, variant: str, kept: Path, tell: Callable[[str],
 
 
 def entropies(record: Record) -> dict[str, list[float]]:
-    from fairtrial.analysis import paint, read_text
+    from fairtrial.analysis import head_statistics, model_input
     from fairtrial.trial import load
 
     run = load(record)
@@ -139,11 +139,11 @@ def entropies(record: Record) -> dict[str, list[float]]:
     shape = network.body.shape
     documents = [each for test in run.splits.tests.values() for each in test]
     texts = [each.text for each in documents[:: max(1, len(documents) // TEXTS)]][:TEXTS]
-    readings = [read_text(run.tokenizer, text, shape.length) for text in texts]
-    portraits = paint(network, run.initial_network(), run.tokenizer, readings)
+    inputs = [model_input(run.tokenizer, text, shape.length) for text in texts]
+    summaries = head_statistics(network, run.initial_network(), run.tokenizer, inputs)
 
     def means(stage: str) -> list[float]:
-        heads = [(each.layer, getattr(each, stage).entropy_share) for each in portraits]
+        heads = [(each.layer, getattr(each, stage).entropy_share) for each in summaries]
         rows = [[share for layer, share in heads if layer == number] for number in range(shape.layers)]
         return [round(sum(row) / len(row), 6) for row in rows]
 
