@@ -38,6 +38,15 @@ class Prepared:
         """All that weights are trained on or chosen by: the same documents at every seed, unless train is thinned."""
         return self.splits.train + self.splits.validation
 
+    @property
+    def fitted_texts(self) -> Sequence[str]:
+        """The texts that a vocabulary is fitted on."""
+        if self.recipe.tokens.fit != "course":
+            return [document.text for document in self.splits.train]
+        if not self.corpus.course_lines:
+            raise BadInput(*NO_COURSE)
+        return self.corpus.course_lines
+
     @cached_property
     def tokenizer(self) -> Tokenizer:
         if self.saved_tokenizer is not None:
@@ -92,22 +101,17 @@ def prepare_like(record: Record) -> Prepared:
 
 
 def _fit_tokenizer(prepared: Prepared) -> Tokenizer:
-    recipe, corpus = prepared.recipe, prepared.corpus
+    recipe = prepared.recipe
     if prepared.encoder is not None:
         return prepared.encoder.tokenizer
-    marks, mask = recipe.task == "lm" and not corpus.running, recipe.task == "mlm"
-    if recipe.tokens.fit == "course":
-        if not corpus.course_lines:
-            raise BadInput(*NO_COURSE)
-        return fit(recipe.tokens, corpus.course_lines, marks=marks, mask=mask)
-    train_texts = [document.text for document in prepared.splits.train]
     if (Path(recipe.tokens.fit) / "trial.json").is_file():
         from fairtrial.pretrained.encoder import take_vocabulary
 
-        return take_vocabulary(Path(recipe.tokens.fit), train_texts)
-    if recipe.tokens.fit != "train":
+        return take_vocabulary(Path(recipe.tokens.fit), prepared.fitted_texts)
+    if recipe.tokens.fit not in ("train", "course"):
         raise BadInput(f"tokens.fit must be 'train', 'course' or a record's folder, got {recipe.tokens.fit!r}")
-    return fit(recipe.tokens, train_texts, marks=marks, mask=mask)
+    marks, mask = recipe.task == "lm" and not prepared.corpus.running, recipe.task == "mlm"
+    return fit(recipe.tokens, prepared.fitted_texts, marks=marks, mask=mask)
 
 
 def tasks_of(data: Data) -> tuple[str, ...]:

@@ -17,8 +17,7 @@ from fairtrial.data.corpus import Document, Splits
 from fairtrial.data.duplicates import EXACT, NEAR, Duplicates, find_duplicates, words
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.splits import text_key
-from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
-from fairtrial.errors import BadInput
+from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.finding import AMBER, PASS, RED, REPORT, Finding, worst
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Data, Recipe
@@ -266,7 +265,7 @@ def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
     tokens = prepared.recipe.tokens
     if tokens.kind == "encoder" or prepared.recipe.encoder.source != "none" or tokens.fit not in ("train", "course"):
         return  # a pretrained encoder or a record brings its own vocabulary
-    fitted = fitted_lines(prepared)
+    fitted = prepared.fitted_texts
     known = {text_key(document.text) for document in prepared.known}
     seen = {text_key(line.partition("\t")[2] or line) for line in fitted} - known  # D1 counts what occurs in train
     for name, documents in prepared.splits.tests.items():
@@ -285,18 +284,8 @@ def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
     if count:
         verdict, meaning = RED, "Lines that the vocabulary was fitted on together with their label column."
     yield share_finding("D4l", "labels in the vocabulary", "train", count, len(fitted), "0", verdict, meaning)
-    tokenizer = fit(tokens, fitted)
-    if tokenizer.unknown is not None:
-        yield from _unknown_tokens(prepared, tokenizer)
-
-
-def fitted_lines(prepared: Prepared) -> Sequence[str]:
-    """The texts that a trial of this recipe fits its tokenizer on."""
-    if prepared.recipe.tokens.fit == "course":
-        if not prepared.corpus.course_lines:
-            raise BadInput(*NO_COURSE)
-        return prepared.corpus.course_lines
-    return [document.text for document in prepared.splits.train]
+    if prepared.tokenizer.unknown is not None:
+        yield from _unknown_tokens(prepared, prepared.tokenizer)
 
 
 def _unknown_tokens(prepared: Prepared, tokenizer: Tokenizer) -> Iterator[Finding]:

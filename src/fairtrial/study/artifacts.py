@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,8 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from fairtrial.engines.job import Engine, Job, JobResult, Stop
-from fairtrial.environment import code_fingerprint
 from fairtrial.errors import BadInput
+from fairtrial.finding import FAIL, Finding, as_passport, worst
 from fairtrial.recipe import fingerprint, to_table, write_recipe
 from fairtrial.record import Record, renamed_keys
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, stack_outcomes
@@ -96,11 +97,11 @@ def keep_artifact(plan: Plan, result: JobResult) -> None:
 
 
 def failed_passport(variant: str, task: str, error: str) -> dict[str, Any]:
-    finding = {
-        "id": "B1", "name": "can be audited", "task": task, "level": "red", "value": None, "limit": "-",
-        "verdict": "FAIL", "meaning": f"The audit could not be made: {error}",
-    }  # fmt: skip
-    return {"format": 1, "what": variant, "code": code_fingerprint(), "passed": False, "findings": [finding]}
+    finding = Finding(
+        id="B1", name="can be audited", task=task, level="red", value=math.inf, limit="-", verdict=FAIL,
+        meaning=f"The audit could not be made: {error}",
+    )  # fmt: skip
+    return as_passport(variant, [finding])
 
 
 def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any] | None:
@@ -108,11 +109,11 @@ def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any] | None:
     passport = plan.home.read(plan.home.passport(task, variant))
     if not passport:
         return None
-    failed = [finding for finding in passport["findings"] if finding["verdict"] == "FAIL"]
-    red = [finding for finding in failed if finding["level"] == "red"]
+    findings = [Finding.from_dict(row) for row in passport["findings"]]
+    level = worst(findings)
     return {
-        "level": "red" if red else "amber" if failed else "pass",
-        "failed": [f"{finding['id']} {finding['name']}" for finding in red or failed],
+        "level": level,
+        "failed": [f"{found.id} {found.name}" for found in findings if level != "pass" and found.severity == level],
         "accepted": plan.study.variant(variant).accept_failed_passport,
     }
 
