@@ -72,7 +72,7 @@ def test_guesses_do_not_depend_on_test_labels(tiny_recipe: Callable[..., Any], c
         assert outcomes["test/guess"].tolist() == after[name]["test/guess"].tolist()
 
 
-def test_figures_are_given_three_ways() -> None:
+def test_figures_are_given_scores_by_subset() -> None:
     outcomes = {"test/label": np.array([0, 1, 1, 0]), "test/guess": np.array([0, 1, 0, 1]), "test/log_p": np.zeros(4)}
     found = figures_of(outcomes, {"test": np.array([1, 2, 0, 0])})["test"]
     assert [found[way]["accuracy"] for way in ("all", "clean", "contaminated")] == [0.5, 0.0, 1.0]

@@ -124,7 +124,7 @@ def test_a_stopped_record_is_shown_and_resumed(
     fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(finished_records["unfinished"], tmp_path / "a")
-    assert f"not finished; go on with: fairtrial resume {tmp_path / 'a'}" in fairtrial("show", tmp_path / "a").out
+    assert f"not finished; continue with: fairtrial resume {tmp_path / 'a'}" in fairtrial("show", tmp_path / "a").out
     said = fairtrial("resume", tmp_path / "a")
     assert said.code == 0
     assert "result (weights of step" in said.out

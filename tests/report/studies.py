@@ -61,7 +61,7 @@ def classify_outcomes(gains: dict[str, float], seeds: int, items: int = 750) -> 
         task="classify", baseline=next(iter(gains)), least_difference=1.0, variants=variants,
         baselines={"naive bayes": bayes, "majority": majority}, labels=("a", "b", "c"), status={"test": status},
         passports=passports(gains), cost=cost(gains), failures=failed,
-        peeks={name: {"test": peek} for name in gains},
+        test_reuse={name: {"test": peek} for name in gains},
         search={"tries": 4 * len(gains), "variants": dict.fromkeys(gains, tried)},
     )  # fmt: skip
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.report.charts import HEIGHT, WIDTH, Curve, free_place, line_chart, y_marks
+from fairtrial.report.charts import HEIGHT, WIDTH, free_height, line_chart, y_marks
+from fairtrial.report.curves import Curve
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 ranges = st.tuples(numbers, numbers).filter(lambda pair: pair[0] != pair[1]).map(lambda pair: tuple(sorted(pair)))
@@ -122,5 +123,5 @@ def test_hostile_names_are_escaped_everywhere() -> None:
 
 def test_names_at_the_end_of_curves_do_not_cover_one_another() -> None:
     taken: list[float] = []
-    found = [free_place(100.0, taken) for _ in range(5)]
+    found = [free_height(100.0, taken) for _ in range(5)]
     assert all(abs(one - two) >= 13 for at, one in enumerate(found) for two in found[:at])

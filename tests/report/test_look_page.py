@@ -148,10 +148,8 @@ def test_what_hatched_cells_are() -> None:
     assert hidden(some_album(causal=False)) == "padding"
     album = some_album(("a", "b", "c", "d", "<pad>"), causal=False)
     maps = album.drawn[0].trained
-    and_masks = replace(maps, open=maps.open & (np.abs(np.subtract.outer(np.arange(5), np.arange(5))) < 2))
-    assert (
-        hidden(replace(album, drawn=(replace(album.drawn[0], trained=and_masks),))) == "padding and what a part forbids"
-    )
+    narrow = replace(maps, open=maps.open & (np.abs(np.subtract.outer(np.arange(5), np.arange(5))) < 2))
+    assert hidden(replace(album, drawn=(replace(album.drawn[0], trained=narrow),))) == "padding and what a part forbids"
 
 
 def test_bars_are_shares_of_the_largest_harm() -> None:

@@ -89,7 +89,7 @@ def test_a_classifiers_page_has_its_figures_and_confusion(records: dict[str, Rec
     reader = parsed(records_page([record], "One"))
     score = record.result["tests"]["test"]
     assert f"{score['accuracy']:.1%}" in reader.text
-    assert f"{score['interval'][0]:.1%} to {score['interval'][1]:.1%}" in reader.text
+    assert f"[{score['interval'][0]:.1%}, {score['interval'][1]:.1%}]" in reader.text.replace("\u00a0", " ")
     assert f"{record.result['parameters']:,} parameters." in reader.text
     assert "Confusion on test" in reader.text
     assert "Encoder and classifier" in reader.text

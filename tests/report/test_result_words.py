@@ -8,8 +8,9 @@ import pytest
 
 from fairtrial.recipe import PartChoice, Recipe
 from fairtrial.record import Record
-from fairtrial.report.charts import Curve, curves_of, loss_curve, trained_seconds
-from fairtrial.report.text import curve_table, plain, record_lines, spark
+from fairtrial.report.curves import Curve, curves_of, loss_curve, trained_seconds
+from fairtrial.report.table import plain
+from fairtrial.report.text import curve_lines, record_lines, spark
 from fairtrial.report.words import describe_result, spoken_parts, spoken_time
 
 CLASSIFY = {
@@ -29,9 +30,11 @@ LM = {
 def test_a_classifiers_result_is_told_with_its_figures() -> None:
     assert describe_result(CLASSIFY) == [
         "result (weights of step 1,200 of 3,456, the best on validation; seed 7):",
-        "  validation  accuracy 90.0% [85.0%, 95.0%]  macro-F1 89.0%  (210 items; always the largest class: 50.0%)",
-        "  test        accuracy 86.1% [83.4%, 88.6%]  macro-F1 85.0%  (1,750 items; always the largest class: 40.0%)",
-        "  intervals: 95% over test items, this one seed; other seeds differ, so compare over several",
+        "  scored on               accuracy  macro-F1  majority class  items",
+        "  -----------------------------------------------------------------",
+        "  validation  90.0% [85.0%, 95.0%]     89.0%           50.0%    210",
+        "  test        86.1% [83.4%, 88.6%]     85.0%           40.0%  1,750",
+        "  95% intervals over test items, of this one seed; other seeds differ, so compare several.",
         "  each test set was scored once",
     ]
 
@@ -44,11 +47,12 @@ def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test()
     }  # fmt: skip
     assert describe_result(result) == [
         "result (weights of step 1,200 of 3,456, the last; seed 7):",
-        "  obama  perplexity 123.5 [100.0, 150.1]  1.500 bits per byte  unknown 12.3%"
-        "  (the course's way: 180.0; 9,876 tokens)",
-        "  intervals: 95% over test documents, this one seed; other seeds differ, so compare over several",
+        "  scored on            perplexity  bits per byte  unknown  non-overlapping windows  tokens",
+        "  ----------------------------------------------------------------------------------------",
+        "  obama      123.5 [100.0, 150.1]          1.500    12.3%                    180.0   9,876",
+        "  95% intervals over test documents, of this one seed; other seeds differ, so compare several.",
         "  test watched: each test set was scored 6 times",
-        "  picked on test, obama would read 170.0 (step 300) instead of 180.0",
+        "  with its best step (300) picked on obama, it would score 170.0 instead of 180.0",
     ]
 
 
@@ -105,12 +109,12 @@ def test_a_spark_line_rises_and_falls_with_its_curve() -> None:
 
 def test_a_long_curve_is_told_in_21_rows_with_its_ends() -> None:
     points = tuple((step, step / 1000) for step in range(0, 1001, 10))
-    lines = curve_table([Curve("train", "accuracy", points), Curve("validation", "accuracy", points[::2])])
-    steps = [int(line.split()[0]) for line in lines[3:]]
+    lines = curve_lines([Curve("train", "accuracy", points), Curve("validation", "accuracy", points[::2])])
+    steps = [int(line.split()[0]) for line in lines[4:]]
     assert len(steps) == 21
     assert (steps[0], steps[-1]) == (0, 1000)
     assert lines[-1].split() == ["1000", "100.0%", "100.0%"]
-    assert curve_table([]) == ["no scores yet"]
+    assert curve_lines([]) == ["no scores yet"]
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:
@@ -125,20 +129,20 @@ def test_a_records_lines_tell_its_result(name: str, finished_records: dict[str, 
         assert line in text
     assert f"size      {record.result['parameters']:,} parameters" in text
     assert f"recipe {record.trial['recipe']}, code {record.trial['code']}" in text
-    assert ("confusion on test (rows: true, columns: guessed)" in text) == (name == "classify")
-    assert ("perplexity, the course's way" in text) == (name == "lm")
+    assert ("confusion on test (rows: true class, columns: guessed class)" in text) == (name == "classify")
+    assert ("perplexity, non-overlapping windows" in text) == (name == "lm")
     assert "not finished" not in text
 
 
 def test_the_confusion_table_counts_every_test_item(finished_records: dict[str, Path]) -> None:
     lines = record_lines(Record.open(finished_records["classify"]))
     head = next(at for at, line in enumerate(lines) if "confusion on test" in line)
-    rows = [line.split() for line in lines[head + 2 : head + 5]]
+    rows = [line.split() for line in lines[head + 3 : head + 6]]
     assert [row[0] for row in rows] == ["0", "1", "2"]
     assert sum(int(count) for row in rows for count in row[1:]) == 30
 
 
-def test_an_unfinished_records_lines_tell_how_to_go_on(finished_records: dict[str, Path]) -> None:
+def test_an_unfinished_records_lines_say_how_to_continue(finished_records: dict[str, Path]) -> None:
     text = "\n".join(record_lines(Record.open(finished_records["unfinished"])))
-    assert f"not finished; go on with: fairtrial resume {finished_records['unfinished']}" in text
+    assert f"not finished; continue with: fairtrial resume {finished_records['unfinished']}" in text
     assert "result (" not in text

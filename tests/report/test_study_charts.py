@@ -16,7 +16,6 @@ from fairtrial.report.charts import (
     PAPER,
     SHADES,
     Band,
-    Curve,
     Scale,
     axis_strip,
     band_chart,
@@ -24,13 +23,14 @@ from fairtrial.report.charts import (
     difference_strip,
     large_map,
     map_shapes,
+    mark_labels,
     mean_over_heads,
     score_strip,
     shade,
     small_map,
-    told_apart,
     without_future,
 )
+from fairtrial.report.curves import Curve
 
 HOSTILE = "\"><script>alert('1')</script>"
 some_numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20)
@@ -187,4 +187,4 @@ def test_a_map_speaks_its_strongest_link() -> None:
     ],
 )
 def test_marks_have_as_few_digits_as_tell_them_apart(marks: list[float], told: list[str]) -> None:
-    assert told_apart(marks) == told
+    assert mark_labels(marks) == told

@@ -18,7 +18,7 @@ from studies import GAINS, classify_outcomes, lm_outcomes, write_study
 from fairtrial.errors import BadInput
 from fairtrial.report.study_folder import StudyFolder, check_verdict
 from fairtrial.report.study_page import study_page
-from fairtrial.report.verdict_tables import FORMATS, comparisons, peeks, scores, verdict_lines
+from fairtrial.report.verdict_tables import FORMATS, comparisons, reuse, scores, verdict_lines
 from fairtrial.report.words import decimals_for, few_digits, plain_number, probability, with_interval
 from fairtrial.statistics.verdict import judge_study
 
@@ -98,11 +98,11 @@ def test_scores_hold_variants_and_what_needs_no_transformer(verdict: dict[str, A
     assert "naive bayes (no transformer)" in means
 
 
-def test_looks_say_what_a_flattered_figure_would_be(verdict: dict[str, Any]) -> None:
-    table = peeks(verdict["tasks"]["classify"])
+def test_reuse_of_a_test_set_shows_how_much_it_flatters(verdict: dict[str, Any]) -> None:
+    table = reuse(verdict["tasks"]["classify"])
     assert table is not None
-    assert {cells[-1].text for cells in table.rows} == {"87.6 would be 84.7"}
-    assert peeks(verdict["tasks"]["lm"]) is None
+    assert {cells[-1].text for cells in table.rows} == {"87.6 instead of 84.7"}
+    assert reuse(verdict["tasks"]["lm"]) is None
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -131,7 +131,7 @@ def test_an_accepted_failure_is_stamped_as_such(raw: dict[str, Any]) -> None:
     changed["tasks"]["classify"]["passports"]["fade"]["accepted"] = True
     table = scores(changed["tasks"]["classify"])
     assert table is not None
-    assert "fade [failed passport, accepted]" in [cells[0].whole for cells in table.rows]
+    assert "fade [failed passport, accepted]" in [cells[0].stamped for cells in table.rows]
 
 
 def test_markdown_keeps_its_cells_whatever_a_variant_is_called() -> None:

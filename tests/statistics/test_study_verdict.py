@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from fairtrial.errors import BadInput
 from fairtrial.statistics.multiplicity import LOOKS
 from fairtrial.statistics.outcomes import EXACT, NEAR, SetOutcomes, TaskOutcomes, stack_outcomes
-from fairtrial.statistics.sentences import peek_lines, score_words, verdict_lines
+from fairtrial.statistics.sentences import reuse_lines, score_words, verdict_lines
 from fairtrial.statistics.verdict import is_clear, judge_study, judge_task
 
 ITEMS, SEEDS = 400, 8
@@ -79,7 +80,7 @@ def test_a_clear_gain_is_told_with_its_figures() -> None:
     assert found["verdict"] == "better"
     truth = 100 * (0.75 - 0.6)
     assert found["low"] < truth < found["high"]
-    assert found["sentence"].startswith("rope is better than learned on test: accuracy +1")
+    assert found["sentence"].startswith("On test, rope is better than learned: accuracy +1")
     assert "after correction for 2 comparisons; 8 seeds, 400 items" in found["sentence"]
     assert row(entry, "alibi")["verdict"] == "undetected"
     assert found["share_of_seeds_better"]["share"] == 1
@@ -104,13 +105,14 @@ def test_one_story_on_two_test_sets_is_one_sentence() -> None:
     lines = judge_study("window", {"lm": lm()})["sentences"]
     told = [line for line in lines if "window" in line]
     assert len(told) == 1
-    assert told[0].startswith("window is better than learned on obama and wbush: perplexity -9.")
+    assert told[0].startswith("On obama and wbush, window is better than learned: perplexity -9.")
 
 
 def test_what_is_open_on_two_test_sets_is_told_once_too() -> None:
     alike = {"learned": language(6.0, 1), "window": language(6.0, 2), "rope": language(6.0, 3)}
     verdict = judge_study("open", {"lm": lm(variants=alike)})
-    told = [line for line in verdict["sentences"] if line.startswith("rope and learned on obama and wbush: no ")]
+    pattern = r"On obama and wbush, no .* between rope and learned: "
+    told = [line for line in verdict["sentences"] if re.match(pattern, line)]
     assert len(told) == 1
     assert "more seeds" in told[0] or "no difference larger" in told[0]
 
@@ -118,7 +120,7 @@ def test_what_is_open_on_two_test_sets_is_told_once_too() -> None:
 def test_too_few_seeds_are_told_once() -> None:
     few = {name: {"test": classifier(0.6, place, seeds=3)} for place, name in enumerate(("learned", "rope", "alibi"))}
     lines = judge_study("few", {"classify": classify(variants=few)})["sentences"]
-    assert lines[0].startswith("too few seeds to judge: 3 seeds. A verdict needs 5;")
+    assert lines[0].startswith("There are too few seeds to judge: 3 seeds. A verdict needs 5;")
     assert "rope" in lines[0]
     assert "alibi" in lines[0]
 
@@ -145,7 +147,8 @@ def test_copies_in_train_move_the_verdict_to_clean_items() -> None:
     scores = entry["scores"]["learned"]["test"]
     assert scores["contaminated"]["mean"] > 95 > 60 > scores["clean"]["mean"]
     assert {each["basis"] for each in entry["exploratory"]} >= {"all", "contaminated"}
-    assert any("210 of 400 items stand in train, too (10 of them nearly)" in line for line in verdict["sentences"])
+    told = "On test, 210 of 400 items also occur in the training set (10 of them as near copies)"
+    assert any(line.startswith(told) for line in verdict["sentences"])
 
 
 def test_a_few_copies_change_nothing() -> None:
@@ -168,14 +171,14 @@ def test_what_scores_the_same_as_a_baseline_is_not_called_worse() -> None:
     same = classifier(0.3, 5)
     variants = {"learned": {"test": same}, "rope": {"test": same}}
     lines = judge_study("collapsed", {"classify": classify(variants=variants, baselines={"majority": {"test": same}})})
-    assert lines["sentences"][0].startswith("every variant scores the same as majority")
+    assert lines["sentences"][0].startswith("Every variant scores the same as majority")
     assert {each["verdict"] for each in lines["tasks"]["classify"]["against_baselines"]} == {"equal"}
 
 
 def test_losing_to_a_baseline_is_the_first_thing_said() -> None:
     bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}, "majority": {"test": classifier(0.3, 10)}}
     verdict = judge_study("positions", {"classify": classify(baselines=bayes)})
-    assert verdict["sentences"][0].startswith("every variant loses to naive bayes, which needs no network: on test 7")
+    assert verdict["sentences"][0].startswith("Every variant loses to naive bayes, which needs no network: on test 7")
     rows = verdict["tasks"]["classify"]["against_baselines"]
     assert {each["verdict"] for each in rows if each["baseline"] == "naive bayes"} == {"loses"}
     assert {each["verdict"] for each in rows if each["baseline"] == "majority"} == {"beats"}
@@ -185,14 +188,14 @@ def test_one_seed_below_a_baseline_hears_of_it_first() -> None:
     one = {name: {"test": classifier(0.6, place, seeds=1)} for place, name in enumerate(("learned", "rope"))}
     bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}}
     lines = judge_study("one", {"classify": classify(variants=one, baselines=bayes)})["sentences"]
-    assert lines[0].startswith("every variant scores worse, though not clearly, than naive bayes")
+    assert lines[0].startswith("Every variant scores worse, though not clearly, than naive bayes")
 
 
 def test_beating_the_baseline_is_told_later() -> None:
     bayes = {"naive bayes": {"test": classifier(0.3, 9)}}
     lines = judge_study("positions", {"classify": classify(baselines=bayes)})["sentences"]
     assert "beats naive bayes" not in lines[0]
-    assert any(line.startswith("every variant beats naive bayes") for line in lines)
+    assert any(line.startswith("Every variant beats naive bayes") for line in lines)
 
 
 def test_a_red_passport_blocks_the_verdict_unless_accepted() -> None:
@@ -231,7 +234,7 @@ def test_the_same_variant_under_two_names_shows_no_difference() -> None:
     entry = judge_task(classify(variants=variants, baseline="one"))
     found = row(entry, "two")
     assert found["verdict"] == "undetected"
-    assert "seeds of their own" in found["sentence"]
+    assert "share no seeds" in found["sentence"]
 
 
 def test_three_seeds_are_refused_a_verdict() -> None:
@@ -239,7 +242,7 @@ def test_three_seeds_are_refused_a_verdict() -> None:
     found = row(judge_task(classify(variants=variants)), "rope")
     assert found["verdict"] == "too_few_seeds"
     assert found["p_adjusted"] is None
-    assert "too few seeds to judge" in found["sentence"]
+    assert "there are too few seeds to compare" in found["sentence"]
 
 
 def test_one_seed_gives_scores_with_intervals_over_items_and_no_verdict() -> None:
@@ -269,7 +272,7 @@ def test_clusters_widen_the_interval() -> None:
     together = row(judge_task(classify(variants=variants, clusters={"test": speeches})), "rope")
     assert (together["items"], together["groups"], alone["groups"]) == (400, 20, None)
     assert "400 items in 20 groups" in together["sentence"]
-    assert "So few groups of test items (20)" in together["sentence"]
+    assert "With so few groups of test items (20)" in together["sentence"]
     assert together["difference"] == pytest.approx(alone["difference"])
     assert together["high"] - together["low"] > 1.5 * (alone["high"] - alone["low"])
 
@@ -284,9 +287,9 @@ def test_few_items_of_several_sets_are_told_once() -> None:
     }
     entry = judge_task(classify(variants=variants, clusters=groups))
     (told,) = verdict_lines([each for each in entry["comparisons"] if each["variant"] == "rope"])
-    assert told.startswith("rope is worse than learned on one and other")
-    assert told.count("So few") == 1
-    assert told.endswith("So few groups of test items (20 and 25) make rough intervals.")
+    assert told.startswith("On one and other, rope is worse than learned")
+    assert told.count("so few") == 1
+    assert told.endswith("With so few groups of test items (20 and 25), the intervals are rough.")
 
 
 def _with_shares(shares: np.ndarray) -> SetOutcomes:
@@ -301,19 +304,19 @@ def test_a_baseline_without_outcomes_is_refused_kindly() -> None:
         judge_task(classify(baseline="lerned"))
 
 
-def test_failures_and_peeks_are_told() -> None:
+def test_failures_and_test_reuse_are_reported() -> None:
     failures = [{"variant": "rope", "seed": 3, "error": "the loss is not finite"}]
-    peeks = {"learned": {"test": {"reads": 16, "watched": True, "picked_on_test": 87.6, "honest": 84.7}}}
-    lines = judge_study("told", {"classify": classify(failures=failures, peeks=peeks)})["sentences"]
-    assert "learned, picked on test, would read 87.6% on test instead of 84.7%." in lines
+    reuse = {"learned": {"test": {"reads": 16, "watched": True, "picked_on_test": 87.6, "honest": 84.7}}}
+    lines = judge_study("told", {"classify": classify(failures=failures, test_reuse=reuse)})["sentences"]
+    assert "With its best step picked on test, learned would score 87.6% instead of 84.7%." in lines
     assert "1 trial failed and is left out: rope (seed 3)." in lines
 
 
 def test_a_look_at_perplexity_says_how_it_was_taken() -> None:
-    peeks = {"alibi": {"wbush": {"reads": 35, "watched": True, "picked_on_test": 463.3, "honest": 472.0}}}
-    told = "alibi, picked on test, would read 463.3 on wbush instead of 472.0"
-    assert peek_lines(peeks, "perplexity") == [f"{told} (windows side by side)."]
-    assert "windows" not in peek_lines(peeks, "accuracy")[0]
+    reuse = {"alibi": {"wbush": {"reads": 35, "watched": True, "picked_on_test": 463.3, "honest": 472.0}}}
+    told = "With its best step picked on wbush, alibi would score 463.3 instead of 472.0"
+    assert reuse_lines(reuse, "perplexity") == [f"{told} (non-overlapping windows)."]
+    assert "windows" not in reuse_lines(reuse, "accuracy")[0]
 
 
 def test_one_mean_reads_the_same_however_it_was_summed() -> None:

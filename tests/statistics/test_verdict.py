@@ -28,7 +28,7 @@ def comparison(ours: float, theirs: float, seeds: int = 8, items: int = 300) -> 
 
 
 def judged(found: Comparison, *, alpha: float = 0.05, least: float = 1.0) -> str:
-    p = found.found.p if may_be_judged(found) and found.found else None
+    p = found.test.p if may_be_judged(found) and found.test else None
     return decide(found, p, alpha, least).kind
 
 
@@ -37,10 +37,10 @@ def test_a_large_gain_is_better_and_a_large_loss_worse() -> None:
     assert judged(comparison(0.6, 0.8)) == "worse"
 
 
-def test_hurdles_come_before_everything() -> None:
+def test_what_cannot_be_compared_is_never_judged() -> None:
     found = comparison(0.8, 0.6)
     blocked = Comparison(**{**vars(found), "not_comparable_because": ("rope failed its passport (M3)",)})
-    verdict = decide(blocked, found.found and found.found.p, 0.05, 1.0)
+    verdict = decide(blocked, found.test and found.test.p, 0.05, 1.0)
     assert verdict.kind == "not_comparable"
     assert verdict.why == ("rope failed its passport (M3)",)
     assert not may_be_judged(blocked)
@@ -68,9 +68,9 @@ def test_an_interval_inside_the_least_difference_is_no_difference_worth_naming()
 
 def test_the_same_at_an_early_look_needs_a_wider_interval() -> None:
     found = comparison(0.7, 0.7, seeds=20, items=2000)
-    assert found.found is not None
-    and_masks, wide = (max(map(abs, found.found.interval(level))) for level in (0.90, 0.99))
-    between = (and_masks + wide) / 2
+    assert found.test is not None
+    narrow, wide = (max(map(abs, found.test.interval(level))) for level in (0.90, 0.99))
+    between = (narrow + wide) / 2
     assert judged(found, least=between) == "same"
     assert judged(found, alpha=0.005, least=between) == "undetected"
 
@@ -125,8 +125,8 @@ def test_shared_seeds_are_paired_and_others_left_out() -> None:
     )
     assert (found.seeds, found.paired) == (3, True)
     expected = 100 * (ours[:3].mean(1) - theirs[[2, 0, 1]].mean(1))
-    assert found.found is not None
-    assert found.found.by_seed == pytest.approx(expected)
+    assert found.test is not None
+    assert found.test.by_seed == pytest.approx(expected)
 
 
 def test_draws_of_its_own_are_paired_by_order_and_told() -> None:

@@ -31,7 +31,7 @@ from fairtrial.data.splits import kind_in_use, shape_documents
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
 from fairtrial.record import Record
-from fairtrial.statistics.comparison import three_ways
+from fairtrial.statistics.comparison import scores_by_subset
 from fairtrial.statistics.outcomes import stack_outcomes
 from fairtrial.training.scoring import TokenSet, document_outcomes, log_probabilities, token_nll
 from fairtrial.training.tasks import ClassifyTask, LanguageTask, token_set
@@ -373,7 +373,7 @@ def validation_figures(held_out: Sequence[Opened], weights: np.ndarray) -> dict[
     metric = held_out[0].mixture.metric
     for model, taken in alone_and_together(held_out[0], weights).items():
         outcomes = [stack_outcomes({0: each.mixture.outcomes("validation", taken)}) for each in held_out]
-        values = [three_ways(metric, each, None)["all"]["mean"] for each in outcomes]
+        values = [scores_by_subset(metric, each, None)["all"]["mean"] for each in outcomes]
         mean = float(np.exp(np.mean(np.log(values)))) if metric == "perplexity" else float(np.mean(values))
         found[model] = {"mean": mean, "by_record": values}
     return found
@@ -387,5 +387,5 @@ def test_figures(name: str, opened: Sequence[Opened], weights: np.ndarray) -> di
     found = {}
     for model, taken in alone_and_together(opened[0], weights).items():
         outcomes = {each.run.seed: each.mixture.outcomes(name, taken) for each in opened}
-        found[model] = three_ways(opened[0].mixture.metric, stack_outcomes(outcomes), status)
+        found[model] = scores_by_subset(opened[0].mixture.metric, stack_outcomes(outcomes), status)
     return found

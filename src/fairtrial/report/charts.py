@@ -1,143 +1,99 @@
-"""Curves out of a record's events: plain numbers for tables and charts.
+"""Charts as SVG text: lines, bands over seeds, strips of dots, attention maps, reliability.
 
-A line chart as SVG text. Ours rather than matplotlib's, because its colours follow the page's light or dark mode and
-it weighs 3 kB instead of 40.
-
-Learning curves of several variants: the mean over seeds, and a band from the lowest seed to the highest.
-
-Strips: one line of a chart for each row of a table. Dots for seeds, a bar for the interval.
-
-Places are in per cent of the width, so that a strip fits a phone and a sheet of paper while letters and dots keep
-their size.
-
-Attention maps as small drawings: one path for each of a few shades, so that a map weighs a few kB and follows the
-page's colours. What may not be seen (the future) is left empty.
-
-The reliability curve as SVG: how often a classifier is right, over how sure it was.
+Not matplotlib's, because their colours follow the page's light or dark mode and a chart has 3 kB instead of 40. Every
+chart speaks its numbers in an aria-label.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import pairwise
 from typing import Any
 
+from fairtrial.report.curves import Curve
 from fairtrial.report.words import decimals_for, finite, interval_text, is_number, plain_number
-from fairtrial.statistics.outcomes import headline
 
-UNITS = {
-    "accuracy": "accuracy",
-    "window_perplexity": "perplexity, the course's way",
-    "masked_perplexity": "perplexity of hidden words",
-}
+WIDTH, HEIGHT = 480, 270  # of a line chart
+NAME_HEIGHT = 13
+PAPER = 1000  # units of the area that bands are drawn in
+STYLES = 8  # line styles of the style sheet
+EDGE = 5.0  # per cent of a strip's width that stays free on either side
+NEAR = 2.5  # widths of the variants' range that a baseline may be off and still be drawn
+SHADES = 10
+MOST_CELLS = 250_000  # attention weights on one page; with more, each layer is shown as the mean of its heads
+
+Map = Sequence[Sequence[float | None]]  # query, key; None: hidden
+
+
+def element(tag: str, content: str = "", /, **attributes: object) -> str:
+    """Markup; `class_` and `text_anchor` are written `class` and `text-anchor`. `content` is markup already."""
+    written = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        for name, value in attributes.items()
+        if value != ""
+    )
+    return f"<{tag}{written}>{content}</{tag}>" if content else f"<{tag}{written}/>"
+
+
+def figure(shapes: Iterable[str], label: str, caption: str, **attributes: object) -> str:
+    drawn = element("svg", "".join(shapes), **attributes, role="img", aria_label=label)
+    return element("figure", drawn + element("figcaption", escape(caption)))
 
 
 @dataclass(frozen=True)
-class Curve:
-    name: str  # the split
-    unit: str  # accuracy, or perplexity in windows
-    points: tuple[tuple[int, float], ...]  # (step, value)
+class Area:
+    """Where a chart draws, in pixels or in per cent of the drawing, and the values at its edges."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    last: float  # at the right edge; 0 is at the left
+    low: float  # at the bottom; a logarithm where `log`
+    high: float
+    log: bool = False
+    unit: str = ""
+
+    def x(self, value: float) -> float:
+        return self.left + self.width * value / self.last
+
+    def y(self, value: float) -> float:
+        value = math.log(value) if self.log else value
+        return self.top + self.height * (1 - (value - self.low) / (self.high - self.low))
+
+    def at(self, number: float) -> str:
+        return f"{number:.2f}{self.unit}"
+
+    def points(self, values: Iterable[tuple[float, float]]) -> str:
+        return " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in values)
+
+    def text(self, words: str, x: float, y: float, anchor: str, *, class_: str = "mark", dy: int = 4) -> str:
+        return element("text", escape(words), class_=class_, x=self.at(x), y=self.at(y), dy=dy, text_anchor=anchor)
+
+    def y_axis(self, marks: Sequence[float], labels: Sequence[str]) -> list[str]:
+        shapes = []
+        ends = {"x1": self.at(self.left), "x2": self.at(self.left + self.width)}
+        gap = 1.5 if self.unit else 6
+        for mark, label in zip(marks, labels, strict=True):
+            y = self.y(mark)
+            shapes.append(element("line", class_="grid", **ends, y1=self.at(y), y2=self.at(y)))
+            shapes.append(self.text(label, self.left - gap, y, "end"))
+        return shapes
+
+    def step_axis(self) -> list[str]:
+        last, bottom = int(self.last), self.top + self.height
+        ticks = ((0, "start", "0"), (last // 2, "middle", f"{last // 2:,}"), (last, "end", f"{last:,} steps"))
+        return [self.text(label, self.x(step), bottom, anchor, dy=18) for step, anchor, label in ticks]
 
 
-def curves_of(events: Iterable[dict[str, Any]]) -> list[Curve]:
-    """One curve for each split that was scored during training, in the order of first sight."""
-    found: dict[str, dict[int, float]] = {}
-    unit = ""
-    for event in events:
-        if event["event"] == "score":
-            name, _ = headline(event)
-            unit = UNITS[name]
-            found.setdefault(event["split"], {})[event["step"]] = event[name]
-    return [Curve(name, unit, tuple(sorted(points.items()))) for name, points in found.items()]
-
-
-def loss_curve(events: Iterable[dict[str, Any]], most: int = 200) -> Curve:
-    """The training loss, averaged over neighbouring steps to at most `most` points."""
-    steps = [(event["step"], event["loss"]) for event in events if event["event"] == "step"]
-    size = max(1, -(-len(steps) // most))
-    points: list[tuple[int, float]] = []
-    for begin in range(0, len(steps), size):
-        part = steps[begin : begin + size]
-        if points and len(part) < size / 2:  # too few to average: one noisy batch would look like a leap
-            break
-        points.append((part[-1][0], sum(loss for _, loss in part) / len(part)))
-    return Curve("loss", "nats", tuple(points))
-
-
-def trained_seconds(clock: list[dict[str, Any]]) -> float:
-    """Seconds at work, leaving out the time between a stop and its resumption."""
-    total, last = 0.0, None
-    for line in clock:
-        if last is not None and line["what"] not in ("start", "resume"):
-            total += max(0.0, line["time"] - last)  # a clock may be set back
-        last = line["time"]
-    return total
-
-
-WIDTH, HEIGHT = 480, 270
-LEFT, RIGHT, TOP, BOTTOM = 54, 92, 16, 42
-
-
-def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bool = False, log: bool = False) -> str:
-    """Curves over training steps, each named at its end."""
-    curves = [curve for curve in (drawable(curve, log) for curve in curves) if curve.points]
-    if not curves:
-        return ""
-    steps = [step for curve in curves for step, _ in curve.points]
-    values = [value for curve in curves for _, value in curve.points]
-    low, high = (0.0, 1.0) if percent else (min(values), max(values))
-    if log:
-        low, high = math.log(low), math.log(high)
-    high = high if high > low else low + max(1.0, abs(low) / 2)
-    last = max(steps) or 1
-
-    def across(step: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * step / last
-
-    def up(value: float) -> float:
-        value = math.log(value) if log else value
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ((value - low) / (high - low))
-
-    shapes = []
-    for mark in y_marks(low, high, percent, log):
-        y = up(mark)
-        text = f"{mark:.0%}" if percent else f"{mark:,.3g}" if mark < 1000 else f"{mark:,.0f}"
-        shapes.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        shapes.append(f'<text class="mark" text-anchor="end" x="{LEFT - 6}" y="{y + 4:.1f}">{text}</text>')
-    for mark in sorted({0, last // 4, last // 2, 3 * last // 4, last}):
-        x = across(mark)
-        shapes.append(f'<text class="mark" text-anchor="middle" x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}">{mark:,}</text>')
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    shapes.append(f'<text class="mark" text-anchor="middle" x="{middle}" y="{HEIGHT - 6}">step</text>')
-    taken: list[float] = []
-    for number, curve in enumerate(curves):
-        line = " ".join(f"{across(step):.1f},{up(value):.1f}" for step, value in curve.points)
-        colour = f"c{number % 6}"
-        shapes.append(f'<polyline class="line {colour}" points="{line}"/>')
-        y = free_place(up(curve.points[-1][1]), taken)
-        end = across(curve.points[-1][0]) + 6
-        shapes.append(f'<text class="name {colour}" x="{end:.1f}" y="{y + 4:.1f}">{escape(curve.name)}</text>')
-        for step, value in curve.points if len(curve.points) <= 40 else ():
-            told = f"{value:.1%}" if percent else f"{value:.4g}"
-            label = f"<title>{escape(curve.name)}, step {step:,}: {told}</title>"
-            shapes.append(
-                f'<circle class="{colour}" cx="{across(step):.1f}" cy="{up(value):.1f}" r="3">{label}</circle>'
-            )
-    spoken = f"{title}: " + "; ".join(f"{c.name} from {c.points[0][1]:.3g} to {c.points[-1][1]:.3g}" for c in curves)
-    return (
-        f'<figure><svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" aria-label="{escape(spoken)}">'
-        f"{''.join(shapes)}</svg><figcaption>{escape(title)} ({escape(y_label)})</figcaption></figure>"
-    )
-
-
-def drawable(curve: Curve, log: bool) -> Curve:
-    """Only what has a place on paper: a perplexity may be infinite."""
-    fits = [(step, value) for step, value in curve.points if math.isfinite(value) and (value > 0 or not log)]
-    return replace(curve, points=tuple(fits))
+def value_range(values: Sequence[float], log: bool) -> tuple[float, float]:
+    """Lowest and highest, or their logarithms; never equal."""
+    low, high = (math.log(end) if log else end for end in (min(values), max(values)))
+    return low, high if high > low else low + max(1.0, abs(low) / 2)
 
 
 def y_marks(low: float, high: float, percent: bool, log: bool) -> list[float]:
@@ -159,17 +115,61 @@ def y_marks(low: float, high: float, percent: bool, log: bool) -> list[float]:
     return [mark * step for mark in range(first, math.floor(high / step) + 1)][:: max(1, int((high - low) / step / 5))]
 
 
-def free_place(y: float, taken: list[float]) -> float:
+def mark_labels(marks: Sequence[float]) -> list[str]:
+    """`0.25`, `1,200`, `15k`: all with as few decimals as keep them distinct and evenly spaced."""
+    large = max(map(abs, marks), default=0.0)
+    unit, letter = (1e6, "M") if large >= 1e7 else (1e3, "k") if large >= 1e4 else (1.0, "")
+    if large >= 1e10:
+        return [f"{mark:.1e}" for mark in marks]
+    scaled = [mark / unit for mark in marks]
+    least = min((abs(two - one) for one, two in pairwise(scaled)), default=large / unit)
+    for decimals in range(9):
+        if all(abs(round(mark, decimals) - mark) <= least / 20 for mark in scaled):
+            break
+    return [f"{mark:,.{decimals}f}{letter}" for mark in scaled]
+
+
+def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bool = False, log: bool = False) -> str:
+    """Curves over training steps, each named at its end."""
+    curves = [curve for curve in (drawable(curve, log) for curve in curves) if curve.points]
+    if not curves:
+        return ""
+    values = [value for curve in curves for _, value in curve.points]
+    low, high = (0.0, 1.0) if percent else value_range(values, log)
+    area = Area(54, 16, 334, 220, max(step for curve in curves for step, _ in curve.points) or 1, low, high, log)
+    marks = y_marks(low, high, percent, log)
+    shapes = area.y_axis(marks, [f"{mark:.0%}" for mark in marks] if percent else mark_labels(marks))
+    shapes += area.step_axis()
+    taken: list[float] = []
+    for number, curve in enumerate(curves):
+        colour = f"c{number % 6}"
+        shapes.append(element("polyline", class_=f"line {colour}", points=area.points(curve.points)))
+        step, value = curve.points[-1]
+        y = free_height(area.y(value), taken)
+        shapes.append(area.text(curve.name, area.x(step) + 6, y, "start", class_=f"name {colour}"))
+        for step, value in curve.points if len(curve.points) <= 40 else ():
+            shown = f"{value:.1%}" if percent else f"{value:.4g}"
+            label = element("title", escape(f"{curve.name}, step {step:,}: {shown}"))
+            shapes.append(
+                element("circle", label, class_=colour, cx=area.at(area.x(step)), cy=area.at(area.y(value)), r=3)
+            )
+    ends = "; ".join(f"{curve.name} from {curve.points[0][1]:.3g} to {curve.points[-1][1]:.3g}" for curve in curves)
+    box = f"0 0 {WIDTH} {HEIGHT}"
+    return figure(shapes, f"{title}: {ends}", f"{title} ({y_label})", class_="chart", viewBox=box)
+
+
+def drawable(curve: Curve, log: bool) -> Curve:
+    """Without infinite values: a perplexity may be infinite."""
+    fits = [(step, value) for step, value in curve.points if math.isfinite(value) and (value > 0 or not log)]
+    return replace(curve, points=tuple(fits))
+
+
+def free_height(y: float, taken: list[float]) -> float:
     """Move a name up until it covers no other."""
-    while any(abs(y - other) < 13 for other in taken):
+    while any(abs(y - other) < NAME_HEIGHT for other in taken):
         y -= 4
     taken.append(y)
     return y
-
-
-BAND_LEFT, WIDE, BAND_TOP, TALL = 11.0, 88.0, 5.0, 80.0  # the field, in per cent of the chart
-PAPER = 1000  # units of the field's own paper
-STYLES = 8  # how many looks of lines the style sheet has
 
 
 @dataclass(frozen=True)
@@ -177,13 +177,13 @@ class Band:
     """One variant's curve: (step, mean, lowest, highest) over seeds."""
 
     name: str
-    style: int  # which colour and dash, so that a variant keeps its look through the page
+    style: int  # which colour and dash, so that a variant looks the same throughout the page
     points: tuple[tuple[int, float, float, float], ...]
     seeds: int
 
 
 def band_of(name: str, style: int, curves: Sequence[Curve], *, log: bool = False) -> Band:
-    """The seeds' curves as one. Perplexities are averaged as logarithms: their plain mean is nobody's perplexity."""
+    """The seeds' curves as one. Perplexities are averaged as logarithms."""
     values: dict[int, list[float]] = {}
     for curve in curves:
         for step, value in curve.points:
@@ -191,7 +191,7 @@ def band_of(name: str, style: int, curves: Sequence[Curve], *, log: bool = False
                 values.setdefault(step, []).append(value)
     points = []
     for step, found in sorted(values.items()):
-        if 2 * len(found) < len(curves):  # most seeds stopped before: the rest would pull the mean about
+        if 2 * len(found) < len(curves):  # most seeds stopped earlier: the rest would shift the mean
             continue
         mean = math.exp(sum(map(math.log, found)) / len(found)) if log else sum(found) / len(found)
         points.append((step, mean, min(found), max(found)))
@@ -199,79 +199,51 @@ def band_of(name: str, style: int, curves: Sequence[Curve], *, log: bool = False
 
 
 def band_chart(bands: Sequence[Band], *, title: str, unit: str, log: bool = False) -> str:
-    """All variants in one field. Their names stand in the page's legend, and in the label for those who cannot see."""
+    """All variants in one area; the page's legend names them. Places are in per cent, so that a chart fits a phone and
+    a sheet of paper while letters keep their size; lines are drawn on a paper of their own, which is stretched."""
     bands = [band for band in bands if band.points]
     if not bands:
         return ""
-    low = min(point[2] for band in bands for point in band.points)
-    high = max(point[3] for band in bands for point in band.points)
-    low, high = (math.log(low), math.log(high)) if log else (low, high)
-    high = high if high > low else low + max(1.0, abs(low) / 2)
+    ends = [end for band in bands for point in band.points for end in point[2:]]
+    low, high = value_range(ends, log)
     last = max(band.points[-1][0] for band in bands) or 1
-
-    def up(value: float) -> float:
-        """Share of the field's height, from above."""
-        return 1 - ((math.log(value) if log else value) - low) / (high - low)
-
-    shapes = []
+    area = Area(11, 5, 88, 80, last, low, high, log, unit="%")
+    paper = Area(0, 0, PAPER, PAPER, last, low, high, log)
     marks = y_marks(low, high, percent=False, log=log)
-    for mark, told in zip(marks, told_apart(marks), strict=True):
-        y = BAND_TOP + TALL * up(mark)
-        shapes.append(f'<line class="grid" x1="{BAND_LEFT}%" x2="{BAND_LEFT + WIDE}%" y1="{y:.2f}%" y2="{y:.2f}%"/>')
-        shapes.append(f'<text x="{BAND_LEFT - 1.5}%" y="{y:.2f}%" dy="4" text-anchor="end">{told}</text>')
-    for step, anchor in ((0, "start"), (last // 2, "middle"), (last, "end")):
-        told = f"{step:,} steps" if step == last else f"{step:,}"
-        x = BAND_LEFT + WIDE * step / last
-        shapes.append(f'<text x="{x:.2f}%" y="{BAND_TOP + TALL}%" dy="18" text-anchor="{anchor}">{told}</text>')
-    drawn = [band_shapes(band, last, up) for band in bands]
-    field = (
-        f'<svg class="field" x="{BAND_LEFT}%" y="{BAND_TOP}%" width="{WIDE}%" height="{TALL}%"'
-        f' viewBox="0 0 {PAPER} {PAPER}"'
-        f' preserveAspectRatio="none">{"".join(area for area, _ in drawn)}{"".join(line for _, line in drawn)}</svg>'
+    field = element(
+        "svg",
+        "".join(band_area(band, paper) for band in bands) + "".join(band_line(band, paper) for band in bands),
+        class_="field",
+        x=area.at(area.left),
+        y=area.at(area.top),
+        width=area.at(area.width),
+        height=area.at(area.height),
+        viewBox=f"0 0 {PAPER} {PAPER}",
+        preserveAspectRatio="none",
     )
-    ends = "; ".join(f"{band.name} from {band.points[0][1]:.3g} to {band.points[-1][1]:.3g}" for band in bands)
-    spoken = f"{title}, {unit}, mean over seeds: {ends}"
-    return (
-        f'<figure><svg class="curves" role="img" aria-label="{escape(spoken)}">{"".join(shapes)}{field}</svg>'
-        f"<figcaption>{escape(title)}, {escape(unit)}</figcaption></figure>"
-    )
+    shapes = [*area.y_axis(marks, mark_labels(marks)), *area.step_axis(), field]
+    spoken = "; ".join(f"{band.name} from {band.points[0][1]:.3g} to {band.points[-1][1]:.3g}" for band in bands)
+    return figure(shapes, f"{title}, {unit}, mean over seeds: {spoken}", f"{title}, {unit}", class_="curves")
 
 
-def band_shapes(band: Band, last: int, up: Callable[[float], float]) -> tuple[str, str]:
-    """The area between the seeds, and the line of their mean."""
-    across = [PAPER * step / last for step, *_ in band.points]
-    mean, lowest, highest = ([PAPER * up(point[at]) for point in band.points] for at in (1, 2, 3))
-    line = " ".join(f"{x:.0f},{y:.0f}" for x, y in zip(across, mean, strict=True))
-    over = [f"{x:.0f},{y:.0f}" for x, y in zip(across, highest, strict=True)]
-    under = [f"{x:.0f},{y:.0f}" for x, y in zip(across, lowest, strict=True)]
-    style = f"v{band.style % STYLES}"
-    title = f"<title>{escape(band.name)}</title>"
-    area = f'<polygon class="area {style}" points="{" ".join(over + under[::-1])}"/>' if band.seeds > 1 else ""
-    return area, f'<polyline class="curve {style}" points="{line}">{title}</polyline>'
+def band_area(band: Band, paper: Area) -> str:
+    """From the lowest seed to the highest."""
+    if band.seeds < 2:
+        return ""
+    over, under = ([(point[0], point[at]) for point in band.points] for at in (3, 2))
+    return element("polygon", class_=f"area v{band.style % STYLES}", points=paper.points([*over, *under[::-1]]))
 
 
-def told_apart(marks: Sequence[float]) -> list[str]:
-    """`0.25`, `1,200`, `15k`: with as few decimals as still tell them apart, and evenly."""
-    large = max(map(abs, marks), default=0.0)
-    unit, letter = (1e6, "M") if large >= 1e7 else (1e3, "k") if large >= 1e4 else (1.0, "")
-    if large >= 1e10:
-        return [f"{mark:.1e}" for mark in marks]
-    least = min((abs(two - one) for one, two in pairwise(marks)), default=large) / unit
-    decimals = next((places for places in range(8) if rounded_off(marks, unit, places) <= least / 20), 8)
-    return [f"{mark / unit:,.{decimals}f}" + letter for mark in marks]
-
-
-def rounded_off(marks: Sequence[float], unit: float, decimals: int) -> float:
-    """The most that any mark loses."""
-    return max((abs(round(mark / unit, decimals) - mark / unit) for mark in marks), default=0.0)
-
-
-EDGE = 5.0  # per cent of the width that stays free on either side
-NEAR = 2.5  # how many widths of the variants' range a baseline may be off and still be drawn
+def band_line(band: Band, paper: Area) -> str:
+    points = paper.points(point[:2] for point in band.points)
+    title = element("title", escape(band.name))
+    return element("polyline", title, class_=f"curve v{band.style % STYLES}", points=points)
 
 
 @dataclass(frozen=True)
 class Scale:
+    """The values along a strip, one line of a chart for each row of a table. Places are in per cent of its width."""
+
     low: float
     high: float
 
@@ -295,6 +267,9 @@ class Scale:
         """Per cent of the width."""
         return EDGE + (100 - 2 * EDGE) * (value - self.low) / (self.high - self.low)
 
+    def at(self, value: float) -> str:
+        return f"{self.place(value):.2f}%"
+
     def holds(self, value: float) -> bool:
         return self.low <= value <= self.high
 
@@ -303,29 +278,25 @@ class Scale:
         marks = y_marks(self.low, self.high, percent=False, log=False)
         return marks[:: -(-len(marks) // 5)]
 
-    @property
-    def decimals(self) -> int:
-        marks = self.marks
-        fits = (places for places in range(5) if all(abs(round(mark, places) - mark) < 1e-9 for mark in marks))
-        return next(fits, decimals_for(self.low, self.high))
+    def grid(self, values: Iterable[float] | None = None, class_: str = "grid") -> str:
+        places = map(self.at, self.marks if values is None else values)
+        return "".join(element("line", class_=class_, x1=place, x2=place, y1=0, y2="100%") for place in places)
 
 
 def score_strip(name: str, estimate: dict[str, Any], scale: Scale, seeds: Sequence[object], kind: str = "") -> str:
     """One variant: a dot for each seed above the mean and its 95% interval."""
     mean, low, high = (estimate.get(key) for key in ("mean", "low", "high"))
-    decimals = decimals_for(low, high)
-    shapes = [grid(scale)]
-    values = estimate.get("by_seed", [])
-    for place, value in enumerate(values if len(set(values)) > 1 else ()):  # equal dots would lie on their mean
+    decimals, values = decimals_for(low, high), estimate.get("by_seed", [])
+    shapes = [scale.grid()]
+    for number, value in enumerate(values if len(set(values)) > 1 else ()):  # equal dots would lie on their mean
         if is_number(value) and scale.holds(value):
-            seed = seeds[place] if place < len(seeds) else place
-            told = f"<title>seed {escape(str(seed))}: {plain_number(value, decimals + 1)}</title>"
-            shapes.append(f'<circle class="seed" cx="{scale.place(value):.2f}%" cy="10" r="3.5">{told}</circle>')
-    shapes.append(interval_shapes(scale, mean, low, high))
-    told = f"{name}: mean {plain_number(mean, decimals)}, 95% interval {interval_text(low, high)}"
+            seed = seeds[number] if number < len(seeds) else number
+            title = element("title", escape(f"seed {seed}: {plain_number(value, decimals + 1)}"))
+            shapes.append(element("circle", title, class_="seed", cx=scale.at(value), cy=10, r=3.5))
+    label = f"{name}: mean {plain_number(mean, decimals)}, 95% interval {interval_text(low, high)}"
     if values:
-        told += "; seeds " + ", ".join(plain_number(value, decimals) for value in values)
-    return strip(shapes, told, kind)
+        label += "; seeds " + ", ".join(plain_number(value, decimals) for value in values)
+    return strip([*shapes, interval_shapes(scale, mean, low, high)], label, kind)
 
 
 def difference_strip(
@@ -336,56 +307,75 @@ def difference_strip(
     shapes = []
     if least is not None:
         left, right = (min(100.0, max(0.0, scale.place(value))) for value in (-least, least))
-        shapes.append(f'<rect class="small" x="{left:.2f}%" width="{right - left:.2f}%" y="0" height="100%"/>')
-    shapes.append(grid(scale))
+        wide = f"{right - left:.2f}%"
+        shapes.append(element("rect", class_="small", x=f"{left:.2f}%", width=wide, y=0, height="100%"))
+    shapes.append(scale.grid())
     if scale.holds(0):
-        shapes.append(f'<line class="zero" x1="{scale.place(0):.2f}%" x2="{scale.place(0):.2f}%" y1="0" y2="100%"/>')
+        shapes.append(scale.grid([0], "zero"))
     shapes.append(interval_shapes(scale, mean, low, high, y=15))
-    told = plain_number(mean, decimals_for(low, high), sign=True)
-    return strip(shapes, f"{name}: difference {told}, 95% interval {interval_text(low, high, sign=True)}", kind)
+    shown = plain_number(mean, decimals_for(low, high), sign=True)
+    return strip(shapes, f"{name}: difference {shown}, 95% interval {interval_text(low, high, sign=True)}", kind)
 
 
 def interval_shapes(scale: Scale, mean: object, low: object, high: object, y: int = 22) -> str:
+    means, ends = finite([mean]), finite([low, high])
+    if means and not scale.holds(means[0]):  # too far off to be drawn: an arrow at the edge
+        x, anchor, arrow = ("0", "start", "◂") if means[0] < scale.low else ("100%", "end", "▸")
+        return element("text", arrow, class_="off", x=x, y=y + 4, text_anchor=anchor)
     shapes = ""
-    ends = finite([low, high])
-    if len(ends) == 2 and all(scale.holds(value) for value in finite([mean])):
-        left, right = (scale.place(min(scale.high, max(scale.low, end))) for end in ends)
-        shapes += f'<line class="interval" x1="{left:.2f}%" x2="{right:.2f}%" y1="{y}" y2="{y}"/>'
-    for value in finite([mean]):
-        if scale.holds(value):
-            shapes += f'<circle class="mean" cx="{scale.place(value):.2f}%" cy="{y}" r="5"/>'
-        else:  # too far off to be drawn: an arrow at the edge
-            at, anchor, arrow = ("0", "start", "◂") if value < scale.low else ("100%", "end", "▸")
-            shapes += f'<text class="off" x="{at}" y="{y + 4}" text-anchor="{anchor}">{arrow}</text>'
-    return shapes
-
-
-def grid(scale: Scale) -> str:
-    places = (scale.place(mark) for mark in scale.marks)
-    return "".join(f'<line class="grid" x1="{at:.2f}%" x2="{at:.2f}%" y1="0" y2="100%"/>' for at in places)
+    if len(ends) == 2:
+        left, right = (scale.at(min(scale.high, max(scale.low, end))) for end in ends)
+        shapes += element("line", class_="interval", x1=left, x2=right, y1=y, y2=y)
+    return shapes + "".join(element("circle", class_="mean", cx=scale.at(value), cy=y, r=5) for value in means)
 
 
 def axis_strip(scale: Scale, *, sign: bool = False) -> str:
     """The numbers below a column of strips."""
-    words = "".join(
-        f'<text x="{scale.place(mark):.2f}%" y="12" text-anchor="middle">{number(mark, scale, sign)}</text>'
+    fits = (places for places in range(5) if all(abs(round(mark, places) - mark) < 1e-9 for mark in scale.marks))
+    decimals = next(fits, decimals_for(scale.low, scale.high))
+    texts = "".join(
+        element(
+            "text",
+            plain_number(mark, decimals, sign=sign).replace("-", "−"),
+            x=scale.at(mark),
+            y=12,
+            text_anchor="middle",
+        )
         for mark in scale.marks
     )
-    return f'<svg class="strip axis" aria-hidden="true">{words}</svg>'
+    return element("svg", texts, class_="strip axis", aria_hidden="true")
 
 
-def number(mark: float, scale: Scale, sign: bool) -> str:
-    return plain_number(mark, scale.decimals, sign=sign).replace("-", "−")
+def strip(shapes: Sequence[str], label: str, kind: str) -> str:
+    return element("svg", "".join(shapes), class_=f"strip {kind}".rstrip(), role="img", aria_label=label)
 
 
-def strip(shapes: list[str], told: str, kind: str) -> str:
-    chosen = f" {kind}" if kind else ""
-    return f'<svg class="strip{chosen}" role="img" aria-label="{escape(told)}">{"".join(shapes)}</svg>'
-
-
-SHADES = 10
-MOST_CELLS = 250_000  # of one page; a network of many heads shows each layer's mean instead
-Map = Sequence[Sequence[float | None]]  # query, key; None: hidden
+def reliability_chart(bins: Sequence[dict[str, Any]], title: str) -> str:
+    """How often a classifier is right, over its confidence: bins with their intervals; a larger dot holds more answers.
+    On the diagonal it is calibrated."""
+    filled = [part for part in bins if part["items"]]
+    most = max((part["items"] for part in filled), default=1)
+    area = Area(48, 12, 300, 300, 1, 0, 1)
+    shares = (0, 0.25, 0.5, 0.75, 1)
+    shapes = area.y_axis(shares, [f"{share:.0%}" for share in shares])
+    shapes += [area.text(f"{share:.0%}", area.x(share), area.y(0), "middle", dy=16) for share in shares]
+    shapes.append(element("line", class_="even", x1=area.x(0), y1=area.y(0), x2=area.x(1), y2=area.y(1)))
+    points = area.points((part["confidence"], part["accuracy"]) for part in filled)
+    shapes.append(element("polyline", class_="line c0", points=points))
+    for part in filled:
+        x, (low, high) = area.at(area.x(part["confidence"])), part["interval"]
+        label = (
+            f"{part['items']:,} answers, confidence {part['confidence']:.1%}, {part['accuracy']:.1%} right"
+            f" ({low:.1%} to {high:.1%})"
+        )
+        radius = f"{3 + 6 * (part['items'] / most) ** 0.5:.1f}"
+        ends = {"y1": area.at(area.y(low)), "y2": area.at(area.y(high))}
+        shapes.append(element("line", class_="whisker c0", x1=x, x2=x, **ends))
+        dot = {"cx": x, "cy": area.at(area.y(part["accuracy"])), "r": radius}
+        shapes.append(element("circle", element("title", escape(label)), class_="c0", **dot))
+    shapes.append(area.text("confidence", area.x(0.5), area.y(0), "middle", dy=36))
+    spoken = "; ".join(f"confidence {part['confidence']:.0%}, {part['accuracy']:.0%} right" for part in filled)
+    return figure(shapes, f"{title}: {spoken}", title, class_="chart square", viewBox="0 0 364 356")
 
 
 def mean_over_heads(heads: Sequence[Map]) -> list[list[float | None]]:
@@ -420,15 +410,15 @@ def shade(value: float | None) -> int:
 
 
 def map_shapes(values: Map) -> str:
-    """The drawing alone, one unit for each cell: a ground below all that may be seen, then shade by shade."""
-    ground = bars([[0 if value is None else 1 for value in row] for row in values])
-    shades = bars([[shade(value) for value in row] for row in values])
-    drawn = f'<path class="a0" d="{ground[1]}"/>' if 1 in ground else ""
-    return drawn + "".join(f'<path class="a{level}" d="{path}"/>' for level, path in sorted(shades.items()))
+    """Attention as one path for each shade above one for all visible cells, one unit for each cell: a few kB."""
+    visible = runs([[0 if value is None else 1 for value in row] for row in values])
+    shades = runs([[shade(value) for value in row] for row in values])
+    paths = [*((0, path) for path in visible.values()), *sorted(shades.items())]
+    return "".join(element("path", class_=f"a{level}", d=path) for level, path in paths)
 
 
-def bars(levels: list[list[int]]) -> dict[int, str]:
-    """A path for each level above 0; neighbours of one level are one bar."""
+def runs(levels: list[list[int]]) -> dict[int, str]:
+    """A path for each level above 0; neighbours of one level are one run."""
     paths: dict[int, list[str]] = {}
     for y, row in enumerate(levels):
         start = 0
@@ -441,7 +431,7 @@ def bars(levels: list[list[int]]) -> dict[int, str]:
 
 
 def spoken_map(name: str, values: Map, words: Sequence[str]) -> str:
-    """What a map shows, in one sentence: its strongest link and how much stays on the word itself."""
+    """A map in one sentence: its strongest link, and the mean weight of a word on itself."""
     links = [
         (value, query, key)
         for query, row in enumerate(values)
@@ -452,90 +442,35 @@ def spoken_map(name: str, values: Map, words: Sequence[str]) -> str:
         return name
     value, query, key = max(links)
     on_self = [row[at] for at, row in enumerate(values) if at < len(row) and is_number(row[at])]
-    mean = sum(each for each in on_self if each is not None) / max(1, len(on_self))
+    mean = sum(finite(on_self)) / max(1, len(on_self))
     strongest = f"strongest link {word_at(words, query)} to {word_at(words, key)}, {value:.0%}"
     return f"{name}: {strongest}; on the word itself {mean:.0%} on average"
 
 
-def word_at(words: Sequence[str], place: int) -> str:
-    return words[place] if place < len(words) else f"word {place + 1}"
+def word_at(words: Sequence[str], index: int) -> str:
+    return words[index] if index < len(words) else f"word {index + 1}"
 
 
 def small_map(identity: str, name: str, values: Map, words: Sequence[str]) -> str:
     """A map the size of a stamp; `large_map` draws the same shapes again by its identity."""
-    told = escape(spoken_map(name, values, words))
+    label = spoken_map(name, values, words)
     across = max((len(row) for row in values), default=0)
-    return (
-        f'<svg class="map" role="img" aria-label="{told}" viewBox="0 0 {across} {len(values)}"><title>{told}</title>'
-        f'<g id="{escape(identity)}">{map_shapes(values)}</g></svg>'
-    )
+    shapes = element("title", escape(label)) + element("g", map_shapes(values), id=identity)
+    return element("svg", shapes, class_="map", role="img", aria_label=label, viewBox=f"0 0 {across} {len(values)}")
 
 
 def large_map(identity: str, name: str, size: int, words: Sequence[str], cell: int = 18) -> str:
     """The same map with its words: queries go down, keys across."""
-    shown = [word_at(words, place) for place in range(size)]
+    shown = [word_at(words, index) for index in range(size)]
     margin = 8 * min(14, max((len(word) for word in shown), default=1)) + 8
     edge = margin + cell * size
-    letters = []
-    for place, word in enumerate(shown):
+    use = element("use", href=f"#{identity}")
+    shapes = [element("g", use, transform=f"translate({margin} {margin}) scale({cell})")]
+    for index, word in enumerate(shown):
         text = escape(word if len(word) <= 14 else word[:13] + "…")
-        middle = margin + cell * (place + 0.5)
-        letters.append(f'<text x="{margin - 6}" y="{middle + 4:.0f}" text-anchor="end">{text}</text>')
-        letters.append(f'<text transform="translate({middle + 4:.0f} {margin - 6}) rotate(-90)">{text}</text>')
-    return (
-        f'<svg class="words" role="img" aria-label="{escape(name)} with words" viewBox="0 0 {edge} {edge}"'
-        f' style="max-width:{edge}px"><g transform="translate({margin} {margin}) scale({cell})">'
-        f'<use href="#{escape(identity)}"/></g>{"".join(letters)}</svg>'
-    )
-
-
-SIZE, CURVE_LEFT, CURVE_TOP, CURVE_BOTTOM = 300, 48, 12, 44
-
-
-def reliability_chart(bins: Sequence[dict[str, Any]], title: str) -> str:
-    """Bins with their intervals; a larger dot holds more answers. On the diagonal a model is as sure as it may be."""
-    filled = [each for each in bins if each["items"]]
-    most = max((each["items"] for each in filled), default=1)
-
-    def across(share: float) -> float:
-        return CURVE_LEFT + SIZE * share
-
-    def up(share: float) -> float:
-        return CURVE_TOP + SIZE * (1 - share)
-
-    shapes = []
-    for mark in (0, 0.25, 0.5, 0.75, 1):
-        shapes.append(
-            f'<line class="grid" x1="{CURVE_LEFT}" x2="{CURVE_LEFT + SIZE}" y1="{up(mark):.1f}" y2="{up(mark):.1f}"/>'
-        )
-        shapes.append(
-            f'<text class="mark" text-anchor="end" x="{CURVE_LEFT - 6}" y="{up(mark) + 4:.1f}">{mark:.0%}</text>'
-        )
-        shapes.append(
-            f'<text class="mark" text-anchor="middle"'
-            f' x="{across(mark):.1f}" y="{CURVE_TOP + SIZE + 16}">{mark:.0%}</text>'
-        )
-    shapes.append(f'<line class="even" x1="{CURVE_LEFT}" y1="{up(0)}" x2="{CURVE_LEFT + SIZE}" y2="{up(1)}"/>')
-    points = " ".join(f"{across(each['confidence']):.1f},{up(each['accuracy']):.1f}" for each in filled)
-    shapes.append(f'<polyline class="line c0" points="{points}"/>')
-    for each in filled:
-        x, (low, high) = across(each["confidence"]), each["interval"]
-        told = (
-            f"{each['items']:,} answers, {each['confidence']:.1%} sure, {each['accuracy']:.1%} right"
-            f" ({low:.1%} to {high:.1%})"
-        )
-        radius = 3 + 6 * (each["items"] / most) ** 0.5
-        shapes.append(f'<line class="whisker c0" x1="{x:.1f}" x2="{x:.1f}" y1="{up(low):.1f}" y2="{up(high):.1f}"/>')
-        shapes.append(
-            f'<circle class="c0" cx="{x:.1f}" cy="{up(each["accuracy"]):.1f}" r="{radius:.1f}">'
-            f"<title>{escape(told)}</title></circle>"
-        )
-    middle = CURVE_LEFT + SIZE / 2
-    bottom = CURVE_TOP + SIZE + CURVE_BOTTOM
-    shapes.append(f'<text class="mark" text-anchor="middle" x="{middle}" y="{bottom - 8}">confidence</text>')
-    spoken = f"{title}: " + "; ".join(f"{each['confidence']:.0%} sure, {each['accuracy']:.0%} right" for each in filled)
-    return (
-        f'<figure><svg class="chart square" role="img" viewBox="0 0 {CURVE_LEFT + SIZE + 16} {bottom}"'
-        f' aria-label="{escape(spoken)}">{"".join(shapes)}</svg>'
-        f"<figcaption>{escape(title)}</figcaption></figure>"
-    )
+        middle = f"{margin + cell * (index + 0.5) + 4:.0f}"
+        shapes.append(element("text", text, x=margin - 6, y=middle, text_anchor="end"))
+        shapes.append(element("text", text, transform=f"translate({middle} {margin - 6}) rotate(-90)"))
+    box, label = f"0 0 {edge} {edge}", f"{name} with words"
+    style = f"max-width:{edge}px"
+    return element("svg", "".join(shapes), class_="words", role="img", aria_label=label, viewBox=box, style=style)

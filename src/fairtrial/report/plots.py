@@ -1,9 +1,4 @@
-"""What all figures share: one look, and the same bytes for the same numbers.
-
-Pictures of plain numbers, in the terminal and as PNG or SVG. They know no model.
-
-Curves of one record as one figure: loss and score of every split that was scored, side by side. PNG, SVG or PDF.
-"""
+"""Figures by matplotlib, with one style and the same bytes for the same numbers; small pictures also in letters."""
 
 from __future__ import annotations
 
@@ -12,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput
@@ -22,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-TIMELESS: dict[str, dict[str, Any]] = {  # what a kind of file would say of its time and maker
+TIMELESS: dict[str, dict[str, Any]] = {  # metadata that would differ from one run to the next
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -33,6 +29,14 @@ LOOK: dict[str, Any] = {
     "svg.hashsalt": "fairtrial",
     "font.sans-serif": ["DejaVu Sans"],  # one font by name: every word of an SVG would carry the whole list
     "font.size": 8,
+}
+SHADES = "·░▒▓█"
+TERMINAL_WIDTH = 100
+LOSSES = ("nll", "window_nll", "masked_nll")
+TITLES = {
+    "accuracy": "Accuracy",
+    "window_perplexity": "Perplexity, non-overlapping windows",
+    "masked_perplexity": "Perplexity of masked tokens",
 }
 
 
@@ -50,13 +54,9 @@ def figure_bytes(figure: Figure, kind: str, dpi: float | str = "figure") -> byte
     return file.getvalue()
 
 
-SHADES = "·░▒▓█"
-TERMINAL_WIDTH = 100
-
-
 @dataclass(frozen=True)
 class Panel:
-    """Rows of numbers; None is hidden from view."""
+    """Rows of numbers; None is hidden."""
 
     title: str
     values: list[list[float | None]]
@@ -81,21 +81,19 @@ class Picture:
 
 
 def picture_lines(picture: Picture) -> list[str]:
-    """A picture in letters: the darker, the greater; blank is hidden."""
+    """A picture in letters: darker is greater, blank is hidden."""
     low, high = picture.range
-    across = max(len(row) for panel in picture.panels for row in panel.values)
-    cell = 2 if 2 * across <= TERMINAL_WIDTH // 2 else 1
+    longest = max(len(row) for panel in picture.panels for row in panel.values)
+    cell = 2 if 2 * longest <= TERMINAL_WIDTH // 2 else 1
     drawn = [panel_lines(panel, low, high, cell) for panel in picture.panels]
     wide = max(len(line) for lines in drawn for line in lines)
-    beside = max(1, (TERMINAL_WIDTH + 2) // (wide + 2))
+    across = max(1, (TERMINAL_WIDTH + 2) // (wide + 2))
     lines = [picture.what]
     if picture.rows:
         lines.append(f"{picture.rows} goes down, {picture.columns} goes across")
-    for first in range(0, len(drawn), beside):
-        row = drawn[first : first + beside]
-        for at in range(max(map(len, row))):
-            words = (each[at] if at < len(each) else "" for each in row)
-            lines.append("  ".join(f"{word:<{wide}}" for word in words).rstrip())
+    for first in range(0, len(drawn), across):
+        for texts in zip_longest(*drawn[first : first + across], fillvalue=""):
+            lines.append("  ".join(f"{text:<{wide}}" for text in texts).rstrip())
     return [*lines, legend(picture)]
 
 
@@ -140,14 +138,14 @@ def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
             part.suptitle(picture.what, fontsize=8)
             axes = part.subplots(height, columns, squeeze=False).flat
             low, high = picture.range
-            for place, (axis, panel) in enumerate(zip(axes, picture.panels, strict=False)):
+            for index, (axis, panel) in enumerate(zip(axes, picture.panels, strict=False)):
                 numbers = np.array([[np.nan if value is None else value for value in row] for row in panel.values])
                 colours = matplotlib.colormaps["Blues" if picture.yes_or_no else "viridis"].with_extremes(bad="0.93")
                 shown = axis.imshow(numbers, cmap=colours, vmin=low, vmax=high, interpolation="none", aspect="auto")
-                axis.set(title=panel.title, xlabel=picture.columns, ylabel="" if place % columns else picture.rows)
+                axis.set(title=panel.title, xlabel=picture.columns, ylabel="" if index % columns else picture.rows)
                 axis.xaxis.set_major_locator(MaxNLocator(3, integer=True))
                 axis.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-                if place % columns or not picture.rows:  # the first panel of a row tells it for all
+                if index % columns or not picture.rows:  # the first panel of a row has the labels
                     axis.set_yticks([])
             for axis in axes[len(picture.panels) :]:
                 axis.set_axis_off()
@@ -156,31 +154,23 @@ def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
         return figure_bytes(figure, kind)
 
 
-LOSSES = ("nll", "window_nll", "masked_nll")
-TITLES = {
-    "accuracy": "Accuracy",
-    "window_perplexity": "Perplexity, the course's way",
-    "masked_perplexity": "Perplexity of hidden words",
-}
-
-
 def curves_figure(record: Record, kind: str) -> bytes:
-    """The same bytes for the same record."""
+    """Loss and score of every split that was scored, side by side."""
     if kind not in TIMELESS:
-        raise BadInput(f"a figure cannot be written as {kind!r}; there is: {', '.join(TIMELESS)}")
+        raise BadInput(f"a figure cannot be written as {kind!r}", f"formats: {', '.join(TIMELESS)}")
     scores = [event for event in record.events() if event["event"] == "score"]
     if not scores:
         raise BadInput(f"{record.folder} has no scores yet, so there is nothing to draw")
-    name, _ = headline(scores[0])
-    loss = next(each for each in LOSSES if each in scores[0])
+    metric, _ = headline(scores[0])
+    loss = next(name for name in LOSSES if name in scores[0])
     from matplotlib.figure import Figure
 
     with our_look({"axes.spines.top": False, "axes.spines.right": False}):
         figure = Figure(figsize=(10, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2)
         _draw(left, scores, loss, "Loss (nats per answer)", record)
-        _draw(right, scores, name, TITLES[name], record)
-        if name == "accuracy":
+        _draw(right, scores, metric, TITLES[metric], record)
+        if metric == "accuracy":
             right.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         else:
             right.set_yscale("log")

@@ -1,21 +1,35 @@
-"""A table as a plain value, and its faces: terminal, Markdown, LaTeX. The page draws the same value."""
+"""A table as a plain value, for the terminal (drawn by rich), Markdown, LaTeX and CSV. Pages draw the same value."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from dataclasses import dataclass
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from fairtrial.report.text import plain
+MISSING = "–"
+PROSE_WIDTH = 100
+UNLIMITED = 10_000  # columns
+LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "|": r"\textbar{}",
+    "–": "--", "×": r"$\times$", "±": r"$\pm$", "→": r"$\to$",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Cell:
     text: str
-    stamp: str = ""  # stands beside the text in every face: a failed passport
-    kind: str = ""  # a verdict, which the page colours
+    stamp: str = ""  # shown beside the text in every format: a failed passport
+    kind: str = ""  # a verdict, which pages colour; "formula" is typeset in LaTeX
+    number: int | float | None = None  # for CSV, where the text is a rounded or grouped number
 
     @property
-    def whole(self) -> str:
+    def stamped(self) -> str:
         return f"{self.text} [{self.stamp}]" if self.stamp else self.text
 
 
@@ -25,51 +39,95 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
-    words: int = 1  # so many columns on the left hold words; the others hold numbers
+    text_columns: int = 1  # so many columns on the left hold text; the others hold numbers
+    total: bool = False  # the last row is a sum
+
+    def without_empty_columns(self) -> Table:
+        kept = [at for at in range(len(self.columns)) if any(row[at].stamped not in ("", MISSING) for row in self.rows)]
+        return replace(
+            self,
+            columns=tuple(self.columns[at] for at in kept),
+            rows=tuple(tuple(row[at] for at in kept) for row in self.rows),
+            text_columns=sum(at < self.text_columns for at in kept),
+        )
 
 
-def row(*cells: Cell | str) -> tuple[Cell, ...]:
-    return tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in cells)
-
-
-def without_empty_columns(table: Table, empty: str) -> Table:
-    """A column that says nothing in any row is left out."""
-    kept = [at for at in range(len(table.columns)) if any(each[at].whole not in ("", empty) for each in table.rows)]
-    return Table(
-        table.title,
-        tuple(table.columns[at] for at in kept),
-        tuple(tuple(each[at] for at in kept) for each in table.rows),
-        table.note,
-        sum(at < table.words for at in kept),
+def row(*cells: Cell | str | int) -> tuple[Cell, ...]:
+    return tuple(
+        cell if isinstance(cell, Cell) else Cell(cell) if isinstance(cell, str) else Cell(f"{cell:,}", number=cell)
+        for cell in cells
     )
 
 
-def as_text(table: Table) -> list[str]:
-    from rich.cells import cell_len, set_cell_size  # letters of other scripts may be two places wide
+def plain(line: str) -> str:
+    """Without control characters: a user's text must not command the terminal."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "\ufffd", line)
 
-    grid = [table.columns, *(tuple(cell.whole for cell in each) for each in table.rows)]
-    grid = [tuple(plain(text) for text in each) for each in grid]
-    widths = [max(cell_len(each[at]) for each in grid) for at in range(len(table.columns))]
 
-    def line(texts: tuple[str, ...]) -> str:
-        parts = []
-        for at, (text, width) in enumerate(zip(texts, widths, strict=True)):
-            parts.append(set_cell_size(text, width) if at < table.words else " " * (width - cell_len(text)) + text)
-        return "  " + "  ".join(parts).rstrip()
+def terminal_width() -> int:
+    """Where output is piped, lines are as long as they need to be."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED
 
-    lines = [plain(table.title), line(grid[0]), "  " + "-" * (sum(widths) + 2 * (len(widths) - 1))]
-    lines += [line(each) for each in grid[1:]]
-    return [*lines, f"  {plain(table.note)}"] if table.note else lines
+
+def wrapped(text: str, indent: str = "  ", first: str | None = None, width: int | None = None) -> list[str]:
+    """Prose in lines of at most PROSE_WIDTH columns."""
+    width = min(PROSE_WIDTH, width or terminal_width())
+    return textwrap.wrap(
+        plain(text), width, initial_indent=indent if first is None else first, subsequent_indent=indent
+    )
+
+
+def column_widths(table: Table, space: int) -> list[int | None]:
+    """Widths that fit into `space` columns without breaking a word, if there are any; the natural ones if they fit."""
+    from rich.cells import cell_len
+
+    cells = [table.columns, *([cell.stamped for cell in cells] for cells in table.rows)]
+    columns = [[plain(text) for text in column] for column in zip(*cells, strict=True)]
+    natural = [max(map(cell_len, texts)) for texts in columns]
+    widths = [max(cell_len(word) for text in texts for word in [*text.split(), ""]) for texts in columns]
+    spare = space - 2 * (len(widths) - 1) - sum(widths)
+    if spare < 0:
+        return [None] * len(widths)
+    for _ in range(min(spare, sum(natural) - sum(widths))):
+        at = max(range(len(widths)), key=lambda at: natural[at] - widths[at])
+        widths[at] += 1
+    return list(widths)
+
+
+def as_text(table: Table, width: int | None = None) -> list[str]:
+    """Plain columns. Cells are wrapped where the terminal is too narrow, never cut off."""
+    from rich.box import Box
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    rule = Box("    \n    \n ---\n    \n    \n ---\n    \n    \n", ascii=True)
+    grid = RichTable(box=rule, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), show_footer=table.total)
+    body, total = (table.rows[:-1], table.rows[-1]) if table.total else (table.rows, row(*[""] * len(table.columns)))
+    width = width or terminal_width()
+    for at, (name, cell, wide) in enumerate(zip(table.columns, total, column_widths(table, width - 2), strict=True)):
+        side = "left" if at < table.text_columns else "right"
+        grid.add_column(Text(plain(name)), Text(plain(cell.stamped)), justify=side, overflow="fold", width=wide)
+    for cells in body:
+        grid.add_row(*(Text(plain(cell.stamped)) for cell in cells))
+    file = io.StringIO()
+    Console(file=file, width=width, color_system=None, legacy_windows=False).print(Padding(grid, (0, 0, 0, 2)))
+    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    title = wrapped(table.title, indent="", width=width)
+    return [*title, *lines, *(wrapped(table.note, width=width) if table.note else [])]
 
 
 def as_markdown(table: Table) -> list[str]:
-    def line(texts: list[str]) -> str:
+    def line(texts: Sequence[str]) -> str:
         return f"| {' | '.join(texts)} |"
 
-    rule = ["---" if at < table.words else "---:" for at in range(len(table.columns))]
-    lines = [f"**{markdown_escape(table.title)}**", "", line([markdown_escape(each) for each in table.columns])]
-    lines.append(line(rule))
-    lines += [line([markdown_cell(cell) for cell in each]) for each in table.rows]
+    rows = [[markdown_cell(cell) for cell in cells] for cells in table.rows]
+    if table.total:
+        rows[-1] = [f"**{text}**" if text else "" for text in rows[-1]]
+    rule = ["---" if at < table.text_columns else "---:" for at in range(len(table.columns))]
+    title = [f"**{markdown_escape(table.title)}**", ""] if table.title else []
+    lines = [*title, line([markdown_escape(name) for name in table.columns]), line(rule), *map(line, rows)]
     return [*lines, "", markdown_escape(table.note)] if table.note else lines
 
 
@@ -79,23 +137,26 @@ def markdown_cell(cell: Cell) -> str:
 
 
 def markdown_escape(text: str) -> str:
-    """Names are a user's text: no bar may end a cell, no angle bracket may open a tag, no letter may format."""
+    """Names are a user's text: no bar may end a cell, no angle bracket open a tag, no character format."""
     text = re.sub(r"([\\`*_|<>~])", r"\\\1", plain(text))
-    return text.replace("](", "]\\(").replace("&", "&amp;")  # intervals keep their bare brackets, links are none
+    return text.replace("](", "]\\(").replace("&", "&amp;")  # intervals keep their brackets, links are disarmed
 
 
 def as_latex(table: Table) -> list[str]:
-    """For `\\usepackage{booktabs}`."""
+    """For `\\usepackage{booktabs}`; without a title only the tabular."""
 
-    def line(texts: list[str]) -> str:
+    def line(texts: Sequence[str]) -> str:
         return "  " + " & ".join(texts) + r" \\"
 
-    letters = "l" * table.words + "r" * (len(table.columns) - table.words)
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_escape(table.title)}}}"]
-    lines += [rf"\begin{{tabular}}{{{letters}}}", r"\toprule"]
-    lines += [line([latex_escape(each) for each in table.columns]), r"\midrule"]
-    lines += [line([latex_cell(cell) for cell in each]) for each in table.rows]
-    lines += [r"\bottomrule", r"\end{tabular}"]
+    alignment = "l" * table.text_columns + "r" * (len(table.columns) - table.text_columns)
+    rows = [line([latex_cell(cell) for cell in cells]) for cells in table.rows]
+    if table.total:
+        rows.insert(-1, r"\midrule")
+    lines = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", line([latex_escape(name) for name in table.columns])]
+    lines += [r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+    if not table.title:
+        return lines
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_escape(table.title)}}}", *lines]
     if table.note:
         lines.append(rf"\par\smallskip\footnotesize {latex_escape(table.note)}")
     return [*lines, r"\end{table}"]
@@ -103,17 +164,33 @@ def as_latex(table: Table) -> list[str]:
 
 def latex_cell(cell: Cell) -> str:
     stamp = rf" \textbf{{({latex_escape(cell.stamp)})}}" if cell.stamp else ""
-    return latex_escape(cell.text) + stamp
+    text = latex_formula(cell.text) if cell.kind == "formula" else latex_escape(cell.text)
+    return text + stamp
 
 
-LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "|": r"\textbar{}",
-    "–": "--", "×": r"$\times$", "±": r"$\pm$", "→": r"$\to$",
-}  # fmt: skip
+def latex_formula(formula: str) -> str:
+    """`4 × (64 + 1), no bias`: arithmetic in math mode, words as text."""
+    if not formula[:1].isdigit():
+        return latex_escape(formula)
+    arithmetic, comma, words = formula.partition(", ")
+    typeset = arithmetic.replace("×", r"\times").replace(",", "{,}")
+    return f"${typeset}$" + (f", {latex_escape(words)}" if comma else "")
 
 
 def latex_escape(text: str) -> str:
     text = "".join(LATEX.get(letter, letter) for letter in plain(text))
     text = re.sub(r"(?<![\w-])-(?=\d)", "$-$", text)
     return "{[}" + text[1:] if text.startswith("[") else text  # after a line end a bracket would be an option
+
+
+def as_csv(table: Table) -> list[str]:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows([cell.stamped if cell.number is None else cell.number for cell in cells] for cells in table.rows)
+    return file.getvalue().splitlines()
+
+
+FORMATS: dict[str, Callable[[Table], list[str]]] = {
+    "text": as_text, "markdown": as_markdown, "latex": as_latex, "csv": as_csv,
+}  # fmt: skip

@@ -1,39 +1,29 @@
-"""Text with a shade behind each piece: the stronger, the more surprising. For terminals, and in plain letters.
-
-A record as lines of plain text.
-
-Baselines as a table for the terminal.
-
-The audit of a data set as a table for the terminal.
-
-A mixture as lines for the terminal.
-
-A parameter ledger as a table for the terminal, Markdown, LaTeX or CSV. It takes plain values and knows no model.
-
-Where heads look, as lines for the terminal. Takes an album (`look/album.py`): plain numbers.
-
-A classifier's mistakes as lines of plain text, from plain values.
-"""
+"""What commands print: records, baselines, audits, ensembles, parameters, attention, errors and surprisal as lines."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.finding import Finding, summary, table_lines
 from fairtrial.record import Record
-from fairtrial.report.charts import Curve, curves_of, trained_seconds
-from fairtrial.report.words import KINDS, describe_result, spoken_parts, spoken_time
+from fairtrial.report.curves import Curve, curves_of, trained_seconds
+from fairtrial.report.table import FORMATS, Cell, Table, as_text, plain, row, wrapped
+from fairtrial.report.words import KINDS, bracket, describe_result, spoken_parts, spoken_time
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+MOST_CURVE_ROWS = 21
+SPARKS = "▁▂▃▄▅▆▇█"
+SUBSETS = ("all", "clean", "contaminated")
+FEW_DOCUMENTS = 5  # an interval over fewer says nothing
+BAR = 20  # letters of a reliability bar
+ATTRIBUTIONS = {"gradient_times_input": "gradient x input", "leave_one_out": "leave-one-out"}
+CAUTION = "Attention is where a head looked, not why the model decided."
 
 Piece = tuple[str, float | None]  # text, nats; None: not counted
 
@@ -41,54 +31,12 @@ Piece = tuple[str, float | None]  # text, nats; None: not counted
 SCALE = ((2.0, "#ffe8cc"), (4.0, "#ffcf99"), (6.0, "#ffb066"), (8.0, "#ff8a3d"), (10.0, "#f4622a"))
 
 
-def colour_of(nats: float | None) -> str | None:
-    """None: no colour."""
-    found = None
-    for least, colour in SCALE:
-        if nats is not None and nats >= least:
-            found = colour
-    return found
-
-
-def shaded(pieces: Sequence[Piece]) -> Text:
-    from rich.text import Text
-
-    text = Text()
-    for piece, nats in pieces:
-        colour = colour_of(nats)
-        word = piece.rstrip()
-        text.append(word, style=f"black on {colour}" if colour else "dim" if nats is None else "")
-        text.append(piece[len(word) :])
-    return text
-
-
-def plain_shaded(pieces: Sequence[Piece]) -> str:
-    """`word/5.2`: each piece with its nats; a dash where nothing is counted, `␣` for a space that is a token."""
-    told = ((piece.strip() or "␣", "-" if nats is None else f"{nats:.1f}") for piece, nats in pieces)
-    return " ".join(f"{word}/{nats}" for word, nats in told)
-
-
-def legend() -> Text:
-    from rich.text import Text
-
-    text = Text("nats: ")
-    text.append(" below 2 ")
-    for least, colour in SCALE:
-        text.append(f" {least:g}+ ", style=f"black on {colour}")
-    return text
-
-
-MOST_ROWS = 21
-SPARKS = "▁▂▃▄▅▆▇█"
-
-
 def record_lines(record: Record) -> list[str]:
     recipe, trial = record.recipe, record.trial
-    training, shape = recipe.training, recipe.shape
-    kind = KINDS[recipe.task]
+    training, shape, environment = recipe.training, recipe.shape, trial["environment"]
     documents = ", ".join(f"{count:,} {name}" for name, count in trial["documents"].items())
     lines = [
-        f"{record.folder}: {kind}, recipe {recipe.name or 'unnamed'!r}, seed {trial['seed']}",
+        f"{record.folder}: {KINDS[recipe.task]}, recipe {recipe.name or 'unnamed'!r}, seed {trial['seed']}",
         f"  data      {recipe.data.source} ({documents})",
         f"  tokens    {recipe.tokens.kind}, vocabulary {trial['vocabulary']:,}",
         f"  shape     {shape.layers} layers, {shape.heads} heads, width {shape.width}, feed-forward {shape.hidden},"
@@ -104,49 +52,38 @@ def record_lines(record: Record) -> list[str]:
     lines += [f"  note      {note}" for note in trial["notes"]]
     if trial.get("cite"):
         lines.append(f"  cite      {trial['cite']}")
-    lines += ["", *curve_table(curves_of(record.events()))]
+    lines += ["", *curve_lines(curves_of(record.events())), ""]
     if record.complete:
-        lines += ["", *describe_result(record.result), *confusion_lines(record.result, trial["labels"])]
+        lines += describe_result(record.result)
+        for name, score in record.result["tests"].items():
+            if "confusion" in score:
+                lines += as_text(confusion_table(f"confusion on {name}", score["confusion"], trial["labels"]))
     else:
-        lines += ["", f"not finished; go on with: fairtrial resume {record.folder}"]
-    environment = trial["environment"]
+        lines.append(f"not finished; continue with: fairtrial resume {record.folder}")
+    digests = " ".join(f"{name}:{digest[:8]}" for name, digest in sorted(trial["data"].items())[:6])
     lines += [
         "",
-        f"fingerprints: recipe {trial['recipe']}, code {trial['code']}, data"
-        f" {' '.join(f'{name}:{digest[:8]}' for name, digest in sorted(trial['data'].items())[:6])}",
+        f"fingerprints: recipe {trial['recipe']}, code {trial['code']}, data {digests}",
         f"environment: Python {environment['python']}, torch {environment['torch']},"
         f" {environment['threads']} thread(s), {environment['system']} {environment['machine']}",
     ]
     return [plain(line) for line in lines]
 
 
-def plain(line: str) -> str:
-    """Without control characters: a stranger's record must not command the terminal."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "\ufffd", line)
-
-
-def curve_table(curves: list[Curve]) -> list[str]:
-    """One row for each scored step, one column for each split, a spark line on top."""
+def curve_lines(curves: list[Curve]) -> list[str]:
+    """One row for each scored step, one column for each split, sparklines on top."""
     if not curves:
         return ["no scores yet"]
     steps = sorted({step for curve in curves for step, _ in curve.points})
-    shown = steps if len(steps) <= MOST_ROWS else [steps[round(place * (len(steps) - 1) / 20)] for place in range(21)]
-    values = [dict(curve.points) for curve in curves]
-    widths = [max(12, len(curve.name) + 2) for curve in curves]
-    unit = curves[0].unit
-    lines = [f"curves ({unit}):", "  step    " + "".join(f"{c.name:>{w}}" for c, w in zip(curves, widths, strict=True))]
-    lines.append("          " + "".join(f"{spark(c):>{w}}" for c, w in zip(curves, widths, strict=True)))
-    for step in shown:
-        cells = (value.get(step) for value in values)
-        row = "".join(
-            f"{'' if cell is None else unit_text(cell, unit):>{w}}" for cell, w in zip(cells, widths, strict=True)
-        )
-        lines.append(f"  {step:<8}{row}")
-    return lines
-
-
-def unit_text(value: float, unit: str) -> str:
-    return f"{value:.1%}" if unit == "accuracy" else f"{value:.1f}"
+    if len(steps) > MOST_CURVE_ROWS:
+        last = MOST_CURVE_ROWS - 1
+        steps = [steps[round(at * (len(steps) - 1) / last)] for at in range(MOST_CURVE_ROWS)]
+    values, unit = [dict(curve.points) for curve in curves], curves[0].unit
+    form = "{:.1%}" if unit == "accuracy" else "{:.1f}"
+    rows = [row("", *map(spark, curves))]
+    for step in steps:
+        rows.append(row(str(step), *(form.format(value[step]) if step in value else "" for value in values)))
+    return as_text(Table(f"curves ({unit}):", ("step", *(curve.name for curve in curves)), tuple(rows)))
 
 
 def spark(curve: Curve) -> str:
@@ -154,75 +91,81 @@ def spark(curve: Curve) -> str:
     values = [value for _, value in curve.points if math.isfinite(value)]
     if not values:
         return ""
-    chosen = [values[round(place * (len(values) - 1) / 9)] for place in range(10)] if len(values) > 10 else values
+    chosen = [values[round(at * (len(values) - 1) / 9)] for at in range(10)] if len(values) > 10 else values
     low, high = min(chosen), max(chosen)
     return "".join(SPARKS[int((value - low) / (high - low or 1) * 7)] for value in chosen)
 
 
-def confusion_lines(result: dict[str, Any], labels: list[str]) -> list[str]:
-    """Rows are true classes, columns guesses."""
-    lines = []
-    for name, score in result["tests"].items():
-        if "confusion" in score:
-            width = max(6, *(len(label) + 2 for label in labels))
-            lines.append(f"  confusion on {name} (rows: true, columns: guessed)")
-            lines.append("  " + " " * width + "".join(f"{label:>{width}}" for label in labels))
-            for label, row in zip(labels, score["confusion"], strict=True):
-                lines.append(f"  {label:<{width}}" + "".join(f"{count:>{width}}" for count in row))
-    return lines
+def confusion_table(
+    title: str, confusion: Sequence[Sequence[int]], labels: Sequence[str], scores: Sequence[Mapping[str, Any]] = ()
+) -> Table:
+    """Rows are true classes, columns guessed ones; `scores`: precision, recall and F1 of each class."""
+    measures = ("precision", "recall", "f1") if scores else ()
+    rows = [row(label, *counts) for label, counts in zip(labels, confusion, strict=True)]
+    if scores:
+        rows = [
+            cells + row(*(percent(score[name]) for name in measures)) for cells, score in zip(rows, scores, strict=True)
+        ]
+    columns = ("true class", *labels, *(name.replace("f1", "F1") for name in measures))
+    return Table(f"{title} (rows: true class, columns: guessed class)", columns, tuple(rows))
 
 
-WAYS = ("all", "clean", "contaminated")
-WIDTH = 25
-FEW = 5  # documents; an interval over fewer says nothing
+def percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def copies_text(copies: dict[str, Any]) -> str:
+    """`553 of 750 test items (73.7%) also occur in the training set (551 exact, 2 near copies); 197 are clean`"""
+    copied = copies["exact"] + copies["near"]
+    if not copied:
+        return f"none of {copies['items']:,} test items occurs in the training set"
+    return (
+        f"{copied:,} of {copies['items']:,} test items ({copies['share']:.1%}) also occur in the training set"
+        f" ({copies['exact']:,} exact, {copies['near']:,} near copies); {copies['clean']:,} are clean"
+    )
 
 
 def baseline_lines(found: dict[str, Any]) -> Iterator[str]:
     """`found`: what `fairtrial baseline --json` prints for one task."""
-    kind = "accuracy" if found["task"] == "classify" else "perplexity"
+    metric = "accuracy" if found["task"] == "classify" else "perplexity"
     yield (
         f"{found['task']}: {found['source']}, recipe {found['recipe'] or 'of your own'}, seed {found['seed']};"
         f" fitted on {found['documents']['train']:,} documents"
     )
     for name, copies in found["sets"].items():
-        yield f"{name}: {spoken_copies(copies)}"
-        ways = [way for way in WAYS if way == "all" or copies["exact"] + copies["near"]]
-        ways = [way for way in ways if way != "clean" or copies["clean"]]
-        yield f"  {kind:<22}" + "".join(f"{way:<{WIDTH}}" for way in ways).rstrip()
-        for baseline, sets in found["baselines"].items():
-            cells = [cell(sets[name][way]) if way in sets[name] else "" for way in ways]
-            yield f"  {baseline:<22}" + "".join(f"{each:<{WIDTH}}" for each in cells).rstrip()
-    yield "  intervals: 95% over test items; a transformer that does not beat these does no better than counting words"
-
-
-def spoken_copies(copies: dict[str, Any]) -> str:
-    """`553 of 750 test items (73.7%) also occur in the training set (551 exact, 2 near); 197 are clean`"""
-    dirty = copies["exact"] + copies["near"]
-    if not dirty:
-        return f"none of {copies['items']:,} test items occurs in the training set"
-    return (
-        f"{dirty:,} of {copies['items']:,} test items ({copies['share']:.1%}) also occur in the training set"
-        f" ({copies['exact']:,} exact, {copies['near']:,} near); {copies['clean']:,} are clean"
+        shown = [
+            subset
+            for subset in SUBSETS
+            if subset == "all" or (copies["exact"] + copies["near"] and (subset != "clean" or copies["clean"]))
+        ]
+        rows = tuple(
+            row(baseline, *(baseline_cell(sets[name].get(subset)) for subset in shown))
+            for baseline, sets in found["baselines"].items()
+        )
+        yield from as_text(Table(f"{name}: {copies_text(copies)}", (metric, *shown), rows))
+    yield from wrapped(
+        "Intervals: 95% over test items. A transformer that does not beat these does no better than counting words."
     )
 
 
-def cell(score: dict[str, Any]) -> str:
+def baseline_cell(score: dict[str, Any] | None) -> str:
+    if score is None:
+        return ""
     if "accuracy" in score:
         low, high = score["interval"]
         return f"{score['accuracy']:.1%} [{low:.1%}, {high:.1%}]"
     if score["perplexity"] is None:
         return ""
-    interval = score["interval"] if score["items"] >= FEW else None
-    return f"{score['perplexity']:.1f}" + ("" if interval is None else f" [{interval[0]:.1f}, {interval[1]:.1f}]")
+    return f"{score['perplexity']:.1f}" + bracket(score["interval"] if score["items"] >= FEW_DOCUMENTS else None)
 
 
 def audit_lines(audit: dict[str, Any], width: int = 120) -> Iterator[str]:
     """`audit`: what `audit_data` found for one task."""
     findings = [Finding.from_dict(finding) for finding in audit["findings"]]
-    recipe = audit["recipe"] or "of your own"
-    yield f"{audit['task']}: {audit['source']} (recipe {recipe}: {spoken_documents(audit['documents'])})"
+    documents = ", ".join(f"{count:,} {name}" for name, count in audit["documents"].items() if count)
+    yield f"{audit['task']}: {audit['source']} (recipe {audit['recipe'] or 'of your own'}: {documents})"
     for name, copies in audit["sets"].items():
-        yield f"  {name}: {spoken_copies(copies)}"
+        yield f"  {name}: {copies_text(copies)}"
     yield ""
     yield from table_lines(findings, width, explain_passed=False)
     for note in audit["notes"]:
@@ -233,148 +176,74 @@ def audit_lines(audit: dict[str, Any], width: int = 120) -> Iterator[str]:
     yield summary(findings) + hint
 
 
-def spoken_documents(documents: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in documents.items() if count)
-
-
-NAME, CELL = 34, 27
-
-
 def mix_lines(found: dict[str, Any]) -> Iterator[str]:
     """`found`: what `fairtrial mix --json` prints."""
-    kind = "p = sum of weight x p" if found["metric"] == "perplexity" else "p = product of p to the power of its weight"
-    count = len(found["chosen_on"])
-    yield f"{found['task']}: a mixture, {kind}; weights chosen on the validation of {count} record{'s' * (count > 1)}"
-    for each in found["more"]:
-        left_out = f"{each['dropped']:,} left out that stand in scored sets"
-        yield f"with {each['name']}: {each['documents']:,} documents; {left_out}"
-    yield f"  {'':<{NAME}}{'weight':<10}{'validation':<14}".rstrip()
-    for model, figures in found["validation"].items():
-        weight = f"{found['weights'][model]:.3f}" if model in found["weights"] else ""
-        yield f"  {model:<{NAME}}{weight:<10}{shown(found['metric'], figures['mean']):<14}".rstrip()
-    for model, weight in found["weights"].items():
-        if model not in found["validation"]:
-            yield f"  {model:<{NAME}}{weight:.3f}"
-    for name, models in found["tests"].items():
-        ways = list(next(iter(models.values())))
-        seeds = len(found["records"])
-        yield f"{name}: {found['metric']}, {'mean of ' * (seeds > 1)}{seeds} seed{'s' * (seeds > 1)}"
-        yield (f"  {'':<{NAME}}" + "".join(f"{way:<{CELL}}" for way in ways)).rstrip()
-        for model, by_way in models.items():
-            yield (
-                f"  {model:<{NAME}}" + "".join(f"{mixture_cell(found['metric'], by_way[way]):<{CELL}}" for way in ways)
-            ).rstrip()
+    metric, weights = found["metric"], found["weights"]
+    formula = "p = sum of weight x p" if metric == "perplexity" else "p = product of p to the power of its weight"
+    count, seeds = len(found["chosen_on"]), len(found["records"])
+    records = f"{count} record{'s' * (count > 1)}"
+    yield f"{found['task']}: an ensemble, {formula}; weights chosen on the validation sets of {records}"
+    for added in found["more"]:
+        dropped = f"{added['dropped']:,} left out that also occur in scored sets"
+        yield f"with {added['name']}: {added['documents']:,} documents; {dropped}"
+    models = dict.fromkeys([*found["validation"], *weights])
+    unit = "%" if metric == "accuracy" else ""
+    validation = {name: f"{score['mean']:.1f}{unit}" for name, score in found["validation"].items()}
+    rows = tuple(
+        row(name, f"{weights[name]:.3f}" if name in weights else "", validation.get(name, "")) for name in models
+    )
+    yield from as_text(Table("", ("model", "weight", "validation"), rows))
+    for test_set, scores in found["tests"].items():
+        shown = list(next(iter(scores.values())))
+        rows = tuple(
+            row(name, *(ensemble_cell(metric, score[subset]) for subset in shown)) for name, score in scores.items()
+        )
+        title = f"{test_set}: {metric}, " + (f"mean of {seeds} seeds" if seeds > 1 else "1 seed")
+        yield from as_text(Table(title, ("model", *shown), rows))
     if found["tests"]:
-        yield "  intervals: 95% for a new seed and new test items; no test set had a part in the choice of the weights"
+        yield from wrapped(
+            "Intervals: 95% for a new seed and new test items. No test set was used to choose the weights."
+        )
 
 
-def shown(metric: str, value: float) -> str:
-    return f"{value:.1f}%" if metric == "accuracy" else f"{value:.1f}"
-
-
-def mixture_cell(metric: str, score: dict[str, Any]) -> str:
+def ensemble_cell(metric: str, score: dict[str, Any]) -> str:
     if score["mean"] is None:
         return ""
-    text = shown(metric, score["mean"])
-    if score["low"] is None:
-        return text
-    return f"{text} [{shown(metric, score['low'])}, {shown(metric, score['high'])}]"
+    unit = "%" if metric == "accuracy" else ""
+    mean, *ends = (None if score[key] is None else f"{score[key]:.1f}{unit}" for key in ("mean", "low", "high"))
+    return f"{mean}" if None in ends else f"{mean} [{ends[0]}, {ends[1]}]"
 
 
-HEADER = ("component", "formula", "parameters", "the reports' way")
-COST_HEADER = ("component", "formula", "operations")
-FORMATS = ("text", "markdown", "latex", "csv")
-
-LedgerRow = tuple[str, str, int, int]  # component, formula, count, bias-free count
-CostRow = tuple[str, str, int]  # component, formula, operations
+def ledger_table(rows: Sequence[tuple[str, str, int, int]], kind: str) -> str:
+    """Rows of component, formula, parameters and parameters of weight matrices alone, in one of FORMATS."""
+    return sum_table(("component", "formula", "parameters", "weight matrices only"), rows, kind)
 
 
-def ledger_table(rows: Sequence[LedgerRow], kind: str) -> str:
-    """All rows and their sums."""
-    total = ("total", "", sum(row[2] for row in rows), sum(row[3] for row in rows))
-    return table(HEADER, [*rows, total], kind)
+def cost_table(rows: Sequence[tuple[str, str, int]], kind: str) -> str:
+    """Rows of component, formula and operations."""
+    return sum_table(("component", "formula", "operations"), rows, kind)
 
 
-def cost_table(rows: Sequence[CostRow], kind: str) -> str:
-    return table(COST_HEADER, [*rows, ("total", "", sum(row[2] for row in rows))], kind)
+def sum_table(columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]], kind: str) -> str:
+    """Two columns of text, then integers, and their sums."""
+    sums = [sum(cells[at] for cells in rows) for at in range(2, len(columns))]
+    body = [row(component, Cell(formula, kind="formula"), *counts) for component, formula, *counts in rows]
+    table = Table("", columns, (*body, row("total", "", *sums)), text_columns=2, total=True)
+    return "\n".join(FORMATS[kind](table)) + "\n"
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str | int]], kind: str) -> str:
-    """Two columns of words, then numbers; the last row is a sum."""
-    if kind == "csv":
-        file = io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([header, *rows])
-        return file.getvalue()
-    cells = [[f"{cell:,}" if isinstance(cell, int) else cell for cell in row] for row in rows]
-    return {"text": text, "markdown": markdown, "latex": latex}[kind](header, cells)
-
-
-def text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    wide = [max(len(row[place]) for row in (header, *rows)) for place in range(len(header))]
-
-    def line(row: Sequence[str]) -> str:
-        words = [
-            cell.ljust(size) if place < 2 else cell.rjust(size)
-            for place, (cell, size) in enumerate(zip(row, wide, strict=True))
-        ]
-        return "  ".join(words).rstrip()
-
-    rule = "-" * (sum(wide) + 2 * (len(wide) - 1))
-    return "\n".join((line(header), rule, *map(line, rows[:-1]), rule, line(rows[-1]))) + "\n"
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    def line(row: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-
-    rule = "|" + "|".join("---" if place < 2 else "---:" for place in range(len(header))) + "|"
-    last = [f"**{cell}**" if cell else "" for cell in rows[-1]]
-    return "\n".join((line(header), rule, *map(line, rows[:-1]), line(last))) + "\n"
-
-
-def latex(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A booktabs table; `\\usepackage{booktabs}` goes before it."""
-    columns = "ll" + "r" * (len(header) - 2)
-
-    def line(row: Sequence[str]) -> str:
-        return " & ".join(escape(cell) if place != 1 else mathematics(cell) for place, cell in enumerate(row)) + r" \\"
-
-    body = [line(row) for row in rows]
-    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(map(escape, header)) + r" \\", r"\midrule"]
-    return "\n".join([*lines, *body[:-1], r"\midrule", body[-1], r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-def mathematics(formula: str) -> str:
-    if not formula or not formula[0].isdigit():
-        return escape(formula)
-    sums, comma, words = formula.partition(", ")
-    typeset = sums.replace("×", r"\times").replace(",", "{,}")
-    return f"${typeset}$" + (f", {escape(words)}" if comma else "")
-
-
-def escape(words: str) -> str:
-    for letter in "\\&%$#_{}":
-        words = words.replace(letter, r"\textbackslash " if letter == "\\" else f"\\{letter}")
-    return words
-
-
-SAYING = "Attention is where a head looked, not why the model decided."
-
-
-def look_lines(album: Any) -> list[str]:
+def look_lines(look: Any) -> list[str]:
+    """Where heads look (`analysis.look.LookResult`): checks of the maps, one row for each head."""
     lines = []
-    for drawn in album.drawn:
+    for drawn in look.drawn:
         lines.append(plain(drawn.text if len(drawn.text) <= 100 else drawn.text[:99] + "…"))
         lines += [f"  notice: {plain(text)}" for text in notices_of(drawn.trained)]
-        for name, maps in (("trained", drawn.trained), (album.stage, drawn.untrained)):
-            lines += [f"  {name:<11}{check_line(check)}" for check in maps.checks]
-    return [*lines, "", *head_lines(album), "", SAYING]
-
-
-def check_line(check: Any) -> str:
-    value = f"{check.value:.1e}" if check.value else "0"
-    return f"{'yes' if check.passed else 'NO':<4}{check.name} ({check.meaning}: {value})"
+        for name, maps in (("trained", drawn.trained), (look.stage, drawn.untrained)):
+            for check in maps.checks:
+                value = f"{check.value:.1e}" if check.value else "0"
+                passed = "yes" if check.passed else "NO"
+                lines.append(f"  {name:<11}{passed:<4}{check.name} ({check.meaning}: {value})")
+    return [*lines, "", *as_text(head_table(look)), "", CAUTION]
 
 
 def notices_of(maps: Any) -> list[str]:
@@ -383,132 +252,124 @@ def notices_of(maps: Any) -> list[str]:
     return [text for text in (maps.cut, unknown and f"unknown to the model, which reads <unk>: {unknown}") if text]
 
 
-def head_lines(album: Any) -> list[str]:
-    """One line for each head: its caption, and what the score does without it."""
-    tests = list(dict.fromkeys(effect.test for effect in album.effects))
-    wide = max(len(each.caption) for each in album.heads) + 2
-    lines = [f"layer head  {'where it looks':<{wide}}" + "".join(f"{'without it: ' + test:<27}" for test in tests)]
-    for each in album.heads:
-        mine = [effect for effect in album.effects if (effect.layer, effect.head) == (each.layer, each.head)]
-        told = "".join(f"{change(asdict(effect)):<27}" for effect in mine)
-        lines.append(f"{each.layer:>5} {each.head:>4}  {plain(each.caption):<{wide}}{told}")
-    if album.effects:
-        what = "accuracy" if album.effects[0].measure == "accuracy" else "perplexity"
-        lines.append(f"without it: change of {what} on the whole test set [95% over its items, this one seed]")
-    return [line.rstrip() for line in lines]
+def head_table(look: Any) -> Table:
+    """One row for each head: its caption, and the change of the score without it."""
+    tests = list(dict.fromkeys(effect.test for effect in look.effects))
+    rows = []
+    for head in look.heads:
+        place = (head.layer, head.head)
+        effects = [change(asdict(effect)) for effect in look.effects if (effect.layer, effect.head) == place]
+        rows.append(row(str(head.layer), str(head.head), head.caption, *effects))
+    columns = ("layer", "head", "where it looks", *(f"without it: {test}" for test in tests))
+    note = ""
+    if look.effects:
+        what = "accuracy" if look.effects[0].measure == "accuracy" else "perplexity"
+        note = f"Without it: change of {what} on the whole test set [95% over its items, this one seed]"
+    return Table("", columns, tuple(rows), note, text_columns=len(columns))
 
 
 def change(effect: dict[str, Any]) -> str:
     """`-5.2 points [-7.4, -3.0]` of accuracy, or `+4.1% [+3.0%, +5.2%]` of perplexity."""
-    interval = effect["interval"]
-    if effect["measure"] == "accuracy":
-        told = f"{100 * effect['change']:+.1f} points"
-        return told + (f" [{100 * interval[0]:+.1f}, {100 * interval[1]:+.1f}]" if interval else "")
-    told = f"{100 * (effect['change'] - 1):+.1f}%"
-    return told + (f" [{100 * (interval[0] - 1):+.1f}%, {100 * (interval[1] - 1):+.1f}%]" if interval else "")
-
-
-ERROR_FORMATS = {"gradient_times_input": "gradient x input", "leave_one_out": "leave-one-out"}
-BAR = 20
+    accuracy = effect["measure"] == "accuracy"
+    values = [effect["change"], *(effect["interval"] or ())]
+    mean, *ends = [f"{100 * value:+.1f}" if accuracy else f"{100 * (value - 1):+.1f}%" for value in values]
+    return mean + " points" * accuracy + (f" [{ends[0]}, {ends[1]}]" if ends else "")
 
 
 def errors_lines(name: str, found: dict[str, Any], labels: Sequence[str]) -> list[str]:
-    """All about one test set."""
+    """A classifier's mistakes on one test set."""
     low, high = found["interval"]
     lines = [
         f"{plain(name)}: {found['accuracy']:.1%} right of {found['items']:,} ({low:.1%} to {high:.1%}, 95%);"
-        f" macro-F1 {found['macro_f1']:.1%}",
-        *copies_lines(found),
-        "",
-        *confusion_table_lines(found, labels),
-        "",
-        *calibration_lines(found["calibration"]),
-        "",
-        *mistake_lines(found["mistakes"]),
+        f" macro-F1 {found['macro_f1']:.1%}"
     ]
-    if "telling" in found:
-        lines += ["", *telling_lines(found["telling"], labels)]
-    return lines
-
-
-def copies_lines(found: dict[str, Any]) -> list[str]:
-    """What a score is worth where test items stand in the training text."""
-    if not found["copies"]:
-        return []
-    known = f"{found['copies']:,} of them also stand in the training text, word for word or nearly so"
-    told = f"{known}: there memory is tested"
-    if found["clean"] is None:
-        return [told]
-    clean = found["clean"]
-    low, high = clean["interval"]
-    return [
-        told,
-        f"on the other {clean['items']:,}: {clean['accuracy']:.1%} right ({low:.1%} to {high:.1%}),"
-        f" calibration error (ECE) {clean['expected_error']:.3f}",
-    ]
-
-
-def confusion_table_lines(found: dict[str, Any], labels: Sequence[str]) -> list[str]:
-    wide = max(len("true class"), *(len(plain(label)) for label in labels))
-    column = max(7, *(len(plain(label)) for label in labels))
-    head = "  ".join(f"{plain(label):>{column}}" for label in labels)
-    lines = [f"{'true class':<{wide}}  {head}    precision   recall       F1   (columns: guessed class)"]
-    for label, counts, score in zip(labels, found["confusion"], found["classes"], strict=True):
-        told = "  ".join(f"{count:>{column},}" for count in counts)
-        precision, recall = percent(score["precision"]), percent(score["recall"])
-        lines.append(f"{plain(label):<{wide}}  {told}    {precision:>9}  {recall:>7}  {score['f1']:>7.1%}")
-    return lines
+    if found["copies"]:
+        lines.append(
+            f"{found['copies']:,} items also occur in the training set, exactly or nearly: there memory is tested"
+        )
+        if clean := found["clean"]:
+            low, high = clean["interval"]
+            accuracy = f"{clean['accuracy']:.1%} right ({low:.1%} to {high:.1%})"
+            error = f"calibration error (ECE) {clean['expected_error']:.3f}"
+            lines.append(f"on the other {clean['items']:,}: {accuracy}, {error}")
+    lines += ["", *as_text(confusion_table("confusion", found["confusion"], labels, found["classes"]))]
+    lines += ["", *calibration_lines(found["calibration"]), "", *mistake_lines(found["mistakes"])]
+    return [*lines, "", *attribution_lines(found["telling"], labels)] if "telling" in found else lines
 
 
 def calibration_lines(found: dict[str, Any]) -> list[str]:
-    """The reliability curve as a table: where confidence and accuracy part, the model misjudges itself."""
-    lines = [f"{'confidence':<14}{'items':>7}  {'mean':>6}  {'right':>6}  reliability"]
-    for each in found["bins"]:
-        if not each["items"]:
-            continue
-        right = round(BAR * each["accuracy"])
-        line = "█" * right + "·" * (BAR - right)
-        at = min(BAR - 1, int(BAR * each["confidence"]))
-        line = line[:at] + "|" + line[at + 1 :]
-        lines.append(
-            f"{each['low']:>4.0%} to {each['high']:<6.0%}{each['items']:>7,}  {each['confidence']:>6.1%}"
-            f"  {each['accuracy']:>6.1%}  {line}"
-        )
-    lines.append("bars: share right; the stroke stands at the mean confidence, where a bar should end")
-    lines.append(
-        f"expected calibration error (ECE, {len(found['bins'])} bins of equal width) {found['expected_error']:.3f};"
-        f" worst bin {found['worst_error']:.3f}; Brier score {found['brier']:.3f}"
-    )
+    """The reliability curve as a table: where confidence and accuracy differ, the model misjudges itself."""
+    rows = []
+    for part in found["bins"]:
+        if part["items"]:
+            right = round(BAR * part["accuracy"])
+            bar = "█" * right + "·" * (BAR - right)
+            at = min(BAR - 1, int(BAR * part["confidence"]))
+            span, bar = f"{part['low']:.0%} to {part['high']:.0%}", f"{bar[:at]}|{bar[at + 1 :]}"
+            rows.append(row(span, part["items"], f"{part['confidence']:.1%}", f"{part['accuracy']:.1%}", bar))
+    note = "Bars: share right; the stroke is the mean confidence, where a bar should end."
     gap = found["overconfidence"]
-    word = "surer than right" if gap > 0 else "more often right than sure"
-    lines.append(f"on average {abs(gap):.1%} {word}")
-    return lines
+    return [
+        *as_text(Table("", ("confidence", "items", "mean", "right", "reliability"), tuple(rows), note)),
+        f"expected calibration error (ECE, {len(found['bins'])} bins of equal width) {found['expected_error']:.3f};"
+        f" worst bin {found['worst_error']:.3f}; Brier score {found['brier']:.3f}",
+        f"on average {'overconfident' if gap > 0 else 'underconfident'} by {abs(gap):.1%}",
+    ]
 
 
 def mistake_lines(mistakes: Sequence[dict[str, Any]]) -> list[str]:
     if not mistakes:
         return ["no mistakes"]
     lines = ["most confident mistakes:"]
-    for each in mistakes:
-        place = f"  ({plain(Path(each['place']).name)})" if each["place"] else ""
+    for mistake in mistakes:
+        file = f"  ({plain(Path(mistake['place']).name)})" if mistake["place"] else ""
         lines.append(
-            f"  {each['confidence']:6.1%} for {plain(each['guess'])}, in truth {plain(each['true'])}"
-            f" ({each['share_of_truth']:.1%}{', a copy' if each['copy'] else ''}): {plain(each['text'])}{place}"
+            f"  {mistake['confidence']:6.1%} for {plain(mistake['guess'])}, truth {plain(mistake['true'])}"
+            f" ({mistake['share_of_truth']:.1%}{', a copy' if mistake['copy'] else ''}): {plain(mistake['text'])}{file}"
         )
     return lines
 
 
-def telling_lines(found: dict[str, Any], labels: Sequence[str]) -> list[str]:
-    lines = [
-        f"most telling words, by mean change of the answer's log-odds (nats), over {found['texts']:,} texts;"
-        f" words that stand there at least {found['least_times']} times:"
-    ]
+def attribution_lines(found: dict[str, Any], labels: Sequence[str]) -> list[str]:
+    lines = wrapped(
+        f"words with the largest attributions: mean change of the answer's log-odds (nats) over {found['texts']:,}"
+        f" texts; words that occur at least {found['least_times']} times",
+        first="",
+    )
     for label in labels:
-        for way, spoken in ERROR_FORMATS.items():
-            words = ", ".join(f"{plain(each['word'])} {each['mean']:+.2f}" for each in found[way][label])
-            lines.append(f"  {plain(label)}, {spoken}: {words or 'none'}")
+        for key, name in ATTRIBUTIONS.items():
+            words = ", ".join(f"{plain(word['word'])} {word['mean']:+.2f}" for word in found[key][label])
+            lines.append(f"  {plain(label)}, {name}: {words or 'none'}")
     return lines
 
 
-def percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+def colour_of(nats: float | None) -> str | None:
+    """None: no colour."""
+    return next((colour for least, colour in reversed(SCALE) if nats is not None and nats >= least), None)
+
+
+def shaded(pieces: Sequence[Piece]) -> Text:
+    """Text with a shade behind each piece: the deeper, the more surprising."""
+    from rich.text import Text
+
+    text = Text()
+    for piece, nats in pieces:
+        colour = colour_of(nats)
+        word = piece.rstrip()
+        text.append(word, style=f"black on {colour}" if colour else "dim" if nats is None else "")
+        text.append(piece[len(word) :])
+    return text
+
+
+def plain_shaded(pieces: Sequence[Piece]) -> str:
+    """`word/5.2`: each piece with its nats; a dash where nothing is counted, `␣` for a space that is a token."""
+    return " ".join(f"{piece.strip() or '␣'}/{'-' if nats is None else f'{nats:.1f}'}" for piece, nats in pieces)
+
+
+def legend() -> Text:
+    from rich.text import Text
+
+    text = Text("nats:  below 2 ")
+    for least, colour in SCALE:
+        text.append(f" {least:g}+ ", style=f"black on {colour}")
+    return text

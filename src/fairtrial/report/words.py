@@ -1,7 +1,4 @@
-"""Numbers for readers: an interval decides how many digits mean something.
-
-Results in words: the lines that commands print and pages repeat.
-"""
+"""Numbers, times, parts and results as a reader sees them, for commands and pages alike."""
 
 from __future__ import annotations
 
@@ -10,18 +7,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairtrial.recipe import Recipe
+from fairtrial.report.table import MISSING, Table, as_text, row
 from fairtrial.statistics.outcomes import headline
 
-MISSING = "–"
+KINDS = {
+    "classify": "encoder and classifier",
+    "lm": "decoder language model",
+    "mlm": "masked language model",
+}
 
 
 def is_number(value: object) -> bool:
-    """A finite number; JSON may also hold null, NaN and infinities, which have no place on a page."""
+    """A finite number; JSON may also hold null, NaN and infinities, which must not reach a page."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def decimals_for(low: float | None, high: float | None, *, least: int = 1, most: int = 4) -> int:
-    """So many decimals that half the interval keeps one digit, or two where it begins with 1 or 2."""
+    """The interval decides: half of it keeps one digit, or two where it begins with 1 or 2."""
     if not (is_number(low) and is_number(high)) or low == high:
         return max(1, least)
     half = abs(high - low) / 2  # type: ignore[operator]
@@ -39,9 +41,8 @@ def plain_number(value: float | None, decimals: int, *, sign: bool = False) -> s
 
 def with_interval(value: float | None, low: float | None, high: float | None, *, least: int = 1) -> str:
     """`85.2 [84.0, 86.4]`."""
-    told = plain_number(value, decimals_for(low, high, least=least))
-    inside = interval_text(low, high, least=least)
-    return told if inside == MISSING else f"{told} {inside}"
+    number, interval = plain_number(value, decimals_for(low, high, least=least)), interval_text(low, high, least=least)
+    return number if interval == MISSING else f"{number} {interval}"
 
 
 def interval_text(low: float | None, high: float | None, *, sign: bool = False, least: int = 1) -> str:
@@ -61,7 +62,7 @@ def probability(value: float | None) -> str:
 
 
 def few_digits(value: float | None, digits: int = 3, *, whole_below: float = 1e7) -> str:
-    """`576,467` whole, `1.2G` short, `0.0123`: a size that has no interval."""
+    """`576,467`, `1.24G`, `0.0123`: a size without an interval."""
     if value is None or not is_number(value):
         return MISSING
     if float(value).is_integer() and abs(value) < whole_below:
@@ -78,21 +79,14 @@ def significant(value: float, digits: int) -> str:
     return f"{value:,.0f}" if "e+" in text else text
 
 
-def share(part: float | None, whole: float | None) -> str:
-    if not (is_number(part) and is_number(whole)) or not whole:
+def share(part: float | None, total: float | None) -> str:
+    if not (is_number(part) and is_number(total)) or not total:
         return MISSING
-    return f"{part / whole:.1%}"  # type: ignore[operator]
+    return f"{part / total:.1%}"  # type: ignore[operator]
 
 
 def finite(values: Sequence[object]) -> list[float]:
     return [float(value) for value in values if is_number(value)]  # type: ignore[arg-type]
-
-
-KINDS = {
-    "classify": "encoder and classifier",
-    "lm": "decoder language model",
-    "mlm": "encoder that guesses hidden words",
-}
 
 
 def spoken_time(seconds: float) -> str:
@@ -111,55 +105,72 @@ def spoken_part(name: str, options: Mapping[str, Any]) -> str:
 
 def start_lines(recipe: Recipe, facts: dict[str, Any], step: int) -> list[str]:
     """What is about to be trained."""
-    kind = KINDS[recipe.task]
     documents = ", ".join(f"{count:,} {name}" for name, count in facts["documents"].items())
     shape, parts = facts["shape"], [spoken_part(**part) for part in facts["parts"]]
+    chosen = f"weights chosen on {facts['choose_on']}" if facts["choose_on"] else "the last weights are kept"
     lines = [
         f"data: {recipe.data.source} ({documents}); vocabulary {facts['vocabulary']:,}",
-        f"network: {kind}, {facts['parameters']:,} parameters"
+        f"network: {KINDS[recipe.task]}, {facts['parameters']:,} parameters"
         f" ({shape['layers']} layers, {shape['heads']} heads, width {shape['width']}, length {shape['length']};"
         f" parts: {' + '.join(parts) or 'none'})",
-        f"training: {facts['steps']:,} steps, {facts['steps_per_epoch']:,} in an epoch; seed {facts['seed']};"
-        f" weights chosen on {facts['choose_on'] or 'nothing: the last are kept'}",
+        f"training: {facts['steps']:,} steps, {facts['steps_per_epoch']:,} per epoch; seed {facts['seed']}; {chosen}",
     ]
     lines += [f"note: {note}" for note in facts["notes"]]
-    if step:
-        lines.append(f"going on after step {step}")
-    return lines
+    return [*lines, f"resuming from step {step}"] if step else lines
 
 
 def describe_score(split: str, score: dict[str, Any]) -> str:
-    return f"{split} {_picked(score)}"
+    return f"{split} {_headline_text(score)}"
 
 
 def describe_result(result: dict[str, Any]) -> list[str]:
-    """The result of one trial, as sentences and a small table."""
-    kept = f"weights of step {result['kept_step']:,} of {result['steps']:,}"
-    how = "the best on validation" if result["kept"] == "best" and result["validation"] else "the last"
-    lines = [f"result ({kept}, {how}; seed {result['seed']}):"]
-    named = {**({"validation": result["validation"]} if result["validation"] else {}), **result["tests"]}
-    width = max((len(name) for name in named), default=0)
-    for name, score in named.items():
-        lines.append(f"  {name:<{width}}  {_figures(score)}")
-    first: dict[str, Any] = next(iter(named.values()), {})
-    over = "items" if "accuracy" in first else "documents"
-    lines.append(f"  intervals: 95% over test {over}, this one seed; other seeds differ, so compare over several")
+    """The result of one trial: a small table, and how often test sets were scored."""
+    table = score_table(result)
+    lines = [f"result ({kept_weights(result)}; seed {result['seed']}):", *(as_text(table) if table.rows else [])]
+    if not result["test_watched"]:
+        return [*lines, "  each test set was scored once" if result["tests"] else "  no test set was scored"]
     reads = sorted(set(result["test_reads"].values()))
-    if result["test_watched"]:
-        lines.append(f"  test watched: each test set was scored {' or '.join(map(str, reads))} times")
-        for name, best in result["picked_on_test"].items():
-            if flatters(best, result["tests"][name]):
-                last = _picked(result["tests"][name])
-                lines.append(
-                    f"  picked on test, {name} would read {_picked(best)} (step {best['step']}) instead of {last}"
-                )
-    else:
-        lines.append("  each test set was scored once" if result["tests"] else "  no test set was read")
+    lines.append(f"  test watched: each test set was scored {' or '.join(map(str, reads))} times")
+    for name, best in result["picked_on_test"].items():
+        if flatters(best, result["tests"][name]):
+            numbers = f"{_headline_text(best)} instead of {_headline_text(result['tests'][name])}"
+            lines.append(f"  with its best step ({best['step']:,}) picked on {name}, it would score {numbers}")
     return lines
 
 
+def kept_weights(result: dict[str, Any]) -> str:
+    how = "the best on validation" if result["kept"] == "best" and result["validation"] else "the last"
+    return f"weights of step {result['kept_step']:,} of {result['steps']:,}, {how}"
+
+
+def score_table(result: dict[str, Any]) -> Table:
+    """Validation and test sets, one row each."""
+    scores = {**({"validation": result["validation"]} if result["validation"] else {}), **result["tests"]}
+    first: dict[str, Any] = next(iter(scores.values()), {})
+    columns: tuple[str, ...] = ("perplexity", "bits per byte", "unknown", "non-overlapping windows", "tokens")
+    if "accuracy" in first:
+        columns = ("accuracy", "macro-F1", "majority class", "items")
+    elif "masked_perplexity" in first:
+        columns = ("perplexity of masked tokens", "masked tokens")
+    over = "items" if "accuracy" in first else "documents"
+    note = f"95% intervals over test {over}, of this one seed; other seeds differ, so compare several."
+    rows = tuple(row(name, *_score_cells(score)) for name, score in scores.items())
+    return Table("", ("scored on", *columns), rows, note)
+
+
+def _score_cells(score: dict[str, Any]) -> tuple[str | int, ...]:
+    if "accuracy" in score:
+        low, high = score["interval"]
+        accuracy = f"{score['accuracy']:.1%} [{low:.1%}, {high:.1%}]"
+        return accuracy, f"{score['macro_f1']:.1%}", f"{majority(score):.1%}", score["items"]
+    if "masked_perplexity" in score:
+        return f"{score['masked_perplexity']:.1f}{bracket(score['interval'])}", score["tokens"]
+    perplexity, windows = f"{score['perplexity']:.1f}{bracket(score['interval'])}", f"{score['window_perplexity']:.1f}"
+    return perplexity, f"{score['bits_per_byte']:.3f}", f"{score['unknown_share']:.1%}", windows, score["tokens"]
+
+
 def flatters(best: dict[str, Any], score: dict[str, Any]) -> bool:
-    """Whether the best moment on test looks better than the kept weights, by the same measure."""
+    """Whether the best step on test looks better than the kept weights, by the same metric."""
     name, sign = headline(best)
     return bool(sign * best[name] > sign * score[name])
 
@@ -170,26 +181,9 @@ def bracket(interval: Sequence[float] | None) -> str:
 
 def majority(score: dict[str, Any]) -> float:
     """The accuracy of always guessing the most frequent class of the set."""
-    return max(sum(row) for row in score["confusion"]) / score["items"]
+    return max(sum(counts) for counts in score["confusion"]) / score["items"]
 
 
-def _figures(score: dict[str, Any]) -> str:
-    if "accuracy" in score:
-        low, high = score["interval"]
-        return (
-            f"accuracy {score['accuracy']:.1%} [{low:.1%}, {high:.1%}]  macro-F1 {score['macro_f1']:.1%}"
-            f"  ({score['items']:,} items; always the largest class: {majority(score):.1%})"
-        )
-    if "masked_perplexity" in score:
-        shown = f"perplexity of hidden words {score['masked_perplexity']:.1f}{bracket(score['interval'])}"
-        return f"{shown}  ({score['tokens']:,} hidden words)"
-    return (
-        f"perplexity {score['perplexity']:.1f}{bracket(score['interval'])}  {score['bits_per_byte']:.3f} bits per byte"
-        f"  unknown {score['unknown_share']:.1%}  (the course's way: {score['window_perplexity']:.1f};"
-        f" {score['tokens']:,} tokens)"
-    )
-
-
-def _picked(best: dict[str, Any]) -> str:
-    name, _ = headline(best)
-    return f"{best[name]:.1%}" if name == "accuracy" else f"{best[name]:.1f}"
+def _headline_text(score: dict[str, Any]) -> str:
+    name, _ = headline(score)
+    return f"{score[name]:.1%}" if name == "accuracy" else f"{score[name]:.1f}"

@@ -8,11 +8,11 @@ from fairtrial.statistics.comparison import (
     least_for,
     may_be_judged,
     score,
-    three_ways,
+    scores_by_subset,
 )
 from fairtrial.statistics.multiplicity import ALPHA, holm
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set
-from fairtrial.statistics.sentences import counted, figures, listed, score_words
+from fairtrial.statistics.sentences import counted, describe_difference, listed, score_words
 
 __all__ = [
     "ALPHA",
@@ -24,12 +24,12 @@ __all__ = [
     "counted",
     "decide",
     "describe_set",
-    "figures",
+    "describe_difference",
     "holm",
     "least_for",
     "listed",
     "may_be_judged",
     "score",
     "score_words",
-    "three_ways",
+    "scores_by_subset",
 ]

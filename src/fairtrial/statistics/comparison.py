@@ -1,14 +1,4 @@
-"""A second opinion: the Multi-Bootstrap (Sellam and others 2022), which draws seeds and items anew.
-
-It counts the rest about three times (Owen 2007), so it is conservative where items dominate, and too and_masks at few
-seeds where seeds do. It never decides.
-
-One variant's score on a test set: its mean over seeds, and an interval for a new seed and new items.
-
-Two variants on one test set: which seeds make a pair, what is measured, and how sure the difference is.
-
-The rules by which a comparison becomes a verdict: the first that applies, always in this order.
-"""
+"""A variant's score on a test set, two variants compared on it, and the rules that turn a comparison into a verdict."""
 
 from __future__ import annotations
 
@@ -23,57 +13,37 @@ from fairtrial.statistics.crossed import Crossed, crossed_t, wilson
 from fairtrial.statistics.outcomes import CLEAN, METRICS, Metric, SetOutcomes, Sums, measure
 from fairtrial.statistics.power import MoreSeeds, items_needed, more_seeds, seeds_needed, smallest_detectable
 
-DRAWS, FEWEST_TO_RESAMPLE = 2000, 400
-MOST_WORK = 20_000_000  # draws x items: of very many items fewer draws
+FEWEST_SEEDS = 5  # for a verdict
+FEWEST_UNITS = 5  # items, or groups of them, for the interval of a score
+BOOTSTRAP_DRAWS, FEWEST_DRAWS = 2000, 400
+BOOTSTRAP_WORK = 20_000_000  # draws x items: with very many items there are fewer draws
 
 
-def multi_bootstrap(differences: np.ndarray, level: float = 0.95) -> tuple[float, float]:
-    """Percentile interval of the mean of `differences` [seed item]; the same rng every time."""
-    chance = np.random.default_rng(20_220_301)
-    seeds, items = differences.shape
-    draws = min(DRAWS, max(FEWEST_TO_RESAMPLE, MOST_WORK // items))
-    sums = [_counts(chance, seeds) @ differences @ _counts(chance, items) for _ in range(draws)]
-    low, high = np.quantile(sums, [(1 - level) / 2, (1 + level) / 2]) / (seeds * items)
-    return float(low), float(high)
-
-
-def _counts(chance: np.random.Generator, size: int) -> np.ndarray:
-    """How often each of `size` things is drawn in `size` draws with replacement."""
-    return np.bincount(chance.integers(0, size, size), minlength=size)
-
-
-FEWEST = 5  # items (or groups of them) that an interval can be told from
-
-
-def bases(status: np.ndarray | None, items: int) -> dict[str, np.ndarray]:
-    """Which items count, three ways: all, clean, contaminated; where nothing was found, all only."""
+def subsets(status: np.ndarray | None, items: int) -> dict[str, np.ndarray]:
+    """Masks [item] of all, clean and contaminated items; only all items where there are no copies."""
     every = {"all": np.ones(items, bool)}
     if status is None or not (status != CLEAN).any():
         return every
     return {**every, "clean": status == CLEAN, "contaminated": status != CLEAN}
 
 
-def three_ways(
+def scores_by_subset(
     metric: str, outcomes: SetOutcomes, status: np.ndarray | None, clusters: np.ndarray | None = None
 ) -> dict[str, Any]:
-    """`{"all": score, "clean": score, "contaminated": score}`; a basis without items is absent."""
-    found = {}
-    for basis, keep in bases(status, outcomes.items).items():
-        if keep.any():
-            found[basis] = score(metric, outcomes, keep, clusters)
-    return found
+    """`{"all": score, "clean": score, "contaminated": score}`, without subsets that have no items."""
+    masks = subsets(status, outcomes.items)
+    return {subset: score(metric, outcomes, keep, clusters) for subset, keep in masks.items() if keep.any()}
 
 
 def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> dict[str, Any]:
-    """Mean, interval and the figure of each seed: accuracy in per cent, perplexity as such (the mean is of logs)."""
+    """Mean, interval and the value of each seed: accuracy in per cent; perplexities are averaged as logarithms."""
     sums = measure(metric, outcomes, keep, clusters)
     if not sums.values.size:  # documents without a single counted token
         return {"mean": None, "low": None, "high": None, "by_seed": [], "items": 0, "seeds": list(outcomes.seeds)}
     by_seed = sums.values.sum(1) / sums.weights.sum(1)
-    mean, interval = float(by_seed.mean()), _interval(metric, sums)
-    shown = {"mean": mean, "low": None, "high": None, "by_seed": by_seed.tolist(), "items": int(keep.sum())}
-    if interval is not None:
-        shown["low"], shown["high"] = interval
+    low, high = _score_interval(metric, sums) or (None, None)
+    shown = {"mean": float(by_seed.mean()), "low": low, "high": high, "by_seed": by_seed.tolist()}
+    shown["items"] = int(keep.sum())
     if metric == "perplexity":
         shown |= {key: _exp(shown[key]) for key in ("mean", "low", "high")}
         shown["by_seed"] = [_exp(value) for value in by_seed]
@@ -83,14 +53,14 @@ def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.nda
     return {**shown, "seeds": list(outcomes.seeds)}
 
 
-def _interval(metric: str, sums: Sums) -> tuple[float, float] | None:
-    """Over seeds and items; of a single seed over items only. None of a handful: it would reach from 0 to millions."""
+def _score_interval(metric: str, sums: Sums) -> tuple[float, float] | None:
+    """Over seeds and items; with a single seed over items only."""
     seeds, units = sums.values.shape
-    if units < FEWEST:
+    if units < FEWEST_UNITS:  # it would reach from 0 to millions
         return None
     values = sums.linearised()
     if metric == "accuracy" and (values.mean() in (0.0, 100.0) or (seeds == 1 and units == sums.weights.sum())):
-        low, high = wilson(float(values[0].sum()) / 100, units)  # no spread among equals: t would claim certainty
+        low, high = wilson(float(values[0].sum()) / 100, units)  # without any variance t would claim certainty
         return 100 * low, 100 * high
     if seeds == 1:
         half = float(stdtrit(units - 1, 0.975)) * float(values.std(ddof=1)) / math.sqrt(units)
@@ -106,33 +76,32 @@ def _exp(value: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`variant` minus `against`. Where statistics cannot be had (one seed, one item) `found` is None and only the
-    difference stands."""
+    """`variant` minus `against`. With one seed or one item there is no `test`, only a difference."""
 
     variant: str
     against: str
     set: str
-    basis: str
+    subset: str  # all, clean or contaminated items
     metric: Metric
     seeds: int
     items: int
     paired: bool
     groups: int | None = None  # clusters that the items fall into, if they do
     difference: float | None = None
-    found: Crossed | None = None
+    test: Crossed | None = None
     differences: np.ndarray | None = None  # linearised [seed unit]
-    level: float | None = None  # score of `against`, to say what a difference is worth
-    not_comparable_because: tuple[str, ...] = ()  # why the two cannot be compared at all
+    level: float | None = None  # score of `against`
+    not_comparable_because: tuple[str, ...] = ()
 
     @property
     def gain(self) -> float:
-        """The difference, counted so that more is better."""
+        """The difference, with the sign that makes more better."""
         assert self.difference is not None
         return self.difference if self.metric.higher_is_better else -self.difference
 
 
 def pair(one: SetOutcomes, other: SetOutcomes) -> tuple[SetOutcomes, SetOutcomes, bool]:
-    """Rows that belong together: the seeds that both have; if they share none, the first with the first."""
+    """Rows that belong together: the seeds that both have; if they share none, paired by order."""
     shared = tuple(seed for seed in one.seeds if seed in other.seeds)
     if shared:
         return one.rows(shared), other.rows(shared), True
@@ -147,45 +116,44 @@ def compare(
     keep: np.ndarray,
     clusters: np.ndarray | None = None,
 ) -> Comparison:
-    """`names`: variant, against, test set, basis. `outcomes`: of the variant, of the other."""
+    """`names`: variant, against, test set, subset. `outcomes`: of the variant, of the other."""
     one, other, paired = pair(*outcomes)
     found = Comparison(*names, METRICS[metric], len(one.seeds), int(keep.sum()), paired)
     if one.items != other.items:
-        return replace(
-            found, not_comparable_because=(f"they were scored on different items ({one.items:,} and {other.items:,})",)
-        )
+        why = f"they were scored on different items ({one.items:,} and {other.items:,})"
+        return replace(found, not_comparable_because=(why,))
     if metric == "perplexity":
-        metric, not_comparable_because = _common_measure(one, other, paired)
-        found = replace(found, metric=METRICS[metric], not_comparable_because=not_comparable_because)
+        metric, reasons = _common_measure(one, other, paired)
+        found = replace(found, metric=METRICS[metric], not_comparable_because=reasons)
     ours, theirs = measure(metric, one, keep, clusters), measure(metric, other, keep, clusters)
     seeds, units = ours.values.shape
     found = replace(found, groups=None if clusters is None else units)
     if units < 2 or theirs.values.shape[1] != units:
         what = "test items" if clusters is None else "groups of test items"
-        hurdle = f"too few {what} to compare on ({units})"
-        return replace(found, not_comparable_because=(*found.not_comparable_because, hurdle))
+        why = f"too few {what} to compare on ({units})"
+        return replace(found, not_comparable_because=(*found.not_comparable_because, why))
     values = ours.linearised() - theirs.linearised()  # each with its own weights: tokenizers may count other bytes
     return replace(
         found,
         difference=float(values.mean()),
-        found=crossed_t(values) if seeds > 1 else None,
+        test=crossed_t(values) if seeds > 1 else None,
         differences=values,
         level=float((theirs.values.sum(1) / theirs.weights.sum(1)).mean()),
     )
 
 
 def _common_measure(one: SetOutcomes, other: SetOutcomes, paired: bool) -> tuple[str, tuple[str, ...]]:
-    """Perplexity compares only what was cut into the same tokens; else bits per byte, if no word is hidden."""
+    """Perplexity only compares texts cut into the same tokens; else bits per byte, if no word is unknown."""
     same_tokens = np.array_equal(one["tokens"], other["tokens"])
-    # with draws of their own, two variants carve validation differently, and so their vocabularies differ by chance
+    # with seeds of their own, two variants split off different validation sets, so vocabularies differ by chance
     same_unknown = not paired or np.array_equal(one["unknown"], other["unknown"])
     if same_tokens and same_unknown:
         return "perplexity", ()
     if not (one["unknown"].any() or other["unknown"].any()):
         return "bits per byte", ()
-    shares = [f"{float(each['unknown'].sum() / each['tokens'].sum()):.1%}" for each in (one, other)]
-    hurdle = f"their vocabularies differ and hide different words (unknown: {shares[0]} and {shares[1]})"
-    return "bits per byte", (hurdle,)
+    shares = [f"{float(side['unknown'].sum() / side['tokens'].sum()):.1%}" for side in (one, other)]
+    why = f"their vocabularies differ and hide different words (unknown: {shares[0]} and {shares[1]})"
+    return "bits per byte", (why,)
 
 
 def least_for(comparison: Comparison, least: float, outcomes: SetOutcomes) -> float:
@@ -193,9 +161,6 @@ def least_for(comparison: Comparison, least: float, outcomes: SetOutcomes) -> fl
     if comparison.metric.name != "bits per byte":
         return least
     return least * float(outcomes["tokens"].sum() / outcomes["bytes"].sum()) / math.log(2)
-
-
-FEWEST_SEEDS = 5
 
 
 @dataclass(frozen=True)
@@ -211,34 +176,52 @@ class Verdict:
 
 
 def may_be_judged(comparison: Comparison) -> bool:
-    """Whether the comparison enters the family of claims."""
+    """Whether the comparison belongs to the family of claims."""
     return not comparison.not_comparable_because and comparison.seeds >= FEWEST_SEEDS
 
 
 def decide(comparison: Comparison, p_adjusted: float | None, alpha: float, least: float) -> Verdict:
-    """`p_adjusted` over the family; `alpha` of this look; `least` in the comparison's own unit."""
+    """The first rule that applies. `p_adjusted` over the family; `alpha` of this look; `least` in the comparison's
+    unit."""
     if comparison.not_comparable_because:
         return Verdict("not_comparable", why=comparison.not_comparable_because)
-    found = comparison.found
-    smallest = None if found is None else smallest_detectable(found)
-    if comparison.seeds < FEWEST_SEEDS or found is None or p_adjusted is None:
+    test = comparison.test
+    smallest = None if test is None else smallest_detectable(test)
+    if comparison.seeds < FEWEST_SEEDS or test is None or p_adjusted is None:
         return Verdict("too_few_seeds", smallest=smallest)
     if p_adjusted < alpha:
         return Verdict("better" if comparison.gain > 0 else "worse", smallest=smallest)
-    if found.variance == 0 and comparison.metric.name == "accuracy":
-        return _never_differed(found.items, alpha, least)
-    low, high = found.interval(1 - 2 * alpha)  # two one-sided tests: at one look the 90% interval
+    if test.variance == 0 and comparison.metric.name == "accuracy":
+        return _never_differed(test.items, alpha, least)
+    low, high = test.interval(1 - 2 * alpha)  # two one-sided tests: at a single look the 90% interval
     if -least < low and high < least:
         return Verdict("same", smallest=smallest)
-    observed = more_seeds(found, abs(found.difference))
-    if seeds_needed(found.shares, found.items, least) is not None:
-        return Verdict("undetected", (), smallest, more_seeds(found, least), observed)
-    return Verdict("undetected", (), smallest, None, observed, items_needed(found.shares, least))
+    observed = more_seeds(test, abs(test.difference))
+    if seeds_needed(test.shares, test.items, least) is not None:
+        return Verdict("undetected", (), smallest, more_seeds(test, least), observed)
+    return Verdict("undetected", (), smallest, None, observed, items_needed(test.shares, least))
 
 
 def _never_differed(items: int, alpha: float, least: float) -> Verdict:
-    """No variation at all looks like certainty, but of all such items up to `unseen` points may still differ."""
+    """No variance looks like certainty, but up to `unseen` points of all such items may still differ."""
     unseen = 100 * (1 - alpha ** (1 / items))
     if unseen < least:
         return Verdict("same", smallest=unseen)
     return Verdict("undetected", smallest=unseen, more_items=math.ceil(math.log(alpha) / math.log1p(-least / 100)))
+
+
+def multi_bootstrap(differences: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+    """Percentile interval of the mean of `differences` [seed item], resampling seeds and items (Multi-Bootstrap, Sellam
+    and others 2022), always with the same random numbers. It counts the residual about three times (Owen 2007), so it
+    is conservative where items dominate, and too narrow with few seeds where seeds do: it never decides a verdict."""
+    rng = np.random.default_rng(20_220_301)
+    seeds, items = differences.shape
+    draws = min(BOOTSTRAP_DRAWS, max(FEWEST_DRAWS, BOOTSTRAP_WORK // items))
+    sums = [_resample(rng, seeds) @ differences @ _resample(rng, items) for _ in range(draws)]
+    low, high = np.quantile(sums, [(1 - level) / 2, (1 + level) / 2]) / (seeds * items)
+    return float(low), float(high)
+
+
+def _resample(rng: np.random.Generator, size: int) -> np.ndarray:
+    """How often each of `size` things is drawn in `size` draws with replacement."""
+    return np.bincount(rng.integers(0, size, size), minlength=size)

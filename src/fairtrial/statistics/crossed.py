@@ -1,13 +1,10 @@
-"""The crossed t-test: is there a difference for a new seed and a new item of the same kind?
+"""The crossed t-test: would the difference also hold for a new seed and a new test item of the same kind?
 
-Every seed meets every item, so a difference [seed item] is delta + seed + item + rest. A two-way analysis of variance
-tells how much each contributes; Satterthwaite's degrees of freedom make the t interval right for few seeds.
+Every seed scores every item, so a difference [seed item] is mean + seed effect + item effect + residual. A two-way
+analysis of variance estimates how much each contributes; Satterthwaite's degrees of freedom make the t interval valid
+for few seeds. Weighted means (tokens per document) enter through the ratio estimator, macro-F1 by jackknife values.
 
-Items of unequal weight: documents of many and few tokens, clusters of many and few items.
-
-Metrics that are no mean over items: their jackknife values are, so that the crossed t-test serves them too.
-
-Intervals of one trial's scores over its test items. They say nothing of other seeds: a verdict needs several.
+Below it the intervals of a single trial's scores, over test items only: a verdict needs several seeds.
 """
 
 from __future__ import annotations
@@ -16,16 +13,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import (  # scipy.stats takes most of a second to import
-    ndtri,
-    stdtr,
-    stdtrit,
-)
+from scipy.special import ndtri, stdtr, stdtrit  # scipy.stats takes most of a second to import
 
 
 @dataclass(frozen=True)
 class Shares:
-    """How much seeds, items and the rest vary: variances of one answer of one seed."""
+    """Variance components of one seed's outcome on one item."""
 
     seed: float
     item: float
@@ -34,13 +27,13 @@ class Shares:
 
 @dataclass(frozen=True)
 class Crossed:
-    """A mean over seeds and items, and how far it may be off."""
+    """A mean over seeds and items, and its uncertainty."""
 
     difference: float
     variance: float  # of the difference
     df: float
     shares: Shares
-    seed_square: float  # mean square of seeds; its own chance has seeds - 1 degrees of freedom
+    seed_square: float  # mean square of seeds, with seeds - 1 degrees of freedom
     by_seed: np.ndarray  # mean of each seed
     items: int
 
@@ -55,7 +48,7 @@ class Crossed:
 
     @property
     def p(self) -> float:
-        """Two-sided; without any variation the answer is certain."""
+        """Two-sided."""
         if self.variance == 0:
             return 1.0 if self.difference == 0 else 0.0
         return float(2 * stdtr(self.df, -abs(self.difference) / self.error))
@@ -83,18 +76,18 @@ def crossed_t(differences: np.ndarray) -> Crossed:
 
 
 def pooled(seed: float, item: float, rest: float, seeds: int, items: int) -> tuple[float, float]:
-    """Variance of the grand mean and its degrees of freedom, from mean squares. A source that varies no more than the
-    rest is taken as not varying at all, else its negative estimate would shrink the interval."""
-    answers = seeds * items
+    """Variance of the grand mean and its degrees of freedom, from mean squares. A source with a mean square no larger
+    than the residual's is taken as not varying, else its negative estimate would shrink the interval."""
+    count = seeds * items
     if seed <= rest and item <= rest:
-        return rest / answers, (seeds - 1) * (items - 1)
+        return rest / count, (seeds - 1) * (items - 1)
     if seed <= rest:
-        return item / answers, items - 1
+        return item / count, items - 1
     if item <= rest:
-        return seed / answers, seeds - 1
+        return seed / count, seeds - 1
     total = seed + item - rest
-    spread = seed**2 / (seeds - 1) + item**2 / (items - 1) + rest**2 / ((seeds - 1) * (items - 1))
-    return total / answers, total**2 / spread
+    squares = seed**2 / (seeds - 1) + item**2 / (items - 1) + rest**2 / ((seeds - 1) * (items - 1))
+    return total / count, total**2 / squares
 
 
 def linearised(sums: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -108,25 +101,22 @@ def summed(values: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
     """[seed item] -> [seed cluster]"""
     if clusters is None:
         return values
-    names, places = np.unique(clusters, return_inverse=True)
-    totals = np.zeros((values.shape[0], len(names)))
-    for seed, row in enumerate(values):
-        totals[seed] = np.bincount(places, weights=row, minlength=totals.shape[1])
-    return totals
+    indices = np.unique(clusters, return_inverse=True)[1]
+    return np.stack([np.bincount(indices, weights=row) for row in values])
 
 
 def contiguous_blocks(tokens: np.ndarray, length: int) -> np.ndarray:
-    """Clusters for running text: neighbouring documents [document] joined until a block has max(8 x `length`, 256)
-    tokens, because neighbours share their context and their subject."""
+    """Clusters for running text: neighbouring documents [document] are joined until a block has max(8 x `length`, 256)
+    tokens, because neighbours share context and subject."""
     least = max(8 * length, 256)
     blocks = np.zeros(len(tokens), np.int64)
     block = filled = 0
-    for place, count in enumerate(tokens):
+    for document, count in enumerate(tokens):
         if filled >= least:
             block, filled = block + 1, 0
-        blocks[place] = block
+        blocks[document] = block
         filled += int(count)
-    if block and filled < least:  # a short end belongs to the block before it
+    if block and filled < least:  # a short last block joins the one before it
         blocks[blocks == block] = block - 1
     return blocks
 
@@ -134,26 +124,26 @@ def contiguous_blocks(tokens: np.ndarray, length: int) -> np.ndarray:
 def macro_f1_values(
     labels: np.ndarray, guesses: np.ndarray, classes: int, clusters: np.ndarray | None = None
 ) -> np.ndarray:
-    """[seed item] -> [seed unit]: the seed's macro-F1 plus what each unit (item, or cluster of items) contributes to
-    it. The mean over units is the macro-F1 itself."""
-    return np.stack([_one_seed(row, guess, classes, clusters) for row, guess in zip(labels, guesses, strict=True)])
+    """[seed item] -> [seed unit]: jackknife values of macro-F1, where a unit is an item or a cluster of items. Their
+    mean is the macro-F1 itself."""
+    return np.stack([_jackknife_f1(*rows, classes, clusters) for rows in zip(labels, guesses, strict=True)])
 
 
-def _one_seed(labels: np.ndarray, guesses: np.ndarray, classes: int, clusters: np.ndarray | None) -> np.ndarray:
-    places = np.arange(len(labels)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
-    units = int(places.max()) + 1
+def _jackknife_f1(labels: np.ndarray, guesses: np.ndarray, classes: int, clusters: np.ndarray | None) -> np.ndarray:
+    unit = np.arange(len(labels)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    units = int(unit.max()) + 1
     right, seen = np.zeros((units, classes)), np.zeros((units, classes))
-    np.add.at(right, (places, labels), labels == guesses)
-    np.add.at(seen, (places, labels), 1)
-    np.add.at(seen, (places, guesses), 1)
-    whole = _from_counts(right.sum(0), seen.sum(0))
-    without = _from_counts(right.sum(0) - right, seen.sum(0) - seen)
-    influence = (units - 1) * (whole - without)
-    return whole + influence - influence.mean()
+    np.add.at(right, (unit, labels), labels == guesses)
+    np.add.at(seen, (unit, labels), 1)
+    np.add.at(seen, (unit, guesses), 1)
+    total = _macro_f1(right.sum(0), seen.sum(0))
+    without = _macro_f1(right.sum(0) - right, seen.sum(0) - seen)
+    influence = (units - 1) * (total - without)
+    return total + influence - influence.mean()
 
 
-def _from_counts(right: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Counts [... class] of right answers, and of true plus guessed; a class that never occurs counts as 0."""
+def _macro_f1(right: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """From counts [... class] of right answers and of true plus guessed; a class that never occurs counts as 0."""
     return np.divide(2 * right, seen, out=np.zeros(seen.shape), where=seen > 0).mean(-1)
 
 
@@ -168,22 +158,22 @@ def wilson(right: float, items: int, level: float = 0.95) -> tuple[float, float]
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def perplexity_interval(nats: np.ndarray, tokens: np.ndarray, level: float = 0.95) -> tuple[float, float] | None:
-    """Interval of exp(total nats / total tokens) over documents, by the ratio estimator."""
+def perplexity_interval(nll: np.ndarray, tokens: np.ndarray, level: float = 0.95) -> tuple[float, float] | None:
+    """Interval of exp(total nll / total tokens) over documents, by the ratio estimator."""
     counted = tokens > 0
-    nats, tokens = nats[counted].astype(float), tokens[counted].astype(float)
-    if len(nats) < 2:
-        return None  # one document tells nothing of others
-    mean = nats.sum() / tokens.sum()
-    spread = (nats - mean * tokens) / tokens.mean()
-    half = float(stdtrit(len(nats) - 1, 0.5 + level / 2)) * spread.std(ddof=1) / math.sqrt(len(nats))
+    nll, tokens = nll[counted].astype(float), tokens[counted].astype(float)
+    if len(nll) < 2:
+        return None  # one document says nothing about others
+    mean = nll.sum() / tokens.sum()
+    spread = (nll - mean * tokens) / tokens.mean()
+    half = float(stdtrit(len(nll) - 1, 0.5 + level / 2)) * spread.std(ddof=1) / math.sqrt(len(nll))
     return float(np.exp(mean - half)), float(np.exp(mean + half))
 
 
 def paired_change(gained: int, lost: int, items: int, level: float = 0.95) -> tuple[float, float]:
-    """Interval of (gained - lost) / items, the change of a share when the same items are judged twice: half an item is
-    added to each of the four cells (Agresti and Min 2005, https://doi.org/10.1002/sim.1781), so that no change among a
-    few items does not count as none among all."""
+    """Interval of (gained - lost) / items, the change of a share when the same items are scored twice. Half an item is
+    added to each of the four cells (Agresti and Min 2005, https://doi.org/10.1002/sim.1781), so that no change among
+    few items does not look certain."""
     z = float(ndtri(0.5 + level / 2))
     gains, losses, count = gained + 0.5, lost + 0.5, items + 2
     centre = (gains - losses) / count

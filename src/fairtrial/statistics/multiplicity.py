@@ -1,9 +1,4 @@
-"""Many comparisons at once: Holm's correction for claims, Benjamini and Hochberg's for what is only explored.
-
-Looking more than once, honestly: the 5% that may go wrong are prepared out over the looks beforehand.
-
-What picking the best of several variants on the test set adds to its score although nothing is real.
-"""
+"""More than one chance to be wrong: many comparisons, several interim looks, picking the best of several variants."""
 
 from __future__ import annotations
 
@@ -16,45 +11,45 @@ from scipy.special import ndtr
 
 from fairtrial.statistics.crossed import Crossed
 
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Adjusted p-values: the chance that any claim of the family is false stays below the level, dependent or not."""
-    order = np.argsort(p, kind="stable")
-    factors = len(p) - np.arange(len(p))
-    rising = np.maximum.accumulate(np.asarray(p, float)[order] * factors)
-    return _in_place(order, rising)
-
-
-def benjamini_hochberg(p: Sequence[float]) -> list[float]:
-    """q-values: of all findings with q below a level, at most that share is expected to be false."""
-    order = np.argsort(p, kind="stable")
-    factors = len(p) / (1 + np.arange(len(p)))
-    scaled = np.asarray(p, float)[order] * factors
-    return _in_place(order, np.minimum.accumulate(scaled[::-1])[::-1])
-
-
-def _in_place(order: np.ndarray, values: np.ndarray) -> list[float]:
-    back = np.empty(len(values))
-    back[order] = np.minimum(values, 1.0)
-    return [float(value) for value in back]
-
-
-ALPHA = 0.05  # one look at a number of seeds fixed in advance
+ALPHA = 0.05  # a single look at a number of seeds fixed in advance
 
 
 @dataclass(frozen=True)
 class Look:
+    """An interim look at so many seeds, and its share of the 5% of false alarms."""
+
     seeds: int
     alpha: float
 
 
-# they sum to ALPHA, so the whole is valid however the looks depend on one another
+# the alphas sum to ALPHA, so the procedure is valid however the looks depend on one another
 LOOKS = (Look(5, 0.005), Look(10, 0.015), Look(20, 0.03))
 
 
 def next_look(look: Look) -> Look | None:
-    later = [other for other in LOOKS if other.seeds > look.seeds]
-    return later[0] if later else None
+    return next((later for later in LOOKS if later.seeds > look.seeds), None)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Adjusted p-values for claims: they bound the chance of any false claim in the family, dependent or not."""
+    order = np.argsort(p, kind="stable")
+    factors = len(p) - np.arange(len(p))
+    rising = np.maximum.accumulate(np.asarray(p, float)[order] * factors)
+    return _unsorted(order, rising)
+
+
+def benjamini_hochberg(p: Sequence[float]) -> list[float]:
+    """q-values for exploration: of the findings with q below a level, at most that share is expected to be false."""
+    order = np.argsort(p, kind="stable")
+    factors = len(p) / (1 + np.arange(len(p)))
+    scaled = np.asarray(p, float)[order] * factors
+    return _unsorted(order, np.minimum.accumulate(scaled[::-1])[::-1])
+
+
+def _unsorted(order: np.ndarray, values: np.ndarray) -> list[float]:
+    original = np.empty(len(values))
+    original[order] = np.minimum(values, 1.0)
+    return original.tolist()
 
 
 def largest_of(count: int) -> float:
@@ -65,10 +60,10 @@ def largest_of(count: int) -> float:
     return float(np.where(points > 0, 1 - below, -below).sum() * (points[1] - points[0]))
 
 
-def expected_bias(found: Sequence[Crossed], variants: int) -> float | None:
-    """Expected lead of the luckiest of `variants` equals. Items are shared, so what moves all alike does not count: a
-    variant's own noise is half the variance of a difference between two."""
-    if not found or variants < 2:
+def expected_bias(tests: Sequence[Crossed], variants: int) -> float | None:
+    """Expected lead of the luckiest of `variants` that are equally good. Items are shared, so what moves all alike does
+    not count: a variant's own noise is half the variance of a difference between two."""
+    if not tests or variants < 2:
         return None
-    own = float(np.mean([each.variance for each in found])) / 2
+    own = float(np.mean([test.variance for test in tests])) / 2
     return largest_of(variants) * math.sqrt(own)

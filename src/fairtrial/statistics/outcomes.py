@@ -1,11 +1,4 @@
-"""The one figure that a score is known by.
-
-What the judge is given: the outcome of every item for every seed, as plain arrays.
-
-Metrics: how the outcomes of items become numbers that can be compared.
-
-Which test items a verdict rests on: clean ones, where too many stand in train.
-"""
+"""What the judge is given: the outcome of every test item for every seed, as plain arrays, and metrics over them."""
 
 from __future__ import annotations
 
@@ -20,15 +13,18 @@ from fairtrial.errors import BadInput
 from fairtrial.statistics.crossed import linearised, macro_f1_values, summed
 from fairtrial.statistics.multiplicity import Look
 
-HEADLINES = {"accuracy": 1, "window_perplexity": -1, "masked_perplexity": -1}  # figure -> whether more is better
+CLEAN, EXACT, NEAR = 0, 1, 2  # a test item: not in the training set, an exact copy, a near copy
+TOLERATED = 0.01  # share of contaminated items up to which verdicts are on all items
+HEADLINES = {
+    "accuracy": 1,
+    "window_perplexity": -1,
+    "masked_perplexity": -1,
+}  # metric -> 1: higher is better, -1: lower
 
 
 def headline(score: Mapping[str, Any]) -> tuple[str, int]:
-    """(the figure's name, 1 where more is better and -1 where less is)"""
+    """The name and the sign of the metric that a score is known by."""
     return next((name, sign) for name, sign in HEADLINES.items() if name in score)
-
-
-CLEAN, EXACT, NEAR = 0, 1, 2  # status of a test item: not in train, in train word for word, nearly in train
 
 
 @dataclass(frozen=True)
@@ -43,32 +39,31 @@ class SetOutcomes:
     def items(self) -> int:
         return int(next(iter(self.arrays.values())).shape[1])
 
-    def __getitem__(self, what: str) -> np.ndarray:
-        return self.arrays[what]
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.arrays[name]
 
     def rows(self, seeds: tuple[int, ...]) -> SetOutcomes:
         """Only these seeds, in this order."""
-        places = [self.seeds.index(seed) for seed in seeds]
-        return SetOutcomes(seeds, {name: array[places] for name, array in self.arrays.items()})
+        indices = [self.seeds.index(seed) for seed in seeds]
+        return SetOutcomes(seeds, {name: array[indices] for name, array in self.arrays.items()})
 
 
 def stack_outcomes(by_seed: Mapping[int, Mapping[str, np.ndarray]], where: str = "outcomes") -> SetOutcomes:
-    """The outcomes of one test set out of several records: `{seed: {"guess": ..., "label": ..., "log_p": ...}}`."""
+    """One test set, from the arrays of each seed: `{seed: {"guess": ..., "label": ..., "log_p": ...}}`."""
     seeds = tuple(sorted(by_seed))
     if not seeds:
         raise BadInput(f"{where}: no seed has outcomes", "run the trials first")
-    names = list(by_seed[seeds[0]])
     arrays = {}
-    for name in names:
+    for name in by_seed[seeds[0]]:
         rows = [np.asarray(by_seed[seed][name]) for seed in seeds]
         if len({row.shape for row in rows}) > 1:
             counts = ", ".join(f"seed {seed}: {len(row)}" for seed, row in zip(seeds, rows, strict=True))
             raise BadInput(
-                f"{where}: the seeds were not scored on the same items ({counts})", "use one data set for all"
+                f"{where}: the seeds were not scored on the same items ({counts})", "use the same data for all"
             )
         arrays[name] = np.stack(rows)
     if "label" in arrays and (arrays["label"] != arrays["label"][0]).any():
-        raise BadInput(f"{where}: the seeds were not scored on the same items", "use one data.split_seed for all")
+        raise BadInput(f"{where}: the seeds were not scored on the same items", "use the same data.split_seed for all")
     return SetOutcomes(seeds, arrays)
 
 
@@ -77,22 +72,22 @@ Outcomes = dict[str, dict[str, SetOutcomes]]  # name -> test set -> outcomes
 
 @dataclass(frozen=True, kw_only=True)
 class TaskOutcomes:
-    """Everything that a verdict on one task depends on. Only the first four are needed."""
+    """Everything that a verdict on one task depends on. Only the first four are required."""
 
-    task: str  # its name; what is measured shows in the arrays
+    task: str
     baseline: str  # the variant that the others are compared with
     least_difference: float  # points of accuracy, or nats per token (0.01 is 1% of perplexity)
     variants: Outcomes
-    baselines: Outcomes = field(default_factory=dict)  # what a transformer must beat; one row of outcomes is enough
+    baselines: Outcomes = field(default_factory=dict)  # what a transformer must beat; a single seed is enough
     labels: tuple[str, ...] = ()
     status: dict[str, np.ndarray] = field(default_factory=dict)  # test set -> CLEAN, EXACT or NEAR of each item
     clusters: dict[str, np.ndarray] = field(default_factory=dict)  # test set -> the speech or block of each item
     passports: dict[str, dict[str, Any]] = field(default_factory=dict)  # variant -> level, failed, accepted
-    unsound: tuple[str, ...] = ()  # red audits of the data that a clean subset does not repair
-    look: Look | None = None  # a look of several; None: the number of seeds was fixed in advance
-    # carried through to the verdict file as they are
+    unsound: tuple[str, ...] = ()  # red findings of the data audit that a clean subset does not repair
+    look: Look | None = None  # one of several interim looks; None: the number of seeds was fixed in advance
+    # copied to the verdict file as they are
     cost: dict[str, Any] = field(default_factory=dict)
-    peeks: dict[str, Any] = field(default_factory=dict)
+    test_reuse: dict[str, Any] = field(default_factory=dict)  # how often each test set was scored while training
     failures: list[dict[str, Any]] = field(default_factory=list)
     contamination: dict[str, Any] | None = None
     search: dict[str, Any] | None = None
@@ -107,7 +102,7 @@ class TaskOutcomes:
         return tuple(self.variants[self.baseline])
 
     def stamp(self, variant: str) -> str | None:
-        """The red audit of a variant that nobody accepted."""
+        """Why a variant may not be called better: a red passport that was not accepted."""
         passport = self.passports.get(variant, {})
         if passport.get("level") != "red" or passport.get("accepted"):
             return None
@@ -149,15 +144,15 @@ class Sums:
 
 
 def measure(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> Sums:
-    """The kept items of a test set; `keep` [item]. Units without weight (documents of no token) are left out."""
+    """Over the items of a test set that the mask `keep` [item] selects. Units without weight (documents without tokens)
+    are left out."""
     kept = {name: array[:, keep] for name, array in outcomes.arrays.items()}
     groups = None if clusters is None else clusters[keep]
     if metric == "macro-F1":
-        classes = 1 + max(int(outcomes[what].max()) for what in ("label", "guess"))  # the same for all seeds and items
+        classes = 1 + max(int(outcomes[name].max()) for name in ("label", "guess"))  # the same for every subset
         values = 100 * macro_f1_values(kept["label"], kept["guess"], classes, groups)
         return Sums(values, np.ones_like(values))
-    items, weights = _per_item(metric, kept)
-    values, weights = summed(items, groups), summed(weights, groups)
+    values, weights = (summed(array, groups) for array in _per_item(metric, kept))
     counted = weights.sum(0) > 0
     return Sums(values[:, counted], weights[:, counted])
 
@@ -172,43 +167,20 @@ def _per_item(metric: str, kept: dict[str, np.ndarray]) -> tuple[np.ndarray, np.
         return kept["nll"], kept["tokens"].astype(float)
     if metric == "bits per byte":
         return kept["nll"] / math.log(2), kept["bytes"].astype(float)
-    raise ValueError(f"no metric is called {metric!r}")
-
-
-TOLERATED = 0.01  # share of contaminated items up to which all items count
+    raise ValueError(f"unknown metric {metric!r}")
 
 
 def describe_set(status: np.ndarray | None, items: int) -> dict[str, Any]:
-    """Counts, the basis of verdicts, and why."""
+    """Counts of copies in a test set; the subset that verdicts are on, and why."""
     if status is None:
-        why = "copies in train were not looked for"
+        why = "The training set was not searched for copies of test items."
         return {"items": items, "exact": None, "near": None, "clean": None, "basis": "all", "basis_why": why}
     exact, near, clean = (int((status == kind).sum()) for kind in (EXACT, NEAR, CLEAN))
     share = (exact + near) / max(1, items)
-    basis = "clean" if share > TOLERATED else "all"
-    if basis == "clean":
-        why = f"{share:.1%} of the test items stand in train, too: the verdict is on the clean ones"
-    elif share:
-        why = f"{share:.1%} of the test items stand in train, too: few enough to count all"
+    subset = "clean" if share > TOLERATED else "all"
+    if not share:
+        why = "No test item occurs in the training set."
     else:
-        why = "no test item stands in train"
-    return {"items": items, "exact": exact, "near": near, "clean": clean, "basis": basis, "basis_why": why}
-
-
-def contamination_lines(task: TaskOutcomes, sets: dict[str, dict[str, Any]], scores: dict[str, Any]) -> list[str]:
-    """Test sets that verdicts do not take whole, and what the copies are worth to the baseline variant."""
-    lines = []
-    for place, facts in sets.items():
-        if facts["basis"] != "clean":
-            continue
-        copies = facts["exact"] + facts["near"]
-        near = f" ({facts['near']} of them nearly)" if facts["near"] else ""
-        line = f"on {place}, {copies:,} of {facts['items']:,} items stand in train, too{near}; "
-        line += f"verdicts are on the {facts['clean']:,} clean ones"
-        shown = scores[task.baseline][place]
-        if "clean" in shown and "contaminated" in shown:
-            unit = "%" if task.metric == "accuracy" else ""
-            told = [f"{shown[basis]['mean']:.1f}{unit}" for basis in ("contaminated", "clean")]
-            line += f". {task.baseline} has {task.metric} {told[0]} on the copies and {told[1]} on clean items"
-        lines.append(line + ".")
-    return lines
+        choice = "verdicts are on the clean ones" if subset == "clean" else "few enough for verdicts on all items"
+        why = f"{share:.1%} of the test items also occur in the training set: {choice}."
+    return {"items": items, "exact": exact, "near": near, "clean": clean, "basis": subset, "basis_why": why}

@@ -160,7 +160,7 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
         passports={name: passport for name, passport in passports.items() if passport},
         cost=cost(plan, task, records),
-        peeks={name: test_reuse(list(found.values())) for name, found in records.items() if found},
+        test_reuse={name: test_reuse(list(found.values())) for name, found in records.items() if found},
         failures=[
             {"variant": row["variant"], "seed": row["seed"], "error": row["error"]}
             for row in failures

@@ -184,14 +184,15 @@ def data_lines(verdict: Mapping[str, Any]) -> list[str]:
     """Red findings on the data that clean items do not mend. All variants share them, so differences stand."""
     lines = []
     for task, facts in verdict["tasks"].items():
-        title = task.capitalize() if task != "lm" else "LM"
         if not facts.get("contamination"):
-            lines.append(f"{title}: the data could not be audited: which test items also occur in training is unknown.")
+            lines.append(
+                f"[{task}] The data could not be audited, so copies of test items in the training set are unknown."
+            )
         findings = (facts.get("contamination") or {}).get("findings", [])
         red = {row["name"]: None for row in findings if row["verdict"] == "RED" and not row["id"].startswith("D1")}
         if red:
             lines.append(
-                f"{title}: the audit of the data is red ({', '.join(red)}). It is the same for all variants, so"
+                f"[{task}] The audit of the data is red ({', '.join(red)}). It is the same for all variants, so"
                 " differences stand; the scores themselves are not what new text would get."
             )
     return lines

@@ -19,7 +19,7 @@ from fairtrial.apps.reports.evidence import DECIDED_BY_COMPARISON, Decided, Evid
 from fairtrial.apps.reports.inside import Layers, Likeness
 from fairtrial.apps.reports.published import Claim, Figure
 from fairtrial.statistics import counted, listed, score, score_words
-from fairtrial.statistics import figures as in_words
+from fairtrial.statistics import describe_difference as in_words
 from fairtrial.study import tries_of
 
 ON_TEST_ITEMS = ("better", "worse", "same", "narrows")  # rules whose claims are about scores
@@ -203,7 +203,7 @@ def by_comparison(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, 
     if kind == "not_comparable":
         return OPEN, f"They cannot be compared: {'; '.join(comparison.not_comparable_because)}."
     told = f"{claim.variant} against {claim.against}: {in_words(comparison, decided.p_adjusted, found.family)}."
-    if comparison.basis == "clean" and decided.on_all is not None:
+    if comparison.subset == "clean" and decided.on_all is not None:
         told += f" On all items, copies included: {in_words(decided.on_all)}."
     if kind == "undetected":
         told += f" {smallest_words(decided)}"

@@ -40,7 +40,7 @@ from fairtrial.statistics import (
     least_for,
     may_be_judged,
 )
-from fairtrial.statistics import figures as in_words
+from fairtrial.statistics import describe_difference as in_words
 from fairtrial.study import Plan, Settings, Study, gather
 
 ALSO_CALLED = {"obama": "Obama", "wbush": "W. Bush", "hbush": "H. W. Bush"}  # test sets of the embedded corpus
@@ -167,9 +167,9 @@ class Decided:
     def shown(self, comparison: Comparison | None = None) -> tuple[float, float, float] | None:
         """Difference and interval: points, or the change of perplexity in per cent."""
         comparison = comparison or self.comparison
-        if comparison.found is None:
+        if comparison.test is None:
             return None
-        values = (comparison.found.difference, *comparison.found.interval())
+        values = (comparison.test.difference, *comparison.test.interval())
         if comparison.metric.name != "perplexity":
             return values
         first, low, high = (100 * math.expm1(min(700.0, value)) for value in values)
@@ -199,14 +199,14 @@ def decide_all(claims: Sequence[Claim], evidences: Mapping[str, Evidence]) -> di
             evidence = evidences.get(study)
             if evidence and evidence.has(claim.variant, claim.against):
                 made[claim.id, study] = compare_two(evidence, claim.variant, claim.against, evidence.basis()["basis"])
-    family = {key: each.found.p for key, each in made.items() if may_be_judged(each) and each.found is not None}
+    family = {key: each.test.p for key, each in made.items() if may_be_judged(each) and each.test is not None}
     adjusted = dict(zip(family, holm(list(family.values())), strict=True))
     decided = {}
     for (name, study), comparison in made.items():
         evidence = evidences[study]
         least = least_for(comparison, evidence.outcomes.least_difference, evidence.pooled(comparison.against))
         on_all = None
-        if comparison.basis != "all":
+        if comparison.subset != "all":
             on_all = compare_two(evidence, comparison.variant, comparison.against, "all")
         p = adjusted.get((name, study))
         decided[name, study] = Decided(comparison, decide(comparison, p, ALPHA, least), p, on_all)

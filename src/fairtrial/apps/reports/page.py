@@ -27,7 +27,7 @@ from fairtrial.apps.reports.run import Replication
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.recipe import Duration
 from fairtrial.report import few_digits, spoken_time, with_interval
-from fairtrial.statistics import SetOutcomes, TaskOutcomes, listed, score, three_ways
+from fairtrial.statistics import SetOutcomes, TaskOutcomes, listed, score, scores_by_subset
 
 
 def flowing(text: str) -> str:
@@ -439,7 +439,7 @@ def counting_table(evidence: Evidence) -> list[str]:
 
 
 def measured(outcomes: TaskOutcomes, place: str, found: SetOutcomes) -> dict[str, Any]:
-    return three_ways(outcomes.metric, found, outcomes.status.get(place), outcomes.clusters.get(place))
+    return scores_by_subset(outcomes.metric, found, outcomes.status.get(place), outcomes.clusters.get(place))
 
 
 def columns(ways: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
