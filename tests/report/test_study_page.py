@@ -104,9 +104,9 @@ def test_the_verdict_comes_first_and_every_sentence_is_told(study: Path, page: s
 def test_sections_stand_in_their_order(page: str) -> None:
     text = body_text(page)
     first = text[text.index("Scores") : text.rindex("Decoder language model Scores")]
-    order = ["Scores", "Comparisons", "Compared with what needs no transformer", "Contamination", "Learning curves", "Cost",
-             "Passports", "Use of the test sets", "Attention, one sentence", "Where the parameters are", "Search",
-             "Picking the best"]  # fmt: skip
+    order = ["Scores", "Comparisons", "Compared with what needs no transformer", "Contamination", "Learning curves",
+             "Cost", "Passports", "Use of the test sets", "Attention, one sentence", "Where the parameters are",
+             "Search", "Picking the best"]  # fmt: skip
     places = [first.index(title) for title in order]
     assert places == sorted(places)
     assert text.index("How to repeat it Save") < text.index("Trials that failed They")
