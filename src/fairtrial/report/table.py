@@ -107,8 +107,8 @@ def as_text(table: Table, width: int | None = None) -> list[str]:
     body, total = (table.rows[:-1], table.rows[-1]) if table.total else (table.rows, row(*[""] * len(table.columns)))
     width = width or terminal_width()
     for at, (name, cell, wide) in enumerate(zip(table.columns, total, column_widths(table, width - 2), strict=True)):
-        side = "left" if at < table.text_columns else "right"
-        grid.add_column(Text(plain(name)), Text(plain(cell.stamped)), justify=side, overflow="fold", width=wide)
+        header, footer, numeric = Text(plain(name)), Text(plain(cell.stamped)), at >= table.text_columns
+        grid.add_column(header, footer, justify="right" if numeric else "left", overflow="fold", width=wide)
     for cells in body:
         grid.add_row(*(Text(plain(cell.stamped)) for cell in cells))
     file = io.StringIO()
