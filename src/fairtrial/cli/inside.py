@@ -147,7 +147,7 @@ def params(
     from fairtrial.record import Record
     from fairtrial.report.text import FORMATS
 
-    one_of("--format", kind, FORMATS)
+    one_of("--format", kind, tuple(FORMATS))
     record = Record.open(Path(what)) if os.path.isdir(what) else None
     if record is not None and (data is not None or vocabulary is not None or settings):
         raise BadInput("a record's network is fixed", "leave out --data, --vocabulary and --set, or name a recipe")
