@@ -134,8 +134,8 @@ class Frame:
 
 
 def look_page(look: Any, heads: Sequence[tuple[int, int]], frame: Frame) -> str:
-    """Where heads look (`analysis.look.LookResult`): maps of these (layer, head), head statistics, heads switched off. The
-    page's own script draws the maps from numbers in the page."""
+    """Where heads look (`analysis.look.LookResult`): maps of these (layer, head), head statistics, heads switched off.
+    The page's own script draws the maps from numbers in the page."""
     data = {
         "heads": [{"layer": layer, "head": head, "caption": look.captions[layer, head]} for layer, head in heads],
         "stage": look.stage,
