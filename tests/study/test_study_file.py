@@ -178,3 +178,16 @@ def test_a_folder_called_like_a_recipe_is_not_taken_for_it(tmp_path: Path) -> No
 def test_a_study_without_test_scores_is_refused(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"scoring\.tests is false"):
         make_plan(tiny_study(set={"scoring.tests": False}), StudyFolder(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("parts", "what"),
+    [(["rpoe"], "did you mean 'rope'"), ([{"name": "window", "sise": 8}], "sise"), (["shift", "shuffle"], "both own")],
+)
+def test_a_misspelled_part_is_refused_before_anything_is_read_or_timed(
+    tiny_study: Callable[..., Study], tmp_path: Path, parts: list[Any], what: str
+) -> None:
+    study = tiny_study(data=str(tmp_path / "nowhere"), variants={"learned": {}, "mine": {"parts": parts}})
+    with pytest.raises(BadInput, match="variant 'mine'") as refused:
+        make_plan(study, StudyFolder(tmp_path / "study"))
+    assert what in refused.value.what
