@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.readers import find_format, read
+from fairtrial.data.sotu import presidents
 from fairtrial.data.splits import fitting_tokens, kind_in_use, shape_documents, split
 from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
 from fairtrial.errors import BadInput
@@ -98,6 +100,15 @@ def prepare_like(record: Record) -> Prepared:
 
         encoder = open_encoder(recipe)
     return Prepared(recipe, trial["seed"], corpus, splits, encoder, tokenizer)
+
+
+def read_documents(source: str, recipe: Recipe, tokenizer: Tokenizer) -> tuple[Document, ...]:
+    """All documents of another source, of the embedded corpus those of all presidents, shaped as this recipe's own."""
+    data = Data(source=source)
+    if find_format(data) == "sotu":
+        data = Data(source=source, presidents=presidents())
+    corpus = shape_documents(read(data, recipe.task), kind_in_use(recipe.tokens, tokenizer.facts))
+    return tuple(chain(corpus.train, corpus.validation, *corpus.tests.values()))
 
 
 def _fit_tokenizer(prepared: Prepared) -> Tokenizer:

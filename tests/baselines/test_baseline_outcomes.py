@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtrial.baselines.run import baseline_outcomes, figures_of
+from fairtrial.baselines.run import baseline_outcomes, metrics_of
 from fairtrial.data.audit import audit_data
 from fairtrial.prepare import prepare
 from fairtrial.recipe import built_in_recipe, with_settings
@@ -72,19 +72,19 @@ def test_guesses_do_not_depend_on_test_labels(tiny_recipe: Callable[..., Any], c
         assert outcomes["test/guess"].tolist() == after[name]["test/guess"].tolist()
 
 
-def test_figures_are_given_scores_by_subset() -> None:
+def test_metrics_are_given_on_all_clean_and_contaminated_items() -> None:
     outcomes = {"test/label": np.array([0, 1, 1, 0]), "test/guess": np.array([0, 1, 0, 1]), "test/log_p": np.zeros(4)}
-    found = figures_of(outcomes, {"test": np.array([1, 2, 0, 0])})["test"]
+    found = metrics_of(outcomes, {"test": np.array([1, 2, 0, 0])})["test"]
     assert [found[way]["accuracy"] for way in ("all", "clean", "contaminated")] == [0.5, 0.0, 1.0]
     assert [found[way]["items"] for way in ("all", "clean", "contaminated")] == [4, 2, 2]
-    assert set(figures_of(outcomes, {})["test"]) == {"all"}
+    assert set(metrics_of(outcomes, {})["test"]) == {"all"}
     nats = {
         "t/nll": np.array([2.0, 6.0]),
         "t/tokens": np.array([2, 2]),
         "t/bytes": np.ones(2),
         "t/unknown": np.zeros(2),
     }
-    assert figures_of(nats, {})["t"]["all"]["perplexity"] == pytest.approx(math.exp(2))
+    assert metrics_of(nats, {})["t"]["all"]["perplexity"] == pytest.approx(math.exp(2))
 
 
 def course(shared_data: Path, task: str) -> Any:
@@ -109,9 +109,9 @@ def test_the_course_classifier_figures(shared_data: Path) -> None:
 def test_the_course_language_model_figures(shared_data: Path) -> None:
     recipe = course(shared_data, "lm")
     found = baseline_outcomes(recipe, 0)["Kneser-Ney trigram"]
-    figures = figures_of(found, {})
+    metrics = metrics_of(found, {})
     # an interpolated Kneser-Ney made elsewhere reached 239.1, 360.6 and 267.9; modified discounts do a little better
     for name, other in (("obama", 239.1), ("wbush", 360.6), ("hbush", 267.9)):
-        assert figures[name]["all"]["perplexity"] == pytest.approx(other, rel=0.02)
-    assert [figures[name]["all"]["tokens"] for name in ("obama", "wbush", "hbush")] == [5533, 4779, 4727]
+        assert metrics[name]["all"]["perplexity"] == pytest.approx(other, rel=0.02)
+    assert [metrics[name]["all"]["tokens"] for name in ("obama", "wbush", "hbush")] == [5533, 4779, 4727]
     assert len(prepare(recipe, 0).splits.train) == 1553

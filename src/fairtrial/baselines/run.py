@@ -1,7 +1,4 @@
-"""Outcomes -> figures with intervals, three ways: on all items, on clean ones, on those that stand in train.
-
-Baselines of a recipe: fitted on the training split of a trial with that seed, scored on exactly its items.
-"""
+"""Baselines of a recipe: fitted on the training split of a trial with that seed, scored on exactly its items."""
 
 from __future__ import annotations
 
@@ -18,63 +15,23 @@ from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe
 from fairtrial.statistics.crossed import perplexity_interval, wilson
 
-Figures = dict[str, dict[str, dict[str, Any]]]  # set -> all | clean | contaminated -> figures
-
-
-def figures_of(outcomes: Mapping[str, np.ndarray], status: Mapping[str, np.ndarray]) -> Figures:
-    """`outcomes` are named `set/what`; sets without a status, such as validation, have all items only."""
-    found: Figures = {}
-    for name in dict.fromkeys(place.rpartition("/")[0] for place in outcomes):
-        arrays = {place.rpartition("/")[2]: a for place, a in outcomes.items() if place.rpartition("/")[0] == name}
-        items = len(next(iter(arrays.values())))
-        ways = {"all": np.ones(items, bool)}
-        if name in status:
-            ways |= {"clean": status[name] == 0, "contaminated": status[name] > 0}
-        found[name] = {
-            way: _figures({what: array[chosen] for what, array in arrays.items()})
-            for way, chosen in ways.items()
-            if chosen.any()
-        }
-    return found
-
-
-def _figures(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    if "guess" in arrays:
-        right = arrays["guess"] == arrays["label"]
-        return {
-            "items": len(right),
-            "accuracy": float(right.mean()),
-            "interval": list(wilson(int(right.sum()), len(right))),
-            "nll": -float(arrays["log_p"].mean()),
-        }
-    nats, tokens = float(arrays["nll"].sum()), int(arrays["tokens"].sum())
-    return {
-        "items": len(arrays["nll"]),
-        "tokens": tokens,
-        "perplexity": math.exp(nats / tokens) if tokens else None,
-        "interval": perplexity_interval(arrays["nll"], arrays["tokens"]),
-        "bits_per_byte": nats / math.log(2) / max(1, int(arrays["bytes"].sum())),
-        "unknown_share": int(arrays["unknown"].sum()) / max(1, tokens),
-    }
-
-
-Outcomes = dict[str, np.ndarray]  # "set/what", as in a record
-Tell = Callable[[str], None]
-
 ORDERS = {"unigram": 1, "bigram": 2, "Kneser-Ney trigram": 3}
 
-
-def baseline_outcomes(recipe: Recipe, seed: int, tell: Tell = lambda what: None) -> dict[str, Outcomes]:
-    """The outcomes of every baseline, by its name. Nothing is chosen: all settings are fixed. `tell` hears what is
-    being done."""
-    tell("reading")
-    return outcomes_of(prepare(recipe, seed), tell)
+Outcomes = dict[str, np.ndarray]  # "set/what", as in a record
+OnProgress = Callable[[str], None]
+Metrics = dict[str, dict[str, dict[str, Any]]]  # set -> all | clean | contaminated -> metrics
 
 
-def outcomes_of(prepared: Prepared, tell: Tell = lambda what: None) -> dict[str, Outcomes]:
+def baseline_outcomes(recipe: Recipe, seed: int, on_progress: OnProgress = lambda what: None) -> dict[str, Outcomes]:
+    """The outcomes of every baseline, by its name. Nothing is chosen: all settings are fixed."""
+    on_progress("reading")
+    return outcomes_of(prepare(recipe, seed), on_progress)
+
+
+def outcomes_of(prepared: Prepared, on_progress: OnProgress = lambda what: None) -> dict[str, Outcomes]:
     if prepared.recipe.task == "classify":
-        return _classify(prepared, tell)
-    return _language(prepared, tell) if prepared.recipe.task == "lm" else {}
+        return _classify(prepared, on_progress)
+    return _language(prepared, on_progress) if prepared.recipe.task == "lm" else {}
 
 
 def scored_sets(prepared: Prepared) -> dict[str, tuple[Document, ...]]:
@@ -95,20 +52,20 @@ def classifiers() -> dict[str, Fit]:
     }
 
 
-def _classify(prepared: Prepared, tell: Tell) -> dict[str, Outcomes]:
-    number = {label: place for place, label in enumerate(prepared.splits.labels)}
-    texts, labels = _texts(prepared.splits.train), _labels(prepared.splits.train, number)
+def _classify(prepared: Prepared, on_progress: OnProgress) -> dict[str, Outcomes]:
+    index = {label: number for number, label in enumerate(prepared.splits.labels)}
+    texts, labels = _texts(prepared.splits.train), _labels(prepared.splits.train, index)
     found: dict[str, Outcomes] = {}
     for name, fit in classifiers().items():
-        tell(name)
-        guess = fit(texts, labels, len(number))
+        on_progress(name)
+        guess = fit(texts, labels, len(index))
         found[name] = {}
-        for each, documents in scored_sets(prepared).items():
-            log_p, right = guess(_texts(documents)), _labels(documents, number)
+        for split, documents in scored_sets(prepared).items():
+            log_p, right = guess(_texts(documents)), _labels(documents, index)
             found[name] |= {
-                f"{each}/label": right,
-                f"{each}/guess": log_p.argmax(1).astype(np.int64),
-                f"{each}/log_p": log_p[np.arange(len(right)), right],
+                f"{split}/label": right,
+                f"{split}/guess": log_p.argmax(1).astype(np.int64),
+                f"{split}/log_p": log_p[np.arange(len(right)), right],
             }
     return found
 
@@ -117,35 +74,70 @@ def _texts(documents: tuple[Document, ...]) -> list[str]:
     return [document.text for document in documents]
 
 
-def _labels(documents: tuple[Document, ...], number: dict[str, int]) -> np.ndarray:
-    return np.array([number[document.label] for document in documents], dtype=np.int64)
+def _labels(documents: tuple[Document, ...], index: dict[str, int]) -> np.ndarray:
+    return np.array([index[document.label] for document in documents], dtype=np.int64)
 
 
-def _language(prepared: Prepared, tell: Tell) -> dict[str, Outcomes]:
+def _language(prepared: Prepared, on_progress: OnProgress) -> dict[str, Outcomes]:
     """Tokens, targets and documents come from the functions that a trial uses, so that they are the same."""
     from fairtrial.baselines.kneser_ney import KneserNey
     from fairtrial.training.scoring import document_outcomes
     from fairtrial.training.tasks import token_set
 
-    tell("fitting the tokenizer")
+    on_progress("fitting the tokenizer")
     splits = prepared.splits
     tokenizer = prepared.tokenizer
     train = token_set(splits.train, tokenizer, splits.running)
     sets = {name: token_set(documents, tokenizer, splits.running) for name, documents in scored_sets(prepared).items()}
     found: dict[str, Outcomes] = {}
     for name, order in ORDERS.items():
-        tell(name)
+        on_progress(name)
         model = KneserNey(train.sequences, tokenizer.size, order)
         found[name] = {}
-        for each, tokens in sets.items():
+        for split, tokens in sets.items():
             nats = -np.log(model.probabilities(tokens.sequences))
-            found[name] |= {f"{each}/{what}": values for what, values in document_outcomes(tokens, nats).items()}
+            found[name] |= {f"{split}/{what}": values for what, values in document_outcomes(tokens, nats).items()}
     return found
 
 
-def baseline_scores(
-    recipe: Recipe, seed: int, on_progress: Callable[[str], None] = lambda what: None
-) -> dict[str, Any]:
+def metrics_of(outcomes: Mapping[str, np.ndarray], status: Mapping[str, np.ndarray]) -> Metrics:
+    """`outcomes` are named `set/what`; sets without a status, such as validation, have all items only."""
+    found: Metrics = {}
+    for name in dict.fromkeys(key.rpartition("/")[0] for key in outcomes):
+        arrays = {key.rpartition("/")[2]: array for key, array in outcomes.items() if key.rpartition("/")[0] == name}
+        items = len(next(iter(arrays.values())))
+        ways = {"all": np.ones(items, bool)}
+        if name in status:
+            ways |= {"clean": status[name] == 0, "contaminated": status[name] > 0}
+        found[name] = {
+            way: _metrics({what: array[chosen] for what, array in arrays.items()})
+            for way, chosen in ways.items()
+            if chosen.any()
+        }
+    return found
+
+
+def _metrics(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    if "guess" in arrays:
+        right = arrays["guess"] == arrays["label"]
+        return {
+            "items": len(right),
+            "accuracy": float(right.mean()),
+            "interval": list(wilson(int(right.sum()), len(right))),
+            "nll": -float(arrays["log_p"].mean()),
+        }
+    nats, tokens = float(arrays["nll"].sum()), int(arrays["tokens"].sum())
+    return {
+        "items": len(arrays["nll"]),
+        "tokens": tokens,
+        "perplexity": math.exp(nats / tokens) if tokens else None,
+        "interval": perplexity_interval(arrays["nll"], arrays["tokens"]),
+        "bits_per_byte": nats / math.log(2) / max(1, int(arrays["bytes"].sum())),
+        "unknown_share": int(arrays["unknown"].sum()) / max(1, tokens),
+    }
+
+
+def baseline_scores(recipe: Recipe, seed: int, on_progress: OnProgress = lambda what: None) -> dict[str, Any]:
     """All baselines of one recipe and seed, scored on all, clean and contaminated items."""
     on_progress(f"{recipe.task}: reading")
     prepared = prepare(recipe, seed)
@@ -164,5 +156,5 @@ def baseline_scores(
         "seed": seed,
         "documents": {"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
         "sets": {name: found.counts() for name, found in copies.items()},
-        "baselines": {name: figures_of(each, status) for name, each in outcomes.items()},
+        "baselines": {name: metrics_of(each, status) for name, each in outcomes.items()},
     }

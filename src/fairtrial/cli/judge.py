@@ -252,7 +252,7 @@ def ensemble(
     """
     from json import dumps
 
-    from fairtrial.baselines.ensemble import mix_records
+    from fairtrial.baselines.ensemble import fit_ensemble
     from fairtrial.environment import use_threads
     from fairtrial.plugins import load_files
     from fairtrial.record import Record
@@ -262,7 +262,7 @@ def ensemble(
     choosing = [Record.open(folder) for folder in chosen_on or []]
     load_files(plugins or [])
     with use_threads(1):
-        found = mix_records(opened, choosing, more or [], tests=tests, tell=status(json))
+        found = fit_ensemble(opened, choosing, more or [], tests=tests, on_progress=status(json))
     if json:
         print(dumps(found))
         return
