@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairtrial.apps.reports.claims import FAILS, HOLDS, NOT_RUN, OPEN, Answer, weak
+from fairtrial.apps.reports.claims import FAILS, HOLDS, NOT_RUN, OPEN, Answer, Likeness, weak, welch_interval
 from fairtrial.apps.reports.evidence import mean_of
-from fairtrial.apps.reports.inside import Likeness, apart
 from fairtrial.apps.reports.measures import Retried, sentence_loss, sentence_perplexity
-from fairtrial.apps.reports.published import Figure, claims, figures, nearest_right, told
+from fairtrial.apps.reports.published import Figure, claims, explain_accuracy, figures, nearest_right
 from fairtrial.statistics.outcomes import SetOutcomes
 
 
@@ -33,10 +32,10 @@ def test_the_mean_of_sentence_losses_counts_sentences_alike() -> None:
 
 def test_a_published_figure_is_inside_near_or_outside_of_what_seeds_give() -> None:
     seeds = (84.0, 85.0, 86.0, 85.5, 84.5)
-    assert retried(85.3, *seeds).place == "inside"
-    assert retried(86.5, *seeds).place == "near"
-    assert retried(95.0, *seeds).place == "above"
-    assert retried(70.0, *seeds).place == "below"
+    assert retried(85.3, *seeds).position == "inside"
+    assert retried(86.5, *seeds).position == "near"
+    assert retried(95.0, *seeds).position == "above"
+    assert retried(70.0, *seeds).position == "below"
 
 
 def test_intervals_of_figures_are_those_of_scipy() -> None:
@@ -52,11 +51,11 @@ def test_intervals_of_figures_are_those_of_scipy() -> None:
 
 
 def test_a_mean_over_seeds_holds_fails_or_is_open() -> None:
-    assert mean_of([-2.0, -2.1, -1.9, -2.0, -2.2]).says(0) == HOLDS
-    assert mean_of([2.0, 2.1, 1.9, 2.0, 2.2]).says(0) == FAILS
-    assert mean_of([-0.1, 0.1, 0.05, -0.05, 0.0]).says(0) == OPEN
-    assert mean_of([-0.1, 0.1, 0.05, -0.05, 0.0]).says(0, trifle=1.0) == FAILS  # no difference that matters
-    assert mean_of([-2.0, -2.1, -1.9, -2.0]).says(0) == OPEN  # four seeds are too few for a verdict
+    assert mean_of([-2.0, -2.1, -1.9, -2.0, -2.2]).is_negative() == HOLDS
+    assert mean_of([2.0, 2.1, 1.9, 2.0, 2.2]).is_negative() == FAILS
+    assert mean_of([-0.1, 0.1, 0.05, -0.05, 0.0]).is_negative() == OPEN
+    assert mean_of([-0.1, 0.1, 0.05, -0.05, 0.0]).is_negative(negligible=1.0) == FAILS  # no difference that matters
+    assert mean_of([-2.0, -2.1, -1.9, -2.0]).is_negative() == OPEN  # four seeds are too few for a verdict
 
 
 def lengths(nats: np.ndarray) -> SetOutcomes:
@@ -67,7 +66,7 @@ def test_two_test_sets_are_told_apart_as_welch_does() -> None:
     rng = np.random.default_rng(1)
     one, other = rng.normal(6.0, 1.0, 80), rng.normal(5.5, 0.5, 50)
     found = stats.ttest_ind(one, other, equal_var=False).confidence_interval(0.95)
-    assert apart(lengths(one), lengths(other)) == pytest.approx((found.low, found.high))
+    assert welch_interval(lengths(one), lengths(other)) == pytest.approx((found.low, found.high))
 
 
 def like(lead: dict[str, tuple[float, float]], rows: dict[str, int]) -> str:
@@ -101,7 +100,7 @@ def test_printed_accuracies_are_checked_against_all_that_can_be() -> None:
         assert (found is not None) == bool(brute(printed)), printed
         assert found is None or (found[0] in brute(printed) and found[1] == "rounded")
     assert nearest_right("85.86", 750) == (644, "cut off")
-    assert "63.600 and 63.733" in told("63.680", 750)
+    assert "63.600 and 63.733" in explain_accuracy("63.680", 750)
 
 
 def test_a_report_whose_own_figures_say_the_contrary_is_told_so() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairtrial.apps.reports.measures import scored_alone as scored
+from fairtrial.apps.reports.measures import sentence_nll, sentence_perplexity
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import Plan, subject_of
 from fairtrial.finding import FAIL
@@ -76,13 +76,14 @@ def test_what_report_r4_coded_sees_the_future_and_its_batch_and_what_it_meant_do
     assert red("lm", "learned", "reweight-causal") == set()
 
 
-def test_only_the_flawed_model_answers_otherwise_when_a_sentence_comes_alone() -> None:
+def test_only_the_flawed_model_changes_its_score_when_a_sentence_comes_alone() -> None:
     rng = np.random.default_rng(0)
     rows = [rng.integers(1, 30, size=rng.integers(3, 12)) for _ in range(20)]
 
     def ways(*names: str) -> tuple[float, float]:
         network = LanguageModel(SMALL, [PartChoice(name=name) for name in names], 30).eval()
-        return scored(network, rows, 8, 0), scored(network, rows, 1, 0)
+        in_batches, alone = (sentence_perplexity(*sentence_nll(network, rows, size, 0)) for size in (8, 1))
+        return in_batches, alone
 
     together, alone = ways("learned")
     assert together == pytest.approx(alone, rel=1e-5)

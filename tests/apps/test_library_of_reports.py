@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairtrial.apps.reports.claims import DECIDERS
-from fairtrial.apps.reports.evidence import with_twins
+from fairtrial.apps.reports.evidence import with_validated
 from fairtrial.apps.reports.published import (
     REPORTS,
     all_studies,
@@ -64,22 +64,22 @@ def test_one_report_runs_only_what_it_needs() -> None:
     }
 
 
-def test_each_study_that_holds_nothing_back_has_a_twin_that_does() -> None:
+def test_each_study_that_holds_nothing_back_has_a_validated_counterpart() -> None:
     studies = studies_of(REPORTS)
-    both = with_twins(studies)
+    both = with_validated(studies)
     assert both.keys() - studies.keys() == {f"{key}-chosen" for key in ("lm1b-lm", "speeches-classify", "speeches-lm")}
     for key in both.keys() - studies.keys():
-        own, twin = studies[key.removesuffix("-chosen")], both[key]
-        (task,) = twin.tasks
-        recipe, meant = (recipe_of(each, task, each.variant(each.baseline)) for each in (twin, own))
+        own, validated = studies[key.removesuffix("-chosen")], both[key]
+        (task,) = validated.tasks
+        recipe, meant = (recipe_of(each, task, each.variant(each.baseline)) for each in (validated, own))
         assert (recipe.data.validation, recipe.training.keep, recipe.scoring.watch_test) == (0.1, "best", False)
         assert (meant.data.validation, meant.training.keep) == (0.0, "last")
         assert (recipe.shape, recipe.training.duration) == (meant.shape, meant.training.duration)
-        names = {each.name for each in twin.variants}
+        names = {each.name for each in validated.variants}
         assert not names & {claim.as_coded for claim in claims()}
         needed = {each.variant for each in figures() if each.study == own.name} - {c.as_coded for c in claims()}
         assert needed <= names <= {each.name for each in own.variants}
-    assert [each.name for each in with_twins(studies_of(("r1",)))["speeches-lm-chosen"].variants] == [
+    assert [each.name for each in with_validated(studies_of(("r1",)))["speeches-lm-chosen"].variants] == [
         "learned",
         "window 8",
     ]
@@ -104,12 +104,12 @@ def test_a_report_that_is_not_there_is_told_with_those_that_are() -> None:
 
 def test_studies_whose_data_are_not_there_are_left_out_and_told(course_folder: Path, tmp_path: Path) -> None:
     studies = studies_of(REPORTS)
-    wanted = at_hand(studies, course_folder, seeds=7)  # the course's own folder will do
-    assert wanted.studies.keys() == {"speeches-classify", "speeches-lm"}
-    assert {len(study.seeds) for study in wanted.studies.values()} == {7}
-    assert [line.split(":")[0] for line in wanted.left_out] == ["sst2-classify-tuned, sst2-classify", "lm1b-lm"]
-    twins = at_hand(with_twins(studies), course_folder)
-    assert [line.split(":")[0] for line in twins.left_out][1] == "lm1b-lm, lm1b-lm-chosen"  # one reason, told once
+    selection = at_hand(studies, course_folder, seeds=7)  # the speeches themselves
+    assert selection.studies.keys() == {"speeches-classify", "speeches-lm"}
+    assert {len(study.seeds) for study in selection.studies.values()} == {7}
+    assert [line.split(":")[0] for line in selection.left_out] == ["sst2-classify-tuned, sst2-classify", "lm1b-lm"]
+    both = at_hand(with_validated(studies), course_folder)
+    assert [line.split(":")[0] for line in both.left_out][1] == "lm1b-lm, lm1b-lm-chosen"  # one reason, given once
     (tmp_path / "data" / "lm1b").mkdir(parents=True)
     (tmp_path / "data" / "sst2").mkdir()
     assert at_hand(studies, tmp_path / "data").studies.keys() == {"lm1b-lm"}
@@ -117,14 +117,14 @@ def test_studies_whose_data_are_not_there_are_left_out_and_told(course_folder: P
     assert tuned.keys() == {"lm1b-lm", "sst2-classify", "sst2-classify-tuned"}
     with pytest.raises(BadInput, match="nothing can be run"):
         at_hand(studies, tmp_path)
-    with pytest.raises(BadInput, match="not named"):
+    with pytest.raises(BadInput, match="is missing"):
         at_hand(studies, None)
 
 
 def test_a_quick_look_needs_no_data_and_is_small() -> None:
-    wanted = at_hand(studies_of(REPORTS), None, quick=True)
-    assert wanted.studies.keys() == {"speeches-classify", "speeches-lm", "lm1b-lm"}
-    for study in wanted.studies.values():
+    selection = at_hand(studies_of(REPORTS), None, quick=True)
+    assert selection.studies.keys() == {"speeches-classify", "speeches-lm", "lm1b-lm"}
+    for study in selection.studies.values():
         recipe = recipe_of(study, study.tasks[0], study.variants[0])
         assert recipe.data.source == "sotu"
         assert recipe.shape.layers == QUICK["shape.layers"]

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from published_numbers import missing
 
-from fairtrial.apps.reports.claims import Found, answer, gaps, spoken
-from fairtrial.apps.reports.evidence import WAYS, decide_all, mean_of, our_count, our_setting, with_twins
+from fairtrial.apps.reports.claims import Found, answer, describe_mean, gaps
+from fairtrial.apps.reports.evidence import WAYS, decide_all, mean_of, our_count, our_setting, with_validated
 from fairtrial.apps.reports.measures import Retried, in_batches, retry_one
-from fairtrial.apps.reports.page import beside_counting, counting_table, write_page
+from fairtrial.apps.reports.page import counting_table, counting_tables, write_page
 from fairtrial.apps.reports.published import REPORTS, Claim, Count, Figure, claims, published, studies_of
 from fairtrial.apps.reports.run import (
     Replication,
-    Wanted,
+    Selection,
     at_hand,
     estimate,
     find_answers,
@@ -42,31 +42,38 @@ SMALL = {
 }  # fmt: skip
 
 
-def tiny(folder: Path, *reports: str) -> Wanted:
-    wanted = at_hand(with_twins(studies_of(reports)), folder)
-    studies = {key: replace(study, settings={**study.settings, **SMALL}) for key, study in wanted.studies.items()}
-    return Wanted(studies, wanted.left_out)
+def tiny(folder: Path, *reports: str) -> Selection:
+    selection = at_hand(with_validated(studies_of(reports)), folder)
+    studies = {key: replace(study, settings={**study.settings, **SMALL}) for key, study in selection.studies.items()}
+    return Selection(studies, selection.left_out)
 
 
-def answered(wanted: Wanted, out: Path, *reports: str) -> Replication:
+def answered(selection: Selection, out: Path, *reports: str) -> Replication:
     return find_answers(
-        list(reports), wanted, out, lambda text: None, seconds=61.0, width=2, quick=False, command="fairtrial replicate"
+        list(reports),
+        selection,
+        out,
+        lambda text: None,
+        seconds=61.0,
+        width=2,
+        quick=False,
+        command="fairtrial replicate",
     )
 
 
 @pytest.fixture(scope="module")
-def replication(tmp_path_factory: pytest.TempPathFactory) -> tuple[Wanted, Path]:
+def replication(tmp_path_factory: pytest.TempPathFactory) -> tuple[Selection, Path]:
     """The trials of report r1 on a small folder in the course's form, without what stands beside them."""
     room = write_data(tmp_path_factory.mktemp("replication"))
-    wanted, out = tiny(room, "r1"), room / "out"
-    plans = estimate(wanted, out, InProcess(), lambda kind, facts: None, lambda: False, write=True)
+    selection, out = tiny(room, "r1"), room / "out"
+    plans = estimate(selection, out, InProcess(), lambda kind, facts: None, lambda: False, write=True)
     assert {key: plan["left"] for key, plan in plans.items()} == {
         "speeches-classify": 5, "speeches-lm": 10, "speeches-classify-chosen": 5, "speeches-lm-chosen": 10,
     }  # fmt: skip
-    for key, study in wanted.studies.items():
+    for key, study in selection.studies.items():
         for trial in planned(study, out / key).trials():
             run_trial(trial.recipe, trial.seed, trial.folder)
-    return wanted, out
+    return selection, out
 
 
 def write_data(room: Path) -> Path:
@@ -81,18 +88,18 @@ def write_data(room: Path) -> Path:
     return room
 
 
-def test_a_claim_is_answered_out_of_the_records(replication: tuple[Wanted, Path]) -> None:
+def test_a_claim_is_answered_out_of_the_records(replication: tuple[Selection, Path]) -> None:
     (window,) = answered(*replication, "r1").answers
     assert window.claim.id == "r1-window"
-    assert window.outcome in ("holds", "does not hold", "cannot be told")
+    assert window.outcome in ("holds", "does not hold", "inconclusive")
     assert window.decided is not None
     assert window.decided.comparison.items == 36  # 12 sentences of each of three speakers, as one
     assert window.decided.comparison.seeds == 5
 
 
-def test_figures_are_those_of_the_records(replication: tuple[Wanted, Path]) -> None:
-    wanted, out = replication
-    found = answered(wanted, out, "r1")
+def test_figures_are_those_of_the_records(replication: tuple[Selection, Path]) -> None:
+    selection, out = replication
+    found = answered(selection, out, "r1")
     row = next(row for row in found.retried if row.figure.variant == "window 8" and row.figure.set == "obama")
     records = found.evidences["speeches-lm"].records["window 8"]
     assert row.by_seed == tuple(each.result["tests"]["obama"]["window_perplexity"] for each in records.values())
@@ -101,34 +108,34 @@ def test_figures_are_those_of_the_records(replication: tuple[Wanted, Path]) -> N
     assert all(best >= end for best, end in zip(picked.by_seed, last.by_seed, strict=True))
 
 
-def test_honest_figures_are_of_weights_that_were_chosen_on_validation(replication: tuple[Wanted, Path]) -> None:
+def test_honest_figures_are_of_weights_that_were_chosen_on_validation(replication: tuple[Selection, Path]) -> None:
     found = answered(*replication, "r1")
-    twin = found.twins["speeches-lm"].records["window 8"]
-    assert found.evidences["speeches-lm"].records["window 8"].keys() == twin.keys()
-    for record in twin.values():
+    validated = found.validated["speeches-lm"].records["window 8"]
+    assert found.evidences["speeches-lm"].records["window 8"].keys() == validated.keys()
+    for record in validated.values():
         assert record.recipe.data.validation == 0.1
         assert record.result["test_reads"] == {"hbush": 1, "obama": 1, "wbush": 1}
         assert record.result["kept_step"] in (2, 4, 6)
     row = next(row for row in found.retried if row.figure.variant == "window 8" and row.figure.set == "obama")
     assert row.honest is not None
-    exact = [each.result["tests"]["obama"]["perplexity"] for each in twin.values()]
+    exact = [each.result["tests"]["obama"]["perplexity"] for each in validated.values()]
     assert row.honest["mean"] == pytest.approx(math.exp(sum(map(math.log, exact)) / len(exact)), rel=1e-6)
     (window,) = found.answers
     assert "the weights chosen on it: perplexity" in window.because
-    fewer = Wanted({key: each for key, each in replication[0].studies.items() if "chosen" not in key}, ())
+    fewer = Selection({key: each for key, each in replication[0].studies.items() if "chosen" not in key}, ())
     assert all(row.honest is None for row in answered(fewer, replication[1], "r1").retried)
 
 
-def test_the_page_is_whole_and_says_the_same_twice(replication: tuple[Wanted, Path], tmp_path: Path) -> None:
+def test_the_page_is_whole_and_says_the_same_twice(replication: tuple[Selection, Path], tmp_path: Path) -> None:
     text, pictures = page_of(answered(*replication, "r1"), tmp_path)
     assert len(pictures) == 3
     assert page_of(answered(*replication, "r1"), tmp_path / "again") == (text, pictures)
 
 
-def test_single_sentences_are_scored_where_the_user_gives_them(replication: tuple[Wanted, Path]) -> None:
+def test_single_sentences_are_scored_where_the_user_gives_them(replication: tuple[Selection, Path]) -> None:
     """Of any study whose figures ask for them; here of trials that are there."""
-    wanted, out = replication
-    evidence = answered(wanted, out, "r1").evidences["speeches-lm"]
+    selection, out = replication
+    evidence = answered(selection, out, "r1").evidences["speeches-lm"]
     figure = Figure("r4", "speeches-lm", "learned", "weird", "sentence perplexity", 12820.43, other_data=True)
     why = retry_one(figure, evidence, None, {})
     assert isinstance(why, str)
@@ -160,11 +167,11 @@ def test_samples_are_read_and_mistakes_are_told(tmp_path: Path) -> None:
         assert "r4-samples.tsv:2" in refused.value.what
 
 
-def test_models_that_count_stand_beside_the_transformers_best_first(replication: tuple[Wanted, Path]) -> None:
+def test_models_that_count_stand_beside_the_transformers_best_first(replication: tuple[Selection, Path]) -> None:
     evidence = answered(*replication, "r1").evidences["speeches-lm"]
-    assert beside_counting(answered(*replication, "r1")) == []  # nobody has counted yet
+    assert counting_tables(answered(*replication, "r1")) == []  # nobody has counted yet
     learned = evidence.outcomes.variants["learned"]
-    counted = {"counted": with_nats(learned, 2.0), "counted well": with_nats(learned, 0.5)}
+    counted = {"counted": with_nll(learned, 2.0), "counted well": with_nll(learned, 0.5)}
     beside = replace(evidence, outcomes=replace(evidence.outcomes, baselines=counted))
     header, _, *rows = counting_table(beside)
     cells = [row.strip("| ").split(" | ") for row in rows]
@@ -178,7 +185,7 @@ def test_models_that_count_stand_beside_the_transformers_best_first(replication:
     assert shown["**counted well**"] == pytest.approx(shown["learned"] ** 0.5, rel=0.01)
 
 
-def with_nats(sets: Mapping[str, SetOutcomes], times: float) -> dict[str, SetOutcomes]:
+def with_nll(sets: Mapping[str, SetOutcomes], times: float) -> dict[str, SetOutcomes]:
     return {place: SetOutcomes(each.seeds, {**each.arrays, "nll": each["nll"] * times}) for place, each in sets.items()}
 
 
@@ -195,7 +202,7 @@ def page_of(found: Replication, folder: Path) -> tuple[str, dict[str, bytes]]:
 
 
 def test_a_page_without_most_trials_still_deals_with_every_published_number(
-    replication: tuple[Wanted, Path], tmp_path: Path
+    replication: tuple[Selection, Path], tmp_path: Path
 ) -> None:
     found = answered(*replication, *REPORTS)
     text, _ = page_of(found, tmp_path)
@@ -209,7 +216,7 @@ def test_a_page_without_most_trials_still_deals_with_every_published_number(
     assert missing(page_of(fewer, tmp_path)[0], published()) == {("r4", 525.31): 1}
 
 
-def test_points_of_curves_are_the_looks_of_that_moment(replication: tuple[Wanted, Path]) -> None:
+def test_points_of_curves_are_the_looks_of_that_moment(replication: tuple[Selection, Path]) -> None:
     evidence = answered(*replication, "r1").evidences["speeches-lm"]
     figure = Figure("r1", "speeches-lm", "learned", "obama", "window perplexity", 375.02, at=Duration(3, "steps"))
     found = retry_one(figure, evidence, None, {})
@@ -217,15 +224,15 @@ def test_points_of_curves_are_the_looks_of_that_moment(replication: tuple[Wanted
     looks = [
         [line for line in each.events() if line["event"] == "score"] for each in evidence.records["learned"].values()
     ]
-    wanted = [
+    expected = [
         line["window_perplexity"] for lines in looks for line in lines if (line["step"], line["split"]) == (3, "obama")
     ]
-    assert list(found.by_seed) == wanted
-    assert len(wanted) == 5
-    assert retry_one(replace(figure, at=Duration(4, "steps")), evidence, None, {}) == "the records keep no such score"
+    assert list(found.by_seed) == expected
+    assert len(expected) == 5
+    assert retry_one(replace(figure, at=Duration(4, "steps")), evidence, None, {}) == "the records store no such score"
 
 
-def test_parameters_are_counted_as_the_reports_count(replication: tuple[Wanted, Path]) -> None:
+def test_parameters_are_counted_as_the_reports_count(replication: tuple[Selection, Path]) -> None:
     evidences = answered(*replication, "r1").evidences
     for study, evidence in evidences.items():
         shape = evidence.plan.recipes[evidence.task]["learned"].shape
@@ -240,7 +247,7 @@ def test_parameters_are_counted_as_the_reports_count(replication: tuple[Wanted, 
     assert our_setting("training.batch", evidences["speeches-lm"]) == 8
 
 
-def test_optimizers_are_answered_at_one_rate_and_at_their_own(replication: tuple[Wanted, Path]) -> None:
+def test_optimizers_are_answered_at_one_rate_and_at_their_own(replication: tuple[Selection, Path]) -> None:
     """A claim of that form about trials that are there; both comparisons are of the same trials, and that is told."""
     evidences = answered(*replication, "r1").evidences
     claim = Claim(
@@ -257,7 +264,7 @@ def test_optimizers_are_answered_at_one_rate_and_at_their_own(replication: tuple
     assert "With one learning rate" in left.because
 
 
-def test_gaps_are_paired_by_seed_where_one_is_missing(replication: tuple[Wanted, Path]) -> None:
+def test_gaps_are_paired_by_seed_where_one_is_missing(replication: tuple[Selection, Path]) -> None:
     evidence = answered(*replication, "r1").evidences["speeches-classify"]
     both = gaps(evidence, "learned")
     assert both.keys() == evidence.records["learned"].keys()
@@ -273,14 +280,14 @@ def test_gaps_are_paired_by_seed_where_one_is_missing(replication: tuple[Wanted,
         records={"learned": {seed: each for seed, each in evidence.records["learned"].items() if seed != 2}},
     )
     assert gaps(lacking, "learned") == {seed: gap for seed, gap in both.items() if seed != 2}
-    assert "nan" not in spoken(mean_of([1.0]), "points")
+    assert "nan" not in describe_mean(mean_of([1.0]), "points")
 
 
 @pytest.mark.slow
 def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path, plugins_leave: Callable[[], None]) -> None:
-    wanted, out = tiny(write_data(tmp_path), *REPORTS), tmp_path / "out"
-    assert run_all(wanted, out, Processes(2), Options(), lambda kind, facts: None, lambda: False) > 0
-    found = answered(wanted, out, *REPORTS)
+    selection, out = tiny(write_data(tmp_path), *REPORTS), tmp_path / "out"
+    assert run_all(selection, out, Processes(2), Options(), lambda kind, facts: None, lambda: False) > 0
+    found = answered(selection, out, *REPORTS)
     answers = {each.claim.id: each for each in found.answers}
     assert answers.keys() == {claim.id for claim in claims()}
     run = {name for name, each in answers.items() if each.outcome != "not run"}
@@ -297,12 +304,12 @@ def test_all_reports_are_answered_and_their_flaws_caught(tmp_path: Path, plugins
     assert "**red**" in text
 
 
-def test_what_is_there_is_not_run_again(replication: tuple[Wanted, Path]) -> None:
-    wanted, out = replication
-    plans = estimate(wanted, out, InProcess(), lambda kind, facts: None, lambda: False, write=False)
+def test_what_is_there_is_not_run_again(replication: tuple[Selection, Path]) -> None:
+    selection, out = replication
+    plans = estimate(selection, out, InProcess(), lambda kind, facts: None, lambda: False, write=False)
     assert {plan["left"] for plan in plans.values()} == {0}
-    more = {key: study.with_seeds(6) for key, study in wanted.studies.items()}
-    plans = estimate(Wanted(more, ()), out, InProcess(), lambda kind, facts: None, lambda: False, write=False)
+    more = {key: study.with_seeds(6) for key, study in selection.studies.items()}
+    plans = estimate(Selection(more, ()), out, InProcess(), lambda kind, facts: None, lambda: False, write=False)
     assert {key: plan["left"] for key, plan in plans.items()} == {
         key: len(study.variants) for key, study in more.items()
     }

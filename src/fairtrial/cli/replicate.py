@@ -20,7 +20,7 @@ def replicate(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="The folder that holds speeches/, lm1b/ and sst2/, or some of them (and r4-samples.tsv: normal, weird"
+            help="Folder that holds speeches/, lm1b/ and sst2/, or some of them (and r4-samples.tsv: normal, weird"
             " or long, a tab, the sentence as r4 prints it).",
             metavar="DIR",
         ),
@@ -30,10 +30,10 @@ def replicate(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="The same on the embedded corpus with small steps."),
+        typer.Option("--quick", help="Small models on the embedded corpus, in a few minutes."),
     ] = False,
     fine_tuning: Annotated[
-        bool, typer.Option("--fine-tuning", help="Run r4's optimizers on MiniLM, too: about an hour more.")
+        bool, typer.Option("--fine-tuning", help="Also compare r4's optimizers on MiniLM: about an hour more.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the studies.", metavar="FOLDER", show_default="replication")
@@ -42,16 +42,16 @@ def replicate(
         Path | None,
         typer.Option(help="The page; figures go beside it.", metavar="FILE.md", show_default="FOLDER/five-reports.md"),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="as many as cores", min=1)] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try trials again that failed before.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="number of cores", min=1)] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed trials again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and run no trial.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print what happens as JSON lines, for machines.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Events as JSON lines.")] = False,
 ) -> None:
     """Retry the five reports: every published figure and every claim, over several seeds, ending in a page. Each study
-    is run as the report ran it and, but for fine-tuning, once more with weights chosen on validation.
+    is run as the report ran it and, except for fine-tuning, once more with weights chosen on validation.
 
-    What exists already is reused: the same command goes on where it was stopped."""
-    from fairtrial.apps.reports.evidence import with_twins
+    Finished trials are reused: the same command continues where it was stopped."""
+    from fairtrial.apps.reports.evidence import with_validated
     from fairtrial.apps.reports.page import write_page
     from fairtrial.apps.reports.published import chosen_reports, studies_of
     from fairtrial.apps.reports.run import at_hand, estimate, find_answers, run_all
@@ -61,22 +61,22 @@ def replicate(
     from fairtrial.study.run import Options
 
     names = reports or []
-    studies = with_twins(studies_of(chosen_reports(names)))
-    wanted = at_hand(studies, data, seeds=seeds, quick=quick, fine_tuning=fine_tuning)
+    studies = with_validated(studies_of(chosen_reports(names)))
+    selection = at_hand(studies, data, seeds=seeds, quick=quick, fine_tuning=fine_tuning)
     folder = out or Path("replication-quick" if quick else "replication")
     engine = Processes(jobs)
     with open_study_screen(json) as on_event, stopping() as stop:
         try:
-            plans = estimate(wanted, folder, engine, on_event, stop, write=not dry_run)
-            on_event("notice", {"text": plan_text(plans, wanted.left_out)})
+            plans = estimate(selection, folder, engine, on_event, stop, write=not dry_run)
+            on_event("notice", {"text": plan_text(plans, selection.left_out)})
             if dry_run:
                 return
-            seconds = run_all(wanted, folder, engine, Options(retry_failed=retry_failed), quiet(on_event), stop)
+            seconds = run_all(selection, folder, engine, Options(retry_failed=retry_failed), quiet(on_event), stop)
         except Interrupted as error:
-            raise Interrupted(error.what, "the same command goes on where this one stopped") from error
+            raise Interrupted(error.what, "the same command continues where this one stopped") from error
         found = find_answers(
             names,
-            wanted,
+            selection,
             folder,
             lambda text: on_event("notice", {"text": f"measuring: {text}"}),
             seconds=seconds,
@@ -91,31 +91,29 @@ def replicate(
         print(dumps({"event": "answers", "page": str(written), "answers": [plain(each) for each in found.answers]}))
     else:
         print("\n".join(answer_lines(found)))
-        print(f"open this page: {written.resolve()}")
+        print(f"page: {written.resolve()}")
 
 
 def quiet(on_event: Any) -> Any:
-    """Without the verdicts of single studies: the answers come at the end, with the page."""
+    """Without the verdicts of single studies: the answers come at the end."""
 
-    def heard(kind: str, facts: dict[str, Any]) -> None:
+    def forward(kind: str, facts: dict[str, Any]) -> None:
         if kind != "verdict":
             on_event(kind, facts)
 
-    return heard
+    return forward
 
 
 def plan_text(plans: dict[str, Any], left_out: tuple[str, ...]) -> str:
     from fairtrial.report.words import spoken_time
 
-    lines = ["the plan:"]
+    lines = ["Plan:"]
     for key, plan in plans.items():
-        lines.append(
-            f"  {key}: {plan['trial_count']} trials, {plan['left']} of them to be run; about"
-            f" {spoken_time(plan['expected_seconds'])}"
-        )
+        left, seconds = plan["left"], spoken_time(plan["expected_seconds"])
+        lines.append(f"  {key}: {plan['trial_count']} trials, {left} left to run; about {seconds}")
     lines += [f"  left out: {line}" for line in left_out]
-    whole = sum(plan["expected_seconds"] for plan in plans.values())
-    return "\n".join([*lines, f"about {spoken_time(whole)} in all"])
+    total = sum(plan["expected_seconds"] for plan in plans.values())
+    return "\n".join([*lines, f"about {spoken_time(total)} in total"])
 
 
 def answer_lines(found: Replication) -> list[str]:

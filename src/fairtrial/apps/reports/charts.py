@@ -7,8 +7,7 @@ from typing import Any
 
 from fairtrial.apps.reports.claims import FAILS, HOLDS, Answer
 from fairtrial.apps.reports.evidence import Decided
-from fairtrial.apps.reports.inside import Layers
-from fairtrial.apps.reports.measures import Retried
+from fairtrial.apps.reports.measures import Layers, Retried
 from fairtrial.report import figure_bytes, our_look
 
 INK, OURS, THEIRS, PALE = "#333333", "#2166ac", "#b2182b", "#92b7d9"
@@ -21,17 +20,17 @@ def published_chart(rows: Sequence[Retried], title: str, unit: str) -> bytes:
     """A row for each published figure: our seeds as dots, their mean and its interval, the figure as a diamond."""
 
     def draw(axis: Any) -> None:
-        for place, row in enumerate(rows):
-            axis.plot(row.by_seed, [place] * len(row.by_seed), "o", color=PALE, markersize=5, zorder=2)
+        for y, row in enumerate(rows):
+            axis.plot(row.by_seed, [y] * len(row.by_seed), "o", color=PALE, markersize=5, zorder=2)
             if row.interval:
-                axis.plot(row.interval, [place, place], "-", color=OURS, linewidth=2, zorder=3)
-            axis.plot([row.mean], [place], "o", color=OURS, markersize=6, zorder=4)
-            axis.plot([row.figure.value], [place], "D", color=THEIRS, markersize=5, zorder=5)
+                axis.plot(row.interval, [y, y], "-", color=OURS, linewidth=2, zorder=3)
+            axis.plot([row.mean], [y], "o", color=OURS, markersize=6, zorder=4)
+            axis.plot([row.figure.value], [y], "D", color=THEIRS, markersize=5, zorder=5)
         names = []
         for row in rows:
             picked = ", best epoch" if row.figure.picked_on_test else ""
             where = "" if row.figure.measure == "accuracy" else f", {row.figure.set}"
-            run = f", {row.figure.told.partition(':')[0]}" if row.figure.told else ""
+            run = f", {row.figure.note.partition(':')[0]}" if row.figure.note else ""
             names.append(f"{row.figure.report}  {row.figure.variant}{run}{where}{picked}")
         axis.set_yticks(range(len(rows)), names)
         axis.set_xlabel(unit)
@@ -48,18 +47,18 @@ def published_chart(rows: Sequence[Retried], title: str, unit: str) -> bytes:
 
 
 def claims_chart(answers: Sequence[Answer], title: str, unit: str) -> bytes:
-    """A row for each comparison that decides a claim: the difference and its 95 % interval."""
+    """A row for each comparison that decides a claim: the difference and its 95% interval."""
     rows = [row for each in answers for row in compared(each)]
 
     def draw(axis: Any) -> None:
         axis.axvline(0, color=INK, linewidth=0.8)
-        for place, (_, outcome, decided) in enumerate(rows):
+        for y, (_, outcome, decided) in enumerate(rows):
             shown = decided.shown()
             if shown is None:
                 continue
             colour = COLOURS.get(outcome, INK)
-            axis.plot(shown[1:], [place, place], "-", color=colour, linewidth=2)
-            axis.plot([shown[0]], [place], "o", color=colour, markersize=6)
+            axis.plot(shown[1:], [y, y], "-", color=colour, linewidth=2)
+            axis.plot([shown[0]], [y], "o", color=colour, markersize=6)
         axis.set_yticks(range(len(rows)), [f"{name}: {outcome}" for name, outcome, _ in rows])
         axis.set_xlabel(unit)
         axis.set_title(title, loc="left", fontsize=9)
@@ -80,22 +79,22 @@ def compared(answer: Answer) -> list[tuple[str, str, Decided]]:
 
 
 def curves_chart(rows: Sequence[Retried]) -> bytes:
-    """A field for each variant and set: the band of our seeds, lowest to highest, and the published curves in it."""
+    """A panel for each variant and set: the range of our seeds, and the published curves."""
     from matplotlib.figure import Figure
 
-    fields: dict[tuple[str, str], dict[str, list[Retried]]] = {}
+    panels: dict[tuple[str, str], dict[str, list[Retried]]] = {}
     for row in rows:
-        reports = fields.setdefault((row.figure.variant, row.figure.set), {})
+        reports = panels.setdefault((row.figure.variant, row.figure.set), {})
         reports.setdefault(row.figure.report, []).append(row)
-    across = min(4, len(fields))
-    down = -(-len(fields) // across)
+    across = min(4, len(panels))
+    down = -(-len(panels) // across)
     with our_look():
         figure = Figure(figsize=(2.5 * across, 2.1 * down + 0.5), dpi=100, facecolor="white", layout="constrained")
         figure.supylabel({"accuracy": "accuracy, %"}.get(rows[0].figure.measure, rows[0].figure.measure), fontsize=8)
         axes = list(figure.subplots(down, across, squeeze=False).flat)
-        for axis, ((variant, place), reports) in zip(axes, fields.items(), strict=False):
-            draw_curve(axis, f"{variant}: {place}", reports)
-        for axis in axes[len(fields) :]:
+        for axis, ((variant, name), reports) in zip(axes, panels.items(), strict=False):
+            draw_curve(axis, f"{variant}: {name}", reports)
+        for axis in axes[len(panels) :]:
             axis.set_visible(False)
         known: dict[str, Any] = {}
         for axis in figure.axes:
@@ -109,10 +108,10 @@ def draw_curve(axis: Any, title: str, reports: Mapping[str, Sequence[Retried]]) 
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", color="#e5e5e5")
     longest = max(reports.values(), key=len)
-    places = [row.figure.at.count for row in longest if row.figure.at]
+    steps = [row.figure.at.count for row in longest if row.figure.at]
     lowest, highest = ([way(row.by_seed) for row in longest] for way in (min, max))
-    axis.fill_between(places, lowest, highest, color=PALE, alpha=0.6, linewidth=0, label="our seeds")
-    axis.plot(places, [row.mean for row in longest], "-", color=OURS, linewidth=1.2, label="their mean")
+    axis.fill_between(steps, lowest, highest, color=PALE, alpha=0.6, linewidth=0, label="our seeds")
+    axis.plot(steps, [row.mean for row in longest], "-", color=OURS, linewidth=1.2, label="their mean")
     for report, points in reports.items():
         at = [row.figure.at.count for row in points if row.figure.at]
         values = [row.figure.value for row in points]
@@ -131,16 +130,16 @@ def layers_chart(layers: Layers) -> bytes:
                 axis.plot(range(len(row)), row, "o-", color=colour, linewidth=1, markersize=3, label=label)
         axis.set_xticks(range(len(layers.trained[0])))
         axis.set_xlabel("layer")
-        axis.set_ylabel("entropy, share of even")
+        axis.set_ylabel("entropy, share of uniform")
         axis.set_title(
-            "How spread attention is (1: even; lower: more concentrated), a line for each seed", loc="left", fontsize=9
+            "Attention entropy (1: uniform; lower: more concentrated), a line for each seed", loc="left", fontsize=9
         )
         axis.legend(frameon=False)
 
-    return drawn(draw, 7, turned=False)
+    return drawn(draw, 7, horizontal=False)
 
 
-def drawn(draw: Callable[[Any], None], rows: int, *, turned: bool = True) -> bytes:
+def drawn(draw: Callable[[Any], None], rows: int, *, horizontal: bool = True) -> bytes:
     """The same bytes for the same numbers."""
     from matplotlib.figure import Figure
 
@@ -148,8 +147,8 @@ def drawn(draw: Callable[[Any], None], rows: int, *, turned: bool = True) -> byt
         figure = Figure(figsize=(7.5, ROW * rows + 1.1), dpi=100, facecolor="white", layout="tight")
         axis = figure.add_subplot()
         axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(axis="x" if turned else "y", color="#e5e5e5")
+        axis.grid(axis="x" if horizontal else "y", color="#e5e5e5")
         draw(axis)
-        if turned:
+        if horizontal:
             axis.set_ylim(rows - 0.5, -0.5)
         return figure_bytes(figure, "svg")

@@ -1,14 +1,7 @@
-"""What the trials of a study say, as arrays and plain values. Knows no torch.
+"""What the trials of a study say, as arrays and plain values: outcomes, comparisons, parameter counts.
 
-A number of every seed -> its mean and a 95 % interval for new seeds, the test items being what they are.
-
-The comparisons that decide claims: all test sets together, the family corrected as a whole.
-
-The honest twin of a report's study: a part of the training text is held back, the weights are those that do best on
-it, and the test sets are scored once. The reports' recipes hold nothing back, so that nothing could be chosen.
-
-Are ours built and trained as published? Parameters counted as a report counts them, and settings field by field.
-"""
+Knows no torch. Every study of a report has a sound counterpart: part of the training text is held back, the weights are
+those that do best on it, and the test sets are scored once. The reports' recipes hold nothing back."""
 
 from __future__ import annotations
 
@@ -44,7 +37,12 @@ from fairtrial.statistics import describe_difference as in_words
 from fairtrial.study import Plan, Settings, Study, gather
 
 ALSO_CALLED = {"obama": "Obama", "wbush": "W. Bush", "hbush": "H. W. Bush"}  # test sets of the embedded corpus
-EVERY = "all test sets"
+FEWEST_SEEDS = 5
+DECIDED_BY_COMPARISON = ("better", "worse", "same")
+CHOSEN = "-chosen"  # suffix of a study whose weights are chosen on validation
+HOLD_BACK: Settings = {"data.validation": 0.1, "training.keep": "best", "scoring.watch_test": False}
+# language models train for 500 steps, which is two and a half epochs
+EVERY_FEW_STEPS: Settings = {"training.select_every": "50 steps"}
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,9 @@ class Evidence:
     def has(self, *variants: str) -> bool:
         return all(name in self.outcomes.variants for name in variants)
 
-    def place(self, name: str) -> str | None:
+    def test_set(self, name: str) -> str | None:
         """A test set by the name that the reports give it."""
-        return next((each for each in (name, ALSO_CALLED.get(name, name)) if each in self.outcomes.sets), None)
+        return next((known for known in (name, ALSO_CALLED.get(name, name)) if known in self.outcomes.sets), None)
 
     def results(self, variant: str) -> list[dict[str, Any]]:
         return [record.result for record in self.records[variant].values()]
@@ -76,19 +74,22 @@ class Evidence:
         return found
 
     def status(self) -> np.ndarray | None:
-        """Of all items of all test sets, in order."""
-        known = [self.outcomes.status.get(place) for place in self.outcomes.sets]
-        if any(each is None for each in known):
-            return None
-        return np.concatenate([each for each in known if each is not None])
+        """Which items are copies, over all test sets in order; None where that is not known of every set."""
+        known = [status for name in self.outcomes.sets if (status := self.outcomes.status.get(name)) is not None]
+        return np.concatenate(known) if len(known) == len(self.outcomes.sets) else None
+
+    def keep(self) -> np.ndarray:
+        """The items that verdicts are on: the clean ones where there are enough of them."""
+        status, items = self.status(), self.pooled(self.outcomes.baseline).items
+        return np.ones(items, bool) if status is None or self.basis()["basis"] == "all" else status == 0
 
     def basis(self) -> dict[str, Any]:
-        """Which items verdicts are on, and how many stand in train."""
+        """Which items verdicts are on, and how many also occur in the training set."""
         return describe_set(self.status(), self.pooled(self.outcomes.baseline).items)
 
     def pooled(self, variant: str) -> SetOutcomes:
         """All test sets as one: a claim about speeches is not a claim about one speaker."""
-        sets = [self.outcomes.variants[variant][place] for place in self.outcomes.sets]
+        sets = [self.outcomes.variants[variant][name] for name in self.outcomes.sets]
         arrays = {name: np.concatenate([each[name] for each in sets], axis=1) for name in sets[0].arrays}
         return SetOutcomes(sets[0].seeds, arrays)
 
@@ -97,14 +98,14 @@ class Evidence:
         if not self.outcomes.clusters:
             return None
         found, start = [], 0
-        for place in self.outcomes.sets:
-            items = self.outcomes.variants[self.outcomes.baseline][place].items
-            own = self.outcomes.clusters.get(place, np.arange(items))
+        for name in self.outcomes.sets:
+            items = self.outcomes.variants[self.outcomes.baseline][name].items
+            own = self.outcomes.clusters.get(name, np.arange(items))
             found.append(own + start)
             start += int(own.max()) + 1
         return np.concatenate(found)
 
-    def marks(self, variant: str) -> dict[str, str]:
+    def fingerprints(self, variant: str) -> dict[str, str]:
         """Fingerprints of a variant's recipe and of all its trained weights."""
         records = self.records[variant].values()
         weights = hashlib.sha256("".join(record.result["model_sha256"] for record in records).encode()).hexdigest()
@@ -122,35 +123,36 @@ def collect(plan: Plan) -> Evidence:
     return Evidence(plan, task, gather(plan, task), plan.finished(task))
 
 
-FEWEST = 5
-
-
 class Mean(NamedTuple):
+    """Over seeds, with a 95% interval for new seeds."""
+
     value: float
     low: float
     high: float
     seeds: int
 
-    def says(self, smaller: float, *, trifle: float = 0.0) -> str:
-        """`holds` if the mean is clearly below `smaller`; `does not hold` if clearly above, or apart by a trifle."""
-        if self.seeds < FEWEST or math.isnan(self.low):
-            return "cannot be told"
-        if self.high < smaller:
+    def is_negative(self, *, negligible: float = 0.0) -> str:
+        """`holds` if clearly below zero; `does not hold` if clearly above, or closer to zero than matters."""
+        if self.seeds < FEWEST_SEEDS or math.isnan(self.low):
+            return "inconclusive"
+        if self.high < 0:
             return "holds"
-        if self.low > smaller or (smaller - trifle < self.low and self.high < smaller + trifle):
+        if self.low > 0 or (-negligible < self.low and self.high < negligible):
             return "does not hold"
-        return "cannot be told"
+        return "inconclusive"
 
 
 def mean_of(values: Sequence[float]) -> Mean:
     count = len(values)
     if count < 2:
         return Mean(mean(values) if values else math.nan, math.nan, math.nan, count)
-    half = float(stdtrit(count - 1, 0.975)) * stdev(values) / math.sqrt(count)
-    return Mean(mean(values), mean(values) - half, mean(values) + half, count)
+    return Mean(mean(values), *t_interval(values, math.sqrt(1 / count)), count)
 
 
-DECIDED_BY_COMPARISON = ("better", "worse", "same")
+def t_interval(values: Sequence[float], factor: float) -> tuple[float, float]:
+    """Mean -+ t x standard deviation x factor (95%)."""
+    half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) * factor
+    return mean(values) - half, mean(values) + half
 
 
 @dataclass(frozen=True)
@@ -162,11 +164,11 @@ class Decided:
 
     @property
     def unit(self) -> str:
-        return self.comparison.metric.unit
+        return "% perplexity" if self.comparison.metric.name == "perplexity" else f" {self.comparison.metric.unit}"
 
-    def shown(self, comparison: Comparison | None = None) -> tuple[float, float, float] | None:
+    def shown(self) -> tuple[float, float, float] | None:
         """Difference and interval: points, or the change of perplexity in per cent."""
-        comparison = comparison or self.comparison
+        comparison = self.comparison
         if comparison.test is None:
             return None
         values = (comparison.test.difference, *comparison.test.interval())
@@ -175,17 +177,11 @@ class Decided:
         first, low, high = (100 * math.expm1(min(700.0, value)) for value in values)
         return first, low, high
 
-    @property
-    def shown_unit(self) -> str:
-        return "% perplexity" if self.comparison.metric.name == "perplexity" else self.unit
-
 
 def compare_two(evidence: Evidence, variant: str, against: str, basis: str) -> Comparison:
-    items = evidence.pooled(variant).items
-    status = evidence.status()
-    keep = np.ones(items, bool) if basis == "all" or status is None else status == 0
     outcomes = (evidence.pooled(variant), evidence.pooled(against))
-    names = (variant, against, EVERY, basis)
+    keep = np.ones(outcomes[0].items, bool) if basis == "all" else evidence.keep()
+    names = (variant, against, "all test sets", basis)
     found = compare(names, evidence.outcomes.metric, outcomes, keep, evidence.clusters())
     stamps = [evidence.outcomes.stamp(name) for name in (variant, against)]
     return replace(found, not_comparable_because=(*(stamp for stamp in stamps if stamp), *found.not_comparable_because))
@@ -213,43 +209,31 @@ def decide_all(claims: Sequence[Claim], evidences: Mapping[str, Evidence]) -> di
     return decided
 
 
-CHOSEN = "-chosen"  # behind the name of the study whose twin it is
-HOLD_BACK: Settings = {"data.validation": 0.1, "training.keep": "best", "scoring.watch_test": False}
-# the course's language models train for 500 steps, which are two epochs and a half
-EVERY_FEW_STEPS: Settings = {"training.select_every": "50 steps"}
-
-
-def with_twins(studies: Mapping[str, Study]) -> dict[str, Study]:
-    """Each study and, where it holds nothing back, its twin."""
+def with_validated(studies: Mapping[str, Study]) -> dict[str, Study]:
+    """Each study and, where it holds nothing back, the same with weights chosen on validation."""
     found = dict(studies)
     for key, study in studies.items():
-        if not key.startswith(FINE_TUNING):  # these data bring a validation set
-            found[key + CHOSEN] = twin(key, study)
+        if not key.startswith(FINE_TUNING):  # these data have a validation set
+            found[key + CHOSEN] = validated_study(key, study)
     return found
 
 
-def twin(key: str, study: Study) -> Study:
-    """Without the reports' faulty code: a cheat has no honest figure."""
+def validated_study(key: str, study: Study) -> Study:
+    """Without the reports' faulty code: its figures mean nothing however they are measured."""
     flawed = {claim.as_coded for claim in claims()}
-    asked = {name for claim in claims() for each, name in claim.needs if each == key}
-    asked |= {figure.variant for figure in figures() if figure.study == key} | {study.baseline}
+    needed = {name for claim in claims() for other, name in claim.needs if other == key}
+    needed |= {figure.variant for figure in figures() if figure.study == key} | {study.baseline}
     return replace(
         study,
         name=key + CHOSEN,
         settings={**study.settings, **HOLD_BACK, **(EVERY_FEW_STEPS if "lm" in study.tasks else {})},
-        variants=tuple(each for each in study.variants if each.name in asked - flawed),
+        variants=tuple(variant for variant in study.variants if variant.name in needed - flawed),
     )
 
 
-def apart(evidences: Mapping[str, Evidence]) -> tuple[dict[str, Evidence], dict[str, Evidence]]:
-    """The reports' own studies, and their twins by the same names."""
-    own = {key: each for key, each in evidences.items() if not key.endswith(CHOSEN)}
-    return own, {key.removesuffix(CHOSEN): each for key, each in evidences.items() if key.endswith(CHOSEN)}
-
-
-def chosen_words(claim: Claim, twins: Mapping[str, Evidence]) -> str:
-    """What the twin says of a comparison, beside the verdict: it is one more look, and is not corrected for."""
-    evidence = twins.get(claim.study)
+def describe_validated(claim: Claim, validated: Mapping[str, Evidence]) -> str:
+    """What weights chosen on validation say about a comparison: one more look, not corrected for."""
+    evidence = validated.get(claim.study)
     if claim.rule not in DECIDED_BY_COMPARISON or not (evidence and evidence.has(claim.variant, claim.against)):
         return ""
     found = compare_two(evidence, claim.variant, claim.against, evidence.basis()["basis"])
@@ -264,7 +248,7 @@ KNOWN_BY_RECORDS: dict[str, Callable[[dict[str, Any]], int]] = {
 
 
 def our_setting(name: str, evidence: Evidence) -> Any:
-    """A recipe's field by its dotted name, or what the records tell."""
+    """A recipe's field by its dotted name, or a fact from the records."""
     record = next(iter(evidence.records[evidence.outcomes.baseline].values()))
     if name in KNOWN_BY_RECORDS:
         return KNOWN_BY_RECORDS[name](record.trial)
@@ -278,17 +262,17 @@ def our_count(count: Count, evidence: Evidence) -> int:
     return WAYS[count.counted](ledger(record.recipe, trial["vocabulary"], len(trial["labels"])), record.recipe)
 
 
-def of(book: Ledger, component: str) -> int:
-    """Matrices of all components whose names begin so."""
+def matrices(book: Ledger, component: str) -> int:
+    """Of all components whose names begin so."""
     return sum(row.bias_free for row in book.rows if row.component.startswith(component))
 
 
 WAYS: dict[str, Callable[[Ledger, Recipe], int]] = {
     "everything": lambda book, recipe: book.total,
     "matrices": lambda book, recipe: book.bias_free,
-    "token embedding": lambda book, recipe: of(book, "token embedding"),
-    "attention matrices of one layer": lambda book, recipe: of(book, "attention") // recipe.shape.layers,
-    "feed-forward matrices of one layer": lambda book, recipe: of(book, "feed-forward") // recipe.shape.layers,
+    "token embedding": lambda book, recipe: matrices(book, "token embedding"),
+    "attention matrices of one layer": lambda book, recipe: matrices(book, "attention") // recipe.shape.layers,
+    "feed-forward matrices of one layer": lambda book, recipe: matrices(book, "feed-forward") // recipe.shape.layers,
     "all but the classifier": lambda book, recipe: (
         book.total - sum(row.count for row in book.rows if row.component == "classifier")
     ),

@@ -1,10 +1,5 @@
-"""Sentences scored in batches as in training: of the training text, and of the test set where a model answers otherwise
-when a sentence comes alone.
-
-Published figures beside ours, measured as the report measured, and then beside the honest figure.
-
-The same model on the same sentences, in batches as it was trained and one by one: honest answers are the same.
-"""
+"""Published figures beside ours, measured as the report measured and then as one should; and what records do not store:
+sentences scored in batches and one by one, attention entropy by layer."""
 
 from __future__ import annotations
 
@@ -15,113 +10,38 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import stdtrit
 
-from fairtrial.apps.reports.evidence import Evidence
+from fairtrial.analysis import head_statistics, model_input
+from fairtrial.apps.reports.evidence import Evidence, t_interval
 from fairtrial.apps.reports.published import Figure
 from fairtrial.data import Document, padded
 from fairtrial.disk import read_json, write_text
 from fairtrial.plugins import load_files
-from fairtrial.recipe import Duration
 from fairtrial.record import Record
 from fairtrial.rng import generator_for
 from fairtrial.statistics import score
 from fairtrial.training import token_set
 from fairtrial.trial import Run, load
 
-
-def in_batches(
-    evidence: Evidence, variants: Iterable[str], samples: Mapping[str, str], kept: Path, tell: Callable[[str], None]
-) -> Batched:
-    """`samples`: single sentences by name, each a batch of its own. What was measured before is kept in `kept`, by the
-    checksum of the weights, and for a sample by the sentence."""
-    known = read_json(kept)
-    found: Batched = {}
-    for variant in variants:
-        whole = ("train", "test") if evidence.outcomes.stamp(variant) else ("train",)
-        sets = dict.fromkeys(whole, "") | dict(samples)  # name -> sentence, or nothing
-        for seed, record in evidence.records[variant].items():
-            mark = record.result["model_sha256"]
-            before = known.setdefault(mark, {})
-            if new := {name: text for name, text in sets.items() if key(name, text) not in before}:
-                tell(f"sentences of {variant}, seed {seed}")
-                before |= means(record, evidence.plan.study.variant(variant).plugins, new)
-                write_text(kept, json.dumps(known, indent=1) + "\n")
-            for name, text in sets.items():
-                one, other = before[key(name, text)]
-                found.setdefault((variant, name), []).append((one, other))
-    return found
-
-
-def key(name: str, text: str) -> str:
-    return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:16]}" if text else name
-
-
-def means(record: Record, plugins: tuple[str, ...], sets: Mapping[str, str]) -> dict[str, tuple[float, float]]:
-    """By set: the mean of sentence perplexities, and of sentence losses."""
-    load_files(map(Path, plugins))
-    run = load(record)
-    batch, pad = run.recipe.training.batch, run.tokenizer.pad
-    found = {}
-    for name, text in sets.items():
-        if text:
-            rows = rows_of(run, (Document(text),))
-        elif name == "train":
-            rows = drawn(rows_of(run, run.splits.train))
-        else:
-            rows = rows_of(run, next(iter(run.splits.tests.values())))
-        scored = nats_of(run.task.network, rows, batch, pad)
-        found[key(name, text)] = (sentence_perplexity(*scored), sentence_loss(*scored))
-    return found
-
-
-def drawn(rows: list[np.ndarray]) -> list[np.ndarray]:
-    if len(rows) <= OF_TRAIN:
-        return rows
-    chosen = generator_for(0, "replicate", "sentences").choice(len(rows), OF_TRAIN, replace=False)
-    return [rows[place] for place in sorted(chosen)]
-
-
-def rows_of(run: Run, documents: Sequence[Document]) -> list[np.ndarray]:
-    """Token ids of each sentence, as the model was trained on them. Pieces of running text stand for sentences."""
-    tokens = token_set(documents, run.tokenizer, run.splits.running)
-    longest = run.recipe.shape.length + 1
-    if run.splits.running:
-        (whole,) = tokens.sequences
-        return [whole[start : start + longest] for start in range(0, len(whole) - longest + 1, longest)]
-    return [row[:longest] for row in tokens.sequences if len(row) > 1]
-
-
-@torch.no_grad()
-def nats_of(network: torch.nn.Module, rows: list[np.ndarray], size: int, pad: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nats and targets of every sentence, `size` sentences at a time."""
-    nats, counts = [], []
-    for start in range(0, len(rows), size):
-        batch = rows[start : start + size]
-        ids, lengths = (torch.from_numpy(each) for each in padded([row[:-1] for row in batch], pad))
-        answers = torch.from_numpy(padded([row[1:] for row in batch], pad)[0])
-        values = network.nll(ids, lengths, answers)  # type: ignore[operator]
-        nats += [float(each.double().sum()) for each in values.split(lengths.tolist())]
-        counts += lengths.tolist()
-    return np.array(nats), np.array(counts)
-
-
-OF_TRAIN = 4000  # sentences of the training text that are scored, the same for all
-
-SAMPLES = ("normal", "weird", "long")  # r4's single sentences, each scored by itself
-NO_TEST_SET = ("train", *SAMPLES)  # what figures are of, beside test sets
+TRAIN_SENTENCES = 4000  # of the training text that are scored, the same for all
+TEST_SENTENCES = 320  # scored in batches and one by one
+LAYER_TEXTS = 150  # test sentences whose attention is measured
+SAMPLES = ("normal", "weird", "long")  # single sentences that r4 prints
+NO_TEST_SET = ("train", *SAMPLES)  # what figures are of, besides test sets
 NO_SAMPLE = (
-    "a single sentence says little of a model; the report prints it, but it is not ours to ship: with a line"
+    "a single sentence says little about a model; the report prints it, but it is not ours to ship: with a line"
     " `{}<tab>the sentence` in DIR/r4-samples.tsv it is scored"
 )
 
-# (variant, set) -> of each seed: mean of sentence perplexities, mean of sentence losses, in batches as in training
+# (variant, set) -> for each seed: mean of sentence perplexities, mean of sentence losses, in batches as in training
 Batched = dict[tuple[str, str], list[tuple[float, float]]]
+Ways = dict[str, list[tuple[float, float]]]  # variant -> for each seed: in batches, and one by one
+OnProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -129,39 +49,37 @@ class Retried:
     """One published figure, retried."""
 
     figure: Figure
-    by_seed: tuple[float, ...]  # in the report's own way of measuring
+    by_seed: tuple[float, ...]  # measured as the report measured
     honest: dict[str, Any] | None  # mean, low, high
     honest_how: str
 
     @property
-    def mean(self) -> float:
-        """Of logarithms, where the figure is a perplexity."""
-        return math.exp(mean(map(math.log, self.by_seed))) if self.ratio else mean(self.by_seed)
-
-    @property
-    def ratio(self) -> bool:
+    def is_ratio(self) -> bool:
+        """Perplexities are averaged as logarithms."""
         return self.figure.measure.endswith("perplexity")
 
     @property
+    def mean(self) -> float:
+        return math.exp(mean(map(math.log, self.by_seed))) if self.is_ratio else mean(self.by_seed)
+
+    @property
     def interval(self) -> tuple[float, float] | None:
-        """Of the mean over seeds (95 %): these test items, new seeds."""
-        return self._spread(math.sqrt(1 / len(self.by_seed)))
+        """Of the mean over seeds (95%): these test items, new seeds."""
+        return self._interval(math.sqrt(1 / len(self.by_seed)))
 
     @property
     def one_run(self) -> tuple[float, float] | None:
-        """Where a single further run would fall (95 %)."""
-        return self._spread(math.sqrt(1 + 1 / len(self.by_seed)))
+        """Where a single further run would fall (95%)."""
+        return self._interval(math.sqrt(1 + 1 / len(self.by_seed)))
 
-    def _spread(self, factor: float) -> tuple[float, float] | None:
+    def _interval(self, factor: float) -> tuple[float, float] | None:
         if len(self.by_seed) < 2:
             return None
-        values = [math.log(each) if self.ratio else each for each in self.by_seed]
-        half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) * factor
-        low, high = mean(values) - half, mean(values) + half
-        return (math.exp(low), math.exp(high)) if self.ratio else (max(0.0, low), min(100.0, high))
+        low, high = t_interval([math.log(value) if self.is_ratio else value for value in self.by_seed], factor)
+        return (math.exp(low), math.exp(high)) if self.is_ratio else (max(0.0, low), min(100.0, high))
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         """Where the published figure lies among ours."""
         if self.figure.other_data:
             return "other training text"
@@ -182,145 +100,259 @@ class Missed:
 
 
 def retry(
-    figures: Sequence[Figure], evidences: Mapping[str, Evidence], twins: Mapping[str, Evidence], batched: Batched
+    figures: Sequence[Figure], evidences: Mapping[str, Evidence], validated: Mapping[str, Evidence], batched: Batched
 ) -> tuple[list[Retried], list[Missed]]:
     found, missed = [], []
     for figure in figures:
-        each = retry_one(figure, evidences.get(figure.study), twins.get(figure.study), batched)
-        if isinstance(each, Retried):
-            found.append(each)
+        ours = retry_one(figure, evidences.get(figure.study), validated.get(figure.study), batched)
+        if isinstance(ours, Retried):
+            found.append(ours)
         else:
-            missed.append(Missed(figure, each))
+            missed.append(Missed(figure, ours))
     return found, missed
 
 
-def retry_one(figure: Figure, evidence: Evidence | None, twin: Evidence | None, batched: Batched) -> Retried | str:
-    """Ours beside it, or why not."""
+def retry_one(figure: Figure, evidence: Evidence | None, validated: Evidence | None, batched: Batched) -> Retried | str:
+    """Ours for this figure, or why there is none."""
     if evidence is None:
         return "the trials that it needs were not run: see what was left out"
     if not evidence.has(figure.variant):
         return "no trial of this variant is finished"
-    place = place_of(figure, evidence)
-    if place is None:
+    name = set_of(figure, evidence)
+    if name is None:
         return "these data have no such test set"
-    by_seed = measured(figure, evidence, place, batched)
+    by_seed = measured(figure, evidence, name, batched)
     if not by_seed:
-        return NO_SAMPLE.format(figure.set) if figure.set in SAMPLES else "the records keep no such score"
-    return Retried(figure, by_seed, *honest(figure, twin, place))
+        return NO_SAMPLE.format(figure.set) if figure.set in SAMPLES else "the records store no such score"
+    return Retried(figure, by_seed, *honest(figure, validated, name))
 
 
-def place_of(figure: Figure, evidence: Evidence) -> str | None:
-    """The set by our name; a single test set is meant by any name."""
+def set_of(figure: Figure, evidence: Evidence) -> str | None:
+    """The set by our name; any name means a single test set."""
     if figure.set in NO_TEST_SET:
         return figure.set
-    known = evidence.place(figure.set)
+    known = evidence.test_set(figure.set)
     return evidence.outcomes.sets[0] if known is None and len(evidence.outcomes.sets) == 1 else known
 
 
-def measured(figure: Figure, evidence: Evidence, place: str, batched: Batched) -> tuple[float, ...]:
-    """Ours, of every seed, in the report's own way. Nothing, where a seed does not have it."""
+def measured(figure: Figure, evidence: Evidence, name: str, batched: Batched) -> tuple[float, ...]:
+    """Ours, one for each seed, measured as the report measured. Empty where a seed lacks it."""
     if figure.measure.startswith("sentence"):
-        return by_sentence(figure, evidence, place, batched)
+        return by_sentence(figure, evidence, name, batched)
     key, factor = ("accuracy", 100) if figure.measure == "accuracy" else ("window_perplexity", 1)
+    scores = [score_at(record, name, figure) for record in evidence.records[figure.variant].values()]
+    return tuple(factor * found[key] for found in scores if found) if all(scores) else ()
+
+
+def score_at(record: Record, name: str, figure: Figure) -> dict[str, Any] | None:
+    """The score of a set so far into training, at the end, or at the best moment on test."""
+    result: dict[str, Any] = record.result
     if figure.at is not None:
-        looks = [look(record, place, figure.at) for record in evidence.records[figure.variant].values()]
-        return tuple(factor * each[key] for each in looks if each is not None) if None not in looks else ()
-    results = evidence.results(figure.variant)
-    found = [
-        result["train"] if place == "train" else scored(result, place, figure.picked_on_test) for result in results
-    ]
-    return tuple(factor * each[key] for each in found)
-
-
-def look(record: Record, place: str, at: Duration) -> dict[str, Any] | None:
-    """The score of a set so far into training."""
-    return looks_of(record).get((at.steps(record.result["steps_per_epoch"]), place))
+        return scores_of(record).get((figure.at.steps(result["steps_per_epoch"]), name))
+    if name == "train":
+        return dict(result["train"])
+    return (figure.picked_on_test and result["picked_on_test"].get(name)) or dict(result["tests"][name])
 
 
 @lru_cache(maxsize=256)
-def looks_of(record: Record) -> dict[tuple[int, str], dict[str, Any]]:
-    """Of a finished record, which does not change any more."""
+def scores_of(record: Record) -> dict[tuple[int, str], dict[str, Any]]:
+    """(step, set) -> score, of a finished record, which does not change any more."""
     return {(line["step"], line["split"]): line for line in record.events() if line["event"] == "score"}
 
 
-def by_sentence(figure: Figure, evidence: Evidence, place: str, batched: Batched) -> tuple[float, ...]:
+def by_sentence(figure: Figure, evidence: Evidence, name: str, batched: Batched) -> tuple[float, ...]:
     loss = figure.measure == "sentence loss"
-    if place in NO_TEST_SET or evidence.outcomes.stamp(figure.variant):
-        pairs = batched.get((figure.variant, place if place in NO_TEST_SET else "test"), [])
+    if name in NO_TEST_SET or evidence.outcomes.stamp(figure.variant):
+        pairs = batched.get((figure.variant, name if name in NO_TEST_SET else "test"), [])
         return tuple(pair[loss] for pair in pairs)
-    outcomes = evidence.outcomes.variants[figure.variant][place]
-    way = sentence_loss if loss else sentence_perplexity
-    return tuple(way(*rows) for rows in zip(outcomes["nll"], outcomes["tokens"], strict=True))
+    outcomes = evidence.outcomes.variants[figure.variant][name]
+    measure = sentence_loss if loss else sentence_perplexity
+    return tuple(measure(*rows) for rows in zip(outcomes["nll"], outcomes["tokens"], strict=True))
 
 
-def scored(result: dict[str, Any], place: str, picked: bool) -> dict[str, Any]:
-    found: dict[str, Any] = (picked and result["picked_on_test"].get(place)) or result["tests"][place]
-    return found
-
-
-def sentence_perplexity(nats: np.ndarray, tokens: np.ndarray) -> float:
-    """The mean of the perplexities of sentences, as report r4 has it: a few hard ones weigh most."""
+def sentence_perplexity(nll: np.ndarray, tokens: np.ndarray) -> float:
+    """The mean of sentence perplexities, as in report r4: a few hard sentences weigh most."""
     counted = tokens > 0
-    return float(np.exp(np.minimum(700.0, nats[counted] / tokens[counted])).mean())
+    return float(np.exp(np.minimum(700.0, nll[counted] / tokens[counted])).mean())
 
 
-def sentence_loss(nats: np.ndarray, tokens: np.ndarray) -> float:
-    """The mean of the losses of sentences, as report r4 has it: a token of a short sentence weighs more."""
+def sentence_loss(nll: np.ndarray, tokens: np.ndarray) -> float:
+    """The mean of sentence losses, as in report r4: a token of a short sentence weighs more."""
     counted = tokens > 0
-    return float((nats[counted] / tokens[counted]).mean())
+    return float((nll[counted] / tokens[counted]).mean())
 
 
-def honest(figure: Figure, twin: Evidence | None, place: str) -> tuple[dict[str, Any] | None, str]:
-    """The same idea measured as one should: weights chosen on validation, items that do not stand in train, every token
-    once."""
-    if place in NO_TEST_SET or figure.at is not None or figure.measure == "sentence loss":
+def honest(figure: Figure, validated: Evidence | None, name: str) -> tuple[dict[str, Any] | None, str]:
+    """The same idea measured as one should: weights chosen on validation, test items that do not occur in the training
+    set, every token once."""
+    if name in NO_TEST_SET or figure.at is not None or figure.measure == "sentence loss":
         return None, ""
-    if twin is None or not twin.has(figure.variant):
+    if validated is None or not validated.has(figure.variant):
         return None, ""
-    outcomes = twin.outcomes.variants[figure.variant][place]
-    status = twin.outcomes.status.get(place)
-    every = np.ones(outcomes.items, bool)
-    keep = every if status is None or twin.basis()["basis"] == "all" else status == 0
-    shown = score(twin.outcomes.metric, outcomes, keep, twin.outcomes.clusters.get(place))
+    outcomes = validated.outcomes.variants[figure.variant][name]
+    status = validated.outcomes.status.get(name)
+    keep = np.ones(outcomes.items, bool)
+    if status is not None and validated.basis()["basis"] != "all":
+        keep = status == 0
+    shown = score(validated.outcomes.metric, outcomes, keep, validated.outcomes.clusters.get(name))
     if figure.measure == "accuracy":
-        return shown, f"{int(keep.sum())} clean items" if not keep.all() else f"{int(keep.sum())} items"
+        return shown, f"{int(keep.sum())} {'items' if keep.all() else 'clean items'}"
     return shown, "exact perplexity"
 
 
-SENTENCES = 320
+class Measurements:
+    """What was measured of trained weights, by their checksum, in a JSON file: nothing is measured twice."""
 
-Ways = dict[str, list[tuple[float, float]]]  # variant -> of each seed: in batches, and alone
+    def __init__(self, path: Path, on_progress: OnProgress) -> None:
+        self.path, self.on_progress = path, on_progress
+        self.known: dict[str, Any] = read_json(path)
+
+    def of(self, record: Record) -> Any:
+        return self.known.get(record.result["model_sha256"])
+
+    def add(self, record: Record, what: str, measure: Callable[[], Any]) -> None:
+        self.on_progress(what)
+        self.known[record.result["model_sha256"]] = measure()
+        write_text(self.path, json.dumps(self.known, indent=1) + "\n")
 
 
-def together_and_alone(evidence: Evidence, kept: Path, tell: Callable[[str], None]) -> Ways:
-    """Of the first seed; of every seed where the passport is red, since a score in other batches than those of training
-    is no measure of such a variant at all."""
-    known = read_json(kept)
-    found: Ways = {}
-    for variant, records in evidence.records.items():
-        chosen = list(records.items()) if evidence.outcomes.stamp(variant) else list(records.items())[:1]
-        for seed, record in chosen:
-            mark = record.result["model_sha256"]
-            if mark not in known:
-                tell(f"sentences of {variant}, seed {seed}, together and alone")
-                known[mark] = two_ways(record, evidence.plan.study.variant(variant).plugins)
-                write_text(kept, json.dumps(known, indent=1) + "\n")
-            found.setdefault(variant, []).append((known[mark][0], known[mark][1]))
+def in_batches(
+    evidence: Evidence, variants: Iterable[str], samples: Mapping[str, str], cache: Path, on_progress: OnProgress
+) -> Batched:
+    """Sentences in batches as in training: of the training text, and of the test set where a model answers differently
+    when a sentence comes alone. `samples`: single sentences by name, each a batch of its own."""
+    measurements = Measurements(cache, on_progress)
+    found: Batched = {}
+    for variant in variants:
+        names = ("train", "test") if evidence.outcomes.stamp(variant) else ("train",)
+        sets = dict.fromkeys(names, "") | dict(samples)  # name -> sentence, or nothing
+        for seed, record in evidence.records[variant].items():
+            before = measurements.of(record) or {}
+            if new := {name: text for name, text in sets.items() if sample_key(name, text) not in before}:
+                plugins = evidence.plan.study.variant(variant).plugins
+                what = f"sentences of {variant}, seed {seed}"
+                measurements.add(record, what, lambda: before | sentence_means(record, plugins, new))  # noqa: B023
+            for name, text in sets.items():
+                perplexity, loss = measurements.of(record)[sample_key(name, text)]
+                found.setdefault((variant, name), []).append((perplexity, loss))
     return found
 
 
-def two_ways(record: Record, plugins: tuple[str, ...]) -> tuple[float, float]:
+def sample_key(name: str, text: str) -> str:
+    return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:16]}" if text else name
+
+
+def sentence_means(record: Record, plugins: tuple[str, ...], sets: Mapping[str, str]) -> dict[str, tuple[float, float]]:
+    """By set: the mean of sentence perplexities, and of sentence losses."""
     load_files(map(Path, plugins))
     run = load(record)
-    documents = next(iter(run.splits.tests.values()))[:SENTENCES]
-    rows = rows_of(run, documents)[:SENTENCES]
-    batch = run.recipe.training.batch
-    return (
-        scored_alone(run.task.network, rows, batch, run.tokenizer.pad),
-        scored_alone(run.task.network, rows, 1, run.tokenizer.pad),
-    )
+    found = {}
+    for name, text in sets.items():
+        if text:
+            rows = token_rows(run, (Document(text),))
+        elif name == "train":
+            rows = sampled(token_rows(run, run.splits.train))
+        else:
+            rows = token_rows(run, next(iter(run.splits.tests.values())))
+        scored = sentence_nll(run.network, rows, run.recipe.training.batch, run.tokenizer.pad)
+        found[sample_key(name, text)] = (sentence_perplexity(*scored), sentence_loss(*scored))
+    return found
 
 
-def scored_alone(network: torch.nn.Module, rows: list[np.ndarray], size: int, pad: int) -> float:
-    """Mean of sentence perplexities, `size` sentences at a time."""
-    return sentence_perplexity(*nats_of(network, rows, size, pad))
+def sampled(rows: list[np.ndarray]) -> list[np.ndarray]:
+    if len(rows) <= TRAIN_SENTENCES:
+        return rows
+    chosen = generator_for(0, "replicate", "sentences").choice(len(rows), TRAIN_SENTENCES, replace=False)
+    return [rows[number] for number in sorted(chosen)]
+
+
+def token_rows(run: Run, documents: Sequence[Document]) -> list[np.ndarray]:
+    """Token ids of each sentence, as the model was trained on them. Running text is cut into windows."""
+    tokens = token_set(documents, run.tokenizer, run.splits.running)
+    longest = run.recipe.shape.length + 1
+    if run.splits.running:
+        (text,) = tokens.sequences
+        return [text[start : start + longest] for start in range(0, len(text) - longest + 1, longest)]
+    return [row[:longest] for row in tokens.sequences if len(row) > 1]
+
+
+@torch.no_grad()
+def sentence_nll(
+    network: torch.nn.Module, rows: list[np.ndarray], size: int, pad: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Negative log-likelihood and targets of every sentence, `size` sentences at a time."""
+    nll, counts = [], []
+    for start in range(0, len(rows), size):
+        batch = rows[start : start + size]
+        ids, lengths = (torch.from_numpy(array) for array in padded([row[:-1] for row in batch], pad))
+        answers = torch.from_numpy(padded([row[1:] for row in batch], pad)[0])
+        values = network.nll(ids, lengths, answers)  # type: ignore[operator]
+        nll += [float(value.double().sum()) for value in values.split(lengths.tolist())]
+        counts += lengths.tolist()
+    return np.array(nll), np.array(counts)
+
+
+def together_and_alone(evidence: Evidence, cache: Path, on_progress: OnProgress) -> Ways:
+    """The same model on the same sentences, in batches as in training and one by one: a sound model gives the same.
+    Of the first seed; of every seed where the passport is red, since scores in other batches than those of training
+    mean nothing for such a variant."""
+    measurements = Measurements(cache, on_progress)
+    found: Ways = {}
+    for variant, records in evidence.records.items():
+        plugins = evidence.plan.study.variant(variant).plugins
+        chosen = list(records.items())[: None if evidence.outcomes.stamp(variant) else 1]
+        for seed, record in chosen:
+            if measurements.of(record) is None:
+                what = f"sentences of {variant}, seed {seed}, together and alone"
+                measurements.add(record, what, lambda: two_ways(record, plugins))  # noqa: B023
+            together, alone = measurements.of(record)
+            found.setdefault(variant, []).append((together, alone))
+    return found
+
+
+def two_ways(record: Record, plugins: tuple[str, ...]) -> list[float]:
+    """Means of sentence perplexities."""
+    load_files(map(Path, plugins))
+    run = load(record)
+    rows = token_rows(run, next(iter(run.splits.tests.values()))[:TEST_SENTENCES])[:TEST_SENTENCES]
+    sizes = (run.recipe.training.batch, 1)
+    return [sentence_perplexity(*sentence_nll(run.network, rows, size, run.tokenizer.pad)) for size in sizes]
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Attention entropy as a share of a uniform distribution's."""
+
+    trained: list[list[float]]  # seed, layer
+    untrained: list[list[float]]
+
+    @property
+    def change(self) -> list[float]:
+        """Last layer minus first, of each seed: below zero, attention becomes more concentrated."""
+        return [row[-1] - row[0] for row in self.trained]
+
+
+def by_layer(evidence: Evidence, variant: str, cache: Path, on_progress: OnProgress) -> Layers:
+    measurements = Measurements(cache, on_progress)
+    rows = []
+    for seed, record in evidence.records[variant].items():
+        if measurements.of(record) is None:
+            measurements.add(record, f"attention of {variant}, seed {seed}", lambda: entropies(record))  # noqa: B023
+        rows.append(measurements.of(record))
+    return Layers([row["trained"] for row in rows], [row["untrained"] for row in rows])
+
+
+def entropies(record: Record) -> dict[str, list[float]]:
+    run = load(record)
+    shape = run.network.body.shape
+    texts = [document.text for test in run.splits.tests.values() for document in test]
+    texts = texts[:: max(1, len(texts) // LAYER_TEXTS)][:LAYER_TEXTS]
+    inputs = [model_input(run.tokenizer, text, shape.length) for text in texts]
+    heads = head_statistics(run.network, run.initial_network(), run.tokenizer, inputs)
+
+    def means(stage: str) -> list[float]:
+        shares = [(head.layer, getattr(head, stage).entropy_share) for head in heads]
+        rows = [[share for layer, share in shares if layer == number] for number in range(shape.layers)]
+        return [round(sum(row) / len(row), 6) for row in rows]
+
+    return {"trained": means("trained"), "untrained": means("untrained")}

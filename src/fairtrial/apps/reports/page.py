@@ -1,13 +1,4 @@
-"""The page's prose: what holds whatever the records say.
-
-The page's tables, as Markdown.
-
-The page's tables of published numbers: every one of them with ours beside it, or with the reason why not.
-
-What models that only count words reach on the same items: the table that no report has.
-
-The page: one Markdown file with its figures, made from the records.
-"""
+"""The page: one Markdown file with its figures, made from the records."""
 
 from __future__ import annotations
 
@@ -20,14 +11,23 @@ import numpy as np
 
 from fairtrial.apps.reports.charts import claims_chart, curves_chart, layers_chart, published_chart
 from fairtrial.apps.reports.claims import Answer, is_red
-from fairtrial.apps.reports.evidence import Decided, Evidence
-from fairtrial.apps.reports.measures import NO_TEST_SET, OF_TRAIN, Retried
-from fairtrial.apps.reports.published import Aside, Figure, asides, claims, counts, published, settings, told
+from fairtrial.apps.reports.evidence import Decided, Evidence, our_count, our_setting
+from fairtrial.apps.reports.measures import NO_TEST_SET, TRAIN_SENTENCES, Retried
+from fairtrial.apps.reports.published import (
+    Aside,
+    Figure,
+    asides,
+    claims,
+    counts,
+    explain_accuracy,
+    published,
+    settings,
+)
 from fairtrial.apps.reports.run import Replication
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.recipe import Duration
 from fairtrial.report import few_digits, spoken_time, with_interval
-from fairtrial.statistics import SetOutcomes, TaskOutcomes, listed, score, scores_by_subset
+from fairtrial.statistics import counted, listed, score, scores_by_subset
 
 
 def flowing(text: str) -> str:
@@ -35,98 +35,238 @@ def flowing(text: str) -> str:
 
 
 OPENING = flowing("""
-Five course reports train small transformers and compare architectures. Each comparison is one run against one run. Here
-every published figure and every claim gets a fair trial: several seeds, the same first weights and batches for both
-sides, an audit of every variant, and test items that do not stand in the training text. One run cannot show what these
-reports wished to show, and their authors had a course's time for it; what follows is meant as the experiment that they
-would have run with more.
+Five reports of one course (a class on language models, whose students trained small transformers on presidential
+speeches and sentences of the 1B-word benchmark) compare architectures, one run against one run. Here every published
+figure and every claim gets a fair trial: several seeds, the same initial weights and batches for both sides, an audit
+of every variant, and test items that do not occur in the training text. One run cannot show what these reports set
+out to show, and their authors had only a course's time; this is the experiment that they would have run with more.
 """)
 
 QUICK = flowing("""
 **This is the quick version**, on the embedded corpus and with a few training steps. It shows how the page is made; it
-says nothing of the reports.
+says nothing about the reports.
 """)
 
 FIGURES = flowing("""
 *Published* is the report's number. *Ours* is the mean over seeds with its 95% interval, measured as the report
 measured: accuracy on all test items, at the epoch that is best on the test set where the report did that; perplexity
-over windows side by side; for r4 the mean of per-sentence perplexities or losses. *Place* tells where the published
-figure lies: `inside` the range of our seeds, `near` it (where one more run would fall, 95%), or `below` or `above`.
-*Honest* is the same recipe measured as one should: a tenth of the training text is held back, the weights are those
-that do best on it (classifiers after any epoch, language models after any 50 steps), the test sets are scored once, on
-clean items, every token once at full context. So these are other trainings, on nine tenths of the text: the studies
-called `-chosen` below.
+over non-overlapping windows; for r4 the mean of per-sentence perplexities or losses. *Position* says where the
+published figure lies: `inside` the range of our seeds, `near` it (where one more run would fall, 95%), `below` or
+`above`. *Honest* is the same recipe measured as one should: a tenth of the training text is held back, the weights
+are those that do best on it (classifiers after any epoch, language models after any 50 steps), the test sets are
+scored once, on clean items, every token once at full context. So these are other trainings, on nine tenths of the
+text: the studies called `-chosen` below.
 """)
 
 COUNTING = flowing("""
-Models that only count words (in bold) on the same training text and test items: accuracy in per cent, exact perplexity
-of all items where no other number of items is told. *Stand in train* counts exact and near copies.
-A transformer that a count of words beats has not shown that its architecture matters here. Variants with a red passport
-are left out. What can be reached on these data, and by what, stands in docs/best.md.
+Models that only count words (in bold) on the same training text and test items: accuracy in per cent, exact
+perplexity, on all items unless the column says otherwise. *In training set* counts exact and near copies. A
+transformer that loses to word counts has not shown that its architecture matters here. Variants with a red passport
+are left out. What can be reached on these data, and by what, is in docs/best.md.
 """)
 
 SENTENCES = flowing("""
-r4 trains on 61,530 sentences that are not at hand. Ours are trained on its dev file, so beside its *dev* stands our
-score of its test file, and beside its *train* our score of {} sentences of that training text, drawn once by a named
-stream, in batches as in training. A variant whose passport is red is scored in such batches on both. *Normal*, *weird*
-and *long* are single sentences of the report, each scored by itself; they are not part of fairtrial and come from
-DIR/r4-samples.tsv, where somebody has written them down. The levels cannot be compared; the order of the variants can.
+r4 trains on 61,530 sentences that are not available. Ours are trained on its dev file; so its *dev* is compared with
+our score of its test file, and its *train* with our score of {} sentences of that training text, sampled once from a
+named random stream, in batches as in training. A variant whose passport is red is scored in such batches on both.
+*Normal*, *weird* and *long* are single sentences of the report, each scored on its own; they are not part of
+fairtrial and are read from DIR/r4-samples.tsv if that file exists. The levels cannot be compared; the order of the
+variants can.
 """)
 
 CURVES = flowing("""
-Two reports print numbers as training went on. Each cell of *ours* is the mean over seeds, its 95% interval, and the
-place of the published number, as above. The reports looked at the test sets while they trained; ours do so for these
-curves and for figures that are called best on test. r1 prints its first perplexities at iteration 1; ours, as r2's, are
-those before the first step. The figures begin after it.
+Two reports print numbers during training. Each cell of *ours* is the mean over seeds, its 95% interval, and the
+position of the published number, as above. The reports scored the test sets during training; ours do so for these
+curves and for figures that are called best on test. r1 prints its first perplexities at iteration 1; ours, like r2's,
+are those before the first step. The charts begin after it.
 """)
 
-NOT_RETRIED = flowing("""
-Published numbers beside which no figure of ours stands as the same measure, and why.
-""")
+NOT_RETRIED = "Published numbers that no figure of ours can be compared with, and why."
 
 PARAMETERS = flowing("""
 *Matrices* are the token embedding and the weights of attention and feed-forward layers, without biases, positions,
-norms, classifier and output layer: r0 counts so. The output layer is the largest matrix of a decoder.
+norms, classifier and output layer: this is how r0 counts. The output layer is the largest matrix of a decoder.
 """)
 
-SETTINGS = flowing("""
-What the reports say of their models and training, beside what the recipes and records of ours have.
-""")
+SETTINGS = "What the reports say about their models and training, and what our recipes and records have."
 
 PRINTED = flowing("""
-Out of 750 test sentences only some accuracies can come. What the reports print, checked digit by digit (r2 also prints
-a training perplexity of 454.79 at iteration 600 of a run of 500: it is the figure of its H. Bush test set):
+With 750 test sentences only some accuracies are possible. What the reports print, checked digit by digit (r2 also
+prints a training perplexity of 454.79 at iteration 600 of a run of 500: it is the figure of its H. Bush test set):
 """)
 
 FLAWS = flowing("""
-Two reports describe one thing and compute another (r0, r2); their code is repeated here, beside what was meant. Of r4
-only the words are at hand: *by batch* is our reconstruction, the form that shows both symptoms it tells of, a better
-score in batches and a breakdown on single sentences (the report's breakdown is larger still). The passport tells them
-apart. A red passport means that the variant's number says nothing of its idea.
+Two reports describe one thing and compute another (r0, r2); their code is repeated here, next to what was meant. Of
+r4 only the text is available: *by batch* is our reconstruction, the form that shows both symptoms it describes, a
+better score in batches and a breakdown on single sentences (the report's breakdown is larger still). The passport
+tells them apart. A red passport means that the variant's number says nothing about its idea.
 """)
 
 STREAM = flowing("""
-r0's blocks add to the normed stream (`normed-stream` in examples/reports/r0_flaws.py). It sees nothing that it should
-not, so the failure is amber: its score counts, but as that of a post-norm network (`shape.norm_place = "post"`, which
-gives the same numbers and passes under its own name), not of the pre-norm blocks that the report describes.
+r0's blocks add to the normalized stream (`normed-stream` in examples/reports/r0_flaws.py). No information leaks, so
+the failure is amber: its score counts, but as that of a post-norm network (`shape.norm_place = "post"`, which gives
+the same numbers and passes under its own name), not of the pre-norm blocks that the report describes.
 """)
 
 ALONE = flowing("""
 The same sentences scored in batches as in training, and one by one, by the same trained models (means of per-sentence
-perplexities; over seeds the mean of logarithms). An honest model does not notice:
+perplexities; over seeds the mean of logarithms). For a sound model both are equal:
 """)
 
 FINGERPRINTS = flowing("""
-Each row stands for the records of one variant: its resolved recipe, the sha256 over the trained weights of its seeds in
-order, and the code that trained them. The same recipe, seed, code, torch and machine give the same weights, bit by bit.
+Each row stands for the records of one variant: its resolved recipe, the sha256 over the trained weights of its seeds
+in order, and the code that trained them. The same recipe, seed, code, torch and machine give the same weights, bit by
+bit.
 """)
 
 LEFT_OUT = (
-    "r4's fine-tuning is retried with MiniLM (`--fine-tuning`), and only its comparisons: roberta-base is not at hand",
+    "r4's fine-tuning is retried with MiniLM (`--fine-tuning`), only its comparisons: roberta-base is not available",
     "r4's attention puzzles have exact answers, not trials: `fairtrial puzzle`",
-    "losses of single batches and seconds of an epoch, which r1 and r2 print: one batch, and another machine",
-    "pictures of attention: a map of one sentence is no figure; what can be measured of them is above",
+    "losses of single batches and seconds per epoch, which r1 and r2 print: one batch, and another machine",
+    "pictures of attention: a map of one sentence is not a measurement; what can be measured about them is above",
 )
+
+NOT_RUN = "not run"
+ALL_ITEMS = 750  # test sentences of the speeches
+FEWEST_ITEMS = 30  # of a column
+SUBSETS = {"all": "all {}", "clean": "{} clean", "contaminated": "{} in training set"}
+WORDS = {
+    "shape.length": "context length",
+    "shape.hidden": "width of the feed-forward layer",
+    "shape.classifier_hidden": "width of the classifier's hidden layer",
+    "tokens.min_count": "minimum word count",
+    "training.duration": "length of training",
+}
+
+
+def write_page(found: Replication, path: Path) -> Path:
+    """The page and, in a folder of its name beside it, its figures."""
+    with disk_errors(path.parent):
+        path.with_suffix("").mkdir(parents=True, exist_ok=True)
+    pictures = draw(found)
+    for name, content in pictures.items():
+        write_bytes(path.with_suffix("") / name, content)
+    folder = path.with_suffix("").name
+    write_text(path, "\n".join(lines(found, {name: f"{folder}/{name}" for name in pictures})) + "\n")
+    return path
+
+
+def draw(found: Replication) -> dict[str, bytes]:
+    pictures = {}
+    for key, evidence in found.evidences.items():
+        rows = [row for row in found.retried if row.figure.study == key]
+        # an untrained model would hide all that comes after
+        curves = [row for row in rows if row.figure.in_curve and row.figure.at and row.figure.at.count]
+        if curves:
+            pictures[f"curves-{key}.svg"] = curves_chart(curves)
+        rows = [row for row in rows if row.figure.at is None and row.figure.set not in NO_TEST_SET]
+        rows = [row for row in rows if row.figure.measure != "sentence loss"]
+        if rows:
+            unit = "accuracy on all test items, %" if evidence.outcomes.metric == "accuracy" else rows[0].figure.measure
+            title = f"{key}: published figures among ours, measured as the reports measured"
+            pictures[f"published-{key}.svg"] = published_chart(rows, title, unit)
+    for metric, unit in (
+        ("accuracy", "difference, points (to the right: better)"),
+        ("perplexity", "change of perplexity, % (to the left: lower)"),
+    ):
+        answers = [each for each in found.answers if each.decided and each.decided.comparison.metric.name == metric]
+        if answers:
+            title = f"Claims about {metric}, retried: difference and 95% interval"
+            pictures[f"claims-{metric}.svg"] = claims_chart(answers, title, unit)
+    if found.layers:
+        pictures["layers.svg"] = layers_chart(found.layers)
+    return pictures
+
+
+def lines(found: Replication, pictures: dict[str, str]) -> list[str]:
+    return [
+        "# The five reports, retried",
+        "",
+        *opening(found),
+        "",
+        "## Claims",
+        "",
+        *answers_table(found.answers),
+        "",
+        *shown(pictures, "claims-"),
+        *details(found),
+        *counting_tables(found),
+        "## Figures",
+        "",
+        FIGURES,
+        "",
+        *[line for report in found.reports for line in report_figures(found, report)],
+        *shown(pictures, "published-"),
+        *curves(found, pictures),
+        *section("Figures that were not retried", NOT_RETRIED, missed_table(found)),
+        *section("Numbers that are possible", PRINTED, printed_table(found)),
+        *section("Parameters", PARAMETERS, parameters_table(found)),
+        *section("Settings", SETTINGS, settings_table(found)),
+        *flaws(found),
+        *(["## Attention, layer by layer", "", *shown(pictures, "layers")] if found.layers else []),
+        "## What was left out",
+        "",
+        *[f"- {line}" for line in (*found.left_out, *LEFT_OUT)],
+        "",
+        "## Fingerprints",
+        "",
+        FINGERPRINTS,
+        "",
+        *fingerprints_table(found),
+    ]
+
+
+def opening(found: Replication) -> list[str]:
+    seeds = sorted({len(each.plan.study.seeds) for each in found.evidences.values()})
+    trials = sum(len(records) for each in found.everything for records in each.records.values())
+    made = (
+        f"Made by `{found.command}` from {trials} trials ({' or '.join(map(str, seeds))} seeds of each variant), which"
+        f" took {spoken_time(found.seconds)} with {counted(found.width, 'trial')} at a time. Every number comes from"
+        " their records; the published ones are copied from the reports."
+    )
+    return [OPENING, "", made, *(["", QUICK] if found.quick else [])]
+
+
+def details(found: Replication) -> list[str]:
+    lines = []
+    for report in found.reports:
+        lines += [f"### {report}: {published()['reports'][report]['about']}", ""]
+        for answer in (each for each in found.answers if each.claim.report == report):
+            lines += [f"**{answer.claim.says}** *{answer.headline.capitalize()}.* {answer.because}"]
+            lines += [f"The report's own comparison: {'; '.join(answer.unsound)}."] if answer.unsound else []
+            lines += [f"It rests on {listed(answer.weak)}.", ""] if answer.weak else [""]
+    return lines
+
+
+def report_figures(found: Replication, report: str) -> list[str]:
+    rows = [row for row in found.retried if row.figure.report == report and not row.figure.in_curve]
+    if not rows:
+        return []
+    by_sentence = any(row.figure.measure.startswith("sentence") for row in rows)
+    words = [SENTENCES.format(f"{TRAIN_SENTENCES:,}"), ""] if by_sentence and not found.quick else []
+    return [f"### {report}", "", *figures_table(rows, found), "", *words]
+
+
+def curves(found: Replication, pictures: dict[str, str]) -> list[str]:
+    lines = []
+    for report in found.reports:
+        rows = [row for row in found.retried if row.figure.report == report and row.figure.in_curve]
+        lines += [f"### {report}, during training", "", *curve_tables(rows)] if rows else []
+    return ["## Curves", "", CURVES, "", *shown(pictures, "curves-"), *lines] if lines else []
+
+
+def section(title: str, text: str, rows: list[str]) -> list[str]:
+    return [f"## {title}", "", text, "", *rows, ""] if rows else []
+
+
+def flaws(found: Replication) -> list[str]:
+    lines = section("Where the code differs from the text", FLAWS, flaws_table(found))
+    return [*lines, ALONE, "", *alone_table(found.alone), ""] if lines and found.alone else lines
+
+
+def shown(pictures: dict[str, str], start: str) -> list[str]:
+    chosen = [(name, path) for name, path in pictures.items() if name.startswith(start)]
+    return [line for name, path in chosen for line in (f"![{name.removesuffix('.svg')}]({path})", "")]
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -152,15 +292,17 @@ def size(decided: Decided | None) -> str:
     shown = decided.shown() if decided else None
     if shown is None or decided is None:
         return ""
-    first, low, high = (f"{each:+.1f}" for each in shown)
-    unit = "% perplexity" if decided.shown_unit == "% perplexity" else f" {decided.shown_unit}"
-    return f"{first}{unit} [{low}, {high}]"
+    first, low, high = (f"{value:+.1f}" for value in shown)
+    return f"{first}{decided.unit} [{low}, {high}]"
 
 
-def printed_table(found: Replication, items: int) -> list[str]:
-    """Whether the accuracies that the reports print can be at all."""
+def printed_table(found: Replication) -> list[str]:
+    """Whether the accuracies that the reports print are possible at all."""
+    evidence = found.evidences.get("speeches-classify")
+    if evidence is None or evidence.pooled(evidence.outcomes.baseline).items != ALL_ITEMS:
+        return []
     rows = [
-        [row["report"], f"{printed} %", told(printed, items)]
+        [row["report"], f"{printed} %", explain_accuracy(printed, ALL_ITEMS)]
         for row in published()["printed"]
         for printed in row["accuracies"]
         if row["report"] in found.reports
@@ -169,7 +311,7 @@ def printed_table(found: Replication, items: int) -> list[str]:
 
 
 def flaws_table(found: Replication) -> list[str]:
-    """What was coded beside what was meant, with what the passport says of both."""
+    """What was coded and what was meant, with the passport of both."""
     pairs: dict[tuple[str, str, str], str] = {}
     rebuilt = {claim.as_coded for claim in claims() if claim.reconstructed}
     for claim in claims():
@@ -201,11 +343,7 @@ def passport_words(evidence: Evidence, variant: str) -> str:
 
 def headline(evidence: Evidence, variant: str) -> str:
     outcomes = evidence.pooled(variant)
-    status = evidence.status()
-    keep = np.ones(outcomes.items, bool)
-    if status is not None and evidence.basis()["basis"] == "clean":
-        keep = status == 0
-    shown = score(evidence.outcomes.metric, outcomes, keep, evidence.clusters())
+    shown = score(evidence.outcomes.metric, outcomes, evidence.keep(), evidence.clusters())
     unit = "% of clean items" if evidence.basis()["basis"] == "clean" else "%"
     figure = with_interval(shown["mean"], shown["low"], shown["high"])
     return f"{figure} {unit}" if evidence.outcomes.metric == "accuracy" else f"perplexity {figure}"
@@ -219,14 +357,14 @@ def alone_table(alone: dict[str, list[tuple[float, float]]]) -> list[str]:
     return table(["variant", "seeds", "together", "alone", "alone / together"], rows)
 
 
-def marks_table(found: Replication) -> list[str]:
+def fingerprints_table(found: Replication) -> list[str]:
     rows = []
     for evidence in found.everything:
         for variant, records in evidence.records.items():
             if records:
-                marks = evidence.marks(variant)
-                prints = [f"`{marks['recipe']}`", f"`{marks['weights']}`", marks["code"]]
-                rows.append([evidence.folder, variant, str(len(records)), *prints])
+                prints = evidence.fingerprints(variant)
+                cells = [f"`{prints['recipe']}`", f"`{prints['weights']}`", prints["code"]]
+                rows.append([evidence.folder, variant, str(len(records)), *cells])
     data = {
         name: digest
         for each in found.evidences.values()
@@ -238,16 +376,6 @@ def marks_table(found: Replication) -> list[str]:
         *table(["study", "variant", "seeds", "recipe", "weights", "code"], rows),
         *(["", *table(["data file", "sha256"], shown)] if shown else []),
     ]
-
-
-NOT_RUN = "not run"
-WORDS = {
-    "shape.length": "tokens seen at once",
-    "shape.hidden": "width of the feed-forward layer",
-    "shape.classifier_hidden": "width of the classifier's hidden layer",
-    "tokens.min_count": "fewest times that a word must be seen",
-    "training.duration": "length of training",
-}
 
 
 def in_full(value: Any) -> str:
@@ -264,11 +392,11 @@ def figures_table(rows: Sequence[Retried], found: Replication) -> list[str]:
     for row in rows:
         figure = row.figure
         ours = with_interval(row.mean, *(row.interval or (None, None)))
-        name = f"{figure.variant} ({figure.told})" if figure.told else figure.variant
+        name = f"{figure.variant} ({figure.note})" if figure.note else figure.variant
         lines.append(
-            [name, figure.set, how(figure), in_full(figure.value), ours, seeds(row), row.place, honest(row, found)]
+            [name, figure.set, how(figure), in_full(figure.value), ours, seeds(row), row.position, honest(row, found)]
         )
-    return table(["variant", "set", "measure", "published", "ours", "our seeds", "place", "honest"], lines)
+    return table(["variant", "set", "measure", "published", "ours", "our seeds", "position", "honest"], lines)
 
 
 def how(figure: Figure) -> str:
@@ -319,29 +447,25 @@ def grouped(rows: Sequence[Retried]) -> dict[tuple[str, str, str], list[Retried]
 def point(row: Retried | None) -> tuple[str, str]:
     if row is None:
         return "", ""
-    return in_full(row.figure.value), f"{with_interval(row.mean, *(row.interval or (None, None)))} {row.place}"
+    return in_full(row.figure.value), f"{with_interval(row.mean, *(row.interval or (None, None)))} {row.position}"
 
 
 def parameters_table(found: Replication) -> list[str]:
-    from fairtrial.apps.reports.evidence import our_count
-
     rows = []
     for count in counts():
         if count.report not in found.reports:
             continue
-        evidence, told = finished(found, count.study), [count.report, count.study, count.counted]
+        evidence, first = finished(found, count.study), [count.report, count.study, count.counted]
         if evidence is None:
-            rows.append([*told, in_full(count.value), NOT_RUN, "", ""])
+            rows.append([*first, in_full(count.value), NOT_RUN, "", ""])
             continue
         ours = our_count(count, evidence)
         apart = "equal" if ours == count.value else f"{ours - count.value:+,}"
-        rows.append([*told, in_full(count.value), f"{ours:,}", apart, count.why if ours != count.value else ""])
-    return table(["report", "model", "counted", "published", "ours, counted so", "difference", "why"], rows)
+        rows.append([*first, in_full(count.value), f"{ours:,}", apart, count.why if ours != count.value else ""])
+    return table(["report", "model", "counted", "published", "ours, counted that way", "difference", "why"], rows)
 
 
 def settings_table(found: Replication) -> list[str]:
-    from fairtrial.apps.reports.evidence import our_setting
-
     rows = []
     for block in settings():
         if block.report not in found.reports and not (block.report == "the course" and set(found.reports) - {"r4"}):
@@ -362,9 +486,9 @@ def finished(found: Replication, study: str) -> Evidence | None:
 
 
 def missed_table(found: Replication) -> list[str]:
-    """What is published and not retried, and why: for good, or with the data and trials at hand."""
+    """What is published and not retried, and why."""
     rows = [
-        [each.report, each.what, named_values(each.values), each.why, beside(each, found.evidences)]
+        [each.report, each.what, named_values(each.values), each.why, other_model(each, found.evidences)]
         for each in asides()
         if each.report in found.reports
     ]
@@ -372,21 +496,21 @@ def missed_table(found: Replication) -> list[str]:
     for each in found.missed:
         figure = each.figure
         what = f"{figure.set}, {figure.measure}"
-        what += "" if figure.at is None else ", as it was trained" if figure.in_curve else f", {moment(figure.at)}"
+        what += "" if figure.at is None else ", during training" if figure.in_curve else f", {moment(figure.at)}"
         group = missed.setdefault((figure.report, figure.study, what, each.why), {})
         group.setdefault(figure.variant, []).append(figure)
     for (report, study, what, why), variants in missed.items():
         values = {name: ", ".join(in_full(each.value) for each in figures) for name, figures in variants.items()}
         rows.append([report, f"{study}: {what}", "; ".join(f"{name} {each}" for name, each in values.items()), why, ""])
-    return table(["report", "figure", "published", "why not", "beside it"], rows) if rows else []
+    return table(["report", "figure", "published", "why not", "for comparison"], rows) if rows else []
 
 
 def named_values(values: Mapping[str, Any]) -> str:
     return "; ".join(f"{name} {in_full(value)}" for name, value in values.items())
 
 
-def beside(aside: Aside, evidences: Mapping[str, Evidence]) -> str:
-    """Ours of another model, told as such."""
+def other_model(aside: Aside, evidences: Mapping[str, Evidence]) -> str:
+    """Ours of another model, named as such."""
     if aside.beside is None:
         return ""
     study, variant = aside.beside
@@ -396,26 +520,22 @@ def beside(aside: Aside, evidences: Mapping[str, Evidence]) -> str:
     results = evidence.results(variant)
     parts = {"train": [each["train"] for each in results], "validation": [each["validation"] for each in results]}
     parts |= {name: [each["tests"][name] for each in results] for name in evidence.outcomes.sets}
-    told = ", ".join(f"{name} {100 * mean(each['accuracy'] for each in rows):.1f}" for name, rows in parts.items())
+    accuracies = ", ".join(f"{name} {100 * mean(row['accuracy'] for row in rows):.1f}" for name, rows in parts.items())
     record = next(iter(evidence.records[variant].values()))
     rate = record.recipe.training.learning_rate
     return (
         f"another model, MiniLM, {variant} at {rate:g}, {record.trial['documents']['train']:,} sentences,"
-        f" {record.result['steps']} steps, mean of {len(results)} seeds: {told}; more of MiniLM: docs/finetune.md"
+        f" {record.result['steps']} steps, mean of {len(results)} seeds: {accuracies}; see docs/finetune.md"
     )
 
 
-TITLES = {"all": "all {}", "clean": "{} clean", "contaminated": "{} that stand in train"}
-FEWEST = 30  # items of a column
-
-
-def beside_counting(found: Replication) -> list[str]:
+def counting_tables(found: Replication) -> list[str]:
     """A table for each study that has baselines, the best first."""
-    told = []
+    lines = []
     for evidence in found.evidences.values():
         if evidence.outcomes.baselines:
-            told += [f"{evidence.folder}, {evidence.outcomes.metric}:", "", *counting_table(evidence), ""]
-    return ["## Beside counting", "", COUNTING, "", *told] if told else []
+            lines += [f"{evidence.folder}, {evidence.outcomes.metric}:", "", *counting_table(evidence), ""]
+    return ["## Compared with word counts", "", COUNTING, "", *lines] if lines else []
 
 
 def counting_table(evidence: Evidence) -> list[str]:
@@ -423,7 +543,12 @@ def counting_table(evidence: Evidence) -> list[str]:
     outcomes = evidence.outcomes
     honest = {name: sets for name, sets in outcomes.variants.items() if not any(map(is_red, evidence.findings(name)))}
     scores = {
-        name: columns({place: measured(outcomes, place, sets[place]) for place in sets})
+        name: columns(
+            {
+                test: scores_by_subset(outcomes.metric, sets[test], outcomes.status.get(test), outcomes.clusters.get(test))
+                for test in sets
+            }
+        )
         for name, sets in (honest | outcomes.baselines).items()
     }
     names = list(scores[outcomes.baseline])
@@ -432,208 +557,23 @@ def counting_table(evidence: Evidence) -> list[str]:
     return table(
         ["model", *names],
         [
-            [f"**{name}**" if name in outcomes.baselines else name, *(figure(scores[name][each]) for each in names)]
+            [
+                f"**{name}**" if name in outcomes.baselines else name,
+                *(interval_cell(scores[name][column]) for column in names),
+            ]
             for name in order
         ],
     )
 
 
-def measured(outcomes: TaskOutcomes, place: str, found: SetOutcomes) -> dict[str, Any]:
-    return scores_by_subset(outcomes.metric, found, outcomes.status.get(place), outcomes.clusters.get(place))
-
-
 def columns(ways: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Of one test set its parts; of several each as a whole."""
+    """Of a single test set its subsets; of several, all items of each."""
     if len(ways) == 1:
         parts = next(iter(ways.values()))
-        many = {basis: score for basis, score in parts.items() if score["items"] >= FEWEST}
-        return {TITLES[basis].format(f"{score['items']:,}"): score for basis, score in (many or parts).items()}
-    return {place: parts["all"] for place, parts in ways.items()}
+        many = {basis: score for basis, score in parts.items() if score["items"] >= FEWEST_ITEMS}
+        return {SUBSETS[basis].format(f"{score['items']:,}"): score for basis, score in (many or parts).items()}
+    return {test: parts["all"] for test, parts in ways.items()}
 
 
-def figure(score: dict[str, Any]) -> str:
+def interval_cell(score: dict[str, Any]) -> str:
     return with_interval(score["mean"], score["low"], score["high"])
-
-
-COURSE_ITEMS = 750
-UNITS = {"accuracy": "accuracy, %", "perplexity": "change of perplexity, % (to the left: lower)"}
-
-
-def write_page(found: Replication, path: Path) -> Path:
-    """The page and, in a folder of its name beside it, its figures."""
-    with disk_errors(path.parent):
-        path.with_suffix("").mkdir(parents=True, exist_ok=True)
-    pictures = draw(found)
-    for name, content in pictures.items():
-        write_bytes(path.with_suffix("") / name, content)
-    folder = path.with_suffix("").name
-    write_text(path, "\n".join(lines(found, {name: f"{folder}/{name}" for name in pictures})) + "\n")
-    return path
-
-
-def draw(found: Replication) -> dict[str, bytes]:
-    pictures = {}
-    for key, evidence in found.evidences.items():
-        rows = [row for row in found.retried if row.figure.study == key]
-        # an untrained model would hide all that comes after
-        curves = [row for row in rows if row.figure.in_curve and row.figure.at and row.figure.at.count]
-        if curves:
-            pictures[f"curves-{key}.svg"] = curves_chart(curves)
-        rows = [row for row in rows if row.figure.at is None and row.figure.set not in NO_TEST_SET]
-        rows = [row for row in rows if row.figure.measure != "sentence loss"]
-        if rows:
-            unit = "accuracy on all test items, %" if evidence.outcomes.metric == "accuracy" else rows[0].figure.measure
-            title = f"{key}: published figures among ours, measured as the reports measured"
-            pictures[f"published-{key}.svg"] = published_chart(rows, title, unit)
-    for metric, unit in (
-        ("accuracy", "difference, points (to the right: better)"),
-        ("perplexity", UNITS["perplexity"]),
-    ):
-        told = [each for each in found.answers if each.decided and each.decided.comparison.metric.name == metric]
-        if told:
-            title = f"Claims about {metric}, retried: difference and 95% interval"
-            pictures[f"claims-{metric}.svg"] = claims_chart(told, title, unit)
-    if found.layers:
-        pictures["layers.svg"] = layers_chart(found.layers)
-    return pictures
-
-
-def lines(found: Replication, pictures: dict[str, str]) -> list[str]:
-    seeds = sorted({len(each.plan.study.seeds) for each in found.evidences.values()})
-    trials = sum(len(records) for each in found.everything for records in each.records.values())
-    return [
-        "# The five reports, retried",
-        "",
-        *opening(found, trials, seeds),
-        "",
-        "## Claims",
-        "",
-        *answers_table(found.answers),
-        "",
-        *shown(pictures, "claims-"),
-        *details(found),
-        *beside_counting(found),
-        "## Figures",
-        "",
-        FIGURES,
-        "",
-        *[line for report in found.reports for line in report_figures(found, report)],
-        *shown(pictures, "published-"),
-        *curves(found, pictures),
-        *missed(found),
-        *printed(found),
-        "## Parameters",
-        "",
-        PARAMETERS,
-        "",
-        *parameters_table(found),
-        "",
-        "## Settings",
-        "",
-        SETTINGS,
-        "",
-        *settings_table(found),
-        "",
-        *flaws(found),
-        *(["## Attention, layer by layer", "", *shown(pictures, "layers")] if found.layers else []),
-        "## What was left out",
-        "",
-        *[f"- {line}" for line in (*found.left_out, *LEFT_OUT)],
-        "",
-        "## Fingerprints",
-        "",
-        FINGERPRINTS,
-        "",
-        *marks_table(found),
-    ]
-
-
-def opening(found: Replication, trials: int, seeds: list[int]) -> list[str]:
-    counted = " or ".join(map(str, seeds))
-    told = [
-        OPENING,
-        "",
-        f"Made by `{found.command}` from {trials} trials ({counted} seeds of each variant), which took"
-        f" {spoken_time(found.seconds)} with {counted_trials(found.width)} at a time. Every number is out of"
-        " their records; the published ones are typed in from the reports.",
-    ]
-    if found.quick:
-        told += [
-            "",
-            QUICK,
-        ]
-    return told
-
-
-def counted_trials(width: int) -> str:
-    return "one trial" if width == 1 else f"{width} trials"
-
-
-def details(found: Replication) -> list[str]:
-    told = []
-    for report in found.reports:
-        told += [f"### {report}: {published()['reports'][report]['about']}", ""]
-        for each in found.answers:
-            if each.claim.report != report:
-                continue
-            told += [f"**{each.claim.says}** *{each.headline.capitalize()}.* {each.because}"]
-            if each.unsound:
-                told += [f"The report's own comparison: {'; '.join(each.unsound)}."]
-            told += [f"It rests on {listed(each.weak)}.", ""] if each.weak else [""]
-    return told
-
-
-def report_figures(found: Replication, report: str) -> list[str]:
-    rows = [row for row in found.retried if row.figure.report == report and not row.figure.in_curve]
-    if not rows:
-        return []
-    by_sentence = any(row.figure.measure.startswith("sentence") for row in rows)
-    words = [SENTENCES.format(f"{OF_TRAIN:,}"), ""] if by_sentence and not found.quick else []
-    return [f"### {report}", "", *figures_table(rows, found), "", *words]
-
-
-def curves(found: Replication, pictures: dict[str, str]) -> list[str]:
-    told = []
-    for report in found.reports:
-        rows = [row for row in found.retried if row.figure.report == report and row.figure.in_curve]
-        told += [f"### {report}, as it was trained", "", *curve_tables(rows)] if rows else []
-    return ["## Curves", "", CURVES, "", *shown(pictures, "curves-"), *told] if told else []
-
-
-def missed(found: Replication) -> list[str]:
-    rows = missed_table(found)
-    return ["## Figures that were not retried", "", NOT_RETRIED, "", *rows, ""] if rows else []
-
-
-def printed(found: Replication) -> list[str]:
-    evidence = found.evidences.get("speeches-classify")
-    items = 0 if evidence is None else evidence.pooled(evidence.outcomes.baseline).items
-    rows = printed_table(found, items) if items == COURSE_ITEMS else []
-    return ["## Numbers that can be", "", PRINTED, "", *rows, ""] if rows else []
-
-
-def flaws(found: Replication) -> list[str]:
-    table = flaws_table(found)
-    if not table:
-        return []
-    told = [
-        "## Where the code differs from the words",
-        "",
-        FLAWS,
-        "",
-        *table,
-        "",
-    ]
-    if found.alone:
-        told += [
-            ALONE,
-            "",
-            *alone_table(found.alone),
-            "",
-        ]
-    return told
-
-
-def shown(pictures: dict[str, str], start: str) -> list[str]:
-    chosen = [(name, place) for name, place in pictures.items() if name.startswith(start)]
-    return [line for name, place in chosen for line in (f"![{name.removesuffix('.svg')}]({place})", "")]

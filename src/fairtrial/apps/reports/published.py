@@ -1,10 +1,6 @@
-"""The facts: every number that the reports publish, out of the package's own file.
-
-Can a printed accuracy be? Right answers out of so many items give only certain numbers (Brown and Heathers 2017,
-https://doi.org/10.1177/1948550616673876).
-
-The library: what the reports claim, and the studies that retry it, out of the package's files.
-"""
+"""The facts: every number that the reports publish, what they claim, and the studies that retry it, from the package's
+files. And whether a printed accuracy is possible at all (Brown and Heathers 2017,
+https://doi.org/10.1177/1948550616673876)."""
 
 from __future__ import annotations
 
@@ -22,6 +18,9 @@ from fairtrial.recipe import Duration
 from fairtrial.registry import did_you_mean
 from fairtrial.study import Study, Variant, load_study, study_from
 
+HERE = Path(__file__).parent
+REPORTS = ("r0", "r1", "r2", "r3", "r4")
+FINE_TUNING = "sst2"  # takes about an hour on two cores, so it is run on request
 MEASURES = ("accuracy", "window_perplexity", "sentence_perplexity", "sentence_loss")
 
 
@@ -36,8 +35,8 @@ class Figure:
     measure: str
     value: float
     picked_on_test: bool = False
-    other_data: bool = False  # the report's own are not at hand
-    told: str = ""  # what the report says of this run alone
+    other_data: bool = False  # the report's own data are not available
+    note: str = ""  # what the report says about this run alone
     at: Duration | None = None  # how far training had come; None: at its end, or at the best moment on test
     in_curve: bool = False  # one point of several
 
@@ -50,7 +49,7 @@ class Count:
     study: str
     counted: str  # which of them
     value: int
-    why: str = ""  # ours differ
+    why: str = ""  # why ours differ
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,8 @@ class Published:
 
     report: str
     study: str
-    values: Mapping[str, Any]  # a recipe's field, or a name that our records know -> number
-    why: Mapping[str, str] = field(default_factory=dict)  # ours differ
+    values: Mapping[str, Any]  # a field of a recipe or a fact of our records -> number
+    why: Mapping[str, str] = field(default_factory=dict)  # why ours differ
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Aside:
 
 @cache
 def published() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("published.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((HERE / "published.toml").read_text(encoding="utf-8"))
 
 
 def figures() -> list[Figure]:
@@ -88,20 +87,10 @@ def _single() -> list[Figure]:
     for measure in MEASURES:
         for row in published()[measure]:
             for name, value in row["values"].items():
-                found.append(
-                    Figure(
-                        row["report"],
-                        row["study"],
-                        row.get("variant", name),
-                        row.get("set", name),
-                        measure.replace("_", " "),
-                        value,
-                        row.get("picked_on_test", False),
-                        row.get("other_data", False),
-                        row.get("told", ""),
-                        Duration.read(row["at"]) if "at" in row else None,
-                    )
-                )
+                facts = {field: row[field] for field in ("picked_on_test", "other_data", "note") if field in row}
+                at = Duration.read(row["at"]) if "at" in row else None
+                what = (row.get("variant", name), row.get("set", name), measure.replace("_", " "), value)
+                found.append(Figure(row["report"], row["study"], *what, at=at, **facts))
     return found
 
 
@@ -137,7 +126,7 @@ def asides() -> list[Aside]:
 
 
 def nearest_right(printed: str, items: int) -> tuple[int, str] | None:
-    """Right answers that print as this per cent, and how: rounded, or cut off. None: no number does."""
+    """The number of right answers that prints as this percentage, rounded or cut off. None: no number does."""
     value = Decimal(printed)
     step = Decimal(1).scaleb(int(value.as_tuple().exponent))
     about = float(value) * items / 100
@@ -149,19 +138,14 @@ def nearest_right(printed: str, items: int) -> tuple[int, str] | None:
     return None
 
 
-def told(printed: str, items: int) -> str:
+def explain_accuracy(printed: str, items: int) -> str:
     found = nearest_right(printed, items)
     if found is None:
         below = math.floor(float(printed) * items / 100)
         near = " and ".join(f"{100 * right / items:.3f}" for right in (below, below + 1))
-        return f"no number of right answers out of {items} gives it; the nearest are {near}"
+        return f"impossible with {items} items; the nearest are {near}"
     right, how = found
     return f"{right} of {items}, {how}"
-
-
-HERE = Path(__file__).parent
-REPORTS = ("r0", "r1", "r2", "r3", "r4")
-FINE_TUNING = "sst2"  # takes about an hour on two cores, so it is run on request
 
 
 @dataclass(frozen=True)
@@ -174,15 +158,15 @@ class Claim:
     variant: str
     against: str = ""
     as_coded: str = ""  # the variant that repeats the report's own code
-    reconstructed: bool = False  # that code is not at hand; the variant shows the symptoms which the report tells of
-    one_rate: str = ""  # the study in which all optimizers have one learning rate, as in the report
+    reconstructed: bool = False  # that code is not available; the variant shows the symptoms that the report describes
+    one_rate: str = ""  # the study in which all optimizers share one learning rate, as in the report
     setting: str = ""  # the report's own, where ours is another
     set: str = ""
     label: str = ""
 
     @property
     def studies(self) -> tuple[str, ...]:
-        """Those in which it is decided: where optimizers are compared, at one learning rate, too."""
+        """Those that decide it; optimizers are also compared at one learning rate."""
         return (self.study, self.one_rate) if self.one_rate else (self.study,)
 
     @property
@@ -201,24 +185,23 @@ def claims() -> tuple[Claim, ...]:
 def chosen_reports(names: list[str]) -> tuple[str, ...]:
     for name in names:
         if name not in REPORTS:
-            raise BadInput(
-                f"no report is called {name!r}{did_you_mean(name, list(REPORTS))}", f"there is: {', '.join(REPORTS)}"
-            )
+            what = f"no report is called {name!r}{did_you_mean(name, list(REPORTS))}"
+            raise BadInput(what, f"the reports are {', '.join(REPORTS)}")
     return tuple(name for name in REPORTS if name in names) or REPORTS
 
 
 @cache
 def all_studies() -> dict[str, Study]:
-    """The reports' study files, those of one setting as one study, so that no trial is run twice. Named by data and
+    """The reports' study files, joined where they share a setting, so that no trial is run twice. Named by data and
     task; `-tuned` where each variant searches its learning rate."""
     found: dict[str, Study] = {}
     for path in sorted((HERE / "studies").glob("r*.toml")):
         table = load_study(path)
         source = table.pop("data")
-        whole = study_from(table, path)
-        for task in whole.tasks:
-            key = f"{Path(source).name}-{task}" + ("-tuned" if whole.search else "")
-            study = replace(whole, name=key, tasks=(task,))
+        both = study_from(table, path)
+        for task in both.tasks:
+            key = f"{Path(source).name}-{task}" + ("-tuned" if both.search else "")
+            study = replace(both, name=key, tasks=(task,))
             found[key] = joined(found[key], study) if key in found else study
     return found
 
@@ -237,21 +220,22 @@ def joined(one: Study, other: Study) -> Study:
 
 def studies_of(reports: tuple[str, ...]) -> dict[str, Study]:
     """What these reports need: the variants of their own study files, and those of their figures and claims."""
-    wanted: dict[str, set[str]] = {}
+    needed: dict[str, set[str]] = {}
     for report in reports:
         for path in (HERE / "studies").glob(f"{report}*.toml"):
             for study, names in variants_in(path).items():
-                wanted.setdefault(study, set()).update(names)
+                needed.setdefault(study, set()).update(names)
     needs = [need for claim in claims() if claim.report in reports for need in claim.needs]
     needs += [(figure.study, figure.variant) for figure in figures() if figure.report in reports]
     for study, name in needs:
-        wanted.setdefault(study, set()).add(name)
-    found = {}
-    for key, whole in all_studies().items():
-        if key in wanted:
-            kept = wanted[key] | {whole.baseline}
-            found[key] = replace(whole, variants=tuple(each for each in whole.variants if each.name in kept))
-    return found
+        needed.setdefault(study, set()).add(name)
+    return {
+        key: replace(
+            study, variants=tuple(each for each in study.variants if each.name in needed[key] | {study.baseline})
+        )
+        for key, study in all_studies().items()
+        if key in needed
+    }
 
 
 def variants_in(path: Path) -> Mapping[str, list[str]]:

