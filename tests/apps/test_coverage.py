@@ -1,4 +1,4 @@
-"""Every published number is prepared with: retried on the page, or told there as not retried, with the reason."""
+"""Every published number is on the page: retried, or listed as not retried, with the reason."""
 
 from __future__ import annotations
 

@@ -45,8 +45,10 @@ def expected(name: str, words: list[int]) -> list[int]:
     return said
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("words", "places"), [(2, 2), (3, 40), (8, 24), (60, 100)])
+@pytest.mark.parametrize(
+    ("name", "words", "places"),
+    [*((name, 8, 24) for name in NAMES), ("induction", 2, 2), ("same word before", 3, 40), ("induction", 60, 100)],
+)
 def test_a_head_is_right_on_random_sequences(name: str, words: int, places: int) -> None:
     network = build_head(name, words, places)
     ids = random_words(DESIGNS.find(name), words, places, 50, seed=3)
@@ -107,7 +109,7 @@ def test_the_command_shows_draws_and_saves(fairtrial: Callable, tmp_path: Path) 
     assert plain["check"]["right_words"] >= 0.99
 
 
-def test_a_wrong_name_is_told_with_the_right_one(fairtrial: Callable) -> None:
+def test_a_misspelled_name_gets_a_suggestion(fairtrial: Callable) -> None:
     said = fairtrial("puzzle", "head", "previous", "tokens")
     assert said.code == 2
     assert "did you mean 'previous token'?" in said.err

@@ -95,14 +95,14 @@ def test_studies_of_different_settings_are_not_joined() -> None:
         joined(one, changed)
 
 
-def test_a_report_that_is_not_there_is_told_with_those_that_are() -> None:
+def test_an_unknown_report_is_refused_with_the_known_ones() -> None:
     assert chosen_reports(["r3", "r1"]) == ("r1", "r3")
     assert chosen_reports([]) == REPORTS
     with pytest.raises(BadInput, match="no report is called 'r9'"):
         chosen_reports(["r9"])
 
 
-def test_studies_whose_data_are_not_there_are_left_out_and_told(course_folder: Path, tmp_path: Path) -> None:
+def test_studies_whose_data_are_not_there_are_left_out_with_a_reason(course_folder: Path, tmp_path: Path) -> None:
     studies = studies_of(REPORTS)
     selection = at_hand(studies, course_folder, seeds=7)  # the speeches themselves
     assert selection.studies.keys() == {"speeches-classify", "speeches-lm"}

@@ -15,19 +15,19 @@ from fairtrial.rng import generator_for
 SQUARE = np.array([[0.0, 0], [4, 0], [0, 4], [4, 4], [2, 2], [2, 0], [0, 0]])
 
 
-def told(answer: puzzles.Answer) -> str:
+def text_of(answer: puzzles.Answer) -> str:
     return " ".join(answer_lines(answer))
 
 
 def test_a_copy_is_called_a_copy() -> None:
     answer = puzzles.select(SQUARE, 0, names=["cat", "dog", "cow", "hen", "pig", "fox", "cub"])
-    assert "cub is a copy of cat" in told(answer)
-    assert "copy" not in told(puzzles.select(SQUARE, 1))
+    assert "cub is a copy of cat" in text_of(answer)
+    assert "copy" not in text_of(puzzles.select(SQUARE, 1))
 
 
 def test_the_equation_of_the_keys_in_the_way_is_true() -> None:
     answer = puzzles.select(SQUARE, 5)
-    assert "0.5 key 0 + 0.5 key 1 = key 5" in told(answer)
+    assert "0.5 key 0 + 0.5 key 1 = key 5" in text_of(answer)
     assert 0.5 * SQUARE[0] + 0.5 * SQUARE[1] == pytest.approx(SQUARE[5])
     assert answer.in_the_way == [0, 1]
 
@@ -35,13 +35,13 @@ def test_the_equation_of_the_keys_in_the_way_is_true() -> None:
 def test_bound_weights_are_told_with_both_sides() -> None:
     answer = puzzles.mix(SQUARE[:6], {0: 0.3, 5: 0.3, 1: 0.4})
     sides = 0.5 * np.log(0.3) + 0.5 * np.log(0.4), np.log(0.3)
-    assert f"give {sides[0]:.4g} on the left and {sides[1]:.4g} on the right" in told(answer)
+    assert f"give {sides[0]:.4g} on the left and {sides[1]:.4g} on the right" in text_of(answer)
 
 
 def test_a_budget_that_is_too_short_is_called_too_short() -> None:
     need = puzzles.select(SQUARE, 3).smallest_norm
-    assert "too short" in told(puzzles.select(SQUARE, 3, norm=need * 0.9))
-    assert "enough" in told(puzzles.select(SQUARE, 3, norm=need * 1.1))
+    assert "too short" in text_of(puzzles.select(SQUARE, 3, norm=need * 0.9))
+    assert "enough" in text_of(puzzles.select(SQUARE, 3, norm=need * 1.1))
 
 
 def test_identity_names_the_rows_that_cannot_be() -> None:
@@ -63,7 +63,7 @@ def test_values_show_what_comes_out() -> None:
     answer = puzzles.average(SQUARE[:4], [1, 3], values=values)
     assert answer.output == pytest.approx(values[[1, 3]].mean(0), abs=0.01)
     assert answer.wanted_output == pytest.approx(values[[1, 3]].mean(0))
-    assert "output" in told(answer)
+    assert "output" in text_of(answer)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5])

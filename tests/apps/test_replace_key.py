@@ -85,7 +85,7 @@ def test_a_query_of_zero_makes_it_impossible_and_says_so() -> None:
     answer = puzzles.replace_key(KEYS, 2, puzzles.select_target(5, 2), zero)
     assert not answer.possible
     assert answer.weights == pytest.approx([0.2] * 5)
-    assert "a query of zero scores every key alike" in "\n".join(replacement_lines(answer))
+    assert "a query of zero scores every key equally" in "\n".join(replacement_lines(answer))
     assert puzzles.replace_key(KEYS, 2, puzzles.average_target(5, range(5)), zero).possible
 
 
@@ -102,7 +102,7 @@ def test_a_longer_query_helps_a_short_key_unless_another_key_is_further() -> Non
     target = puzzles.select_target(3, 2)
     short = puzzles.replace_key(keys, 2, target, [4.0, 0.0], norm=1.0)
     assert not short.possible
-    assert "a longer query in the same direction would do" in "\n".join(replacement_lines(short))
+    assert "a longer query in the same direction would work" in "\n".join(replacement_lines(short))
     assert puzzles.replace_key(keys, 2, target, [400.0, 0.0], norm=1.0).possible
     keys[0, 0] = 1.2
     blocked = puzzles.replace_key(keys, 2, target, [400.0, 0.0], norm=1.0)

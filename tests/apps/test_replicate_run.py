@@ -63,7 +63,7 @@ def answered(selection: Selection, out: Path, *reports: str) -> Replication:
 
 @pytest.fixture(scope="module")
 def replication(tmp_path_factory: pytest.TempPathFactory) -> tuple[Selection, Path]:
-    """The trials of report r1 on a small folder in the course's form, without what stands beside them."""
+    """The trials of report r1 on a small folder in the form of the speeches, without audits and baselines."""
     room = write_data(tmp_path_factory.mktemp("replication"))
     selection, out = tiny(room, "r1"), room / "out"
     plans = estimate(selection, out, InProcess(), lambda kind, facts: None, lambda: False, write=True)
@@ -156,7 +156,7 @@ def test_single_sentences_are_scored_where_the_user_gives_them(replication: tupl
     assert len(said) == 10  # another sentence
 
 
-def test_samples_are_read_and_mistakes_are_told(tmp_path: Path) -> None:
+def test_samples_are_read_and_mistakes_are_refused(tmp_path: Path) -> None:
     assert read_samples(tmp_path) == {}
     (tmp_path / "r4-samples.tsv").write_text("normal\tWe came .\r\nlong\t We saw ,\tand left .\n")
     assert read_samples(tmp_path) == {"normal": "We came .", "long": "We saw ,\tand left ."}
@@ -248,7 +248,7 @@ def test_parameters_are_counted_as_the_reports_count(replication: tuple[Selectio
 
 
 def test_optimizers_are_answered_at_one_rate_and_at_their_own(replication: tuple[Selection, Path]) -> None:
-    """A claim of that form about trials that are there; both comparisons are of the same trials, and that is told."""
+    """A claim of that form: both comparisons are of the same trials, and the answer says so."""
     evidences = answered(*replication, "r1").evidences
     claim = Claim(
         "x", "r4", "", "better", "speeches-lm", "window 8", "learned", one_rate="speeches-lm", setting="theirs"
@@ -315,7 +315,9 @@ def test_what_is_there_is_not_run_again(replication: tuple[Selection, Path]) -> 
     }
 
 
-def test_a_user_s_mistake_is_told(fairtrial: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_mistakes_on_the_command_line_are_explained(
+    fairtrial: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
     code, _, err = fairtrial("replicate", "r7", "--data", tmp_path)
     assert code == 2
     assert "no report is called 'r7'" in err

@@ -1,12 +1,8 @@
-"""What `fairtrial puzzle` is given: keys, values and queries out of files or rng, keys by number or name.
-
-What `fairtrial puzzle` says and writes.
-
-`fairtrial puzzle`: make attention do what you ask, by construction.
-"""
+"""`fairtrial puzzle`: make attention do what you ask, by construction."""
 
 from __future__ import annotations
 
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +15,7 @@ if TYPE_CHECKING:
 def gather(
     keys: Path | None, values: Path | None, count: int | None, width: int | None, seed: int, kind: str
 ) -> dict[str, Any]:
-    """Keys, their names and values, out of files or rng."""
+    """Keys, their names and values, from files or random."""
     from fairtrial.apps.puzzles.keys import random_keys, read_table
     from fairtrial.errors import BadInput
 
@@ -34,9 +30,7 @@ def gather(
         table, names = read.numbers, read.names
     held = None if values is None else read_table(values).numbers
     if held is not None and len(held) != len(table):
-        raise BadInput(
-            f"{len(held)} values for {len(table)} keys", "one value on each line, one for each key", path=values
-        )
+        raise BadInput(f"{len(held)} values for {len(table)} keys", "write one value per line and key", path=values)
     return {"keys": table, "names": names, "values": held}
 
 
@@ -44,7 +38,7 @@ def need_kind(kind: str) -> None:
     from fairtrial.errors import BadInput
 
     if kind not in ("png", "svg"):
-        raise BadInput(f"--format {kind} will not do", "take png or svg")
+        raise BadInput(f"--format must be png or svg, got {kind}")
 
 
 def place_of(word: str, given: dict[str, Any]) -> int:
@@ -92,15 +86,14 @@ def target_of(to: str, words: list[str], given: dict[str, Any]) -> Any:
         return average_target(count, [place_of(word, given) for word in words])
     if to == "mix":
         return mix_target(count, shares_of(words, given))
-    raise BadInput(
-        f"--to {' '.join([to, *words])} will not do", "--to select 2, --to average 0 1 2 or --to mix 0:0.5 2:0.5"
-    )
+    what = f"--to must be select, average or mix with keys, got {' '.join([to, *words])}"
+    raise BadInput(what, "--to select 2, --to average 0 1 2 or --to mix 0:0.5 2:0.5")
 
 
 def fixed_query(
     path: Path | None, place: int, given: dict[str, Any], scale: bool, precision: float
 ) -> tuple[list[str], Any]:
-    """The query that stays, and a line about it where it was not given."""
+    """The fixed query, and a note if it was not given."""
     from fairtrial.apps.puzzles.keys import read_table
     from fairtrial.apps.puzzles.solve import average
     from fairtrial.errors import BadInput
@@ -114,34 +107,32 @@ def fixed_query(
     first = [other for other in range(len(given["keys"])) if other != place][:2]
     if not first:
         raise BadInput("there is one key only", "give a query: --query q.csv")
-    said = " and ".join(map(str, first))
-    return [f"No query is given: taken is one that averages keys {said}, as near as it can.", ""], average(
-        given["keys"], first, scale=scale, precision=precision
-    ).query
+    note = f"No query given: using one that averages keys {' and '.join(map(str, first))} as well as it can."
+    return [note, ""], average(given["keys"], first, scale=scale, precision=precision).query
 
 
-def tell(
+def show(
     answers: list[Answer], given: dict[str, Any], keys: Path | None, seed: int, out: Path | None, kind: str, json: bool,
-    whole: bool = False,
+    matrix: bool = False,
 ) -> None:  # fmt: skip
-    """Say the answer, and write its figure. `whole`: all answers are one query matrix."""
+    """Print the answer and write its figure. `matrix`: the answers are the rows of one query matrix."""
     from fairtrial.apps.puzzles.sentences import answer_lines, identity_lines, plain_answer
 
-    plain: Any = [plain_answer(answer) for answer in answers] if whole else plain_answer(answers[0])
+    plain: Any = [plain_answer(answer) for answer in answers] if matrix else plain_answer(answers[0])
     if json:
-        say_json(plain)
+        print(dumps(plain))
     else:
-        say_keys(given, keys, seed)
-        print(*(identity_lines(answers) if whole else answer_lines(answers[0])), sep="\n")
+        print_keys(given, keys, seed)
+        print(*(identity_lines(answers) if matrix else answer_lines(answers[0])), sep="\n")
     if out is not None:
         from fairtrial.apps.puzzles.plots import answer_picture, identity_picture
 
-        picture = identity_picture(answers, kind) if whole else answer_picture(answers[0], kind)
-        name = "identity" if whole else answers[0].ask.replace(" ", "-").replace(":", "=").replace("/", "-")
+        picture = identity_picture(answers, kind) if matrix else answer_picture(answers[0], kind)
+        name = "identity" if matrix else answers[0].ask.replace(" ", "-").replace(":", "=").replace("/", "-")
         write_out(out, name[:80], kind, picture, plain, json)
 
 
-def say_keys(given: dict[str, Any], keys: Path | None, seed: int) -> None:
+def print_keys(given: dict[str, Any], keys: Path | None, seed: int) -> None:
     table = given["keys"]
     if keys is None and len(table) <= 12 and table.shape[1] <= 8:
         print(f"Random keys (seed {seed}):")
@@ -155,15 +146,7 @@ def print_rows(table: Any, names: list[str]) -> None:
         print(f"{name:<{wide}}  " + " ".join(f"{number:8.4f}" for number in row))
 
 
-def say_json(plain: Any) -> None:
-    from json import dumps
-
-    print(dumps(plain))
-
-
 def write_out(folder: Path, name: str, kind: str, picture: bytes, plain: Any, quiet: bool) -> None:
-    from json import dumps
-
     from fairtrial.disk import disk_errors, write_bytes, write_text
 
     with disk_errors(folder):
@@ -182,19 +165,17 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Keys = Annotated[Path | None, typer.Option(help="Keys, one on each line; without it, random ones.", metavar="FILE.csv")]
-Values = Annotated[
-    Path | None, typer.Option(help="Values, one on each line, to see what comes out.", metavar="FILE.csv")
-]
+Keys = Annotated[Path | None, typer.Option(help="Keys, one per line. Default: random keys.", metavar="FILE.csv")]
+Values = Annotated[Path | None, typer.Option(help="Values, one per line, to show the output.", metavar="FILE.csv")]
 Count = Annotated[int | None, typer.Option(help="Random keys: how many (4).", min=1, max=2000)]
 Width = Annotated[int | None, typer.Option(help="Random keys: numbers in each (3).", min=1, max=500)]
 Seed = Annotated[int, typer.Option(help="Random seed of the keys.", min=0)]
 Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Divide scores by the square root of the keys' width.")]
-Norm = Annotated[float | None, typer.Option(help="Greatest length of the query.")]
-Precision = Annotated[float, typer.Option(help="Least share of its wanted weight that a wanted key is to get.")]
+Norm = Annotated[float | None, typer.Option(help="Maximum length of the query.")]
+Precision = Annotated[float, typer.Option(help="Minimum share of its wanted weight that a wanted key gets.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the figure, the answer and query.csv.", metavar="FOLDER")]
 Format = Annotated[str, typer.Option("--format", help="Figures as png or svg.")]
-Json = Annotated[bool, typer.Option("--json", help="The answer for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("select")
@@ -209,7 +190,7 @@ def select(
 
     given = gather(keys, values, count, width, seed, kind)
     options = {**given, "scale": scale, "norm": norm, "precision": precision}
-    tell([ask.select(chosen=place_of(key, given), **options)], given, keys, seed, out, kind, json)
+    show([ask.select(chosen=place_of(key, given), **options)], given, keys, seed, out, kind, json)
 
 
 @app.command("identity")
@@ -223,23 +204,23 @@ def identity(
 
     given = gather(keys, values, count, width, seed, kind)
     options = {**given, "scale": scale, "norm": norm, "precision": precision}
-    tell(ask.identity(**options), given, keys, seed, out, kind, json, whole=True)
+    show(ask.identity(**options), given, keys, seed, out, kind, json, matrix=True)
 
 
 @app.command("average")
 def average(
-    chosen: Annotated[list[str], typer.Argument(help="The keys to attend to alike.", metavar="KEY...")],
+    chosen: Annotated[list[str], typer.Argument(help="The keys to attend to equally.", metavar="KEY...")],
     keys: Keys = None, values: Values = None, count: Count = None, width: Width = None, seed: Seed = 0,
     scale: Scale = True, norm: Norm = None, precision: Precision = 0.999, out: Out = None, kind: Format = "png",
     json: Json = False,
 ) -> None:  # fmt: skip
-    """A query that attends to the chosen keys alike, and to no other."""
+    """A query that attends to the chosen keys equally, and to no other."""
     from fairtrial.apps.puzzles import solve as ask
 
     given = gather(keys, values, count, width, seed, kind)
     options = {**given, "scale": scale, "norm": norm, "precision": precision}
     places = [place_of(word, given) for word in chosen]
-    tell([ask.average(chosen=places, **options)], given, keys, seed, out, kind, json)
+    show([ask.average(chosen=places, **options)], given, keys, seed, out, kind, json)
 
 
 @app.command("mix")
@@ -254,24 +235,24 @@ def mix(
 
     given = gather(keys, values, count, width, seed, kind)
     options = {**given, "scale": scale, "norm": norm, "precision": precision}
-    tell([ask.mix(shares=shares_of(shares, given), **options)], given, keys, seed, out, kind, json)
+    show([ask.mix(shares=shares_of(shares, given), **options)], given, keys, seed, out, kind, json)
 
 
 @app.command("replace-key")
 def replace_key(
     words: Annotated[
-        list[str], typer.Argument(help="The key to replace, then those that --to speaks of.", metavar="KEY...")
+        list[str], typer.Argument(help="The key to replace, then those that --to refers to.", metavar="KEY...")
     ],
-    to: Annotated[str, typer.Option(help="What attention is to do then: select, average or mix.")],
+    to: Annotated[str, typer.Option(help="What attention should do then: select, average or mix.")],
     query: Annotated[
         Path | None,
-        typer.Option(help="The query, which stays; without it, one that averages two other keys.", metavar="FILE.csv"),
+        typer.Option(help="The fixed query. Default: one that averages two other keys.", metavar="FILE.csv"),
     ] = None,
     keys: Keys = None, values: Values = None, count: Count = None, width: Width = None, seed: Seed = 0,
-    scale: Scale = True, norm: Annotated[float | None, typer.Option(help="Length that the new key must have.")] = None,
+    scale: Scale = True, norm: Annotated[float | None, typer.Option(help="Length of the new key.")] = None,
     precision: Precision = 0.999, out: Out = None, kind: Format = "png", json: Json = False,
 ) -> None:  # fmt: skip
-    """A new key for one place, so that an unchanged query attends as you ask."""
+    """Replace one key so that an unchanged query attends as you ask."""
     from fairtrial.apps.puzzles.replace_key import replace_key as replace
     from fairtrial.apps.puzzles.sentences import plain_replacement, replacement_lines
 
@@ -279,15 +260,15 @@ def replace_key(
     place = place_of(words[0], given)
     target = target_of(to, words[1:], given)
     asked = f"replace-key {words[0]} --to {to} {' '.join(words[1:])}" + ("" if norm is None else f" --norm {norm:g}")
-    told, fixed = fixed_query(query, place, given, scale, precision)
+    note, fixed = fixed_query(query, place, given, scale, precision)
     answer = replace(
         place=place, target=target, query=fixed, ask=asked, scale=scale, norm=norm, precision=precision, **given
     )
     if json:
-        say_json(plain_replacement(answer))
+        print(dumps(plain_replacement(answer)))
     else:
-        say_keys(given, keys, seed)
-        print(*told, *replacement_lines(answer), sep="\n")
+        print_keys(given, keys, seed)
+        print(*note, *replacement_lines(answer), sep="\n")
     if out is not None:
         from fairtrial.apps.puzzles.plots import replacement_picture
 
@@ -299,14 +280,14 @@ def course(
     out: Annotated[Path, typer.Option(help="Folder for figures and a page.", metavar="FOLDER")] = Path("puzzle-course"),
     seed: Seed = 0, scale: Scale = False, precision: Precision = 0.999, kind: Format = "png", json: Json = False,
 ) -> None:  # fmt: skip
-    """All six questions of the course, solved, explained and checked in fairtrial's own attention."""
+    """Six questions of the course behind the five reports, solved, explained and checked in real attention."""
     from fairtrial.apps.puzzles.course import course_keys, course_questions, write_course
     from fairtrial.apps.puzzles.sentences import wrapped
 
     need_kind(kind)
     questions = course_questions(seed, scale, precision)
     if json:
-        say_json([question.plain() for question in questions])
+        print(dumps([question.plain() for question in questions]))
     else:
         print(f"Four random keys of length 1 (seed {seed}):")
         print_rows(course_keys(seed), [f"key {number}" for number in range(4)])
@@ -338,14 +319,14 @@ def head(
     from fairtrial.apps.puzzles.heads import show_head, show_lines, write_head_files
 
     need_kind(kind)
-    show = show_head(" ".join(name), words, length, sequences, seed)
+    shown = show_head(" ".join(name), words, length, sequences, seed)
     if json:
-        say_json(show.plain())
+        print(dumps(shown.plain()))
     else:
-        print(*show_lines(show), sep="\n")
+        print(*show_lines(shown), sep="\n")
     if out is not None:
-        written = write_head_files(show, out, kind)
+        written = write_head_files(shown, out, kind)
         if not json:
             print("", *(f"written: {path}" for path in written), sep="\n")
-    if not show.check.passed:
+    if not shown.check.passed:
         raise typer.Exit(1)

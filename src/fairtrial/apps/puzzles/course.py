@@ -1,4 +1,5 @@
-"""The course's six questions, on keys like the course's: four random keys of length 1 in space, scores not divided.
+"""Six questions of the course behind the five reports (a class on language models), on keys like its own: four random
+keys of length 1 in three dimensions, scores not scaled.
 
 Keys of one length lie on a sphere, so each is a corner of their hull; and a key along the query goes further along it
 than any other key of that length. That is why the sixth question, with its key of length 1, has an answer."""
@@ -24,16 +25,16 @@ from fairtrial.apps.puzzles.solve import Answer, average, identity, select
 from fairtrial.apps.puzzles.target import average_target, precision_of, select_target
 from fairtrial.rng import generator_for
 
-WISHED = np.array([3.0, 3.0, -2.0, -3.0])  # the scores that a report of the course aimed at in its fourth question
+DESIRED = np.array([3.0, 3.0, -2.0, -3.0])  # the scores that a report of the course aimed at in its fourth question
 
 LESSONS = (
-    "A corner of the hull is greatest in some direction; a long query in it makes the softmax forget the rest.",
-    "Each row is a puzzle of its own. Four keys that span space can be given any weights at all: a query sets three "
-    "differences of scores, and all scores may shift by one number. Least squares forgets the shift.",
+    "A corner of the hull is greatest in some direction; a long query in it makes the softmax ignore the rest.",
+    "Each row is a separate puzzle. Four keys that span space can be given any weights: a query sets three "
+    "differences of scores, and all scores may shift by a constant. Least squares ignores the shift.",
     "Equal scores are equal weights, and a query of zero makes all scores equal.",
-    "The query stands across the edge between both keys, so they score alike, and points away from the rest.",
-    "The new key needs the score of the first two, and may be anything across the query.",
-    "Of all keys of length 1, the one along the query scores most.",
+    "The query is orthogonal to the edge between both keys, so they score equally, and points away from the rest.",
+    "The new key needs the score of the first two; its component orthogonal to the query is free.",
+    "Of all keys of length 1, the one along the query scores highest.",
 )
 
 
@@ -50,9 +51,9 @@ class Question:
         return answer_lines(self.answers[0]) if len(self.answers) == 1 else identity_lines(self.answers)
 
     def plain(self) -> dict[str, Any]:
-        each = self.answers
-        told = [plain_replacement(each)] if isinstance(each, Replacement) else [plain_answer(one) for one in each]
-        return {"question": self.number, "title": self.title, "answers": told, "checked_precision": self.check()}
+        found = self.answers
+        plain = [plain_replacement(found)] if isinstance(found, Replacement) else [plain_answer(one) for one in found]
+        return {"question": self.number, "title": self.title, "answers": plain, "checked_precision": self.check()}
 
     def picture(self, kind: str) -> bytes:
         from fairtrial.apps.puzzles.plots import answer_picture, identity_picture, replacement_picture
@@ -84,7 +85,7 @@ def course_questions(seed: int = 0, scale: bool = False, precision: float = 0.99
     keys = course_keys(seed)
     values = generator_for(seed, "puzzle values").normal(size=keys.shape)
     ways: dict[str, Any] = {"scale": scale, "precision": precision, "values": values}
-    two = average(keys, [0, 1], scores=WISHED, **ways)
+    two = average(keys, [0, 1], scores=DESIRED, **ways)
     query = long_enough(keys, two, scale, precision)
     longer = float(np.linalg.norm(query)) / two.norm
     kept = "It keeps the query of question 4"
@@ -135,17 +136,8 @@ def write_course(questions: list[Question], folder: Path, kind: str) -> list[Pat
     for question in questions:
         figure = folder / f"question-{question.number}.{kind}"
         write_bytes(figure, question.picture(kind))
-        page += [
-            f"## {question.number}. {question.title}",
-            "",
-            question.lesson,
-            "",
-            "```",
-            *question.lines(),
-            "```",
-            "",
-        ]
-        page += [f"![question {question.number}]({figure.name})", ""]
+        page += [f"## {question.number}. {question.title}", "", question.lesson, ""]
+        page += ["```", *question.lines(), "```", "", f"![question {question.number}]({figure.name})", ""]
         written.append(figure)
     write_text(folder / "course.md", "\n".join(page))
     return [*written, folder / "course.md"]

@@ -1,16 +1,9 @@
-"""An answer run through fairtrial's own attention, the one that networks train with.
+"""Attention heads whose weights are written by hand, in fairtrial's own network, checked on random sequences.
 
-Attention heads whose weights are written by hand, in a network that is fairtrial's own.
-
-A token's vector has four slots: its word, its place (from the part `learned`), the word before it (written by the
-first layer of the induction network) and the answer. Word and place are one-hot, so a head's scores are two tables:
-which key place a query place looks for, and whether the words must match. The norm divides every vector by one known
-number, which the weights undo.
-
-Hand-made heads, tried on random sequences.
-
-Hand-made heads in words and pictures.
-"""
+A token's vector has four slots: its word, its position (from the part `learned`), the previous word (written by the
+first layer of the induction network) and the answer. Word and position are one-hot, so a head's scores are two tables:
+which key position a query position looks for, and whether the words must match. The norm divides every vector by one
+known number, which the weights undo."""
 
 from __future__ import annotations
 
@@ -35,6 +28,13 @@ from fairtrial.registry import Registry
 from fairtrial.report import SHADES, figure_bytes, our_look, shade
 from fairtrial.rng import generator_for
 
+SURE = 30.0  # a score that leaves exp(-30) to all others
+LATER = 10.0  # what each later position adds, so that the latest of several matches wins
+CERTAIN = 20.0  # the answer's logit
+START = 0  # the number of ^
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+SHOWN = 20  # tokens of the sequence that is shown
+
 
 def attention_weights(keys: Array, queries: Array, scaled: bool) -> Array:
     """Keys [key width], queries [query width] -> weights [query key]"""
@@ -44,7 +44,7 @@ def attention_weights(keys: Array, queries: Array, scaled: bool) -> Array:
 def attention_of_many(keys: Array, queries: Array, scaled: bool) -> Array:
     """Many puzzles of one shape at once: keys [puzzle key width], queries [puzzle query width] -> [puzzle query key]"""
     puzzles, count, width = keys.shape
-    # our attention always divides by sqrt(width); a puzzle without it asks with a longer query
+    # attention always divides by sqrt(width); a puzzle without it uses a longer query
     asked = queries if scaled else queries * math.sqrt(width)
     q, k = (torch.from_numpy(np.ascontiguousarray(each))[:, None] for each in (asked, keys))  # batch head time head_dim
     view = View.of(Layout.full(puzzles, count), causal=False, past=0, dtype=q.dtype)
@@ -54,11 +54,6 @@ def attention_of_many(keys: Array, queries: Array, scaled: bool) -> Array:
     values = torch.eye(count, dtype=q.dtype).expand(puzzles, 1, count, count)  # so that what comes out is the weights
     with torch.no_grad():
         return attention.attend(q, k, values, view, site, [])[:, 0].numpy()
-
-
-SURE = 30.0  # a score that leaves exp(-30) to all others
-LATER = 10.0  # what each place further on adds, so that the latest of several matches wins
-CERTAIN = 20.0  # the answer's logit
 
 
 @dataclass(frozen=True)
@@ -146,47 +141,44 @@ def latest(words: list[int], place: int, shift: int, first: int) -> int:
 
 DESIGNS: Registry[Design] = Registry("head")
 
-DESIGNS.add("previous token")(
-    Design(
-        "previous token",
-        "Each token looks one place back and copies the word it finds there; the first sees only itself. The query "
-        "holds the place before its own, the key its own place: their product is large where they agree.",
-        (Head(look_back),),
-        False,
-        lambda words, place: max(place - 1, 0),
-    )
+
+def _add(name: str, *design: Any) -> None:
+    DESIGNS.add(name)(Design(name, *design))
+
+
+_add(
+    "previous token",
+    "Each token looks one place back and copies the word it finds there; the first sees only itself. The query "
+    "holds the place before its own, the key its own place: their product is large where they agree.",
+    (Head(look_back),),
+    False,
+    lambda words, place: max(place - 1, 0),
 )
-DESIGNS.add("first token")(
-    Design(
-        "first token",
-        "Each token looks at the first place and copies its word. Every query is the same: the key of place 0.",
-        (Head(look_first),),
-        False,
-        lambda words, place: 0,
-    )
+_add(
+    "first token",
+    "Each token looks at the first place and copies its word. Every query is the same: the key of place 0.",
+    (Head(look_first),),
+    False,
+    lambda words, place: 0,
 )
-DESIGNS.add("same word before")(
-    Design(
-        "same word before",
-        "Each token looks for its own word further left, and copies it; a word that is new looks at ^ and copies that. "
-        "Query and key hold the word, so equal words score high. Places add a little, so that the latest wins; a "
-        "token's own place counts against it, so that no token finds itself.",
-        (Head(look_late_but_not_here, strong_match),),
-        True,
-        lambda words, place: latest(words, place, 0, place - 1),
-    )
+_add(
+    "same word before",
+    "Each token looks for its own word further left, and copies it; a word that is new looks at ^ and copies that. "
+    "Query and key hold the word, so equal words score high. Places add a little, so that the latest wins; a "
+    "token's own place counts against it, so that no token finds itself.",
+    (Head(look_late_but_not_here, strong_match),),
+    True,
+    lambda words, place: latest(words, place, 0, place - 1),
 )
-DESIGNS.add("induction")(
-    Design(
-        "induction",
-        "Two layers. The first looks one place back and writes the word it finds into a slot of its own: every token "
-        "now knows the word before it. The second looks for a token whose word before is the query's own word, and "
-        "copies its word: what followed last time is what comes next. Where the word is new, it looks at ^ and says "
-        "so.",
-        (Head(look_back, writes="before"), Head(look_late, strong_match, reads="before")),
-        True,
-        lambda words, place: latest(words, place, 1, place),
-    )
+_add(
+    "induction",
+    "Two layers. The first looks one place back and writes the word it finds into a slot of its own: every token "
+    "now knows the word before it. The second looks for a token whose word before is the query's own word, and "
+    "copies its word: what followed last time is what comes next. Where the word is new, it looks at ^ and says "
+    "so.",
+    (Head(look_back, writes="before"), Head(look_late, strong_match, reads="before")),
+    True,
+    lambda words, place: latest(words, place, 1, place),
 )
 
 
@@ -247,10 +239,6 @@ def put(table: Tensor, row: int, column: int, block: Tensor) -> None:
     table[row : row + block.shape[0], column : column + block.shape[1]] = block
 
 
-START = 0  # the number of ^
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
 @dataclass(frozen=True)
 class Check:
     """What a head did on random sequences. Every token of every sequence counts."""
@@ -308,9 +296,6 @@ def spelled(design: Design, numbers: list[int]) -> list[str]:
     return [([*first, *spare])[number] for number in numbers]
 
 
-SHOWN = 20  # tokens of the sequence that is shown
-
-
 @dataclass(frozen=True)
 class Show:
     """One hand-made network: its story, a sequence it read, its maps and its check."""
@@ -357,7 +342,7 @@ def show_head(name: str, words: int = 8, places: int = 24, sequences: int = 200,
 def show_lines(show: Show) -> list[str]:
     shape, check = show.network.body.shape, show.check
     lines = [
-        f"{show.name}: {shape.layers} layer{'s' if shape.layers > 1 else ''}, one head head_dim, width {shape.width}",
+        f"{show.name}: {shape.layers} layer{'s' if shape.layers > 1 else ''}, one head each, width {shape.width}",
         "",
     ]
     lines += wrapped([show.story])
@@ -384,7 +369,6 @@ def show_lines(show: Show) -> list[str]:
 def show_picture(show: Show, kind: str) -> bytes:
     """The maps with the words beside them, as PNG or SVG."""
     import matplotlib
-    import numpy as np
     from matplotlib.figure import Figure
 
     with our_look():

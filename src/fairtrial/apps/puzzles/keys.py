@@ -1,35 +1,31 @@
-"""Keys in the coordinates that matter to a softmax.
+"""Keys in the coordinates that matter to a softmax, faces of their convex hull, and keys from CSV files.
 
 Adding one number to all scores changes no weight, so only differences between keys count. A frame centres the keys,
 drops the directions in which none of them differ, and measures in units of their spread, so that one tolerance fits
-all keys.
-
-Faces of the keys' hull, by linear programs.
-
-A query that grows without end gives all attention to the keys of greatest score. Those are the keys on one face of
-their convex hull: a corner, an edge, ... or all of it. So whoever wants attention on some keys alone asks: is there a
-direction in which they, and only they, are greatest?
-
-Keys, queries and values out of CSV files; what is wrong is said with file and line.
-"""
+all keys. A query that grows without bound gives all attention to the keys with the highest score: the keys on one face
+of their convex hull. Attention on some keys alone needs a direction in which they, and only they, lead."""
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from fairtrial.data import read_lines
 from fairtrial.errors import BadInput
 from fairtrial.rng import generator_for
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]  # numbers of keys
 SAME = 1e-7  # in units of the keys' spread: what differs by less is the same, as 0.1 + 0.2 is 0.3 in single precision
+TIGHT = 1e-7  # a lead below this share of the keys' spread is no lead
+EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+MOST_ROWS, MOST_NUMBERS = 2_000, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -70,16 +66,6 @@ def spread_of(keys: Array) -> float:
     return spread if spread > SAME * float(np.abs(keys).max()) else 0.0
 
 
-def softmax(scores: Array) -> Array:
-    raised = np.exp(scores - scores.max(-1, keepdims=True))
-    return raised / raised.sum(-1, keepdims=True)
-
-
-def log_sum(scores: Array) -> float:
-    top = scores.max()
-    return float(top + np.log(np.exp(scores - top).sum()))
-
-
 def step_of(matrix: Array, slope: Array) -> Array:
     """A Newton step; the shortest one where rounding leaves the matrix without an inverse."""
     try:
@@ -111,7 +97,7 @@ def as_query(query: ArrayLike, width: int) -> Array:
 def _table(numbers: ArrayLike, what: str) -> Array:
     table = _numbers(numbers, what)
     if table.ndim != 2 or not table.size:
-        raise BadInput(f"{what} are a table with one row head_dim, not of shape {table.shape}")
+        raise BadInput(f"{what} are a table with one row per key, got shape {table.shape}")
     return table
 
 
@@ -121,21 +107,15 @@ def _numbers(numbers: ArrayLike, what: str) -> Array:
     except (TypeError, ValueError) as error:
         raise BadInput(f"{what}: {error}", "give numbers, the same count in each row") from error
     if not np.isfinite(table).all():
-        raise BadInput(f"{what}: every number must be finite")
+        raise BadInput(f"{what}: numbers must be finite")
     return table
-
-
-Places = NDArray[np.intp]
-TIGHT = 1e-7  # a lead below this share of the keys' spread is no lead
-EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 @dataclass(frozen=True)
 class Exposure:
     """Both sides of one linear program. If `lead` is above zero, `direction` puts the chosen keys ahead of all others
-    by it. If not, `pressure` (a weight for each other key, adding up to one) mixes the others to a point level with
-    the chosen ones in every direction that treats those alike: whoever raises the chosen keys raises some of the
-    others as much."""
+    by it. If not, `pressure` (a weight for each other key, summing to one) mixes the others to a point that scores
+    like the chosen ones in every direction in which those tie: raising the chosen keys raises some others as much."""
 
     direction: Array
     lead: float
@@ -199,9 +179,6 @@ def _program(cost: Array, below: Array, bounds: list[tuple[Any, Any]]) -> Any:
     return solved
 
 
-MOST_ROWS, MOST_NUMBERS = 2_000, 1_000_000
-
-
 @dataclass(frozen=True)
 class Table:
     numbers: Array  # [row width]
@@ -209,15 +186,16 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """One row on each line, numbers parted by commas, semicolons, tabs or blanks. A first line without numbers is a
+    """One row on each line, numbers separated by commas, semicolons, tabs or blanks. A first line without numbers is a
     heading; a first column of words names the rows."""
     rows: list[list[float]] = []
     names: list[str] = []
-    first = 0  # line of the first row: what it looks like, all others must
+    first = 0  # line of the first row, which all others must match
     for number, line in read_lines(path).numbered():
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        cells = [cell.strip().strip('"') for cell in cells_of(line)]
+        separator = next((mark for mark in (",", ";", "\t") if mark in line), None)
+        cells = [cell.strip().strip('"') for cell in line.split(separator)]
         if not rows and not first and not any(is_number(cell) for cell in cells):
             first = -number
             continue
@@ -231,24 +209,15 @@ def read_table(path: Path) -> Table:
             raise BadInput(f"this row has {len(rows[-1])} numbers", hint, path=path, line=number)
         if len(names) not in (0, len(rows)):
             what = "this row has a name" if named else "this row has no name"
-            raise BadInput(
-                f"{what}, the rows before are not like that", "name all rows or none", path=path, line=number
-            )
+            raise BadInput(f"{what}, unlike the rows before", "name all rows or none", path=path, line=number)
         if len(rows) > MOST_ROWS or len(rows) * len(rows[0]) > MOST_NUMBERS:
             raise BadInput(f"more than {MOST_ROWS:,} rows, or a million numbers", path=path, line=number)
     if not rows:
-        raise BadInput("there are no numbers in this file", "write one row on each line, such as 0.5,-1,2", path=path)
+        raise BadInput("this file has no numbers", "write one row per line, such as 0.5,-1,2", path=path)
     if len(set(names)) < len(names):
         double = next(name for name in names if names.count(name) > 1)
         raise BadInput(f"two rows are named {double!r}", "give every row a name of its own", path=path)
     return Table(np.array(rows), tuple(names) or None)
-
-
-def cells_of(line: str) -> list[str]:
-    for mark in (",", ";", "\t"):
-        if mark in line:
-            return line.split(mark)
-    return re.split(r"\s+", line.strip())
 
 
 def is_number(cell: str) -> bool:
@@ -264,7 +233,7 @@ def read_number(cell: str, path: Path, line: int) -> float:
         what = f"{cell!r} is not a number" if cell else "a number is missing"
         raise BadInput(what, "write numbers such as 0.5 or -1e-3", path=path, line=line)
     if not math.isfinite(number := float(cell)):
-        raise BadInput(f"{cell} will not do", "every number must be finite", path=path, line=line)
+        raise BadInput(f"numbers must be finite, got {cell}", path=path, line=line)
     return number
 
 

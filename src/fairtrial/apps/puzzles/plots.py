@@ -1,15 +1,9 @@
-"""How the weights move as the query, or the replaced key, may grow longer.
-
-Pictures of puzzles: the keys with their hull and the query, the weights as bars, and how they move with length.
-
-Keys as points with their convex hull, and queries as arrows: on a line, in the plane, in space, or seen from the
-side where they differ most.
-"""
+"""Figures of puzzles: the keys with their hull and the query, the weights as bars, and the weights by length."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +11,14 @@ from fairtrial.apps.puzzles.keys import Array, Frame, softmax
 from fairtrial.apps.puzzles.replace_key import Replacement
 from fairtrial.apps.puzzles.solve import Answer, best_within
 from fairtrial.report import figure_bytes, our_look
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+BLUE, RED, GREY = "#1f77b4", "#d62728", "#8a8a8a"
+MOST_BARS, MOST_NAMES = 40, 20
+MARGIN = 0.15  # around the keys
 
 
 def query_growth(answer: Answer, points: int = 31, far: float = 0.0) -> tuple[Array, Array]:
@@ -36,44 +38,42 @@ def key_growth(answer: Replacement, points: int = 60) -> tuple[Array, Array]:
     lengths = np.linspace(-far, far, points)
     scores = np.tile(factor * answer.keys @ answer.query, (points, 1))
     scores[:, answer.place] = factor * lengths * size
-    return lengths, softmax(scores)
-
-
-BLUE, RED, GREY, PALE = "#1f77b4", "#d62728", "#8a8a8a", "#c9d7e6"
-MOST_BARS, MOST_NAMES = 40, 20
+    return lengths, softmax(scores, axis=-1)
 
 
 def answer_picture(answer: Answer, kind: str) -> bytes:
     """Three panels, as PNG or SVG: the same bytes for the same numbers."""
     colours = colours_of(answer)
     verdict = "possible" if answer.possible else "impossible; the best there is"
-    with _figure(f"{answer.ask}: {verdict}", kind) as page:
-        draw_keys(page.figure, 131, answer.keys, answer.names, colours, [(answer.query, BLUE)], "keys, hull, query")
-        _bars(page.figure.add_subplot(132), answer, {"least squares": answer.least_squares.weights})
+    with our_look():
+        figure = _new_figure(f"{answer.ask}: {verdict}")
+        draw_keys(figure, 131, answer.keys, answer.names, colours, [(answer.query, BLUE)], "keys, hull, query")
+        _bars(figure.add_subplot(132), answer, {"least squares": answer.least_squares.weights})
         lengths, weights = query_growth(answer)
-        axis = page.figure.add_subplot(133)
+        axis = figure.add_subplot(133)
         _curves(axis, lengths, weights, answer.names, colours)
         axis.axvline(answer.norm, color="0.6", linestyle=":")
         axis.set(xlabel="length of the query", title="weights of the best query of each length")
-    return page.content
+        return figure_bytes(figure, kind)
 
 
 def replacement_picture(answer: Replacement, kind: str) -> bytes:
     colours = colours_of(answer)
     verdict = "possible" if answer.possible else "impossible; the best there is"
-    with _figure(f"{answer.ask}: {verdict}", kind) as page:
+    with our_look():
+        figure = _new_figure(f"{answer.ask}: {verdict}")
         old = answer.keys[answer.place]
         queries = [(answer.query, BLUE)]
-        draw_keys(page.figure, 131, answer.new_keys, answer.names, colours, queries, "keys, hull, query", old)
+        draw_keys(figure, 131, answer.new_keys, answer.names, colours, queries, "keys, hull, query", old)
         before = Frame.of(answer.keys, answer.scaled).weights(answer.query)
-        _bars(page.figure.add_subplot(132), answer, {"before": before, answer.simple_way: answer.simple_weights})
+        _bars(figure.add_subplot(132), answer, {"before": before, answer.simple_way: answer.simple_weights})
         lengths, weights = key_growth(answer)
-        axis = page.figure.add_subplot(133)
+        axis = figure.add_subplot(133)
         _curves(axis, lengths, weights, answer.names, colours)
         reach = float(answer.new_keys[answer.place] @ answer.query) / (float(np.linalg.norm(answer.query)) or 1.0)
         axis.axvline(reach, color="0.6", linestyle=":")
         axis.set(xlabel="how far the new key goes along the query", title="weights as the key grows")
-    return page.content
+        return figure_bytes(figure, kind)
 
 
 def identity_picture(answers: Sequence[Answer], kind: str) -> bytes:
@@ -83,16 +83,17 @@ def identity_picture(answers: Sequence[Answer], kind: str) -> bytes:
     colours = [BLUE if answer.possible else RED for answer in answers]
     failed = sum(not answer.possible for answer in answers)
     verdict = f"impossible for {failed} of {len(answers)}" if failed else "possible"
-    with _figure(f"identity: {verdict}", kind) as page:
+    with our_look():
+        figure = _new_figure(f"identity: {verdict}")
         queries = [(answer.query, colour) for answer, colour in zip(answers, colours, strict=True)]
-        draw_keys(page.figure, 131, first.keys, first.names, colours, queries[:12], "keys, hull, queries")
-        axis = page.figure.add_subplot(132)
+        draw_keys(figure, 131, first.keys, first.names, colours, queries[:12], "keys, hull, queries")
+        axis = figure.add_subplot(132)
         shown = axis.imshow(np.array([answer.weights for answer in answers]), vmin=0, vmax=1, cmap="viridis")
         axis.set(title="weights", xlabel="key", ylabel="query")
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.yaxis.set_major_locator(MaxNLocator(integer=True))
-        page.figure.colorbar(shown, ax=axis, shrink=0.7)
-        axis = page.figure.add_subplot(133)
+        figure.colorbar(shown, ax=axis, shrink=0.7)
+        axis = figure.add_subplot(133)
         far = 1.2 * max(answer.smallest_norm for answer in answers)
         ends = []
         for number, (answer, colour) in enumerate(zip(answers[:MOST_BARS], colours, strict=False)):
@@ -101,7 +102,7 @@ def identity_picture(answers: Sequence[Answer], kind: str) -> bytes:
             ends.append((lengths[-1], weights[-1, number], answer.names[number], colour))
         _names_at_ends(axis, ends)
         axis.set(xlabel="length of the query", title="own weight of the best query of each length", ylim=(-0.02, 1.05))
-    return page.content
+        return figure_bytes(figure, kind)
 
 
 def colours_of(answer: Answer | Replacement) -> list[str]:
@@ -139,41 +140,23 @@ def _curves(axis: Any, lengths: Array, weights: Array, names: Sequence[str], col
 def _names_at_ends(axis: Any, ends: list[tuple[float, float, str, str]]) -> None:
     """Names at the lines' ends, pushed apart where lines end together; grey lines that end at nothing go without."""
     low, right, apart = axis.get_xlim()[0], max(end[0] for end in ends), 0.045
-    told = sorted((end for end in ends if end[1] > 0.02 or end[3] != GREY), key=lambda end: end[1])[-MOST_NAMES:]
+    named = sorted((end for end in ends if end[1] > 0.02 or end[3] != GREY), key=lambda end: end[1])[-MOST_NAMES:]
     heights: list[float] = []
-    for end in told:
+    for end in named:
         heights.append(max(end[1], heights[-1] + apart if heights else 0.0))
     for place in reversed(range(len(heights))):
         heights[place] = min(heights[place], heights[place + 1] - apart if place + 1 < len(heights) else 1.01)
-    for (across, _, name, colour), height in zip(told, heights, strict=True):
+    for (across, _, name, colour), height in zip(named, heights, strict=True):
         axis.annotate(name, (across, height), fontsize=7, color=colour, xytext=(3, -2), textcoords="offset points")
     axis.set_xlim(low, right + 0.16 * (right - low))
 
 
-class _figure:  # noqa: N801  used as a word: with _figure(...) as page
-    """A page with a title, and its bytes when it is done."""
+def _new_figure(title: str) -> Figure:
+    from matplotlib.figure import Figure
 
-    def __init__(self, title: str, kind: str) -> None:
-        from matplotlib.figure import Figure
-
-        self.kind, self.content = kind, b""
-        self.settings = our_look()
-        self.settings.__enter__()
-        self.figure = Figure(figsize=(13, 4.4), layout="constrained", dpi=110)
-        self.figure.suptitle(title if len(title) <= 120 else title[:116] + " ...")
-
-    def __enter__(self) -> _figure:
-        return self
-
-    def __exit__(self, kind: object, *rest: object) -> None:
-        try:
-            if kind is None:
-                self.content = figure_bytes(self.figure, self.kind)
-        finally:
-            self.settings.__exit__(None, None, None)
-
-
-ROOM = 0.15  # free space around the keys
+    figure = Figure(figsize=(13, 4.4), layout="constrained", dpi=110)
+    figure.suptitle(title if len(title) <= 120 else title[:116] + " ...")
+    return figure
 
 
 def draw_keys(
@@ -217,7 +200,7 @@ def draw_keys(
         axis.scatter(*(was if len(view) > 1 else (was[0], 0.0)), marker="x", color="0.5", s=40)
     if len(view) < 3:
         axis.set_aspect("equal", adjustable="datalim")
-        axis.margins(ROOM)
+        axis.margins(MARGIN)
     else:
         for name, middle in zip("xyz", centre, strict=True):
             axis.set(**{f"{name}lim": (middle - spread, middle + spread)})

@@ -1,8 +1,8 @@
 """Replace one key, leave the query alone, and change where attention goes.
 
 The new key moves one score and no other. So the rest keep their proportions to one another, and the replaced key's
-weight can be anything between 0 and 1: a plain equation for one score. A query of zero scores every key alike, and no
-key can help it."""
+weight can be anything between 0 and 1: an equation for one score. A query of zero scores every key equally, whatever
+the keys are."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
-from fairtrial.apps.puzzles.keys import Array, as_keys, as_query, as_values, log_sum, softmax
+from fairtrial.apps.puzzles.keys import Array, as_keys, as_query, as_values, softmax
 from fairtrial.apps.puzzles.solve import FAR, PRECISION
 from fairtrial.apps.puzzles.target import Reached, need_norm, need_place, need_precision
 
@@ -95,7 +96,7 @@ def replace_key(
     fixed = as_query(query, table.shape[1])
     factor = 1 / math.sqrt(table.shape[1]) if scale else 1.0
     scores = factor * table @ fixed
-    score = wished_score(scores, place, target, precision)
+    score = desired_score(scores, place, target, precision)
     steep = factor * float(np.linalg.norm(fixed))  # score of a key of length 1 along the query
     shortest = along(fixed, score / factor)
     # a weight of 1 or 0 is a limit, so a key of fixed length goes as far as it can
@@ -123,7 +124,7 @@ def replace_key(
     )
 
 
-def wished_score(scores: Array, place: int, target: Array, precision: float) -> float:
+def desired_score(scores: Array, place: int, target: Array, precision: float) -> float:
     """The score that gives the place its wanted weight. A weight of 1 or 0 is a limit: there, one that is near
     enough."""
     others = np.delete(scores, place)
@@ -131,12 +132,12 @@ def wished_score(scores: Array, place: int, target: Array, precision: float) -> 
         return 0.0
     share = float(target[place])
     if share == 1:
-        share = 1 - (1 - precision) * 0.999  # a hair more than asked, so that rounding cannot miss it
+        share = 1 - (1 - precision) * 0.999  # slightly more than required, so that rounding cannot miss it
     elif share == 0:
         left = np.delete(target, place)
         least = float((softmax(others)[left > 0] / left[left > 0]).min())
         share = max(1 - precision / max(least, 1e-300), (1 - precision) / 10) * 0.999
-    return log_sum(others) + math.log(share / (1 - share))
+    return logsumexp(others) + math.log(share / (1 - share))
 
 
 def with_score(scores: Array, place: int, score: float) -> Array:

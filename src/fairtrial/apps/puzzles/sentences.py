@@ -1,9 +1,5 @@
-"""Answers in sentences: what was asked, whether it can be had, why, and what the obvious way gives.
-
-Replaced keys in sentences.
-
-Answers as plain values, for machines.
-"""
+"""Answers in sentences: what was asked, whether it is possible, why, and what the obvious method gives; and as plain
+values for JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from fairtrial.apps.puzzles.replace_key import Replacement
 from fairtrial.apps.puzzles.solve import Answer
 
 BAR, WIDE = 30, 110
-MOST_ROWS = 24  # of weights that are told one by one
+MOST_ROWS = 24  # of weights that are listed
 
 
 def wrapped(lines: Sequence[str]) -> list[str]:
@@ -45,42 +41,36 @@ def answer_lines(answer: Answer) -> list[str]:
 
 def heading(answer: Answer | Replacement) -> str:
     count, width = answer.keys.shape
-    scale = f"scores divided by sqrt({width})" if answer.scaled else "scores as they are"
+    scale = f"scores divided by sqrt({width})" if answer.scaled else "scores not scaled"
     asked = answer.ask if len(answer.ask) <= 80 else answer.ask[:76] + " ..."
     return f"{asked}: {count} keys of width {width}, {scale}"
 
 
 def why(answer: Answer) -> list[str]:
-    if answer.possible:
-        return why_possible(answer)
-    return why_impossible(answer)
+    return why_possible(answer) if answer.possible else why_impossible(answer)
 
 
 def why_possible(answer: Answer) -> list[str]:
     wanted, certificate = np.flatnonzero(answer.target > 0), answer.certificate
     if len(wanted) == len(answer.target):
         if np.ptp(answer.target) < 1e-12:
-            return ["Possible exactly. A query of zero scores every key alike, and alike is what is wanted."]
-        return [
-            "Possible exactly. The logarithms of the wanted weights, up to one number for all, are scores of a query."
-        ]
+            return ["Possible exactly. A query of zero scores every key equally, as wanted."]
+        return ["Possible exactly. The logarithms of the wanted weights, up to a constant, are scores of a query."]
     who = listed([answer.names[place] for place in wanted])
     lead, way = f"by {certificate.lead:.4g}", vector(certificate.direction)
     if len(wanted) == 1:
-        told = f"{who} is a corner of the keys' hull: in the direction {way} it leads all others {lead}."
+        reason = f"{who} is a corner of the keys' hull: in the direction {way} it leads all others {lead}."
     else:
-        told = (
+        reason = (
             f"{who} are all the keys on one face of the keys' hull: in the direction {way} "
-            f"they score alike and lead all others {lead}."
+            f"they score equally and lead all others {lead}."
         )
     lines = [
-        "Possible to any precision. " + told,
-        "A longer query in this direction leaves the others ever further behind.",
+        "Possible to any precision. " + reason,
+        "A longer query in this direction leaves the others further behind.",
     ]
     if len(wanted) > 1 and np.ptp(answer.target[wanted]) > 1e-12:
-        lines.append(
-            f"Their proportions come from a part of the query that tells them apart: {vector(certificate.base)}."
-        )
+        lines.append(f"Their proportions come from this component of the query: {vector(certificate.base)}.")
     return lines
 
 
@@ -93,25 +83,25 @@ def why_impossible(answer: Answer) -> list[str]:
     left, right = left / (left.sum() or 1.0), right / (right.sum() or 1.0)
     equation = f"{mixture(left, names)} = {mixture(right, names)}"
     way = listed([names[place] for place in answer.in_the_way])
-    twins = (left > 0).sum() == 1 and (right > 0).sum() == 1
+    copies = (left > 0).sum() == 1 and (right > 0).sum() == 1
     unwanted = bool((target[answer.in_the_way] == 0).all())
-    if twins and unwanted:
-        reason = [f"{way} is a copy of {mixture(right, names)}: every query scores both alike."]
+    if copies and unwanted:
+        reason = [f"{way} is a copy of {mixture(right, names)}: every query scores both equally."]
     elif unwanted:
         reason = [
-            f"In the way: {way}. For {equation}, and scores are linear: no query raises one side without the other.",
-            f"Whatever it is, {mixture(left, names, 'log w(', ')')} = {mixture(right, names, 'log w(', ')')}.",
-            "The wanted weights would make the left side minus infinity and leave the right one finite.",
+            f"In the way: {way}. Since {equation} and scores are linear, no query raises one side without the other.",
+            f"For every query, {mixture(left, names, 'log w(', ')')} = {mixture(right, names, 'log w(', ')')}.",
+            "The wanted weights would make the left side minus infinity and the right side finite.",
         ]
     else:
         sides = [float(side[target > 0] @ np.log(target[target > 0])) for side in (left, right)]
         reason = [
-            f"{way} are bound to one another: {equation}.",
-            f"So whatever the query, {mixture(left, names, 'log w(', ')')} = {mixture(right, names, 'log w(', ')')}.",
+            f"{way} depend on each other: {equation}.",
+            f"So for every query, {mixture(left, names, 'log w(', ')')} = {mixture(right, names, 'log w(', ')')}.",
             f"The wanted weights give {sides[0]:.4g} on the left and {sides[1]:.4g} on the right.",
         ]
     best = listed([f"{share:.4g} on {names[place]}" for place, share in top(answer.nearest)])
-    return ["Impossible.", *reason, f"The best that any query comes near to (least divergence): {best}."]
+    return ["Impossible.", *reason, f"The best that queries can approach (least divergence): {best}."]
 
 
 def top(weights: Array, most: int = 6) -> list[tuple[int, float]]:
@@ -135,14 +125,13 @@ def result_line(answer: Answer | Replacement) -> str:
 
 
 def least_squares_lines(answer: Answer) -> list[str]:
-    beside = answer.least_squares
-    shown = answer.names[: len(beside.scores)]
-    wished = ", ".join(f"{score:.3g}" for score in beside.scores[:MOST_ROWS])
-    best = listed([f"{share:.4g} on {shown[place]}" for place, share in top(beside.weights)])
+    found, names = answer.least_squares, answer.names
+    desired = ", ".join(f"{score:.3g}" for score in found.scores[:MOST_ROWS])
+    best = listed([f"{share:.4g} on {names[place]}" for place, share in top(found.weights)])
     return [
-        f"Least squares instead, wishing for the scores {wished}{', ...' if len(shown) > MOST_ROWS else ''}:",
-        f"query {vector(beside.query)} of length {np.linalg.norm(beside.query):.4g} gives {best}; "
-        f"{beside.error:.6f} of the attention is in the wrong place.",
+        f"Least squares instead, for the scores {desired}{', ...' if len(names) > MOST_ROWS else ''}:",
+        f"query {vector(found.query)} of length {np.linalg.norm(found.query):.4g} gives {best}; "
+        f"{found.error:.6f} of the attention is in the wrong place.",
     ]
 
 
@@ -187,10 +176,10 @@ def left_out(count: int) -> list[str]:
 def mixture(shares: Array, names: Sequence[str], before: str = "", after: str = "") -> str:
     """0.4 key 1 + 0.6 key 5"""
     terms = [(float(share), names[place]) for place, share in enumerate(shares) if share > 0]
-    said = [
+    terms_text = [
         f"{before}{name}{after}" if share > 1 - 1e-9 else f"{share:.3g} {before}{name}{after}" for share, name in terms
     ]
-    return " + ".join(said[:8]) + (f" + {len(said) - 8} more" if len(said) > 8 else "")
+    return " + ".join(terms_text[:8]) + (f" + {len(terms_text) - 8} more" if len(terms_text) > 8 else "")
 
 
 def listed(words: Sequence[str]) -> str:
@@ -208,7 +197,7 @@ def replacement_lines(answer: Replacement) -> list[str]:
     place = answer.names[answer.place]
     return [
         heading(answer),
-        f"query {vector(answer.query)}, which stays; only {place} is replaced",
+        f"query {vector(answer.query)}, unchanged; only {place} is replaced",
         "",
         *wrapped(why_replacement(answer)),
         "",
@@ -225,24 +214,24 @@ def replacement_lines(answer: Replacement) -> list[str]:
 
 def replacement_length_note(answer: Replacement) -> str:
     if answer.needed is None:
-        return "which makes no difference to this query"
+        return "which changes nothing for this query"
     if answer.length is None and not answer.possible:
-        return "the shortest that comes nearest"
+        return "the shortest that comes closest"
     if answer.length is None:
-        return "the shortest that will do; anything across the query may be added to it and changes nothing"
-    return f"as it must be; the shortest key that will do has {answer.needed:.4g}"
+        return "the shortest that works; any component orthogonal to the query may be added"
+    return f"as required; the shortest key that works has {answer.needed:.4g}"
 
 
 def why_replacement(answer: Replacement) -> list[str]:
     place = answer.names[answer.place]
     if not answer.query.any():
         if answer.possible:
-            return ["Possible, whatever the key: a query of zero scores every key alike, and alike is what is wanted."]
-        return ["Impossible: a query of zero scores every key alike, whatever the keys are, so all weights are equal."]
+            return ["Possible with any key: a query of zero scores every key equally, as wanted."]
+        return ["Impossible: a query of zero scores every key equally, so all weights are equal."]
     moves = f"The new key moves the score of {place} and no other"
     if answer.possible:
         if answer.target[answer.place] == 1:
-            return [f"Possible. {moves}: far enough along the query, it outdoes them all."]
+            return [f"Possible. {moves}: far enough along the query, it exceeds them all."]
         return [f"Possible. {moves}: the others keep their proportions, which are right already."]
     if answer.wrong_proportions:
         off = [
@@ -263,7 +252,7 @@ def why_replacement(answer: Replacement) -> list[str]:
             f"In the way: {who}, further along the query than that length goes. A longer query helps them more.",
         ]
     if answer.target[answer.place] == 1:
-        return [*lines, "No other key is that far along the query, so a longer query in the same direction would do."]
+        return [*lines, "No other key is that far along the query, so a longer query in the same direction would work."]
     return lines
 
 
@@ -272,13 +261,13 @@ def simple_lines(answer: Replacement) -> list[str]:
     error = float(np.abs(answer.simple_weights - answer.target).sum() / 2)
     size = float(np.linalg.norm(answer.simple_key))
     return [
-        f"The simple way instead, {answer.simple_way}: a key of length {size:.4g} gives {best}; "
+        f"The simple method instead, {answer.simple_way}: a key of length {size:.4g} gives {best}; "
         f"{error:.6f} of the attention is in the wrong place.",
     ]
 
 
 def plain_answer(answer: Answer) -> dict[str, Any]:
-    certificate, beside = answer.certificate, answer.least_squares
+    certificate, least_squares = answer.certificate, answer.least_squares
     return {
         **_shared(answer),
         "exact": answer.exact,
@@ -294,10 +283,10 @@ def plain_answer(answer: Answer) -> dict[str, Any]:
             "balance": _list(certificate.balance),
         },
         "least_squares": {
-            "scores": _list(beside.scores),
-            "query": _list(beside.query),
-            "weights": _list(beside.weights),
-            "misplaced": beside.error,
+            "scores": _list(least_squares.scores),
+            "query": _list(least_squares.query),
+            "weights": _list(least_squares.weights),
+            "misplaced": least_squares.error,
         },
     }
 

@@ -1,32 +1,15 @@
-"""The best weights that a softmax can give, by convex optimisation of the softmax itself.
-
-Best means: least Kullback-Leibler divergence from the wanted weights, which is the loss that a network is trained with.
-sum_i t_i log softmax_i is concave in the query, so Newton's method finds the one best point.
-
-The shortest query that reaches a wanted precision, by an interior-point method.
-
-Precision p asks w_i >= p t_i for every wanted key. In logarithms, log sum exp(s) - s_i + log t_i <= -log p: convex in
-the query, so the least norm is unique, and Newton's method on a barrier walks to it from any query that is precise
-enough.
-
-The way that looks obvious: write down the scores one would like, and solve for the query by least squares.
-
-It asks for too much (scores may all shift by one number, and anything far below is low enough) and so it gets too
-little. It stands beside every answer, so that a learner sees how far it misses.
-
-Why weights can or cannot be had, in a form that anyone can check with a few products.
+"""Keys and wanted weights -> the query that comes closest, with a certificate that no query does better.
 
 Wanted weights t can be reached to any precision exactly when (1) the wanted keys are all the keys of one face of the
-hull, and (2) log t is an affine function of the key on them. If both hold, a direction and a base query show it: base
-+ r direction tends to t as r grows. If one fails, a balance shows it: numbers c with sum c = 0 and sum c_i k_i = 0,
-so that every query whatever gives sum c_i log w_i = 0 (scores are linear, and the softmax's denominator cancels); the
-wanted weights break that. The two cases exclude each other and there is no third: Barndorff-Nielsen's closure of an
-exponential family.
+hull, and (2) log t is an affine function of the key on them (Barndorff-Nielsen's closure of an exponential family). If
+both hold, a direction and a base query show it: base + r direction tends to t as r grows. If one fails, a balance shows
+it: numbers c with sum c = 0 and sum c_i k_i = 0, so that every query gives sum c_i log w_i = 0 (scores are linear, and
+the softmax's denominator cancels), which the wanted weights violate.
 
-Keys and wanted weights -> the query, with its certificate. The flow of every puzzle that asks for a query.
-
-The questions: select one key, select each, average some, mix some.
-"""
+The best weights have the least Kullback-Leibler divergence from the wanted ones: sum_i t_i log softmax_i is concave in
+the query, so Newton's method finds the optimum. The shortest query of a precision p has w_i >= p t_i for every wanted
+key, which is convex in the query as well: Newton's method on a barrier. Least squares for desired scores is shown for
+comparison: it asks for too much, since scores may all shift and anything far below is low enough."""
 
 from __future__ import annotations
 
@@ -37,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
 from fairtrial.apps.puzzles.keys import (
     SAME,
@@ -48,7 +32,6 @@ from fairtrial.apps.puzzles.keys import (
     as_keys,
     as_values,
     expose,
-    log_sum,
     smallest_face,
     softmax,
     spread_of,
@@ -64,22 +47,27 @@ from fairtrial.apps.puzzles.target import (
     select_target,
 )
 
-FAINT = 1e-11  # a pull towards zero that moves no weight by more than rounding does
+PRECISION = 0.999
+FAINT = 1e-11  # a penalty too weak to change a weight by more than rounding does
+FAR = 100.0  # least squares: desired score of a single wanted key, the others at 0
+NEAR = 3.0  # least squares: desired score of several wanted keys, the others at -3
+CLOSE = 1e-6  # in logarithms of weights: one part in a million
+FAINT_WEIGHT = 1e-10  # rounding error of a zero weight
 
 
-def climb(points: Array, target: Array, pull: float = 0.0, start: Array | None = None) -> Array:
-    """The place that maximises sum_i t_i log softmax_i - pull / 2 |place|^2."""
+def climb(points: Array, target: Array, penalty: float = 0.0, start: Array | None = None) -> Array:
+    """The place that maximises sum_i t_i log softmax_i - penalty / 2 |place|^2."""
     place = np.zeros(points.shape[1]) if start is None else start
     mean = target @ points
 
     def height(at: Array) -> float:
-        return float(mean @ at) - log_sum(points @ at) - pull / 2 * float(at @ at)
+        return float(mean @ at) - logsumexp(points @ at) - penalty / 2 * float(at @ at)
 
     now = height(place)
     for _ in range(200):
-        slope, bend = slope_and_bend(points, place)
-        uphill = mean - slope - pull * place
-        step = step_of(bend + pull * np.eye(len(place)), uphill)
+        gradient, hessian = gradient_and_hessian(points, place)
+        uphill = mean - gradient - penalty * place
+        step = step_of(hessian + penalty * np.eye(len(place)), uphill)
         gain = float(uphill @ step)
         if gain < 1e-12:  # so near the top, a whole step squares what is left
             return place + step
@@ -92,7 +80,7 @@ def climb(points: Array, target: Array, pull: float = 0.0, start: Array | None =
     return place
 
 
-def slope_and_bend(points: Array, place: Array) -> tuple[Array, Array]:
+def gradient_and_hessian(points: Array, place: Array) -> tuple[Array, Array]:
     """Gradient and Hessian of log sum exp: the mean and the covariance of the keys under the weights."""
     weights = softmax(points @ place)
     mean = weights @ points
@@ -101,27 +89,27 @@ def slope_and_bend(points: Array, place: Array) -> tuple[Array, Array]:
 
 
 def best_within(points: Array, target: Array, length: float) -> Array:
-    """The best place at most `length` from zero. The pull that holds it there is found by Newton's method on 1 /
-    |place|, which is almost a straight line in the pull (the trust-region way)."""
+    """The best place at most `length` from zero. Its penalty is found by Newton's method on 1 / |place|,
+    which is almost linear in the penalty (as in trust-region methods)."""
     steepest = float(np.linalg.norm(target @ points - points.mean(0)))
     if length == 0 or steepest < 1e-15:
         return np.zeros(points.shape[1])
-    low, high = 0.0, max(steepest / length, 2 * FAINT)  # |place| <= steepest / pull
-    pull, place = high, climb(points, target, high)
+    low, high = 0.0, max(steepest / length, 2 * FAINT)  # |place| <= steepest / penalty
+    penalty, place = high, climb(points, target, high)
     for _ in range(100):
         norm = float(np.linalg.norm(place))
         if abs(norm - length) <= 1e-8 * length or high - low <= 1e-13 * high:
             break
-        if pull == FAINT and norm < length:
+        if penalty == FAINT and norm < length:
             break  # the best of all places is nearer than the length allows
-        low, high = (pull, high) if norm > length else (low, pull)
-        _, bend = slope_and_bend(points, place)
-        shrink = float(place @ step_of(bend + pull * np.eye(len(place)), place)) / norm**3
-        pull = pull + (1 / length - 1 / norm) / shrink
-        if not low < pull < high:
-            pull = math.sqrt(max(low, FAINT) * high)
-        pull = max(pull, FAINT)
-        place = climb(points, target, pull, place)
+        low, high = (penalty, high) if norm > length else (low, penalty)
+        _, hessian = gradient_and_hessian(points, place)
+        shrink = float(place @ step_of(hessian + penalty * np.eye(len(place)), place)) / norm**3
+        penalty = penalty + (1 / length - 1 / norm) / shrink
+        if not low < penalty < high:
+            penalty = math.sqrt(max(low, FAINT) * high)
+        penalty = max(penalty, FAINT)
+        place = climb(points, target, penalty, place)
     norm = float(np.linalg.norm(place))
     return place * min(1.0, length / norm) if norm else place
 
@@ -129,9 +117,9 @@ def best_within(points: Array, target: Array, length: float) -> Array:
 def shortest(points: Array, target: Array, precision: float, start: Array) -> Array:
     """`start` reaches more than the precision; the answer reaches it, and no shorter place does (to 1e-6 of its
     length)."""
-    if (room(points, target, precision, np.zeros(points.shape[1])) > 0).all():
+    if (slack(points, target, precision, np.zeros(points.shape[1])) > 0).all():
         return np.zeros(points.shape[1])
-    if not (room(points, target, precision, start) > 0).all():
+    if not (slack(points, target, precision, start) > 0).all():
         return start  # out of reach of what floats can tell
     place, wanted = start, points[target > 0]
     weight = len(wanted) / max(float(start @ start), 1e-12)
@@ -142,28 +130,28 @@ def shortest(points: Array, target: Array, precision: float, start: Array) -> Ar
         weight *= 20
 
 
-def room(points: Array, target: Array, precision: float, place: Array) -> Array:
-    """How far each wanted key is above its least weight, in logarithms [wanted]."""
+def slack(points: Array, target: Array, precision: float, place: Array) -> Array:
+    """How far each wanted key is above its minimum weight, in logarithms [wanted]."""
     scores, wanted = points @ place, target > 0
-    return scores[wanted] - np.log(target[wanted]) - math.log(precision) - log_sum(scores)
+    return scores[wanted] - np.log(target[wanted]) - math.log(precision) - logsumexp(scores)
 
 
 def _settle(points: Array, target: Array, precision: float, place: Array, weight: float, wanted: Array) -> Array:
     """Newton's method on weight / 2 |place|^2 - sum log(room)."""
 
     def cost(at: Array) -> float:
-        left = room(points, target, precision, at)
+        left = slack(points, target, precision, at)
         return weight / 2 * float(at @ at) - float(np.log(left).sum()) if (left > 0).all() else math.inf
 
     now = cost(place)
     for _ in range(100):
-        left = room(points, target, precision, place)
-        mean, bend = slope_and_bend(points, place)
+        left = slack(points, target, precision, place)
+        mean, hessian = gradient_and_hessian(points, place)
         steep = (mean - wanted) / left[:, None]  # wanted rank
-        slope = weight * place + steep.sum(0)
-        whole = weight * np.eye(len(place)) + steep.T @ steep + bend * float((1 / left).sum())
-        step = -step_of(whole, slope)
-        gain = -float(slope @ step)
+        gradient = weight * place + steep.sum(0)
+        curvature = weight * np.eye(len(place)) + steep.T @ steep + hessian * float((1 / left).sum())
+        step = -step_of(curvature, gradient)
+        gain = -float(gradient @ step)
         if gain < 1e-9:
             break
         size = 1.0
@@ -175,19 +163,15 @@ def _settle(points: Array, target: Array, precision: float, place: Array, weight
     return place
 
 
-FAR = 100.0  # for one chosen key, against zeros
-NEAR = 3.0  # for several, against minus as much
-
-
 @dataclass(frozen=True)
 class LeastSquares:
-    scores: Array  # that were wished for
+    scores: Array  # desired
     query: Array
     weights: Array
     error: float  # share of the attention in the wrong place
 
 
-def wished_scores(target: Array) -> Array:
+def desired_scores(target: Array) -> Array:
     wanted = target > 0
     if np.ptp(target) < 1e-12:
         return np.zeros(len(target))
@@ -199,14 +183,10 @@ def wished_scores(target: Array) -> Array:
 
 
 def least_squares(keys: Array, target: Array, factor: float, scores: Array | None = None) -> LeastSquares:
-    wished = wished_scores(target) if scores is None else scores
-    query = np.asarray(np.linalg.lstsq(factor * keys, wished, rcond=None)[0], dtype=np.float64)
+    desired = desired_scores(target) if scores is None else scores
+    query = np.asarray(np.linalg.lstsq(factor * keys, desired, rcond=None)[0], dtype=np.float64)
     weights = softmax(factor * keys @ query)
-    return LeastSquares(wished, query, weights, misplaced(weights, target))
-
-
-CLOSE = 1e-6  # in logarithms of weights: one part in a million
-FAINT_WEIGHT = 1e-10  # what is left of nothing after rounding
+    return LeastSquares(desired, query, weights, misplaced(weights, target))
 
 
 @dataclass(frozen=True)
@@ -220,8 +200,8 @@ class Certificate:
     balance: Array | None = None  # a number for each key
 
     def in_the_way(self, target: Array) -> list[int]:
-        """The keys that stand in the way: unwanted ones that no query can leave behind, or wanted ones that are bound
-        to one another."""
+        """The keys that make it impossible: unwanted ones that no query can leave behind, or wanted ones that depend
+        on each other."""
         if self.balance is None:
             return []
         carried = np.abs(self.balance) > FAINT_WEIGHT * np.abs(self.balance).max()
@@ -229,7 +209,7 @@ class Certificate:
         return [int(place) for place in np.flatnonzero(unwanted if unwanted.any() else carried)]
 
     def holds(self, keys: Array, target: Array) -> bool:
-        """Check the certificate from scratch: no solver is asked."""
+        """Check the certificate with a few products, without a solver."""
         spread = spread_of(keys) or float(np.abs(keys).max()) or 1.0
         wanted = target > 0
         if not self.possible:
@@ -258,7 +238,7 @@ def certify(frame: Frame, target: Array) -> Certificate:
         return Certificate(False, balance=_pressed(frame.points, chosen, exposure.others, exposure.pressure))
     base, rest = proportions(frame.points[chosen], np.log(target[chosen]))
     if np.abs(rest).max() > CLOSE:
-        return Certificate(False, balance=_spread_out(rest / np.abs(rest).max(), chosen, len(target)))
+        return Certificate(False, balance=_scatter(rest / np.abs(rest).max(), chosen, len(target)))
     length = float(np.linalg.norm(exposure.direction))
     if not length:  # every key is wanted: no direction is needed
         return Certificate(True, np.zeros(frame.keys.shape[1]), np.inf, frame.query(base) * frame.factor)
@@ -275,8 +255,8 @@ def proportions(points: Array, logs: Array) -> tuple[Array, Array]:
     if np.abs(wanted).max() < 1e-15:
         return np.zeros(points.shape[1]), wanted
     far, sizes, axes = np.linalg.svd(centred, full_matrices=False)
-    told = sizes > SAME
-    base = (far[:, told].T @ wanted / sizes[told]) @ axes[told]
+    kept = sizes > SAME
+    base = (far[:, kept].T @ wanted / sizes[kept]) @ axes[kept]
     return base, wanted - centred @ base
 
 
@@ -289,18 +269,15 @@ def _pressed(points: Array, chosen: Places, others: Places, pressure: Array) -> 
     mix, rest = nnls(held, met)  # few keys, all with a plus, where the others meet the chosen keys' own hull
     if rest > TIGHT:  # they meet its plane outside the hull
         mix = np.linalg.lstsq(held, met, rcond=1e-13)[0]
-    balance = _spread_out(-mix, chosen, len(points))
+    balance = _scatter(-mix, chosen, len(points))
     balance[others] = pressure
     return balance / np.abs(balance).max()
 
 
-def _spread_out(numbers: Array, places: Places, count: int) -> Array:
-    whole = np.zeros(count)
-    whole[places] = numbers
-    return whole
-
-
-PRECISION = 0.999
+def _scatter(numbers: Array, places: Places, count: int) -> Array:
+    scattered = np.zeros(count)
+    scattered[places] = numbers
+    return scattered
 
 
 @dataclass(frozen=True)
@@ -316,7 +293,7 @@ class Answer(Reached):
     weights: Array  # that the query gives
     certificate: Certificate
     nearest: Array  # the best weights of all: the wanted ones where they are possible
-    exact: bool  # the query gives `nearest` itself; else it comes as near as asked
+    exact: bool  # the query gives `nearest` itself, not only to the wanted precision
     wanted_precision: float
     budget: float | None  # greatest length allowed
     smallest_norm: float  # of a query that reaches the precision, towards `nearest`
@@ -348,15 +325,14 @@ def solve(
     names: Sequence[str] | None = None,
     scores: Array | None = None,
 ) -> Answer:
-    """`scores` are those that least squares is to aim at, where they are not the usual ones."""
+    """`scores`: what least squares aims at, instead of the usual."""
     table = as_keys(keys)
     need_norm(norm), need_precision(precision)
     frame = Frame.of(table, scale)
     certificate = certify(frame, target)
     nearest, base, face = nearest_possible(frame.points, target, certificate.possible)
-    whole = len(face) == len(target)
     least = shortest(frame.points, nearest, precision, precise_start(frame.points, nearest, precision, base, face))
-    place = base if whole else least
+    place = base if len(face) == len(target) else least
     if norm is not None:
         place = best_within(frame.points, target, norm * frame.unit)
     query = frame.query(place)
@@ -405,10 +381,10 @@ def precise_start(points: Array, nearest: Array, precision: float, base: Array, 
         return base
     best = base + exposure.direction
     for doubling in range(1, 40):
-        if (worst := room(points, nearest, precision, best).min()) > 0:
+        if (worst := slack(points, nearest, precision, best).min()) > 0:
             break
         further = base + 2.0**doubling * exposure.direction
-        best = further if room(points, nearest, precision, further).min() > worst else best
+        best = further if slack(points, nearest, precision, further).min() > worst else best
     return best
 
 
@@ -416,7 +392,7 @@ def select(keys: ArrayLike, chosen: int, **options: Any) -> Answer:
     """A query that attends to one key alone. Options: scale, norm, precision, values, names (see `solve`)."""
     table = as_keys(keys)
     target = select_target(len(table), chosen)
-    return solve(f"select {_spoken(chosen, options)}", table, target, **options)
+    return solve(f"select {_name(chosen, options)}", table, target, **options)
 
 
 def identity(keys: ArrayLike, **options: Any) -> list[Answer]:
@@ -429,16 +405,16 @@ def average(keys: ArrayLike, chosen: Iterable[int], **options: Any) -> Answer:
     """A query that attends to the chosen keys alike, and to no other."""
     table, places = as_keys(keys), list(chosen)
     target = average_target(len(table), places)
-    return solve("average " + " ".join(_spoken(place, options) for place in places), table, target, **options)
+    return solve("average " + " ".join(_name(place, options) for place in places), table, target, **options)
 
 
 def mix(keys: ArrayLike, shares: Mapping[int, float], **options: Any) -> Answer:
     """A query with these weights: `mix(keys, {0: 0.5, 2: 0.3, 3: 0.2})`."""
     table = as_keys(keys)
     target = mix_target(len(table), shares)
-    words = " ".join(f"{_spoken(place, options)}:{share:g}" for place, share in shares.items())
+    words = " ".join(f"{_name(place, options)}:{share:g}" for place, share in shares.items())
     return solve(f"mix {words}", table, target, **options)
 
 
-def _spoken(place: int, options: Mapping[str, Any]) -> str:
+def _name(place: int, options: Mapping[str, Any]) -> str:
     return str(options["names"][place] if options.get("names") else place)

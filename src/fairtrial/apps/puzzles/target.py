@@ -1,7 +1,4 @@
-"""What is asked for: one weight for each key, adding up to one.
-
-What an answer of any kind reaches: where attention goes, against where it was wanted.
-"""
+"""The wanted weights, one for each key, summing to one; and how close an answer comes to them."""
 
 from __future__ import annotations
 
@@ -28,15 +25,15 @@ def average_target(count: int, chosen: Iterable[int]) -> Array:
 
 
 def mix_target(count: int, shares: Mapping[int, float]) -> Array:
-    """Shares must add up to one: whoever forgets a key hears of it."""
+    """Shares must sum to one, so that a forgotten key is noticed."""
     target = np.zeros(count)
     for place, share in shares.items():
         target[need_place(place, count)] = share
         if not (math.isfinite(share) and share > 0):
-            raise BadInput(f"key {place} is to get {share:g}", "a weight lies above 0 and is at most 1")
+            raise BadInput(f"the weight of key {place} must be above 0 and at most 1, got {share:g}")
     total = float(target.sum())
     if abs(total - 1) > 1e-6:
-        raise BadInput(f"the weights add up to {total:g}, not to 1", "attention's weights always do")
+        raise BadInput(f"the weights must sum to 1, got {total:g}")
     return target / total
 
 
@@ -48,13 +45,13 @@ def need_place(place: int, count: int) -> int:
 
 def need_precision(precision: float) -> float:
     if not 0 < precision <= 0.999999:
-        raise BadInput(f"a precision of {precision:g} will not do", "it lies above 0 and is at most 0.999999")
+        raise BadInput(f"precision must be above 0 and at most 0.999999, got {precision:g}")
     return precision
 
 
 def need_norm(norm: float | None) -> float | None:
     if norm is not None and not (math.isfinite(norm) and norm >= 0):
-        raise BadInput(f"a length of {norm:g} will not do", "--norm 5")
+        raise BadInput(f"norm must be finite and not negative, got {norm:g}", "--norm 5")
     return norm
 
 
