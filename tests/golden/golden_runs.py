@@ -31,7 +31,13 @@ from course_text import sentence, write_course  # noqa: E402
 
 # Keys, tensor names, file names and enumerated values that were renamed since the values were stored: old -> new.
 # A key is one component of a path such as `result/tests/test/nats`, or of a tensor's dotted name.
-RENAMED = {"nats": "nll", "unknown_nats": "unknown_nll", "window_nats": "window_nll", "masked_nats": "masked_nll"}
+RENAMED = {
+    "nats": "nll",
+    "unknown_nats": "unknown_nll",
+    "window_nats": "window_nll",
+    "masked_nats": "masked_nll",
+    "mixture": "ensemble",
+}
 
 # What two runs, machines or versions may tell differently, by key (with all that is inside).
 NOT_COMPARED = {
