@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
 
 from fairtrial.data import read_lines
 from fairtrial.errors import BadInput
@@ -64,6 +63,17 @@ def spread_of(keys: Array) -> float:
     """The greatest distance of a key from the keys' mean; zero where it is nothing beside the keys' own size."""
     spread = float(np.linalg.norm(keys - keys.mean(0), axis=1).max())
     return spread if spread > SAME * float(np.abs(keys).max()) else 0.0
+
+
+# scipy's softmax and logsumexp round differently in the last digit
+def softmax(scores: Array) -> Array:
+    raised = np.exp(scores - scores.max(-1, keepdims=True))
+    return raised / raised.sum(-1, keepdims=True)
+
+
+def log_sum(scores: Array) -> float:
+    top = scores.max()
+    return float(top + np.log(np.exp(scores - top).sum()))
 
 
 def step_of(matrix: Array, slope: Array) -> Array:

@@ -38,7 +38,7 @@ def key_growth(answer: Replacement, points: int = 60) -> tuple[Array, Array]:
     lengths = np.linspace(-far, far, points)
     scores = np.tile(factor * answer.keys @ answer.query, (points, 1))
     scores[:, answer.place] = factor * lengths * size
-    return lengths, softmax(scores, axis=-1)
+    return lengths, softmax(scores)
 
 
 def answer_picture(answer: Answer, kind: str) -> bytes:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
-from fairtrial.apps.puzzles.keys import Array, as_keys, as_query, as_values, softmax
+from fairtrial.apps.puzzles.keys import Array, as_keys, as_query, as_values, log_sum, softmax
 from fairtrial.apps.puzzles.solve import FAR, PRECISION
 from fairtrial.apps.puzzles.target import Reached, need_norm, need_place, need_precision
 
@@ -137,7 +136,7 @@ def desired_score(scores: Array, place: int, target: Array, precision: float) ->
         left = np.delete(target, place)
         least = float((softmax(others)[left > 0] / left[left > 0]).min())
         share = max(1 - precision / max(least, 1e-300), (1 - precision) / 10) * 0.999
-    return logsumexp(others) + math.log(share / (1 - share))
+    return log_sum(others) + math.log(share / (1 - share))
 
 
 def with_score(scores: Array, place: int, score: float) -> Array:

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from fairtrial.apps.puzzles.keys import (
     SAME,
@@ -32,6 +31,7 @@ from fairtrial.apps.puzzles.keys import (
     as_keys,
     as_values,
     expose,
+    log_sum,
     smallest_face,
     softmax,
     spread_of,
@@ -61,7 +61,7 @@ def climb(points: Array, target: Array, penalty: float = 0.0, start: Array | Non
     mean = target @ points
 
     def height(at: Array) -> float:
-        return float(mean @ at) - logsumexp(points @ at) - penalty / 2 * float(at @ at)
+        return float(mean @ at) - log_sum(points @ at) - penalty / 2 * float(at @ at)
 
     now = height(place)
     for _ in range(200):
@@ -133,7 +133,7 @@ def shortest(points: Array, target: Array, precision: float, start: Array) -> Ar
 def slack(points: Array, target: Array, precision: float, place: Array) -> Array:
     """How far each wanted key is above its minimum weight, in logarithms [wanted]."""
     scores, wanted = points @ place, target > 0
-    return scores[wanted] - np.log(target[wanted]) - math.log(precision) - logsumexp(scores)
+    return scores[wanted] - np.log(target[wanted]) - math.log(precision) - log_sum(scores)
 
 
 def _settle(points: Array, target: Array, precision: float, place: Array, weight: float, wanted: Array) -> Array:
