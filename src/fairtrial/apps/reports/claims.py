@@ -222,10 +222,10 @@ def unsound(claim: Claim, evidence: Evidence) -> tuple[str, ...]:
         failed = [each["id"] for each in evidence.findings(claim.as_coded) if is_red(each)]
         code = "its code as we reconstruct it from its symptoms" if claim.reconstructed else "its own code, repeated,"
         reasons.append(f"{code} fails checks of the passport ({', '.join(failed)})")
-    basis = evidence.basis()
-    if basis["basis"] == "clean" and evidence.outcomes.metric == "accuracy" and claim.rule in ON_TEST_ITEMS:
+    if evidence.subset == "clean" and evidence.outcomes.metric == "accuracy" and claim.rule in ON_TEST_ITEMS:
+        copies = evidence.copies()
         reasons.append(
-            f"{basis['exact'] + basis['near']} of {basis['items']} test items also occur in the training set"
+            f"{copies['exact'] + copies['near']} of {copies['items']} test items also occur in the training set"
         )
     if claim.one_rate:
         reasons.append("optimizers that need different learning rates shared one")

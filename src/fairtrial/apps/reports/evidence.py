@@ -81,9 +81,14 @@ class Evidence:
     def keep(self) -> np.ndarray:
         """The items that verdicts are on: the clean ones where there are enough of them."""
         status, items = self.status(), self.pooled(self.outcomes.baseline).items
-        return np.ones(items, bool) if status is None or self.basis()["basis"] == "all" else status == 0
+        return np.ones(items, bool) if status is None or self.subset == "all" else status == 0
 
-    def basis(self) -> dict[str, Any]:
+    @property
+    def subset(self) -> str:
+        """all, or clean: which items verdicts are on."""
+        return str(self.copies()["basis"])
+
+    def copies(self) -> dict[str, Any]:
         """Which items verdicts are on, and how many also occur in the training set."""
         return describe_set(self.status(), self.pooled(self.outcomes.baseline).items)
 
@@ -178,10 +183,10 @@ class Decided:
         return first, low, high
 
 
-def compare_two(evidence: Evidence, variant: str, against: str, basis: str) -> Comparison:
+def compare_two(evidence: Evidence, variant: str, against: str, subset: str) -> Comparison:
     outcomes = (evidence.pooled(variant), evidence.pooled(against))
-    keep = np.ones(outcomes[0].items, bool) if basis == "all" else evidence.keep()
-    names = (variant, against, "all test sets", basis)
+    keep = np.ones(outcomes[0].items, bool) if subset == "all" else evidence.keep()
+    names = (variant, against, "all test sets", subset)
     found = compare(names, evidence.outcomes.metric, outcomes, keep, evidence.clusters())
     stamps = [evidence.outcomes.stamp(name) for name in (variant, against)]
     return replace(found, not_comparable_because=(*(stamp for stamp in stamps if stamp), *found.not_comparable_because))
@@ -194,7 +199,7 @@ def decide_all(claims: Sequence[Claim], evidences: Mapping[str, Evidence]) -> di
         for study in claim.studies if claim.rule in DECIDED_BY_COMPARISON else ():
             evidence = evidences.get(study)
             if evidence and evidence.has(claim.variant, claim.against):
-                made[claim.id, study] = compare_two(evidence, claim.variant, claim.against, evidence.basis()["basis"])
+                made[claim.id, study] = compare_two(evidence, claim.variant, claim.against, evidence.subset)
     family = {key: each.test.p for key, each in made.items() if may_be_judged(each) and each.test is not None}
     adjusted = dict(zip(family, holm(list(family.values())), strict=True))
     decided = {}
@@ -236,7 +241,7 @@ def describe_validated(claim: Claim, validated: Mapping[str, Evidence]) -> str:
     evidence = validated.get(claim.study)
     if claim.rule not in DECIDED_BY_COMPARISON or not (evidence and evidence.has(claim.variant, claim.against)):
         return ""
-    found = compare_two(evidence, claim.variant, claim.against, evidence.basis()["basis"])
+    found = compare_two(evidence, claim.variant, claim.against, evidence.subset)
     return f"With a tenth of the training text held back and the weights chosen on it: {in_words(found)}."
 
 

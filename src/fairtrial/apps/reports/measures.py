@@ -192,7 +192,7 @@ def honest(figure: Figure, validated: Evidence | None, name: str) -> tuple[dict[
     outcomes = validated.outcomes.variants[figure.variant][name]
     status = validated.outcomes.status.get(name)
     keep = np.ones(outcomes.items, bool)
-    if status is not None and validated.basis()["basis"] != "all":
+    if status is not None and validated.subset != "all":
         keep = status == 0
     shown = score(validated.outcomes.metric, outcomes, keep, validated.outcomes.clusters.get(name))
     if figure.measure == "accuracy":

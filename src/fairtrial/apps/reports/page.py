@@ -344,7 +344,7 @@ def passport_words(evidence: Evidence, variant: str) -> str:
 def headline(evidence: Evidence, variant: str) -> str:
     outcomes = evidence.pooled(variant)
     shown = score(evidence.outcomes.metric, outcomes, evidence.keep(), evidence.clusters())
-    unit = "% of clean items" if evidence.basis()["basis"] == "clean" else "%"
+    unit = "% of clean items" if evidence.subset == "clean" else "%"
     figure = with_interval(shown["mean"], shown["low"], shown["high"])
     return f"{figure} {unit}" if evidence.outcomes.metric == "accuracy" else f"perplexity {figure}"
 
@@ -545,7 +545,9 @@ def counting_table(evidence: Evidence) -> list[str]:
     scores = {
         name: columns(
             {
-                test: scores_by_subset(outcomes.metric, sets[test], outcomes.status.get(test), outcomes.clusters.get(test))
+                test: scores_by_subset(
+                    outcomes.metric, sets[test], outcomes.status.get(test), outcomes.clusters.get(test)
+                )
                 for test in sets
             }
         )
@@ -570,8 +572,8 @@ def columns(ways: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Of a single test set its subsets; of several, all items of each."""
     if len(ways) == 1:
         parts = next(iter(ways.values()))
-        many = {basis: score for basis, score in parts.items() if score["items"] >= FEWEST_ITEMS}
-        return {SUBSETS[basis].format(f"{score['items']:,}"): score for basis, score in (many or parts).items()}
+        many = {subset: score for subset, score in parts.items() if score["items"] >= FEWEST_ITEMS}
+        return {SUBSETS[subset].format(f"{score['items']:,}"): score for subset, score in (many or parts).items()}
     return {test: parts["all"] for test, parts in ways.items()}
 
 
