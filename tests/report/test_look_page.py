@@ -202,7 +202,7 @@ def test_a_browser_draws_the_maps_and_reads_a_cell(tmp_path: Path) -> None:
     words = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     done = subprocess.run(
         [browser, *words, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{tmp_path / 'page.html'}"],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=1800,
     )  # fmt: skip
     told = re.search(r"<title>(.*?)</title>", done.stdout, flags=re.S)
     assert told, done.stderr

@@ -161,7 +161,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(copied: tuple[Study, Path]) -> None:
     while '"event": "done"' not in process.stdout.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=1800)
     assert process.returncode == 130
     assert f"fairtrial study {folder}" in said
     assert len(list(folder.glob("trials/lm/*/*/result.json"))) < 16

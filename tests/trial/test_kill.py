@@ -69,7 +69,7 @@ def test_ctrl_c_leaves_a_record_that_resumes(number: int, course_folder: Path, t
     while '"event": "step"' not in process.stdout.readline():
         assert process.poll() is None
     process.send_signal(number)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=1800)
     assert process.returncode == 130
     assert f"fairtrial resume {out}" in said
     assert list((out / "checkpoints").glob("step-*.safetensors"))

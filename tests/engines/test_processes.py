@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -33,7 +32,7 @@ ACTS = {
     "leaves": "os._exit(3)",
     "killed": "os.kill(os.getpid(), signal.SIGKILL)",
     "raises": "raise ValueError('no such luck')",
-    "sleeps": "time.sleep(60)",
+    "sleeps": "time.sleep(100_000)",
 }
 
 
@@ -75,12 +74,10 @@ def test_whatever_happens_to_one_job_the_others_are_done(job: Callable[..., Job]
     assert not any(results[name].mistake for name in ACTS)
 
 
-def test_a_strangers_endless_thread_holds_nobody(job: Callable[..., Job]) -> None:
-    endless = "import threading; threading.Thread(target=time.sleep, args=(120,)).start()"
-    begun = time.monotonic()
+def test_a_plugins_endless_thread_holds_nothing_up(job: Callable[..., Job]) -> None:
+    endless = "import threading; threading.Thread(target=time.sleep, args=(100_000,)).start()"
     result = run(Processes(1), [job("endless", act=endless)])["endless"]
     assert result.facts is not None
-    assert time.monotonic() - begun < 60
 
 
 def test_a_users_mistake_is_told_as_one(job: Callable[..., Job]) -> None:
