@@ -187,7 +187,7 @@ def test_docs_and_page_tell_the_limits_that_are_used(place: str) -> None:
     for limit in (captions.LEAD, captions.STRIPE, captions.DIFFUSE):
         assert f"at least {limit:.0%}" in text
     assert f"{captions.TIMES} times" in text
-    assert re.search(r"at most half .*everywhere alike", text)
+    assert re.search(r"at most half .*(everywhere alike|uniform attention)", text)
     assert captions.NEAR == 0.5
     assert f"less than {100 * captions.ALIKE:.0f} points" in text
 

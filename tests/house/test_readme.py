@@ -5,28 +5,20 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fairtrial.recipe import BUILT_IN, built_in_recipe, load_recipe, recipe_from, write_recipe
 
+Call = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-FEW_STEPS = ["--steps", "3"]
-LONG = {
-    "demo",
-    "study",
-    "verdict",
-    "report",
-    "finetune",
-    "export",
-    "replicate",
-    "puzzle",
-}  # minutes, or what they need is not here
+# these take minutes, or need what is not here
+LONG = {"demo", "study", "verdict", "report", "finetune", "export", "replicate", "puzzle"}
 
 
 def commands() -> list[str]:
@@ -36,48 +28,49 @@ def commands() -> list[str]:
     return [line for line in lines if line.startswith("fairtrial ")]
 
 
-def fairtrial(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "fairtrial", *words], cwd=cwd, capture_output=True, text=True)
-
-
 def test_the_readme_shows_commands() -> None:
     shown = {line.split()[1] for line in commands()}
     assert {"train", "show", "resume", "parts", "audit", "length", "study", "look", "finetune"} <= shown
 
 
 @pytest.mark.parametrize("line", [line for line in commands() if line.split()[1] in LONG])
-def test_the_readmes_long_commands_have_the_options_that_it_names(line: str, tmp_path: Path) -> None:
+def test_the_readmes_long_commands_have_the_options_that_it_names(line: str, fairtrial: Call) -> None:
     words = shlex.split(line)[1:]
-    told = fairtrial(*words[: 2 if words[0] == "puzzle" else 1], "--help", cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
-    assert all(word in told.stdout for word in words if word.startswith("--"))
+    told = fairtrial(*words[: 2 if words[0] == "puzzle" else 1], "--help")
+    assert told.code == 0, told.err
+    assert all(word in told.out for word in words if word.startswith("--"))
 
 
-def test_the_readmes_commands_work_one_after_another(course_folder: Path) -> None:
-    """In a folder that holds what they name; training is cut to a few steps, all else is as written."""
+def run_as_written(line: str, fairtrial: Call) -> None:
+    """A command of the README; training is cut to a few steps, all else is as written."""
+    words = shlex.split(line)[1:]
+    if ">" in words:
+        words = words[: words.index(">")]
+    if words[0] == "train" and "--steps" in words:
+        words[words.index("--steps") + 1] = "3"
+    elif words[0] == "train" and "--epochs" not in words:
+        words += ["--steps", "3"]
+    done = fairtrial(*words)
+    codes = (0, 1) if words[:2] == ["audit", "--data"] else (0,)  # 1: the small folder here may hold copies
+    assert done.code in codes, f"{line}\n{done.err}"
+    assert done.out
+    if words[0] == "resume":
+        assert "already finished" in done.out
+
+
+@pytest.mark.timeout(3600)  # a dozen commands one after another: a busy machine may take long
+def test_the_readmes_commands_work_one_after_another(
+    course_folder: Path, fairtrial: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder that holds what they name. Later commands use the records of earlier ones."""
     cwd = course_folder.parent
+    monkeypatch.chdir(cwd)
     sentences = (course_folder / "train_LM.txt").read_text()
     (cwd / "my-novel.txt").write_text("\n\n".join([sentences] * 3))
     shutil.copy(ROOT / "examples" / "classifier.toml", cwd / "recipe.toml")
     for line in commands():
-        words = shlex.split(line)[1:]
-        if ">" in words:
-            words = words[: words.index(">")]
-        if words[0] in LONG:
-            continue  # they have tests of their own
-        if words[0] == "resume":
-            done = fairtrial(*words, cwd=cwd)
-            assert done.returncode == 0, f"{line}\n{done.stderr}"
-            assert "already finished" in done.stdout
-            continue
-        extra = FEW_STEPS if words[0] == "train" and "--steps" not in words and "--epochs" not in words else []
-        words = [*words, *extra]
-        if "--steps" in words:
-            words[words.index("--steps") + 1] = "3"
-        done = fairtrial(*words, cwd=cwd)
-        codes = (0, 1) if words[:2] == ["audit", "--data"] else (0,)  # 1: the small folder here may hold copies
-        assert done.returncode in codes, f"{line}\n{done.stderr}"
-        assert done.stdout
+        if line.split()[1] not in LONG:  # these have tests of their own
+            run_as_written(line, fairtrial)
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def audit_lines(audit: dict[str, Any], width: int = 120) -> Iterator[str]:
 
 
 def mix_lines(found: dict[str, Any]) -> Iterator[str]:
-    """`found`: what `fairtrial mix --json` prints."""
+    """`found`: what `fairtrial ensemble --json` prints."""
     metric, weights = found["metric"], found["weights"]
     formula = "p = sum of weight x p" if metric == "perplexity" else "p = product of p to the power of its weight"
     count, seeds = len(found["chosen_on"]), len(found["records"])
