@@ -43,7 +43,7 @@ SAID = (
     "12,345 parameters (6 layers, 12 heads, width 384, length 512; parts: window (size 8))",
     "note: be [bold]careful[/bold]", "notice: a checkpoint is damaged", "validation 25.0%",
     "step 2/4  epoch  1.00  validation 75.0%", "left", "stopped early: no better validation score",
-    "scoring test with the selected weights", "accuracy 50.0% [30.0%, 70.0%]", "record: runs/[red]:bomb:",
+    "scoring test with the selected weights", "50.0% [30.0%, 70.0%]", "record: runs/[red]:bomb:",
 )  # fmt: skip
 
 
