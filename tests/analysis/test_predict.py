@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -160,8 +161,6 @@ def test_the_record_alone_is_enough(
     finished_records: dict[str, Path], fairtrial: Callable[..., Any], tmp_path: Path
 ) -> None:
     """The data may be gone, and the test score's own answers come back."""
-    import shutil
-
     record = tmp_path / "record"
     shutil.copytree(finished_records["classify"], record)
     recipe = record / "recipe.toml"
@@ -175,6 +174,20 @@ def test_the_record_alone_is_enough(
     rows = [json.loads(line) for line in said.out.splitlines()]
     right = np.mean([row["guess"] == label for row, (label, _) in zip(rows, lines, strict=True)])
     assert right == json.loads((record / "result.json").read_text())["tests"]["test"]["accuracy"]
+
+
+def test_a_flipped_bit_in_the_weights_is_noticed(
+    finished_records: dict[str, Path], fairtrial: Callable[..., Any], tmp_path: Path
+) -> None:
+    for task, command in (("classify", "predict"), ("lm", "surprise")):
+        record = tmp_path / task
+        shutil.copytree(finished_records[task], record)
+        content = bytearray((record / "model.safetensors").read_bytes())
+        content[-5] ^= 1
+        (record / "model.safetensors").write_bytes(bytes(content))
+        said = fairtrial(command, record, "We will build bridges.")
+        assert said.code == 2
+        assert "checksum differs" in said.err
 
 
 def test_a_thousand_sentences_come_from_a_file(

@@ -68,10 +68,14 @@ def test_an_unfinished_record_is_refused(fairtrial: Call, finished_records: dict
 def test_damaged_weights_are_refused(fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(finished_records["classify"], folder)
-    (folder / "model.safetensors").write_bytes(b"nonsense")
-    said = fairtrial("audit", folder)
-    assert said.code == 2
-    assert "damaged" in said.err
+    path = folder / "model.safetensors"
+    flipped = bytearray(path.read_bytes())
+    flipped[-5] ^= 1
+    for content in (b"nonsense", bytes(flipped)):
+        path.write_bytes(content)
+        said = fairtrial("audit", folder)
+        assert said.code == 2
+        assert "damaged" in said.err
 
 
 def test_an_unknown_part_or_file_is_an_error_and_no_traceback(fairtrial: Call) -> None:

@@ -89,6 +89,12 @@ def test_a_phrase_inside_a_text_makes_no_duplicate() -> None:
     assert find_duplicates([long], ["Thank you very much"]).status.tolist() == [CLEAN]
 
 
+def test_half_of_the_grams_are_enough_also_where_they_are_the_common_ones() -> None:
+    """The shared grams are the item's most common ones, and the search must look up one of them all the same."""
+    assert find_duplicates(["e f g h i j"], ["a b c d e f g h i j"]).status.tolist() == [NEAR]
+    assert find_duplicates(["f g h i j k"], ["a b c d e f g h i j"]).status.tolist() == [CLEAN]
+
+
 def test_nothing_against_nothing() -> None:
     assert find_duplicates([], ["a b c d e f g h"]).status.tolist() == [CLEAN]
     assert find_duplicates(["a b c d e f g h"], []).known_status.tolist() == [CLEAN]

@@ -80,6 +80,8 @@ def test_quotes_in_a_tsv_are_characters(tmp_path: Path) -> None:
     folder = course(tmp_path)
     write(folder / "train_CLS.tsv", '0\t"We will go.\n1\tAnd "we" came."\n')
     assert rows(classify(folder)) == [("0", '"We will go.'), ("1", 'And "we" came."')]
+    table = write(tmp_path / "a.tsv", '0\t"We will go.\n1\tAnd "we" came."\n0\t"So" it is.\n')
+    assert rows(classify(table)) == [("0", '"We will go.'), ("1", 'And "we" came."'), ("0", '"So" it is.')]
 
 
 # tables

@@ -80,7 +80,9 @@ def test_the_same_part_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
-@pytest.mark.parametrize("pair", [("alibi", "rope"), ("rope", "window"), ("block", "t5"), ("learned", "shuffle")])
+@pytest.mark.parametrize(
+    "pair", [("alibi", "rope"), ("alibi", "t5"), ("rope", "window"), ("block", "t5"), ("learned", "shuffle")]
+)
 def test_each_of_two_friends_has_its_say(pair: tuple[str, str], kind: str) -> None:
     ids = some_tokens(3, 29)
     both, one, another = (run(build(kind, *parts_, heads=4), ids) for parts_ in combinations_of(pair))

@@ -229,6 +229,13 @@ def test_a_look_has_its_own_alpha() -> None:
     assert is_clear(judge_study("look", {"classify": classify(variants=only)}, look=LOOKS[0]))
 
 
+def test_what_is_clear_at_five_per_cent_is_open_at_the_first_look() -> None:
+    variants = {"learned": {"test": classifier(0.6, 1)}, "rope": {"test": classifier(0.665, 2)}}
+    fixed, first = (judge_task(classify(variants=variants, look=look)) for look in (None, LOOKS[0]))
+    assert LOOKS[0].alpha < row(fixed, "rope")["p_adjusted"] < 0.05
+    assert (row(fixed, "rope")["verdict"], row(first, "rope")["verdict"]) == ("better", "undetected")
+
+
 def test_the_same_variant_under_two_names_shows_no_difference() -> None:
     variants = {"one": {"test": classifier(0.6, 1)}, "two": {"test": classifier(0.6, 5, first=100)}}
     entry = judge_task(classify(variants=variants, baseline="one"))

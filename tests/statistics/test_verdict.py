@@ -75,6 +75,16 @@ def test_the_same_at_an_early_look_needs_a_wider_interval() -> None:
     assert judged(found, alpha=0.005, least=between) == "undetected"
 
 
+def test_the_same_is_told_from_the_ninety_per_cent_interval() -> None:
+    """Two one-sided tests at 5% (Schuirmann 1987)."""
+    found = comparison(0.7, 0.7, seeds=20, items=2000)
+    assert found.test is not None
+    narrow, wide = (max(map(abs, found.test.interval(level))) for level in (0.90, 0.95))
+    assert judged(found, least=1.001 * narrow) == "same"
+    assert judged(found, least=(narrow + wide) / 2) == "same"
+    assert judged(found, least=0.999 * narrow) == "undetected"
+
+
 def test_few_items_that_never_differ_prove_little() -> None:
     """Of 400 items that all agree, at most 0.75% of such items may differ: less than a point; of 30 items, 9.5%."""
     few, many = (classifier(np.ones((5, items), bool)) for items in (30, 400))

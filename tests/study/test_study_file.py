@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -124,9 +125,10 @@ def test_a_variants_own_mistake_names_it(tiny_study: Callable[..., Study]) -> No
 
 
 def test_variants_that_differ_in_their_items_are_refused(tiny_study: Callable[..., Study]) -> None:
-    study = tiny_study(variants={"a": {}, "b": {"data.test": 0.3}})
-    with pytest.raises(BadInput, match=r"differ in data\.test"):
-        refuse_other_items(recipes_of(study, {})["classify"])
+    for field, value in {"data.test": 0.3, "data.split_seed": 7, "data.format": "course"}.items():
+        study = tiny_study(variants={"a": {}, "b": {field: value}})
+        with pytest.raises(BadInput, match=f"differ in {re.escape(field)}"):
+            refuse_other_items(recipes_of(study, {})["classify"])
     refuse_other_items(recipes_of(tiny_study(variants={"a": {}, "b": {"data.windows": "every"}}), {})["classify"])
 
 
@@ -163,6 +165,7 @@ def test_what_is_no_variant_is_refused(text: str) -> None:
 def test_draws_of_ones_own_stay_so_when_a_study_grows(tiny_study: Callable[..., Study]) -> None:
     study = tiny_study(variants={"a": {}, "b": {"seeds_from": 10}})
     assert study.with_seeds(10).seeds == tuple(range(10))
+    assert [study.with_seeds(3).seeds_of(variant) for variant in study.variants] == [(0, 1, 2), (10, 11, 12)]
     with pytest.raises(BadInput, match="repeats seeds of the study"):
         study.with_seeds(20)
     with pytest.raises(BadInput, match="the study's own"):

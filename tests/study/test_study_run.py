@@ -23,9 +23,10 @@ from fairtrial.record import Record
 from fairtrial.study.artifacts import data_audit_jobs
 from fairtrial.study.design import Study, study_from, write_study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.plan import calibrate, make_plan
-from fairtrial.study.run import Options, run_study
+from fairtrial.study.plan import calibrate, make_plan, missing
+from fairtrial.study.run import Options, run_study, trials_to_run
 from fairtrial.training.loop import Loop
+from fairtrial.trial import run_trial
 
 SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors")
 
@@ -91,6 +92,46 @@ def test_variants_at_one_seed_share_batches_and_common_weights(
     assert all(torch.equal(ours[name], theirs[name]) for name in common)
     moved = dict(other.network.named_parameters())  # control: another seed has other weights
     assert not all(torch.equal(moved[name], theirs[name]) for name in common)
+
+
+def test_a_study_that_is_stopped_early_has_whole_pairs(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+    trials = make_plan(tiny_study(), StudyFolder(tmp_path)).trials()
+    assert [(trial.variant.name, trial.seed) for trial in trials[:4]] == [
+        ("learned", 0), ("rope", 0), ("learned", 1), ("rope", 1),
+    ]  # fmt: skip
+
+
+def test_a_record_of_another_recipe_or_on_other_data_is_not_taken(
+    tiny_study: Callable[..., Study], course_folder: Path, tmp_path: Path
+) -> None:
+    plan = make_plan(tiny_study(), StudyFolder(tmp_path / "study"))
+    first, *others = plan.trials()
+    run_trial(first.recipe, first.seed, first.folder)
+    assert missing(plan, plan.trials())[0] == others
+    other = make_plan(tiny_study(set={"training.batch": 4}), StudyFolder(tmp_path / "study"))
+    with pytest.raises(BadInput, match="another recipe"):
+        missing(other, other.trials())
+    with (course_folder / "train_CLS.tsv").open("a") as file:
+        file.write("0\tOne more line of text.\n")
+    changed = make_plan(tiny_study(), StudyFolder(tmp_path / "study"))
+    with pytest.raises(BadInput, match="other data"):
+        missing(changed, changed.trials())
+
+
+def test_a_trial_that_failed_or_was_stopped_is_not_counted(
+    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
+) -> None:
+    plan = make_plan(tiny_study(), StudyFolder(tmp_path / "study"))
+    failed, stopped, *others = plan.trials()
+    with pytest.raises(Interrupted):
+        run_trial(stopped.recipe, stopped.seed, stopped.folder, stop=lambda: True)
+    task, variant, seed = failed.name
+    plan.home.add_failure({"task": task, "variant": variant, "seed": seed, "error": "out of memory"})
+    assert plan.home.finished(stopped.folder) is None
+    assert [row["error"] for row in plan.home.failures()] == ["out of memory"]
+    assert trials_to_run(plan, heard) == [stopped, *others]
+    assert trials_to_run(plan, heard, retry_failed=True)[0] == failed
+    assert plan.home.failures() == []
 
 
 def test_what_is_finished_is_not_run_again_and_what_is_missing_is(copied: tuple[Study, Path], heard: Any) -> None:

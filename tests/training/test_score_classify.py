@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401  fills the registry
@@ -53,8 +54,8 @@ def test_figures_and_outcomes_of_a_hand_made_case() -> None:
     # class 0: 2 of 3 guessed, 2 of 3 found; class 1: 1 of 2 and 1 of 2; class 2: all
     assert score.metrics["macro_f1"] == pytest.approx((2 / 3 + 1 / 2 + 1) / 3)
     assert score.metrics["nll"] == pytest.approx((4 * math.log(2) + 2 * math.log(4)) / 6)
-    low, high = score.metrics["interval"]
-    assert 0 < low < 4 / 6 < high < 1
+    wilson = stats.binomtest(4, 6).proportion_ci(method="wilson")
+    assert score.metrics["interval"] == pytest.approx([wilson.low, wilson.high])
     assert score.outcomes["label"].tolist() == labels.tolist()
     assert score.outcomes["guess"].tolist() == guesses
     expected = [-math.log(2 if guess == label else 4) for guess, label in zip(guesses, labels, strict=True)]

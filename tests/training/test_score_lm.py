@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.model.network import LanguageModel
@@ -64,6 +65,14 @@ def brute_force(network: LanguageModel, tokens: TokenSet) -> list[tuple[int, int
     ]
 
 
+def ratio_interval(nll: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
+    """The textbook's ratio estimator (Cochran 1977, section 6.3), document by document."""
+    ratio, count = nll.sum() / tokens.sum(), len(nll)
+    rest = sum((own - ratio * size) ** 2 for own, size in zip(nll, tokens, strict=True)) / (count - 1)
+    half = stats.t.ppf(0.975, count - 1) * math.sqrt(rest / count) / tokens.mean()
+    return math.exp(ratio - half), math.exp(ratio + half)
+
+
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=4), st.integers(1, 12), st.data())
 def test_sliding_scores_every_target_once_with_the_context_it_promises(sizes: list[int], length: int, data) -> None:
@@ -105,8 +114,8 @@ def test_perplexity_is_the_exponential_of_total_nats_by_total_tokens(network: La
         score = score_lm(network, tokens, **FULL)
         total = score.outcomes["nll"].sum() / score.outcomes["tokens"].sum()
         assert score.metrics["perplexity"] == pytest.approx(math.exp(total), rel=1e-12)
-        low, high = score.metrics["interval"]
-        assert low < score.metrics["perplexity"] < high
+        expected = ratio_interval(score.outcomes["nll"], score.outcomes["tokens"])
+        assert score.metrics["interval"] == pytest.approx(expected)
         cousin = np.exp(score.outcomes["nll"] / score.outcomes["tokens"]).mean()
         assert score.metrics["perplexity"] != pytest.approx(cousin, rel=1e-6)  # no mean of documents' perplexities
 

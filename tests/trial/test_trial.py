@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from fairtrial.errors import BadInput, Diverged, Interrupted
+from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import Part, parts
 from fairtrial.recipe import Recipe, Shape, built_in_recipe, with_settings
 from fairtrial.record import Record
@@ -118,6 +119,39 @@ def test_early_stopping_stops_early(course_folder: Path, tmp_path: Path, tiny: l
     assert result["steps"] < 200
     assert result["kept_step"] == result["steps"] - 10
     assert "no better validation score" in result["stopped"]
+
+
+def test_a_resumed_trial_has_waited_as_long_for_a_better_score(
+    course_folder: Path, tmp_path: Path, tiny: list[str]
+) -> None:
+    more = ("training.duration=200 steps", "training.patience=2", "training.learning_rate=0.05")
+    recipe = recipe_for("lm", course_folder, tiny, *more)
+    whole = run_trial(recipe, 0, tmp_path / "whole")
+    asked = iter([False] * (whole.result["kept_step"] + 6))  # the first evaluation without improvement is past
+    with pytest.raises(Interrupted):
+        run_trial(recipe, 0, tmp_path / "broken", stop=lambda: next(asked, True))
+    assert files_of(resume_trial(tmp_path / "broken")) == files_of(whole)
+
+
+def test_a_gradient_is_clipped_to_its_longest_norm(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    """A step of plain SGD at a rate of 1 moves the weights by the norm of the gradient."""
+    plain = ("training.optimizer=sgd", "training.learning_rate=1", "training.weight_decay=0", "training.momentum=0")
+    one_step = (*plain, "training.keep=last", "training.duration=1 steps")
+
+    def moved(name: str, clip: str) -> float:
+        record = run_trial(
+            recipe_for("lm", course_folder, tiny, *one_step, f"training.clip={clip}"), 0, tmp_path / name
+        )
+        recipe = record.recipe
+        first = LanguageModel(recipe.shape, recipe.parts, record.trial["vocabulary"], seed=0)
+        trained = load_file(record.folder / "model.safetensors")
+        steps = [(trained[name] - weight.detach()).flatten() for name, weight in first.named_parameters()]
+        return float(torch.cat(steps).norm())
+
+    whole = moved("whole", "inf")
+    assert whole > 0.02
+    assert moved("clipped", "0.01") == pytest.approx(0.01, rel=1e-3)
+    assert moved("wide", "100") == pytest.approx(whole, rel=1e-6)
 
 
 def test_the_test_sets_are_scored_once_unless_watched(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
