@@ -128,7 +128,7 @@ def train(task: Task, record: Record, on_event: OnEvent, stop: Stop, save_second
     checkpoints.save(loop, record.sync_events())
     pace = {"step_seconds": round(float(np.median(step_seconds)), 6)} if step_seconds else {}
     record.add_time(loop.progress.step, what="trained", **pace)
-    best_step = loop.keep_best()
+    best_step = loop.restore_best()
     write_bytes(record.folder / "model.safetensors", save_tensors(weights_of(task.network)))
     tests = trial["test_sets"] if recipe.scoring.tests else []
     scores = {

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import cycle, product
+from random import Random
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +26,9 @@ SHAPE = Shape(
     layers=LAYERS, width=24, length=LONGEST + 1, hidden=20, classifier_hidden=10, dropout=0.0, qkv_bias=True,
     start="torch", activation="gelu",  # smooth, so that slopes can be measured
 )  # fmt: skip
+KINDS = ("encoder", "decoder")
 HEADS = (1, 2, 3, 4)
+DROPOUTS = (0.0, 0.3)
 LENGTHS = (1, 2, 17, LONGEST)
 EXACT = 1e-9  # in float64
 
@@ -50,6 +56,16 @@ def title(value: object) -> str | None:
     if isinstance(value, PartChoice):
         return "-".join((value.name, *value.options))
     return None
+
+
+def sampled(subjects: Sequence[PartChoice], **settings: Sequence[Any]) -> Any:
+    """Each subject once, with settings in an order drawn once: every part meets the property, and every combination of
+    settings occurs. The full product would only repeat them."""
+    combinations = list(product(*settings.values()))
+    Random(0).shuffle(combinations)
+    rows = [(subject, *chosen) for subject, chosen in zip(subjects, cycle(combinations), strict=False)]
+    assert len(rows) >= len(combinations)
+    return pytest.mark.parametrize(("subject", *settings), rows, ids=title)
 
 
 def keywords(name: str) -> set[str]:
@@ -80,7 +96,7 @@ def other(ids: Tensor) -> Tensor:
 
 
 def changed(ids: Tensor, begin: int, end: int | None = None) -> Tensor:
-    """Other tokens at the places `begin` to `end` of every row."""
+    """Other tokens from `begin` to `end` of every row."""
     ids = ids.clone()
     ids[:, begin:end] = other(ids[:, begin:end])
     return ids

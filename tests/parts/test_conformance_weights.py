@@ -9,8 +9,10 @@ import torch
 from safetensors.torch import load, save
 from subjects import (
     BUILT_IN,
+    DROPOUTS,
     EXACT,
     HEADS,
+    KINDS,
     NEW_EVERY_PASS,
     OPTIONS,
     SUBJECTS,
@@ -19,6 +21,7 @@ from subjects import (
     keywords,
     loss_of,
     run,
+    sampled,
     some_tokens,
     title,
 )
@@ -30,8 +33,6 @@ from fairtrial.recipe import PartChoice, Recipe, Shape, fingerprint, recipe_from
 from fairtrial.training.checkpoint import put_weights, weights_of
 
 all_subjects = pytest.mark.parametrize("subject", SUBJECTS, ids=title)
-all_heads = pytest.mark.parametrize("heads", HEADS)
-all_kinds = pytest.mark.parametrize("kind", ["encoder", "decoder"])
 
 
 def gradients(network: nn.Module, ids: Tensor, lengths: Tensor | None) -> dict[str, Tensor]:
@@ -42,10 +43,8 @@ def gradients(network: nn.Module, ids: Tensor, lengths: Tensor | None) -> dict[s
     return {name: weight.grad for name, weight in network.named_parameters() if weight.grad is not None}
 
 
-@all_subjects
-@all_heads
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-@all_kinds
+@pytest.mark.parametrize("kind", KINDS)
+@sampled(SUBJECTS, heads=HEADS, dropout=DROPOUTS)
 def test_a_gradient_reaches_every_parameter(subject: PartChoice, heads: int, dropout: float, kind: str) -> None:
     network, ids = build(kind, subject, heads=heads, dropout=dropout), some_tokens(3, 17)
     lengths = torch.tensor([17, 9, 1])
@@ -60,8 +59,7 @@ def test_a_gradient_reaches_every_parameter(subject: PartChoice, heads: int, dro
         assert found[name].shape == weight.shape
 
 
-@all_subjects
-@all_kinds
+@sampled(SUBJECTS, kind=KINDS)
 def test_gradients_are_the_same_the_eager_way_and_the_fast_one(subject: PartChoice, kind: str) -> None:
     network, ids = build(kind, subject, heads=3, dropout=0.3), some_tokens(3, 17)
     for lengths in (None, torch.tensor([17, 9, 1])):
@@ -72,8 +70,7 @@ def test_gradients_are_the_same_the_eager_way_and_the_fast_one(subject: PartChoi
         assert max(far(fast[name], eager[name]) for name in fast) < EXACT
 
 
-@all_subjects
-@all_kinds
+@sampled(SUBJECTS, kind=KINDS)
 def test_a_gradient_is_the_slope_of_the_loss(subject: PartChoice, kind: str) -> None:
     """Also where a part writes its gradient by hand."""
     network, ids, step = build(kind, subject, heads=2), some_tokens(3, 9), 1e-5
@@ -91,23 +88,19 @@ def test_a_gradient_is_the_slope_of_the_loss(subject: PartChoice, kind: str) -> 
     assert (ends[0] - ends[1]) / (2 * step) == pytest.approx(expected, rel=1e-4)
 
 
-@all_subjects
-@all_heads
-@all_kinds
+@sampled(SUBJECTS, heads=HEADS, kind=KINDS)
 def test_saved_weights_answer_as_before(subject: PartChoice, heads: int, kind: str) -> None:
-    network, stranger = (build(kind, subject, heads=heads, seed=seed) for seed in (0, 1))
+    network, other = (build(kind, subject, heads=heads, seed=seed) for seed in (0, 1))
     ids = some_tokens(3, 17)
     before = run(network, ids)
-    assert far(run(stranger, ids), before) > 1e-3
+    assert far(run(other, ids), before) > 1e-3
     kept = load(save(weights_of(network)))
-    put_weights(stranger, kept)
-    assert torch.equal(run(stranger, ids), before)
-    assert set(kept) == set(weights_of(stranger))
+    put_weights(other, kept)
+    assert torch.equal(run(other, ids), before)
+    assert set(kept) == set(weights_of(other))
 
 
-@all_subjects
-@all_heads
-@all_kinds
+@sampled(SUBJECTS, heads=HEADS, kind=KINDS)
 def test_the_core_starts_equal_with_and_without_the_part(subject: PartChoice, heads: int, kind: str) -> None:
     state = torch.get_rng_state()
     bare, dressed, later = (
@@ -119,11 +112,10 @@ def test_the_core_starts_equal_with_and_without_the_part(subject: PartChoice, he
     for name, weight in bare.items():
         assert torch.equal(dressed[name], weight), name
     assert not torch.equal(later["body.tokens.weight"], bare["body.tokens.weight"])
-    assert torch.equal(torch.get_rng_state(), state)  # the world's rng stay untouched
+    assert torch.equal(torch.get_rng_state(), state)  # the global generator is untouched
 
 
-@all_subjects
-@all_kinds
+@sampled(SUBJECTS, kind=KINDS)
 def test_equal_seeds_start_equal_and_other_seeds_do_not(subject: PartChoice, kind: str) -> None:
     first, again, later = (weights_of(build(kind, subject, seed=seed)) for seed in (0, 0, 1))
     assert all(torch.equal(first[name], again[name]) for name in first)
@@ -131,9 +123,7 @@ def test_equal_seeds_start_equal_and_other_seeds_do_not(subject: PartChoice, kin
     assert all(not torch.equal(first[name], later[name]) for name in drawn)
 
 
-@all_subjects
-@all_heads
-@all_kinds
+@sampled(SUBJECTS, heads=HEADS, kind=KINDS)
 def test_training_without_dropout_answers_as_evaluation_does(subject: PartChoice, heads: int, kind: str) -> None:
     network, ids = build(kind, subject, heads=heads), some_tokens(3, 17)
     evaluated = run(network.eval(), ids)
@@ -165,8 +155,7 @@ def test_every_option_of_a_part_is_tried(name: str) -> None:
     assert keywords(name) == set(OPTIONS.get(name, {}))
 
 
-@pytest.mark.parametrize("subject", [each for each in SUBJECTS if each.options], ids=title)
-@all_kinds
+@sampled([subject for subject in SUBJECTS if subject.options], kind=KINDS)
 def test_options_change_something(subject: PartChoice, kind: str) -> None:
     ids = some_tokens(3, 33)
     with_them = build(kind, subject, heads=4)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from itertools import combinations
+from random import Random
 
 import pytest
 import torch
@@ -20,15 +23,27 @@ def contested(one: str, another: str) -> list[str]:
     return [verb for verb in SINGLE_OWNER if parts.find(one).owns(verb) and parts.find(another).owns(verb)]
 
 
+def some(pairs: Sequence[tuple[str, str]], least: int) -> list[tuple[str, str]]:
+    """Pairs drawn once, so many that every part occurs `least` times or more."""
+    met: Counter[str] = Counter()
+    found = []
+    for pair in Random(0).sample(pairs, len(pairs)):
+        if min(met[name] for name in pair) < least:
+            met.update(pair)
+            found.append(pair)
+    return sorted(found)
+
+
 FRIENDS = [pair for pair in PAIRS if not contested(*pair)]
 RIVALS = [pair for pair in PAIRS if contested(*pair)]
+some_friends = pytest.mark.parametrize("pair", some(FRIENDS, 2), ids="+".join)
 
 
 def chosen(pair: tuple[str, str]) -> list[PartChoice]:
     return [PartChoice(name=name) for name in pair]
 
 
-@pytest.mark.parametrize("pair", FRIENDS, ids="+".join)
+@some_friends
 @pytest.mark.parametrize("kind", ["encoder", "decoder"])
 def test_friends_build_and_learn(pair: tuple[str, str], kind: str) -> None:
     network, ids = build(kind, *chosen(pair), heads=4, dropout=0.1), some_tokens(3, 13)
@@ -40,7 +55,7 @@ def test_friends_build_and_learn(pair: tuple[str, str], kind: str) -> None:
     assert network.get_parameter("body.tokens.weight").grad.abs().max() > 1e-8
 
 
-@pytest.mark.parametrize("pair", FRIENDS, ids="+".join)
+@some_friends
 def test_friends_see_no_future(pair: tuple[str, str]) -> None:
     network, ids = build("decoder", *chosen(pair), heads=4), some_tokens(2, 13)
     before = run(network, ids)
@@ -51,7 +66,7 @@ def test_friends_see_no_future(pair: tuple[str, str]) -> None:
     assert (far(in_pieces(network, ids, [4, 1, 1, 7]), before) > EXACT) == cheats
 
 
-@pytest.mark.parametrize("pair", FRIENDS, ids="+".join)
+@some_friends
 def test_friends_heed_no_padding(pair: tuple[str, str]) -> None:
     network, ids = build("encoder", *chosen(pair), heads=4), some_tokens(2, 13)
     padded, alone = run(network, ids, torch.tensor([9, 9])), run(network, ids[:, :9])
@@ -59,13 +74,17 @@ def test_friends_heed_no_padding(pair: tuple[str, str]) -> None:
     assert far(run(network, changed(ids[:, :9], 0, 1)), alone) > 1e-6
 
 
-@pytest.mark.parametrize("pair", RIVALS, ids="+".join)
+@pytest.mark.parametrize("pair", some(RIVALS, 1), ids="+".join)
 def test_rivals_are_refused_by_name(pair: tuple[str, str]) -> None:
     for one, another in (pair, pair[::-1]):
         with pytest.raises(BadInput) as refused:
             build("encoder", *chosen((one, another)))
         assert refused.value.what == f"{one!r} and {another!r} both own {contested(one, another)[0]!r}"
         assert refused.value.hint
+
+
+def test_every_part_is_in_some_pair() -> None:
+    assert {name for pair in some(FRIENDS, 2) for name in pair} == set(BUILT_IN)
 
 
 def test_merges_are_rivals_and_pools_are_and_positions_are_friends() -> None:

@@ -185,7 +185,7 @@ class Bomb:
 def test_a_pickle_in_place_of_a_checkpoint_is_refused_and_not_run(pair: Pair, tmp_path: Path) -> None:
     bomb = pickle.dumps(Bomb(tmp_path / "canary"))
     replace_newest(pair.broken, bomb)
-    with pytest.raises(BadInput, match="this is no checkpoint of fairtrial"):
+    with pytest.raises(BadInput, match="not a checkpoint of fairtrial"):
         resume_trial(pair.broken)
     assert not (tmp_path / "canary").exists()
     pickle.loads(bomb)

@@ -1,7 +1,7 @@
-"""Checkpoints: all that a trial needs to go on, checked by sha256, the last two kept.
+"""Checkpoints: all that a trial needs to resume, checked by sha256; the last two are kept.
 
-safetensors refuses a file cut short but not a flipped bit, so every file's checksum stands in a manifest. The loader
-takes the newest that verifies; one that does not is named, and the one before it is used.
+safetensors detects a truncated file but not a flipped bit, so a manifest holds every file's checksum. The newest file
+that verifies is loaded; one that does not is reported, and the one before it is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fairtrial.disk import append_line, disk_errors, write_bytes
 from fairtrial.errors import BadInput
 from fairtrial.training.loop import Loop
 
-KEPT = 2
+KEPT = 2  # checkpoints
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Checkpoints:
             "events_size": events_size,
             "step": progress.step,
             "best_step": progress.best_step,
-            "best_merit": progress.best_merit,
+            "best_merit": progress.best_key,
             "stale": progress.stale,
             "stopped": progress.stopped,
         }
@@ -62,7 +62,7 @@ class Checkpoints:
                     old.unlink()
 
     def load(self, loop: Loop, events_size: int, notice: Callable[[str], None]) -> int | None:
-        """Put the newest sound checkpoint into the loop; gives the event log's size at that moment, or None."""
+        """Load the newest intact checkpoint into the loop; the event log's size at that moment, or None."""
         seen = set()
         for line in reversed(self.lines()):
             path = self.folder / Path(str(line["file"])).name
@@ -80,11 +80,11 @@ class Checkpoints:
             fill(loop, load(content), facts, path)
             return int(facts["events_size"])
         if not seen and any(self.folder.glob("step-*.safetensors")):
-            notice(f"{self.manifest} is missing or damaged: no checkpoint can be checked, training starts anew")
+            notice(f"{self.manifest} is missing or damaged: no checkpoint can be verified; training starts over")
         return None
 
     def lines(self) -> list[dict[str, Any]]:
-        """The manifest's lines; torn or foreign ones are passed over, as the checksum decides anyway."""
+        """The manifest's lines; torn or unknown ones are skipped, as the checksum decides anyway."""
         if not self.manifest.is_file():
             return []
         found = []
@@ -103,12 +103,12 @@ class Checkpoints:
 
 
 def facts_in(path: Path) -> dict[str, Any]:
-    """Where training stood; kept inside the file, so that the checksum covers it."""
+    """The progress of training; stored inside the file, so that the checksum covers it."""
     try:
         with safe_open(path, "pt") as file:
             return json.loads(file.metadata()["progress"])
     except (SafetensorError, TypeError, KeyError, ValueError) as error:
-        raise BadInput("this is no checkpoint of fairtrial", "start a new record", path=path) from error
+        raise BadInput("not a checkpoint of fairtrial", "start a new record", path=path) from error
 
 
 def fill(loop: Loop, tensors: dict[str, Tensor], facts: dict[str, Any], path: Path) -> None:
@@ -118,7 +118,7 @@ def fill(loop: Loop, tensors: dict[str, Tensor], facts: dict[str, Any], path: Pa
         put_optimizer(loop.optimizer, under("optimizer/", tensors))
         progress.begun = True
         progress.step, progress.best_step, progress.stale = facts["step"], facts["best_step"], facts["stale"]
-        progress.best_merit = None if facts["best_merit"] is None else tuple(facts["best_merit"])
+        progress.best_key = None if facts["best_merit"] is None else tuple(facts["best_merit"])
         progress.stopped, progress.best_weights = facts["stopped"], under("best/", tensors)
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
         raise BadInput(f"the checkpoint does not fit the network ({error})", "start a new record", path=path) from error
@@ -150,12 +150,12 @@ def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:
 
 
 def put_optimizer(optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
-    whole = optimizer.state_dict()
-    whole["state"] = {}
+    state = optimizer.state_dict()
+    state["state"] = {}
     for name, tensor in tensors.items():
         number, what = name.split("/")
-        whole["state"].setdefault(int(number), {})[what] = tensor
-    optimizer.load_state_dict(whole)
+        state["state"].setdefault(int(number), {})[what] = tensor
+    optimizer.load_state_dict(state)
 
 
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -22,18 +22,12 @@ from fairtrial.training.scoring import Score
 REMEDY = "try a lower learning rate, warm-up steps, or training.clip=1"
 
 
-class Network(Protocol):
-    def loss(
-        self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float
-    ) -> tuple[Tensor, Tensor]: ...
-
-
 class TaskProtocol(Protocol):
-    """What the loop trains: a network, its batches, and quick scores of named splits for curves and choice."""
+    """What the loop needs of a task: a network, its batches, and quick scores of splits, for curves and selection."""
 
     network: Any
     batches: Batches
-    choose_on: str | None  # the split to choose weights by; None: there is none
+    choose_on: str | None  # the split to select weights on; None: there is none
     curves: tuple[str, ...]
 
     def quick_score(self, split: str) -> Score: ...
@@ -41,15 +35,15 @@ class TaskProtocol(Protocol):
 
 @dataclass
 class Progress:
-    """Where training stands: all that is needed, beside weights and optimizer, to go on."""
+    """All that is needed, beside weights and optimizer, to resume training."""
 
     step: int = 0
-    begun: bool = False  # the scores before the first step are told
+    begun: bool = False  # the scores before the first step are done
     best_step: int | None = None
-    best_merit: tuple[float, ...] | None = None
+    best_key: tuple[float, ...] | None = None
     best_weights: dict[str, Tensor] = field(default_factory=dict)
-    stale: int = 0  # choices since the best
-    stopped: str = ""  # why training ended; empty while it goes on
+    stale: int = 0  # evaluations since the best
+    stopped: str = ""  # why training ended early; empty while it runs
 
 
 @dataclass(frozen=True)
@@ -62,13 +56,13 @@ class Event:
 
 
 class Loop:
-    def __init__(self, bench: TaskProtocol, training: Training, scoring: Scoring, seed: int) -> None:
-        self.bench, self.training, self.seed = bench, training, seed
-        self.network: Any = bench.network
+    def __init__(self, task: TaskProtocol, training: Training, scoring: Scoring, seed: int) -> None:
+        self.task, self.training, self.seed = task, training, seed
+        self.network: Any = task.network
         self.optimizer: Optimizer = make_optimizer(self.network, training)
         self.dropouts = dropouts_of(self.network)
         self.progress = Progress()
-        per_epoch = max(1, bench.batches.batches_per_epoch() // training.accumulate)
+        per_epoch = max(1, task.batches.batches_per_epoch() // training.accumulate)
         self.steps_per_epoch = per_epoch
         self.steps = training.duration.steps(per_epoch)
         self.select_every = max(1, training.select_every.steps(per_epoch))
@@ -79,7 +73,7 @@ class Loop:
         progress = self.progress
         self.network.train()
         if not progress.begun:
-            yield from self.draw_curves({})
+            yield from self.score_curves({})
             progress.begun = True
             yield Event("ready", 0)
         while progress.step < self.steps and not progress.stopped:
@@ -88,10 +82,10 @@ class Loop:
             yield Event("step", progress.step, {"loss": loss, "learning_rate": rate})
             scores: dict[str, Score] = {}
             last = progress.step == self.steps
-            if self.bench.choose_on and (progress.step % self.select_every == 0 or last):
-                yield from self.choose(scores)
+            if self.task.choose_on and (progress.step % self.select_every == 0 or last):
+                yield from self.select(scores)
             if progress.step % self.curve_every == 0 or last or progress.stopped:
-                yield from self.draw_curves(scores)
+                yield from self.score_curves(scores)
             yield Event("ready", progress.step)
 
     def train_step(self, step: int) -> tuple[float, float]:
@@ -102,7 +96,7 @@ class Loop:
             group["lr"] = rate * group["scale"]
         seed_dropout(self.dropouts, self.seed, step)
         first = step * training.accumulate
-        batches = [self.bench.batches.batch(first + place) for place in range(training.accumulate)]
+        batches = [self.task.batches.batch(first + number) for number in range(training.accumulate)]
         count = sum(batch.count for batch in batches)
         self.optimizer.zero_grad(set_to_none=True)
         nats = 0.0
@@ -119,35 +113,33 @@ class Loop:
         self.optimizer.step()
         return nats / count, rate
 
-    def choose(self, scores: dict[str, Score]) -> Iterator[Event]:
-        """Score the split that weights are chosen on, and keep the best."""
-        progress, split = self.progress, self.bench.choose_on
+    def select(self, scores: dict[str, Score]) -> Iterator[Event]:
+        """Score the split that weights are selected on, and keep the best."""
+        progress, split = self.progress, self.task.choose_on
         assert split is not None
         score = scores[split] = self.score(split)
         yield Event("score", progress.step, {"split": split, **score.metrics})
-        if progress.best_merit is None or score.selection_key > progress.best_merit:
-            progress.best_step, progress.best_merit, progress.stale = progress.step, score.selection_key, 0
+        if progress.best_key is None or score.selection_key > progress.best_key:
+            progress.best_step, progress.best_key, progress.stale = progress.step, score.selection_key, 0
             if self.training.keep == "best":
-                progress.best_weights = {name: each.detach().clone() for name, each in self.state()}
+                progress.best_weights = {name: tensor.detach().clone() for name, tensor in self.state()}
             yield Event("best", progress.step, {"split": split})
         else:
             progress.stale += 1
             if progress.stale >= self.training.patience:
-                progress.stopped = f"no better {split} score in {progress.stale} choices"
+                progress.stopped = f"no better {split} score in {progress.stale} evaluations"
                 yield Event("stop", progress.step, {"why": progress.stopped})
 
-    def draw_curves(self, scores: dict[str, Score]) -> Iterator[Event]:
+    def score_curves(self, scores: dict[str, Score]) -> Iterator[Event]:
         """Score every split of the curves that was not scored at this step already."""
-        for split in self.bench.curves:
+        for split in self.task.curves:
             if split not in scores:
                 scores[split] = self.score(split)
                 yield Event("score", self.progress.step, {"split": split, **scores[split].metrics})
 
     def score(self, split: str) -> Score:
-        score = self.bench.quick_score(split)
-        if not all(
-            math.isfinite(selection_key) for selection_key in score.selection_key
-        ):  # the last step's loss was finite, its weights are not
+        score = self.task.quick_score(split)
+        if not all(map(math.isfinite, score.selection_key)):  # the last step's loss was finite, its weights are not
             rate = learning_rate(self.training, max(0, self.progress.step - 1), self.steps)
             raise Diverged(
                 f"the {split} score is not a finite number after step {self.progress.step} (learning rate {rate:g})",
@@ -156,18 +148,18 @@ class Loop:
         return score
 
     def state(self) -> Iterator[tuple[str, Tensor]]:
-        """Weights, and what parts remember beside them."""
+        """Weights, and the buffers of parts."""
         yield from self.network.named_parameters()
         yield from self.network.named_buffers()
 
-    def keep_best(self) -> int:
-        """Put the chosen weights into the network; the step they are from."""
+    def restore_best(self) -> int:
+        """Put the selected weights into the network; the step they are from."""
         progress = self.progress
         if self.training.keep == "last" or not progress.best_weights:
             return progress.step
         with torch.no_grad():
-            for name, each in self.state():
-                each.copy_(progress.best_weights[name])
+            for name, tensor in self.state():
+                tensor.copy_(progress.best_weights[name])
         assert progress.best_step is not None
         return progress.best_step
 

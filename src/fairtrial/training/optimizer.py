@@ -15,7 +15,7 @@ from fairtrial.recipe import Training
 
 
 def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
-    """Weight decay pulls matrices only: on norms and biases it does harm and no good."""
+    """Weight decay applies to matrices only, not to norms and biases."""
     groups = list(group_parameters(network, training))
     rate = training.learning_rate
     if training.optimizer == "adam":
@@ -30,12 +30,12 @@ def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
 def group_parameters(network: nn.Module, training: Training) -> Iterator[dict[str, Any]]:
     """Parameters that share a weight decay and a learning rate; `scale` is their share of the schedule's rate."""
     found: dict[tuple[float, float], list[nn.Parameter]] = {}
-    heights = block_heights(network)
+    depths = block_depths(network)
     freeze(network, training.frozen_layers)
     for name, parameter in network.named_parameters():
         if parameter.requires_grad:
             decay = training.weight_decay if parameter.ndim >= 2 else 0.0
-            scale = training.layer_decay ** (max(heights.values()) - heights[name])
+            scale = training.layer_decay ** (max(depths.values()) - depths[name])
             found.setdefault((decay, scale), []).append(parameter)
     if not found:
         raise BadInput("every weight is frozen, so there is nothing to train", "lower training.frozen_layers")
@@ -43,32 +43,32 @@ def group_parameters(network: nn.Module, training: Training) -> Iterator[dict[st
         yield {"params": parameters, "weight_decay": decay, "scale": scale}
 
 
-def block_heights(network: nn.Module) -> dict[str, int]:
-    """How high each parameter stands: 0 for embeddings and parts, block b at b + 1, what follows above all blocks."""
+def block_depths(network: nn.Module) -> dict[str, int]:
+    """The depth of each parameter: 0 for embeddings and parts, b + 1 for block b, one more for what follows."""
     top = len(getattr(getattr(network, "body", None), "blocks", ())) + 1
-    heights = {}
+    depths = {}
     for name, _ in network.named_parameters():
-        rooms = name.split(".")
-        if rooms[0] != "body":
-            heights[name] = top
-        elif rooms[1] == "blocks":
-            heights[name] = int(rooms[2]) + 1
-        elif rooms[1] == "norm":
-            heights[name] = 0 if network.body.shape.norm_place == "post" else top  # type: ignore[union-attr]
+        path = name.split(".")
+        if path[0] != "body":
+            depths[name] = top
+        elif path[1] == "blocks":
+            depths[name] = int(path[2]) + 1
+        elif path[1] == "norm":
+            depths[name] = 0 if network.body.shape.norm_place == "post" else top  # type: ignore[union-attr]
         else:
-            heights[name] = 0
-    return heights
+            depths[name] = 0
+    return depths
 
 
 def freeze(network: nn.Module, layers: int) -> None:
     """The lowest `layers` blocks and all below them stay as they are."""
     if not layers:
         return
-    heights = block_heights(network)
-    if layers >= max(heights.values()):
-        raise BadInput(f"training.frozen_layers is {layers}; the network has {max(heights.values()) - 1} blocks")
+    depths = block_depths(network)
+    if layers >= max(depths.values()):
+        raise BadInput(f"training.frozen_layers is {layers}; the network has {max(depths.values()) - 1} blocks")
     for name, parameter in network.named_parameters():
-        parameter.requires_grad_(heights[name] > layers)
+        parameter.requires_grad_(depths[name] > layers)
 
 
 def learning_rate(training: Training, step: int, steps: int) -> float:

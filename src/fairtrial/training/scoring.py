@@ -1,9 +1,7 @@
-"""What a scored split is: figures for people, and the outcome of every item for statistics.
+"""Scores of a split: metrics for people, and the outcome of every item for statistics.
 
-Scores of a classifier: accuracy, macro-F1, confusion, and the outcome of every sentence.
-
-Scores of a language model: exact perplexity over a whole set, every token once, at full context by sliding windows;
-and, named as such, the course's way (mean over windows side by side).
+A language model has an exact perplexity (every token once, at nearly full context, by sliding windows) and, for
+comparison with common practice, one of non-overlapping windows.
 """
 
 from __future__ import annotations
@@ -18,9 +16,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from fairtrial.data.batches import padded
-from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.data.batches import masked_batch, padded
+from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
 from fairtrial.statistics.crossed import perplexity_interval, wilson
+
+ROWS = 128  # sentences scored at once; neighbours in length, so that little is padding
+TOKENS = 4096  # tokens of a language model scored at once
+
+OnProgress = Callable[[float], None]  # gets the share that is done
+
+
+def ignore(share: float) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -42,9 +49,6 @@ def scoring(network: nn.Module) -> Iterator[None]:
         network.train(was_training)
 
 
-ROWS = 128  # sentences scored at once; neighbours in length, so that little is padding
-
-
 def log_probabilities(network: Classifier, rows: Sequence[np.ndarray], pad: int) -> np.ndarray:
     """[item class], float64"""
     order = np.argsort([len(row) for row in rows], kind="stable")
@@ -63,7 +67,7 @@ def score_classify(network: Classifier, rows: Sequence[np.ndarray], labels: np.n
     guesses = log_p.argmax(1)
     right = guesses == labels
     nats = -log_p[np.arange(len(labels)), labels]
-    figures = {
+    metrics = {
         "items": len(labels),
         "accuracy": float(right.mean()),
         "interval": list(wilson(int(right.sum()), len(labels))),
@@ -72,7 +76,7 @@ def score_classify(network: Classifier, rows: Sequence[np.ndarray], labels: np.n
         "confusion": confusion(labels, guesses, log_p.shape[1]).tolist(),
     }
     outcomes = {"label": labels.astype(np.int64), "guess": guesses.astype(np.int64), "log_p": -nats}
-    return Score(figures, (float(right.mean()), -float(nats.mean())), outcomes)
+    return Score(metrics, (float(right.mean()), -float(nats.mean())), outcomes)
 
 
 def confusion(labels: np.ndarray, guesses: np.ndarray, classes: int) -> np.ndarray:
@@ -85,9 +89,6 @@ def macro_f1(table: np.ndarray) -> float:
     right = table.diagonal()
     total = table.sum(0) + table.sum(1)
     return float(np.mean(np.divide(2 * right, total, out=np.zeros(len(right)), where=total > 0)))
-
-
-TOKENS = 4096  # tokens scored at once
 
 
 @dataclass(frozen=True)
@@ -147,15 +148,15 @@ def score_lm(
     length: int,
     full_context: float,
     pad: int,
-    tell: Callable[[float], None] = lambda share: None,
+    on_progress: OnProgress = ignore,
 ) -> Score:
-    """The exact score, and the course's way beside it. `tell` hears the share that is done."""
+    """The exact score, and that of non-overlapping windows."""
     stride = max(1, int(length * (1 - full_context)))
-    nats, counts, unknown_nats, unknown_counts = _by_document(network, tokens, length, stride, pad, tell)
+    nats, counts, unknown_nats, unknown_counts = _by_document(network, tokens, length, stride, pad, on_progress)
     total, count = float(nats.sum()), int(counts.sum())
     side_by_side = score_windows(network, tokens, length=length, pad=pad)
     known = count - int(unknown_counts.sum())
-    figures = {
+    metrics = {
         "documents": tokens.documents,
         "tokens": count,
         "perplexity": math.exp(min(700.0, total / count)),
@@ -172,7 +173,7 @@ def score_lm(
         "bytes": tokens.bytes.astype(np.int64),
         "unknown": unknown_counts,
     }
-    return Score(figures, (-total / count,), outcomes)
+    return Score(metrics, (-total / count,), outcomes)
 
 
 def token_nll(network: LanguageModel, tokens: TokenSet, *, length: int, full_context: float, pad: int) -> np.ndarray:
@@ -196,14 +197,14 @@ def document_outcomes(tokens: TokenSet, nats: np.ndarray) -> dict[str, np.ndarra
 
 
 def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, pad: int, most: int | None = None) -> Score:
-    """The course's way: windows of `length` tokens side by side, the exponential of the mean of their mean losses.
-    Each token sees only its own window. Sentences that stand alone are windows of their own, each token counting alike.
-    With `most`, that many windows evenly spread over the set."""
+    """Non-overlapping windows of `length` tokens: the exponential of the mean of their mean losses. Each token sees
+    only its own window; separate sentences are windows of their own, and every token has the same weight. With `most`,
+    that many windows evenly spread over the set."""
     windows = list(sliding(tokens.sequences, length, length))
     if most is not None and len(windows) > most:
-        windows = [windows[place] for place in np.linspace(0, len(windows) - 1, most).round().astype(int)]
+        windows = [windows[index] for index in np.linspace(0, len(windows) - 1, most).round().astype(int)]
     apart = [Window(window.sequence, window.counted, window.end, window.counted) for window in windows]
-    if len(tokens.sequences) == 1:  # running text: a last, shorter window is left out, as the course does
+    if len(tokens.sequences) == 1:  # running text: a last, shorter window is left out
         apart = [window for window in apart if window.end - window.begin == length] or apart
     scored = [nats for _, nats in _score(network, tokens, apart, pad)]
     loss = float(np.concatenate(scored).mean())  # windows of one length: the mean of their means
@@ -211,18 +212,18 @@ def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, pad:
 
 
 def _by_document(
-    network: LanguageModel, tokens: TokenSet, length: int, stride: int, pad: int, tell: Callable[[float], None]
+    network: LanguageModel, tokens: TokenSet, length: int, stride: int, pad: int, on_progress: OnProgress
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Summed nats, counted tokens, and both for unknown targets, of each document."""
     nats, unknown_nats = np.zeros(tokens.documents), np.zeros(tokens.documents)
     counts, unknown_counts = np.zeros(tokens.documents, np.int64), np.zeros(tokens.documents, np.int64)
-    done = told = 0
-    tell(0.0)
+    done = reported = 0
+    on_progress(0.0)
     for window, values in _score(network, tokens, sliding(tokens.sequences, length, stride), pad):
         done += len(values)
-        if done - told >= TOKENS:
-            tell(done / tokens.targets)
-            told = done
+        if done - reported >= TOKENS:
+            on_progress(done / tokens.targets)
+            reported = done
         targets = slice(window.counted + 1, window.end + 1)
         owners, answers = tokens.owners[window.sequence][targets], tokens.sequences[window.sequence][targets]
         np.add.at(nats, owners, values)
@@ -245,15 +246,15 @@ def _score(
 def _score_batch(
     network: LanguageModel, tokens: TokenSet, windows: list[Window], pad: int
 ) -> Iterator[tuple[Window, np.ndarray]]:
-    whole, lengths = padded([tokens.sequences[each.sequence][each.begin : each.end + 1] for each in windows], pad)
+    ids, lengths = padded([tokens.sequences[each.sequence][each.begin : each.end + 1] for each in windows], pad)
     first = np.array([each.counted - each.begin for each in windows])
-    places = np.arange(whole.shape[1] - 1)
-    counted = (places >= first[:, None]) & (places < lengths[:, None] - 1)
+    inputs = np.arange(ids.shape[1] - 1)
+    counted = (inputs >= first[:, None]) & (inputs < lengths[:, None] - 1)
     with scoring(network):
         nats = network.nll(
-            torch.from_numpy(whole[:, :-1].copy()),
+            torch.from_numpy(ids[:, :-1].copy()),
             torch.from_numpy(lengths - 1),
-            torch.from_numpy(whole[:, 1:].copy()),
+            torch.from_numpy(ids[:, 1:].copy()),
             torch.from_numpy(counted),
         ).numpy()
     begin = 0
@@ -261,3 +262,41 @@ def _score_batch(
         size = window.end - window.counted
         yield window, nats[begin : begin + size]
         begin += size
+
+
+@dataclass(frozen=True)
+class MaskedSet:
+    """Sentences whose masked words were drawn once, so that every score is of the same words."""
+
+    hidden: list[tuple[np.ndarray, np.ndarray]]  # token ids with masks, answers
+    owners: list[int]  # the document of each sentence
+    documents: int
+    bytes: np.ndarray
+
+
+def score_masked(network: MaskedModel, masked: MaskedSet, most: int | None = None) -> Score:
+    """Perplexity of masked words: exp(nats / words) over the words that were masked, and only those."""
+    chosen: Sequence[int] = range(len(masked.hidden))
+    if most is not None and len(masked.hidden) > most:
+        chosen = np.linspace(0, len(masked.hidden) - 1, most).round().astype(int).tolist()
+    order = sorted(chosen, key=lambda index: len(masked.hidden[index][0]))
+    nats, counts = np.zeros(masked.documents), np.zeros(masked.documents, np.int64)
+    with scoring(network):
+        for begin in range(0, len(order), ROWS):
+            rows = order[begin : begin + ROWS]
+            batch = masked_batch([masked.hidden[index] for index in rows], 0)
+            assert batch.lengths is not None
+            found = network.nll(*(torch.from_numpy(array) for array in (batch.ids, batch.lengths, batch.answers)))
+            owners = np.repeat([masked.owners[index] for index in rows], (batch.answers >= 0).sum(1))
+            np.add.at(nats, owners, found.double().numpy())
+            np.add.at(counts, owners, 1)
+    loss = float(nats.sum() / max(1, counts.sum()))
+    metrics = {
+        "documents": masked.documents,
+        "tokens": int(counts.sum()),
+        "masked_perplexity": math.exp(min(700.0, loss)),
+        "masked_nll": loss,
+        "interval": perplexity_interval(nats, counts),
+    }
+    outcomes = {"nll": nats, "tokens": counts, "bytes": masked.bytes, "unknown": np.zeros_like(counts)}
+    return Score(metrics, (-loss,), outcomes)
