@@ -1,0 +1,1646 @@
+"""Faults planted one at a time, to see that the tests which claim to protect a room do catch them.
+
+Not collected by pytest. `python tests/mutants.py` plants each fault into a copy of src, never into the work tree, and
+runs the tests of that fault there; it ends with 1 if a fault survives. A fault is found by its snippet alone, wherever
+that stands, so files may be moved and merged; what cannot be planted any more is told before anything is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
+SOURCE = ROOT / "src"
+SECONDS = 300  # a fault that makes its tests hang is a problem, not a catch
+FAILED, NONE_COLLECTED = 1, 5  # pytest's exit codes
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault: `old` occurs exactly once in all of src and is replaced by `new`.
+
+    `tests`: files or node ids under tests/, and at most one selection by keywords, "-k words"."""
+
+    name: str
+    room: str
+    what: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    caught: bool
+    by: str  # the test that failed, or why nothing was caught
+    seconds: float
+
+
+MODEL = (
+    Mutant(
+        "attention-scale",
+        "model",
+        "scores are divided by head_dim instead of its square root",
+        "math.sqrt(q.shape[-1])  # batch head query key",
+        "q.shape[-1]  # batch head query key",
+        ("model/test_network.py", "-k fast_path"),
+    ),
+    Mutant(
+        "softmax-axis",
+        "model",
+        "softmax over queries instead of keys",
+        "weights = scores.softmax(-1)",
+        "weights = scores.softmax(-2)",
+        ("model/test_network.py", "-k fast_path"),
+    ),
+    Mutant(
+        "empty-row-uniform",
+        "model",
+        "a query that may see nothing attends to everything alike",
+        ".softmax(-1).masked_fill(hidden, 0.0)",
+        ".softmax(-1)",
+        ("model/test_network.py", "-k nothing_to_see"),
+    ),
+    Mutant(
+        "causal-mask-dropped",
+        "model",
+        "the causal mask is dropped where rows are padded",
+        "if self.causal and not self.triangle and self.layout.time > 1:",
+        "if not self.causal and not self.triangle and self.layout.time > 1:",
+        ("model/test_network.py", "-k future"),
+    ),
+    Mutant(
+        "causal-mask-off-by-one",
+        "model",
+        "a token sees the one after it where the mask is written out",
+        "return (self.keys <= self.queries[:, None])[None, None]",
+        "return (self.keys <= self.queries[:, None] + 1)[None, None]",
+        ("model/test_network.py", "-k future"),
+    ),
+    Mutant(
+        "padding-mask-dropped",
+        "model",
+        "tokens attend to padding",
+        "return real if visible is None else visible & real",
+        "return visible",
+        ("model/test_network.py", "-k padding"),
+    ),
+    Mutant(
+        "second-bias-lost",
+        "model",
+        "of several biases only the first is added in the fast path",
+        "total = sum(biases[1:], biases[0])[None]",
+        "total = biases[0][None]",
+        ("parts/test_pairs.py", "-k say"),
+    ),
+    Mutant(
+        "local-attention-future",
+        "model",
+        "local attention sees the future inside its window",
+        "visible = visible & (site.offset >= 0)",
+        "visible = visible & True",
+        ("model/test_local_attention.py",),
+    ),
+    Mutant(
+        "local-attention-gradient",
+        "model",
+        "gradients of overlapping windows overwrite one another",
+        "total[:, first : first + blocks, : piece.shape[2]] += piece",
+        "total[:, first : first + blocks, : piece.shape[2]] = piece",
+        ("model/test_local_attention.py",),
+    ),
+    Mutant(
+        "pre-norm-residual",
+        "model",
+        "the feed-forward output is added to the normed copy instead of the stream",
+        "return residual(x, normed, parts) +",
+        "return residual(normed, normed, parts) +",
+        ("model/test_oracle_gpt2.py",),
+    ),
+    Mutant(
+        "post-norm-order",
+        "model",
+        "a post-norm block norms the layer's output before the sum",
+        (
+            "        x = self.attention_norm(x)\n"
+            "        return self.forward_norm(residual(x, x, parts) + self.forward_dropout(self.feed_forward(x)))"
+        ),
+        (
+            "        x = x + self.forward_dropout(self.feed_forward(self.attention_norm(x)))\n"
+            "        return self.forward_norm(x)"
+        ),
+        ("pretrained/test_families.py", "-k hidden_states"),
+    ),
+    Mutant(
+        "cache-position",
+        "model",
+        "in cached decoding every piece is embedded as if it began the text",
+        "layout = Layout.full(batch, time, past) if",
+        "layout = Layout.full(batch, time) if",
+        ("model/test_kv_cache.py",),
+    ),
+    Mutant(
+        "cache-grows-short",
+        "model",
+        "the last token is lost when the cache grows",
+        "grown[:, :, : self.length] = old[:, :, : self.length].detach()",
+        "grown[:, :, : self.length - 1] = old[:, :, : self.length - 1].detach()",
+        ("model/test_kv_cache.py",),
+    ),
+    Mutant(
+        "loss-chunk-gradient",
+        "model",
+        "only the last chunk's gradient reaches the output weights",
+        "to_weight.addmm_(shares.t(), rows)",
+        "to_weight = torch.mm(shares.t(), rows)",
+        ("model/test_loss.py",),
+    ),
+    Mutant(
+        "label-smoothing",
+        "model",
+        "smoothing is not shared out over the vocabulary",
+        "shares.sub_(smoothing / entries)",
+        "shares.sub_(smoothing)",
+        ("model/test_loss.py",),
+    ),
+    Mutant(
+        "loss-underflow",
+        "model",
+        "an answer whose probability underflows costs infinitely much",
+        "if chosen.min() > TINY:",
+        "if chosen.min() >= 0:",
+        ("model/test_loss.py",),
+    ),
+    Mutant(
+        "mean-counts-padding",
+        "model",
+        "the sentence vector divides by the padded length",
+        "return sums / self.lengths.clamp(min=1)[:, None]",
+        "return sums / self.time",
+        ("model/test_seam.py", "-k pool"),
+    ),
+    Mutant(
+        "init-stream-reuse",
+        "model",
+        "all parameters draw their first weights from one stream",
+        'seed_for(seed, "init", name)',
+        'seed_for(seed, "init")',
+        ("model/test_init.py",),
+    ),
+    Mutant(
+        "dropout-in-evaluation",
+        "model",
+        "dropout is active in evaluation",
+        "return self.training and self.share > 0",
+        "return self.share > 0",
+        ("model/test_dropout.py",),
+    ),
+    Mutant(
+        "dropout-same-every-step",
+        "model",
+        "every step drops the same numbers",
+        'seed_for(seed, "dropout", name, step)',
+        'seed_for(seed, "dropout", name)',
+        ("model/test_dropout.py",),
+    ),
+)
+
+PARTS = (
+    Mutant(
+        "window-off-by-one",
+        "parts",
+        "a window of 8 shows 9 tokens",
+        "else site.offset < self.size",
+        "else site.offset <= self.size",
+        ("parts/test_oracle_local.py",),
+    ),
+    Mutant(
+        "window-reach",
+        "parts",
+        "a window tells less reach than it allows",
+        "return (self.size - 1, 0) if causal",
+        "return (max(0, self.size - 2), 0) if causal",
+        ("parts/test_oracle_local.py",),
+    ),
+    Mutant(
+        "block-borders",
+        "parts",
+        "blocks of keys are shifted by one",
+        "== site.keys[None, :] // self.size",
+        "== (site.keys[None, :] + 1) // self.size",
+        ("parts/test_oracle_local.py",),
+    ),
+    Mutant(
+        "rope-pairing",
+        "parts",
+        "neighbours are paired instead of halves",
+        "both.roll(both.shape[-1] // 2, -1)",
+        "both.roll(1, -1)",
+        ("parts/test_oracle_rope.py",),
+    ),
+    Mutant(
+        "rope-base",
+        "parts",
+        "angles fall by the square root of the base",
+        "self.paces = base**-pairs",
+        "self.paces = base ** -(pairs / 2)",
+        ("parts/test_oracle_rope.py",),
+    ),
+    Mutant(
+        "rope-gradient",
+        "parts",
+        "the gradient is turned on instead of back",
+        "return *rotated(q, k, cosine, sine, -1), None, None",
+        "return *rotated(q, k, cosine, sine, 1), None, None",
+        ("parts/test_oracle_rope.py",),
+    ),
+    Mutant(
+        "alibi-slopes",
+        "parts",
+        "the first head's slope is 1",
+        "[2 ** (-8 * (place + 1) / lower)",
+        "[2 ** (-8 * place / lower)",
+        ("parts/test_oracle_alibi.py",),
+    ),
+    Mutant(
+        "alibi-odd-heads",
+        "parts",
+        "heads beyond a power of two take the wrong slopes",
+        "2 ** (-4 * (2 * place + 1) / lower)",
+        "2 ** (-4 * (place + 1) / lower)",
+        ("parts/test_oracle_alibi.py",),
+    ),
+    Mutant(
+        "t5-bucket",
+        "parts",
+        "far distances are rounded to the next bucket",
+        "(exact + far.long())",
+        "(exact + far.round().long())",
+        ("parts/test_oracle_t5.py",),
+    ),
+    Mutant(
+        "disentangled-scale",
+        "parts",
+        "three kinds of scores are scaled as two",
+        "/ math.sqrt(3)",
+        "/ math.sqrt(2)",
+        ("parts/test_oracle_disentangled.py",),
+    ),
+    Mutant(
+        "sinusoidal-order",
+        "parts",
+        "sines and cosines stand in halves instead of by turns",
+        "torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)",
+        "torch.cat((angles.sin(), angles.cos()), -1)",
+        ("parts/test_oracle_sinusoidal.py",),
+    ),
+    Mutant(
+        "merge-axis",
+        "parts",
+        "head outputs are interleaved instead of set side by side",
+        "return heads.transpose(1, 2).flatten(2)",
+        "return heads.permute(0, 2, 3, 1).flatten(2)",
+        ("parts/test_oracle_merge.py",),
+    ),
+    Mutant(
+        "shift-axis",
+        "parts",
+        "shift moves tokens instead of heads",
+        "heads.roll(-1, dims=1)",
+        "heads.roll(-1, dims=2)",
+        ("parts/test_oracle_merge.py",),
+    ),
+    Mutant(
+        "attention-pool-padding",
+        "parts",
+        "the pooling query sees padding",
+        "weights = scores.masked_fill(~real, torch.finfo(x.dtype).min).softmax(-1).masked_fill(~real, 0.0)",
+        "weights = scores.softmax(-1)",
+        ("parts/test_oracle_pool.py",),
+    ),
+)
+
+DATA = (
+    Mutant(
+        "vocabulary-unsorted",
+        "data",
+        "words of equal count keep the order in which they came",
+        "key=lambda item: (-item[1], item[0])",
+        "key=lambda item: -item[1]",
+        ("data/test_tokenizer.py", "-k ranked"),
+    ),
+    Mutant(
+        "min-count",
+        "data",
+        "a word needs one occurrence more than min_count",
+        "if count >= tokens.min_count",
+        "if count > tokens.min_count",
+        ("data/test_tokenizer.py", "-k rare"),
+    ),
+    Mutant(
+        "unknown-id",
+        "data",
+        "unknown words become padding",
+        "unk_token=UNKNOWN",
+        "unk_token=PAD",
+        ("data/test_tokenizer.py", "-k rare"),
+    ),
+    Mutant(
+        "vocabulary-sees-validation",
+        "data",
+        "a trial's vocabulary is fitted on validation, too",
+        "return [document.text for document in self.splits.train]",
+        "return [document.text for document in self.known]",
+        ("baselines/test_baseline_outcomes.py", "-k language_models"),
+    ),
+    Mutant(
+        "duplicates-straddle",
+        "data",
+        "copies of one text may stand in train and test",
+        'keys = [("text", text_key(document.text))]',
+        'keys = [("text", str(number))]',
+        ("data/test_splitting.py",),
+    ),
+    Mutant(
+        "groups-straddle",
+        "data",
+        "documents of one group may stand in train and test",
+        'keys += [("group", document.group)] if document.group else []',
+        "keys += []",
+        ("data/test_splitting.py",),
+    ),
+    Mutant(
+        "stratification",
+        "data",
+        "classes are not represented by their shares",
+        "if gain > 0 and not empties:",
+        "if not empties:",
+        ("data/test_splitting.py",),
+    ),
+    Mutant(
+        "class-emptied",
+        "data",
+        "a split may take a class whole",
+        "empties = any(taken[label] + count >= sizes[label] for",
+        "empties = any(taken[label] + count > sizes[label] for",
+        ("data/test_splitting.py",),
+    ),
+    Mutant(
+        "validation-share",
+        "data",
+        "validation takes the share of the test set",
+        "carve(train, data.validation, rng,",
+        "carve(train, data.test, rng,",
+        ("data/test_splitting.py",),
+    ),
+    Mutant(
+        "validation-seed",
+        "data",
+        "every seed has the same validation set",
+        '(seed, "split", "validation")',
+        '(data.split_seed, "split", "validation")',
+        ("data/test_splitting.py",),
+    ),
+    Mutant(
+        "no-gap-before-test",
+        "data",
+        "a running text is trained on up to the first test paragraph",
+        "return documents[: start - 1], documents[start:]",
+        "return documents[:start], documents[start:]",
+        ("data/test_splitting.py",),
+    ),
+    Mutant(
+        "near-duplicate-threshold",
+        "data",
+        "near duplicates need a Jaccard index of 0.6",
+        "JACCARD = 0.5",
+        "JACCARD = 0.6",
+        ("data/test_duplicates.py",),
+    ),
+    Mutant(
+        "near-duplicate-search",
+        "data",
+        "the search for near duplicates looks up one gram too few",
+        "needed = sizes - np.ceil(share * sizes - 1e-9).astype(int) + 1",
+        "needed = sizes - np.ceil(share * sizes - 1e-9).astype(int)",
+        ("data/test_duplicates.py", "-k half"),
+    ),
+    Mutant(
+        "tsv-quoting",
+        "data",
+        "quotes in a TSV file are taken as CSV quoting",
+        '(number, line.split("\\t")) for',
+        '(number, next(csv.reader([line], delimiter="\\t"))) for',
+        ("data/test_reading.py", "-k tsv"),
+    ),
+    Mutant(
+        "course-tsv-quoting",
+        "data",
+        "quotes in the course's files are taken as CSV quoting",
+        'for cell in line.split("\\t")]',
+        'for cell in next(__import__("csv").reader([line], delimiter="\\t"))]',
+        ("data/test_reading.py", "-k tsv"),
+    ),
+    Mutant(
+        "bom",
+        "data",
+        "a byte order mark becomes part of the text",
+        "begin = 3 if data.startswith(",
+        "begin = 0 if data.startswith(",
+        ("data/test_reading.py",),
+    ),
+    Mutant(
+        "line-ends",
+        "data",
+        "form feeds and Unicode separators end a line",
+        'text.replace("\\r\\n", "\\n").replace("\\r", "\\n").split("\\n")',
+        "text.splitlines()",
+        ("data/test_reading.py", "-k end_lines"),
+    ),
+    Mutant(
+        "epoch-order",
+        "data",
+        "every epoch has the same order",
+        '(self.seed, "order", epoch).permutation',
+        '(self.seed, "order").permutation',
+        ("data/test_batches.py",),
+    ),
+    Mutant(
+        "partial-batch-dropped",
+        "data",
+        "the last, smaller batch of an epoch is dropped",
+        "return -(-self.items // self.batch)",
+        "return max(1, self.items // self.batch)",
+        ("data/test_batches.py",),
+    ),
+    Mutant(
+        "targets-not-shifted",
+        "data",
+        "windows predict their own inputs",
+        "return Batch(windows[:, :-1], None, windows[:, 1:],",
+        "return Batch(windows[:, :-1], None, windows[:, :-1],",
+        ("data/test_batches.py",),
+    ),
+    Mutant(
+        "masking-shares",
+        "data",
+        "hidden words are masked 90/10/0 instead of 80/10/10",
+        "MASKED, RANDOM = 0.8, 0.1",
+        "MASKED, RANDOM = 0.9, 0.1",
+        ("training/test_task_mlm.py", "-k hidden"),
+    ),
+    Mutant(
+        "masking-special-tokens",
+        "data",
+        "special tokens are hidden like words",
+        "positions = np.flatnonzero(ids >= self.first)",
+        "positions = np.flatnonzero(ids >= 0)",
+        ("training/test_task_mlm.py", "-k hidden"),
+    ),
+    Mutant(
+        "label-leak",
+        "data",
+        "words that tell the class are never named",
+        "if own >= PURE * count and",
+        "if own > count and",
+        ("data/test_data_audit.py",),
+    ),
+    Mutant(
+        "copies-never-red",
+        "data",
+        "many copies in the training set are amber like a few",
+        "return most if count > MANY * documents else AMBER",
+        "return AMBER",
+        ("data/test_data_audit.py", "-k amber"),
+    ),
+    Mutant(
+        "vocabulary-audit",
+        "data",
+        "a vocabulary that was fitted on test text passes",
+        "        if found:\n            verdict = RED",
+        "        if found:\n            verdict = PASS",
+        ("data/test_data_audit.py", "-k vocabulary"),
+    ),
+    Mutant(
+        "cleaning-keeps-near",
+        "data",
+        "cleaning leaves near duplicates in training",
+        "elif kind != CLEAN and options.near:",
+        "elif not options.near:",
+        ("data/test_cleaning.py",),
+    ),
+)
+
+TRAINING = (
+    Mutant(
+        "clip-skipped",
+        "training",
+        "gradients are not clipped",
+        "if math.isfinite(training.clip):",
+        "if math.isnan(training.clip):",
+        ("trial/test_trial.py", "-k clip"),
+    ),
+    Mutant(
+        "accumulation",
+        "training",
+        "accumulated batches are summed instead of averaged",
+        "count = sum(batch.count for batch in batches)",
+        "count = batches[0].count",
+        ("trial/test_trial.py", "-k accumulated"),
+    ),
+    Mutant(
+        "warmup-off-by-one",
+        "training",
+        "warm-up begins at a rate of zero",
+        "(step + 1) / training.warmup_steps",
+        "step / training.warmup_steps",
+        ("training/test_optimizer.py",),
+    ),
+    Mutant(
+        "cosine-schedule",
+        "training",
+        "the cosine schedule falls below zero",
+        "0.5 * (1 + math.cos(math.pi * done))",
+        "math.cos(math.pi * done)",
+        ("training/test_optimizer.py",),
+    ),
+    Mutant(
+        "decay-on-norms",
+        "training",
+        "weight decay pulls norms and biases, too",
+        "if parameter.ndim >= 2 else 0.0",
+        "if parameter.ndim >= 1 else 0.0",
+        ("training/test_optimizer.py",),
+    ),
+    Mutant(
+        "adamw-is-adam",
+        "training",
+        "AdamW's decay goes through the moments",
+        "return AdamW(groups, lr=rate, fused=True)",
+        "return Adam(groups, lr=rate, fused=True)",
+        ("training/test_optimizer.py",),
+    ),
+    Mutant(
+        "best-reversed",
+        "training",
+        "the worst weights are kept",
+        "score.selection_key > progress.best_merit",
+        "score.selection_key < progress.best_merit",
+        ("trial/test_trial.py", "-k best_weights"),
+    ),
+    Mutant(
+        "best-not-restored",
+        "training",
+        "the last weights are kept under the name of the best",
+        "each.copy_(progress.best_weights[name])",
+        "progress.best_weights[name].clone()",
+        ("trial/test_trial.py", "-k best_weights"),
+    ),
+    Mutant(
+        "patience-off-by-one",
+        "training",
+        "early stopping waits for one evaluation more",
+        ">= self.training.patience:",
+        "> self.training.patience:",
+        ("trial/test_trial.py", "-k early_stopping"),
+    ),
+    Mutant(
+        "chosen-on-test",
+        "training",
+        "weights are chosen on a test set",
+        'choose_on = "validation" if splits.validation else None',
+        "choose_on = next(iter(splits.tests)) if splits.validation else None",
+        ("trial/test_trial.py", "-k scored_once"),
+    ),
+    Mutant(
+        "sliding-counts-twice",
+        "training",
+        "overlapping windows count tokens twice",
+        "yield Window(number, max(0, end - length), end, done)",
+        "yield Window(number, max(0, end - length), end, max(0, end - length))",
+        ("training/test_score_lm.py",),
+    ),
+    Mutant(
+        "bits-per-byte",
+        "training",
+        "bits per byte are nats per byte",
+        "total / math.log(2) / int(tokens.bytes.sum())",
+        "total / int(tokens.bytes.sum())",
+        ("training/test_score_lm.py",),
+    ),
+    Mutant(
+        "scoring-in-training-mode",
+        "training",
+        "scores are taken with dropout",
+        "network.eval()\n    try:\n        with torch.no_grad():",
+        "network.train()\n    try:\n        with torch.no_grad():",
+        ("training/test_score_lm.py", "-k drops"),
+    ),
+    Mutant(
+        "confusion-transposed",
+        "training",
+        "the confusion table has guesses in its rows",
+        "np.bincount(labels * classes + guesses,",
+        "np.bincount(guesses * classes + labels,",
+        ("training/test_score_classify.py",),
+    ),
+    Mutant(
+        "stop-token-lost",
+        "training",
+        "sentences are trained and scored without their stop marks",
+        "np.concatenate((start, row, stop))",
+        "np.concatenate((start, row))",
+        ("baselines/test_baseline_outcomes.py", "-k stop_marks"),
+    ),
+    Mutant(
+        "checkpoint-without-optimizer",
+        "training",
+        "a resumed trial begins with fresh optimizer moments",
+        'put_optimizer(loop.optimizer, under("optimizer/", tensors))',
+        'under("optimizer/", tensors)',
+        ("training/test_checkpoint.py",),
+    ),
+    Mutant(
+        "checkpoint-without-buffers",
+        "training",
+        "checkpoints leave out what parts remember, such as the draws so far",
+        "**dict(network.named_buffers()),",
+        "",
+        ("parts/test_oracle_merge.py", "-k resumed"),
+    ),
+    Mutant(
+        "checkpoint-patience",
+        "training",
+        "a resumed trial forgets how long it has waited for a better score",
+        'facts["best_step"], facts["stale"]',
+        'facts["best_step"], 0',
+        ("trial/test_trial.py", "-k waited"),
+    ),
+    Mutant(
+        "checkpoint-checksum",
+        "training",
+        "a damaged checkpoint is used",
+        'if hashlib.sha256(content).hexdigest() != line["sha256"]:',
+        'if len(content) != line["bytes"]:',
+        ("training/test_checkpoint.py", "-k flipped"),
+    ),
+    Mutant(
+        "events-told-twice",
+        "training",
+        "events after the last checkpoint stay and are told again",
+        "record.cut_events(saved or 0)",
+        "record.cut_events(record.events_size())",
+        ("training/test_checkpoint.py",),
+    ),
+    Mutant(
+        "frozen-layers",
+        "training",
+        "one block too many is frozen",
+        "parameter.requires_grad_(heights[name] > layers)",
+        "parameter.requires_grad_(heights[name] > layers + 1)",
+        ("pretrained/test_finetune.py", "-k frozen"),
+    ),
+    Mutant(
+        "layer-decay",
+        "training",
+        "lower blocks learn faster than higher ones",
+        "(max(heights.values()) - heights[name])",
+        "heights[name]",
+        ("pretrained/test_finetune.py", "-k learning_rate"),
+    ),
+)
+
+STATISTICS = (
+    Mutant(
+        "degrees-of-freedom",
+        "statistics",
+        "where items dominate, degrees of freedom are those of seeds",
+        "return item / count, items - 1",
+        "return item / count, seeds - 1",
+        ("statistics/test_crossed.py",),
+    ),
+    Mutant(
+        "ddof",
+        "statistics",
+        "the variance over seeds is divided by their number",
+        "items * float(by_seed.var(ddof=1))",
+        "items * float(by_seed.var(ddof=0))",
+        ("statistics/test_crossed.py",),
+    ),
+    Mutant(
+        "one-sided-p",
+        "statistics",
+        "the p-value is one-sided",
+        "float(2 * stdtr(self.df,",
+        "float(stdtr(self.df,",
+        ("statistics/test_crossed.py",),
+    ),
+    Mutant(
+        "negative-variance",
+        "statistics",
+        "a source that varies less than the rest shrinks the interval",
+        "if seed <= rest and item <= rest:",
+        "if seed <= 0 and item <= 0:",
+        ("statistics/test_crossed.py",),
+    ),
+    Mutant(
+        "ratio-linearisation",
+        "statistics",
+        "a ratio's spread ignores the weights of items",
+        "return ratio + (sums - ratio * weights) / weights.mean(1, keepdims=True)",
+        "return sums / weights.mean(1, keepdims=True)",
+        ("statistics/test_crossed.py",),
+    ),
+    Mutant(
+        "holm-order",
+        "statistics",
+        "Holm's factors grow instead of falling",
+        "factors = len(p) - np.arange(len(p))",
+        "factors = 1 + np.arange(len(p))",
+        ("statistics/test_family.py",),
+    ),
+    Mutant(
+        "q-values",
+        "statistics",
+        "Benjamini and Hochberg's ranks are off by one",
+        "factors = len(p) / (1 + np.arange(len(p)))",
+        "factors = len(p) / (2 + np.arange(len(p)))",
+        ("statistics/test_family.py",),
+    ),
+    Mutant(
+        "looks-alpha",
+        "statistics",
+        "every interim look has the whole 5%",
+        "Look(10, 0.015)",
+        "Look(10, 0.05)",
+        ("statistics/test_family.py",),
+    ),
+    Mutant(
+        "look-ignored",
+        "statistics",
+        "an interim look is judged at 5%",
+        "alpha = ALPHA if task.look is None else task.look.alpha",
+        "alpha = ALPHA",
+        ("statistics/test_study_verdict.py",),
+    ),
+    Mutant(
+        "best-of-bias",
+        "statistics",
+        "a variant's own noise is taken as that of a difference",
+        "np.mean([test.variance for test in tests])) / 2",
+        "np.mean([test.variance for test in tests]))",
+        ("statistics/test_family.py",),
+    ),
+    Mutant(
+        "power-formula",
+        "statistics",
+        "the smallest detectable difference is found in half of the studies",
+        "float(stdtrit(df, 0.975) + stdtrit(df, POWER))",
+        "float(stdtrit(df, 0.975))",
+        ("statistics/test_power.py",),
+    ),
+    Mutant(
+        "power-other-size",
+        "statistics",
+        "the mean square of items at another size leaves out the number of seeds",
+        "item = seeds * shares.item + shares.rest",
+        "item = shares.item + shares.rest",
+        ("statistics/test_power.py",),
+    ),
+    Mutant(
+        "equivalence-bounds",
+        "statistics",
+        "an interval that only overlaps the least difference counts as the same",
+        'if -least < low and high < least:\n        return Verdict("same"',
+        'if -least < high and low < least:\n        return Verdict("same"',
+        ("statistics/test_verdict.py",),
+    ),
+    Mutant(
+        "tost-level",
+        "statistics",
+        "two one-sided tests at 5% take the 95% interval",
+        "test.interval(1 - 2 * alpha)",
+        "test.interval(1 - alpha)",
+        ("statistics/test_verdict.py",),
+    ),
+    Mutant(
+        "fewest-seeds",
+        "statistics",
+        "four seeds get a verdict",
+        "FEWEST_SEEDS = 5  # for a verdict",
+        "FEWEST_SEEDS = 4  # for a verdict",
+        ("statistics/test_verdict.py",),
+    ),
+    Mutant(
+        "never-differed",
+        "statistics",
+        "items that never differ count as certainty",
+        "unseen = 100 * (1 - alpha ** (1 / items))",
+        "unseen = 0.0",
+        ("statistics/test_verdict.py",),
+    ),
+    Mutant(
+        "lower-is-better",
+        "statistics",
+        "a higher perplexity is a gain",
+        "return self.difference if self.metric.higher_is_better else -self.difference",
+        "return self.difference",
+        ("statistics/test_verdict.py",),
+    ),
+    Mutant(
+        "seeds-swapped",
+        "statistics",
+        "a variant's seeds are paired with other seeds of the other",
+        "indices = [self.seeds.index(seed) for seed in seeds]",
+        "indices = list(range(len(seeds)))",
+        ("statistics/test_verdict.py",),
+    ),
+    Mutant(
+        "hidden-words",
+        "statistics",
+        "vocabularies that hide different words are compared by perplexity",
+        "if same_tokens and same_unknown:",
+        "if same_tokens:",
+        ("statistics/test_verdict.py",),
+    ),
+    Mutant(
+        "clean-subset-swapped",
+        "statistics",
+        "clean and contaminated items are swapped",
+        '"clean": status == CLEAN, "contaminated": status != CLEAN',
+        '"clean": status != CLEAN, "contaminated": status == CLEAN',
+        ("statistics/test_study_verdict.py",),
+    ),
+    Mutant(
+        "copies-count",
+        "statistics",
+        "verdicts rest on contaminated items, too",
+        'subset = "clean" if share > TOLERATED else "all"',
+        'subset = "all"',
+        ("statistics/test_study_verdict.py",),
+    ),
+    Mutant(
+        "red-audit-ignored",
+        "statistics",
+        "a variant that failed its audit may be called better",
+        'if passport.get("level") != "red" or passport.get("accepted"):',
+        'if passport.get("level") != "scarlet" or passport.get("accepted"):',
+        ("statistics/test_study_verdict.py",),
+    ),
+    Mutant(
+        "influence-sign",
+        "statistics",
+        "an item's influence on macro-F1 has the wrong sign",
+        "return total + influence - influence.mean()",
+        "return total - influence + influence.mean()",
+        ("statistics/test_influence.py",),
+    ),
+    Mutant(
+        "wilson-centre",
+        "statistics",
+        "Wilson's interval is centred on the observed share",
+        "centre = (share + z * z / (2 * items)) / (1 + z * z / items)",
+        "centre = share",
+        ("training/test_score_classify.py", "-k hand_made_case"),
+    ),
+    Mutant(
+        "perplexity-interval",
+        "statistics",
+        "the interval of a perplexity ignores the lengths of documents",
+        "spread = (nll - mean * tokens) / tokens.mean()",
+        "spread = nll / tokens - mean",
+        ("training/test_score_lm.py", "-k exponential"),
+    ),
+)
+
+AUDIT = (
+    Mutant(
+        "check-always-passes",
+        "audit",
+        "a value above its limit passes",
+        "passed = value <= limit",
+        "passed = True",
+        ("audit/test_checks.py",),
+    ),
+    Mutant(
+        "tolerance",
+        "audit",
+        "small leaks are within the tolerance",
+        "STRICT = 1e-9",
+        "STRICT = 1e-3",
+        ("audit/test_checks.py",),
+    ),
+    Mutant(
+        "nan-passes",
+        "audit",
+        "an answer that is not a number counts as no change",
+        "math.inf if math.isnan(change) else change",
+        "0.0 if math.isnan(change) else change",
+        ("audit/test_checks.py",),
+    ),
+    Mutant(
+        "future-positions",
+        "audit",
+        "the last position before a changed future is not compared",
+        "largest_change([before[:, : cut + 1]], [subject.log_p(other)[:, : cut + 1]])",
+        "largest_change([before[:, :cut]], [subject.log_p(other)[:, :cut]])",
+        ("audit/test_checks.py",),
+    ),
+    Mutant(
+        "future-gradient",
+        "audit",
+        "the gradient that flows to later words is dropped",
+        "gradient.view(*ids.shape, -1)[:, cut + 1 :]",
+        "gradient.view(*ids.shape, -1)[:, cut + 1 :] * 0",
+        ("audit/test_zoo.py", "-k cheat"),
+    ),
+    Mutant(
+        "padding-skipped",
+        "audit",
+        "nothing is padded in the padding check",
+        "for width in padding_widths(len(row), subject.longest):",
+        "for width in padding_widths(len(row), len(row)):",
+        ("audit/test_zoo.py", "-k cheat"),
+    ),
+    Mutant(
+        "batch-mates-skipped",
+        "audit",
+        "rows are compared with themselves alone instead of in a batch",
+        "alone = [subject.answers([row])[0] for row in rows]",
+        "alone = subject.answers(rows)",
+        ("audit/test_zoo.py", "-k cheat"),
+    ),
+    Mutant(
+        "shift-not-shifted",
+        "audit",
+        "the shift check compares a text with itself",
+        "scores_at(part, q, k, first + shift, subject.causal)",
+        "scores_at(part, q, k, first, subject.causal)",
+        ("audit/test_zoo.py", "-k cheat"),
+    ),
+    Mutant(
+        "weights-not-perturbed",
+        "audit",
+        "a part is audited with its first weights, behind which a gate may hide",
+        "        perturb_weights(network, plan.seed)",
+        "        pass",
+        ("audit/test_zoo.py", "-k gate"),
+    ),
+    Mutant(
+        "repeat-compares-itself",
+        "audit",
+        "a fresh process is compared with itself",
+        "self.states[0][number] == self.states[1][number]",
+        "self.states[0][number] == self.states[0][number]",
+        ("audit/test_zoo.py", "-k fresh_ones"),
+    ),
+    Mutant(
+        "audit-weights-unchecked",
+        "audit",
+        "damaged weights are audited",
+        'sha256_of(path) != result.get("model_sha256")',
+        'not result.get("model_sha256")',
+        ("audit/test_audit_command.py", "-k damaged"),
+    ),
+)
+
+RECORD = (
+    Mutant(
+        "fsync-skipped",
+        "record",
+        "a file is moved into place before it is on the disk",
+        "file.flush()\n                os.fsync(file.fileno())",
+        "file.flush()",
+        ("record/test_disk.py",),
+    ),
+    Mutant(
+        "not-atomic",
+        "record",
+        "a file is written in place instead of beside it",
+        'beside = path.with_name(path.name + ".tmp")',
+        "beside = path",
+        ("record/test_disk.py",),
+    ),
+    Mutant(
+        "lock-not-taken",
+        "record",
+        "two processes may write one record",
+        "fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+        ("record/test_disk.py", "-k lock"),
+    ),
+    Mutant(
+        "torn-line-kept",
+        "record",
+        "a torn last line is read",
+        'whole = path.read_bytes().split(b"\\n")[:-1]',
+        'whole = [line for line in path.read_bytes().split(b"\\n") if line]',
+        ("record/test_record.py", "-k torn"),
+    ),
+    Mutant(
+        "grows-from-torn-line",
+        "record",
+        "a new line grows from a torn one",
+        "size = _drop_torn_line(handle)",
+        "size = os.fstat(handle).st_size",
+        ("record/test_disk.py", "-k torn"),
+    ),
+    Mutant(
+        "links-followed",
+        "record",
+        "a record may link out of itself",
+        "if not is_plain(path):",
+        "if not path.exists():",
+        ("record/test_stranger.py",),
+    ),
+    Mutant(
+        "weights-unchecked",
+        "record",
+        "damaged weights are loaded",
+        "if hashlib.sha256(content).hexdigest() != checksum:",
+        "if not checksum:",
+        ("analysis/test_predict.py", "-k flipped"),
+    ),
+    Mutant(
+        "plugin-change",
+        "record",
+        "a trial is resumed with a changed plugin",
+        "if digest not in {there for _, there in given} and file in dict(given):",
+        "if digest in {there for _, there in given} and file not in dict(given):",
+        ("parts/test_plugins.py", "-k edited"),
+    ),
+    Mutant(
+        "data-change",
+        "record",
+        "a trial is resumed on changed data",
+        'if corpus.files != trial["data"]:',
+        'if corpus.files.keys() != trial["data"].keys():',
+        ("trial/test_trial.py", "-k changed_data"),
+    ),
+    Mutant(
+        "environment-change",
+        "record",
+        "a trial is resumed with another torch or thread count",
+        'if now[name] != trial["environment"][name]:',
+        'if name not in trial["environment"]:',
+        ("trial/test_trial.py", "-k thread_count"),
+    ),
+    Mutant(
+        "fingerprint",
+        "recipe",
+        "recipes that differ in training have one fingerprint",
+        "hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]",
+        'hashlib.sha256(json.dumps(plain["shape"], sort_keys=True).encode()).hexdigest()[:16]',
+        ("recipe/test_recipe_file.py", "-k fingerprint"),
+    ),
+    Mutant(
+        "seed-streams",
+        "recipe",
+        "all uses of one seed draw the same numbers",
+        "for word in (seed, *use)",
+        "for word in (seed, *use[:1])",
+        ("recipe/test_names_streams.py",),
+    ),
+)
+
+STUDY = (
+    Mutant(
+        "seeds-from-ignored",
+        "study",
+        "a variant with draws of its own shares the study's seeds",
+        "if variant.seeds_from is None:\n            return self.seeds",
+        "if variant.name:\n            return self.seeds",
+        ("study/test_study_file.py",),
+    ),
+    Mutant(
+        "seeds-differ",
+        "study",
+        "variants are run in different orders of their seeds",
+        "seed = self.study.seeds_of(variant)[index]",
+        "seed = self.study.seeds_of(variant)[index - len(variant.name)]",
+        ("study/test_study_run.py", "-k whole_pairs"),
+    ),
+    Mutant(
+        "other-items",
+        "study",
+        "variants that are tested on different items are compared",
+        'SHARED_DATA = ("source", "format", "presidents", "test", "split_seed")',
+        'SHARED_DATA = ("source", "format", "presidents", "test")',
+        ("study/test_study_file.py",),
+    ),
+    Mutant(
+        "stale-record",
+        "study",
+        "a record of another recipe is taken for the study's own",
+        'if mark not in marks or facts["seed"] != trial.seed:',
+        'if facts["seed"] != trial.seed:',
+        ("study/test_study_run.py", "-k other_data"),
+    ),
+    Mutant(
+        "stale-data",
+        "study",
+        "a record on other data is taken for the study's own",
+        'if facts["data"] != plan.eval_sets[trial.task].files:',
+        'if not facts["data"]:',
+        ("study/test_study_run.py", "-k other_data"),
+    ),
+    Mutant(
+        "failed-trial-forgotten",
+        "study",
+        "a trial that failed is neither listed nor counted as failed",
+        "append_line(self.path / name, json.dumps(row, ensure_ascii=False))",
+        "json.dumps(row, ensure_ascii=False)",
+        ("study/test_study_run.py", "-k not_counted"),
+    ),
+    Mutant(
+        "unfinished-trial-counted",
+        "study",
+        "a trial that was stopped counts as finished",
+        "return record if record is not None and record.complete else None",
+        "return record",
+        ("study/test_study_run.py", "-k not_counted"),
+    ),
+    Mutant(
+        "failed-trial-tried-again",
+        "study",
+        "a trial that failed is run again without being asked for",
+        "return [trial for trial in left if trial.name not in failed]",
+        "return left",
+        ("study/test_study_run.py", "-k not_counted"),
+    ),
+    Mutant(
+        "search-reads-test",
+        "study",
+        "tries of a search are scored on the test sets",
+        "replace(recipe.scoring, tests=False, watch_test=False)",
+        "replace(recipe.scoring, watch_test=False)",
+        ("study/test_search.py", "-k validation"),
+    ),
+    Mutant(
+        "search-worst",
+        "study",
+        "a search chooses the worst try",
+        'better = max if METRIC[task] == "accuracy" else min',
+        'better = min if METRIC[task] == "accuracy" else max',
+        ("study/test_search.py", "-k validation"),
+    ),
+    Mutant(
+        "copies-of-one-seed",
+        "study",
+        "copies are looked for in the share that one seed trains on",
+        "data=replace(recipe.data, train_share=1.0)",
+        "data=replace(recipe.data)",
+        ("study/test_study_run.py", "-k copies"),
+    ),
+    Mutant(
+        "budget-without-search",
+        "study",
+        "a budget forgets the time of the search",
+        "options.most_seeds or MOST_SEEDS, searching)",
+        "options.most_seeds or MOST_SEEDS)",
+        ("study/test_budget.py", "-k search"),
+    ),
+    Mutant(
+        "neighbours-independent",
+        "study",
+        "sentences of a running text are judged as independent items",
+        "if prepared.corpus.ordered:",
+        "if not prepared.corpus.ordered:",
+        ("study/test_ground.py",),
+    ),
+)
+
+ENGINES = (
+    Mutant(
+        "mistake-not-told",
+        "engines",
+        "a user's mistake is told as a crash",
+        "return JobResult(job, error=what, mistake=True)",
+        "return JobResult(job, error=what)",
+        ("engines/test_processes.py", "-k mistake"),
+    ),
+    Mutant(
+        "stop-kills-trials",
+        "engines",
+        "a stopped trial is killed before it has saved what it has",
+        'if each.job.kind != "trial" and each.result is None:',
+        "if each.result is None:",
+        ("engines/test_processes.py", "-k asked_to_stop"),
+    ),
+    Mutant(
+        "crash-is-silent",
+        "engines",
+        "a process that was killed is told as one without an answer",
+        "if code is not None and code < 0:",
+        "if code is None:",
+        ("engines/test_processes.py", "-k whatever"),
+    ),
+)
+
+BASELINES = (
+    Mutant(
+        "kneser-ney-discount",
+        "baselines",
+        "the discount of runs seen once is too small",
+        "1 - 2 * share * twos / ones",
+        "1 - share * twos / ones",
+        ("baselines/test_kneser_ney.py",),
+    ),
+    Mutant(
+        "kneser-ney-interpolation",
+        "baselines",
+        "a run that was seen gets nothing of the lower order",
+        "share + level.rest[at] * found[reach]",
+        "np.where(counted, share, level.rest[at] * found[reach])",
+        ("baselines/test_kneser_ney.py",),
+    ),
+    Mutant(
+        "kneser-ney-continuation",
+        "baselines",
+        "lower orders count occurrences instead of contexts",
+        "if length < order:",
+        "if length < 0:",
+        ("baselines/test_kneser_ney.py",),
+    ),
+    Mutant(
+        "add-one",
+        "baselines",
+        "unigram naive Bayes adds a tenth instead of one",
+        "words=1, alpha=1.0",
+        "words=1, alpha=0.1",
+        ("baselines/test_classifiers.py",),
+    ),
+    Mutant(
+        "majority-share",
+        "baselines",
+        "the majority baseline adds two to every count instead of one",
+        "np.bincount(labels, minlength=classes) + 1.0",
+        "np.bincount(labels, minlength=classes) + 2.0",
+        ("baselines/test_classifiers.py",),
+    ),
+    Mutant(
+        "baseline-clean-subset",
+        "baselines",
+        "clean and contaminated items of baselines are swapped",
+        '"clean": status[name] == 0, "contaminated": status[name] > 0',
+        '"clean": status[name] > 0, "contaminated": status[name] == 0',
+        ("baselines/test_baseline_outcomes.py",),
+    ),
+    Mutant(
+        "ensemble-weights",
+        "baselines",
+        "expectation maximisation norms over items instead of models",
+        "better = (shares / shares.sum(0)).mean(1)",
+        "better = (shares / shares.sum(1, keepdims=True)).mean(1)",
+        ("baselines/test_ensemble.py", "-k grid"),
+    ),
+)
+
+ANALYSIS = (
+    Mutant(
+        "maps-of-other-layer",
+        "analysis",
+        "attention maps are given in the reverse order of layers",
+        "for layer in range(len(network.body.blocks))]",
+        "for layer in reversed(range(len(network.body.blocks)))]",
+        ("analysis/test_maps.py",),
+    ),
+    Mutant(
+        "ablated-layer",
+        "analysis",
+        "a head of the first layer is switched off whatever was asked",
+        "attention = network.body.blocks[layer].attention",
+        "attention = network.body.blocks[0].attention",
+        ("analysis/test_ablation.py",),
+    ),
+    Mutant(
+        "ablated-head",
+        "analysis",
+        "always the first head is switched off",
+        "with head_off(task.network, layer, head):",
+        "with head_off(task.network, layer, 0):",
+        ("analysis/test_ablation.py",),
+    ),
+    Mutant(
+        "flops-of-a-step",
+        "analysis",
+        "a step costs its forward pass twice",
+        "return (self.forward + self.backward) * self.rows_in_step",
+        "return 2 * self.forward * self.rows_in_step",
+        ("analysis/test_ledger.py",),
+    ),
+    Mutant(
+        "flops-factor",
+        "analysis",
+        "a multiplication and an addition count as one in the feed-forward layers",
+        "feed = product(shape.layers, 2, 2, seen",
+        "feed = product(shape.layers, 2, seen",
+        ("analysis/test_ledger.py",),
+    ),
+    Mutant(
+        "parameters-biases",
+        "analysis",
+        "biases are counted as the reports do not",
+        "if len(sizes) > 1) if counted else 0",
+        "if len(sizes) > 0) if counted else 0",
+        ("analysis/test_ledger.py",),
+    ),
+    Mutant(
+        "top-p-cut",
+        "analysis",
+        "the token that reaches top-p is cut",
+        "order[before >= sampling.top_p]",
+        "order[before + found[order] >= sampling.top_p]",
+        ("analysis/test_generate.py", "-k shares"),
+    ),
+    Mutant(
+        "repetition-penalty",
+        "analysis",
+        "the penalty makes unlikely tokens likelier",
+        "np.where(old > 0, old / sampling.repetition_penalty, old * sampling.repetition_penalty)",
+        "old / sampling.repetition_penalty",
+        ("analysis/test_generate.py", "-k shares"),
+    ),
+    Mutant(
+        "generation-prompt",
+        "analysis",
+        "only the last token of the prompt is read",
+        "fresh = sequence[self.cache.length :]",
+        "fresh = sequence[-1:]",
+        ("analysis/test_generate.py", "-k prefix"),
+    ),
+    Mutant(
+        "calibration-bins",
+        "analysis",
+        "a confidence at the border of two bins falls into the upper",
+        "np.ceil(confidence * bins).astype(int) - 1",
+        "np.floor(confidence * bins).astype(int)",
+        ("analysis/test_errors.py", "-k calibration or bin"),
+    ),
+    Mutant(
+        "confident-mistakes",
+        "analysis",
+        "the least confident mistakes come first",
+        "np.argsort(-log_p.max(1)[wrong]",
+        "np.argsort(log_p.max(1)[wrong]",
+        ("analysis/test_errors.py", "-k surest"),
+    ),
+    Mutant(
+        "surprisal-rank",
+        "analysis",
+        "the model's best guess has rank 0",
+        "rank = (log_p > own).sum(1, keepdim=True) + 1",
+        "rank = (log_p > own).sum(1, keepdim=True)",
+        ("analysis/test_surprise.py",),
+    ),
+)
+
+PRETRAINED = (
+    Mutant(
+        "weights-transposed",
+        "pretrained",
+        "queries, keys and values are transposed",
+        "= torch.cat(joined)",
+        "= torch.cat([each.t() for each in joined])",
+        ("pretrained/test_families.py",),
+    ),
+    Mutant(
+        "norm-epsilon",
+        "pretrained",
+        "the checkpoint's layer norm epsilon is ignored",
+        'norm_epsilon=float(config.get("layer_norm_eps", 1e-12))',
+        "norm_epsilon=1e-5",
+        ("pretrained/test_families.py",),
+    ),
+    Mutant(
+        "segment-vectors",
+        "pretrained",
+        "the vector of the second segment is added to the positions",
+        'take("embeddings.token_type_embeddings.weight")[0]',
+        'take("embeddings.token_type_embeddings.weight")[-1]',
+        ("pretrained/test_families.py",),
+    ),
+    Mutant(
+        "final-token",
+        "pretrained",
+        "a text that is cut loses its closing mark",
+        "return [*ids[: length - 1], ids[-1]]",
+        "return list(ids[:length])",
+        ("pretrained/test_families.py", "-k long_texts"),
+    ),
+    Mutant(
+        "export-positions",
+        "pretrained",
+        "exported positions are not behind the padding's row",
+        "torch.cat((before, positions))",
+        "torch.cat((positions, before))",
+        ("pretrained/test_export.py",),
+    ),
+)
+
+APPS = (
+    Mutant(
+        "puzzle-scale",
+        "apps",
+        "scores are divided by the width instead of its square root",
+        "factor = 1 / math.sqrt(keys.shape[1]) if scaled else 1.0",
+        "factor = 1 / keys.shape[1] if scaled else 1.0",
+        ("apps/test_possible.py", "-k own_attention"),
+    ),
+    Mutant(
+        "replaced-key-score",
+        "apps",
+        "the new key's score ignores what is left to the others",
+        "return log_sum(others) + math.log(share / (1 - share))",
+        "return log_sum(others) + math.log(share)",
+        ("apps/test_replace_key.py",),
+    ),
+    Mutant(
+        "earliest-match",
+        "apps",
+        "a head is expected to look at the earliest match instead of the latest",
+        "for key in range(first, 0, -1):",
+        "for key in range(1, first + 1):",
+        ("apps/test_heads.py",),
+    ),
+    Mutant(
+        "misplaced-twice",
+        "apps",
+        "attention in the wrong place is counted twice",
+        "float(np.abs(weights - target).sum() / 2)",
+        "float(np.abs(weights - target).sum())",
+        ("apps/test_best.py",),
+    ),
+)
+
+MUTANTS = (
+    *MODEL, *PARTS, *DATA, *TRAINING, *STATISTICS, *AUDIT, *RECORD, *STUDY, *ENGINES, *BASELINES, *ANALYSIS,
+    *PRETRAINED, *APPS,
+)  # fmt: skip
+
+
+def problems(mutants: Sequence[Mutant]) -> Iterator[str]:
+    """Why faults cannot be planted: each snippet must occur exactly once, and its tests must be there."""
+    names = [mutant.name for mutant in MUTANTS]
+    yield from (
+        f"{name}: two faults have this name" for name in sorted({each for each in names if names.count(each) > 1})
+    )
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    for mutant in mutants:
+        places = [path for path, text in texts.items() for _ in range(text.count(mutant.old))]
+        if len(places) != 1:
+            where = ", ".join(str(path.relative_to(SOURCE)) for path in places) or "nowhere"
+            yield f"{mutant.name}: its snippet occurs {len(places)} times ({where}): {mutant.old!r}"
+        for test in paths_of(mutant):
+            if not (TESTS / test.partition("::")[0]).exists():
+                yield f"{mutant.name}: there is no tests/{test}"
+
+
+def paths_of(mutant: Mutant) -> list[str]:
+    return [test for test in mutant.tests if not test.startswith("-k ")]
+
+
+def make_copy(room: Path) -> Path:
+    """src with its compiled files, which keep their meaning because copying keeps the times of files."""
+    copy = room / "whole"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    subprocess.run([sys.executable, "-m", "compileall", "-q", str(copy)], check=True)
+    code = "import fairtrial; print(fairtrial.__file__)"
+    told = subprocess.run([sys.executable, "-c", code], env=environment(room, copy), capture_output=True, text=True)
+    if not told.stdout.startswith(str(copy)):
+        raise SystemExit(f"the copy of src is not what is imported: {told.stdout or told.stderr}")
+    return copy
+
+
+def environment(room: Path, source: Path) -> dict[str, str]:
+    # hypothesis would remember a fault's examples and try them on the next one
+    own = {"PYTHONPATH": str(source), "HYPOTHESIS_STORAGE_DIRECTORY": str(room / "hypothesis")}
+    return os.environ | own
+
+
+def plant(mutant: Mutant, source: Path) -> None:
+    for path in source.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if mutant.old in text:
+            path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+            compile(path.read_text(encoding="utf-8"), path, "exec")  # a fault is no syntax error
+            Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
+
+
+def try_mutant(mutant: Mutant, whole: Path) -> Outcome:
+    """Plant a fault into a fresh copy and run its tests there."""
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix=f"{mutant.name}-", dir=whole.parent) as room:
+        source = Path(room) / "src"
+        shutil.copytree(whole, source)
+        plant(mutant, source)
+        code, said = run_tests(mutant.tests, Path(room), source)
+    found = re.search(r"^(FAILED|ERROR) tests/(.*?)(?:\[.*)?(?: - .*)?$", said, flags=re.M)
+    seconds = time.monotonic() - begun
+    if code == FAILED and found:
+        return Outcome(True, found[2], seconds)
+    if code == 0:
+        return Outcome(False, "SURVIVED", seconds)
+    why = {None: f"HANGS for {SECONDS} seconds", NONE_COLLECTED: "NO TEST was selected"}.get(code)
+    return Outcome(False, why or f"BROKEN: pytest ended with {code}: {said.strip().splitlines()[-1:]}", seconds)
+
+
+def run_tests(tests: Sequence[str], room: Path, source: Path) -> tuple[int | None, str]:
+    """pytest's exit code (None: it was ended) and what it said."""
+    words = [word for test in tests for word in (test.split(" ", 1) if test.startswith("-k ") else [f"tests/{test}"])]
+    options = ["-x", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-m", "not slow", f"--basetemp={room / 'tmp'}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options, *words],
+        cwd=ROOT,
+        env=environment(room, source),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # and the processes that its tests have begun
+        return None, process.communicate()[0]
+    return process.returncode, said
+
+
+def control(mutants: Sequence[Mutant], whole: Path, jobs: int) -> bool:
+    """Whether every selection of tests passes where nothing is broken: else a catch would show nothing."""
+    chosen = list(dict.fromkeys(mutant.tests for mutant in mutants))
+
+    def run(tests: tuple[str, ...]) -> tuple[int | None, str]:
+        with tempfile.TemporaryDirectory(prefix="control-", dir=whole.parent) as room:
+            return run_tests(tests, Path(room), whole)
+
+    sound = True
+    with ThreadPoolExecutor(jobs) as pool:
+        for tests, (code, said) in zip(chosen, pool.map(run, chosen), strict=True):
+            last = said.strip().splitlines()[-1:]
+            print(f"{'passes' if code == 0 else 'FAILS':7}{' '.join(tests)}: {''.join(last)}", flush=True)
+            sound = sound and code == 0
+    return sound
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description="Plant faults into a copy of src; the tests must catch each of them.")
+    options.add_argument("--only", nargs="+", metavar="NAME", help="only the faults, or rooms, of these names")
+    options.add_argument("--jobs", type=int, default=1, help="faults at a time")
+    options.add_argument("--list", action="store_true", help="show the faults and check that they can be planted")
+    options.add_argument("--control", action="store_true", help="run the same tests where nothing is broken")
+    asked = options.parse_args()
+    known = {word for mutant in MUTANTS for word in (mutant.name, mutant.room)}
+    if strange := [name for name in asked.only or () if name not in known]:
+        options.error(f"no fault or room is called {strange[0]!r}")
+    mutants = [each for each in MUTANTS if not asked.only or each.name in asked.only or each.room in asked.only]
+    if asked.list:
+        for mutant in mutants:
+            print(f"{mutant.room:<12}{mutant.name:<30}{mutant.what}")
+    if wrong := list(problems(mutants)):
+        print(*wrong, sep="\n")
+        return 1
+    print(f"{len(mutants)} faults can be planted")
+    if asked.list:
+        return 0
+    with tempfile.TemporaryDirectory(prefix="mutants-") as room:
+        whole = make_copy(Path(room).resolve())
+        if asked.control:
+            return 0 if control(mutants, whole, asked.jobs) else 1
+        return show(mutants, whole, asked.jobs)
+
+
+def show(mutants: Sequence[Mutant], whole: Path, jobs: int) -> int:
+    """Try the faults, a line for each as it comes."""
+    begun = time.monotonic()
+    width = max(len(mutant.what) for mutant in mutants)
+    print(f"{'fault':<30}{'room':<12}{'what was broken':<{width}}  {'caught by':<110}{'seconds':>8}", flush=True)
+    survivors = []
+    with ThreadPoolExecutor(jobs) as pool:
+        outcomes = pool.map(lambda mutant: try_mutant(mutant, whole), mutants)
+        for mutant, outcome in zip(mutants, outcomes, strict=True):
+            fault = f"{mutant.name:<30}{mutant.room:<12}{mutant.what:<{width}}"
+            print(f"{fault}  {outcome.by:<110}{outcome.seconds:>8.1f}", flush=True)
+            survivors += [] if outcome.caught else [mutant.name]
+    print(f"{len(mutants)} planted, {len(mutants) - len(survivors)} caught, {time.monotonic() - begun:.0f} seconds")
+    if survivors:
+        print(f"not caught: {', '.join(survivors)}")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
