@@ -8,7 +8,9 @@ that stands, so files may be moved and merged; what cannot be planted any more i
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
+import multiprocessing
 import os
 import re
 import shutil
@@ -22,11 +24,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 SOURCE = ROOT / "src"
 SECONDS = 300  # a fault that makes its tests hang is a problem, not a catch
 FAILED, NONE_COLLECTED = 1, 5  # pytest's exit codes
+SLOW_IMPORTS = ("torch", "torch._dynamo", "scipy.stats", "tokenizers", "safetensors.torch", "rich.console")
 
 
 @dataclass(frozen=True)
@@ -710,15 +715,15 @@ TRAINING = (
         "frozen-layers",
         "training",
         "one block too many is frozen",
-        "parameter.requires_grad_(heights[name] > layers)",
-        "parameter.requires_grad_(heights[name] > layers + 1)",
+        "parameter.requires_grad_(depths[name] > layers)",
+        "parameter.requires_grad_(depths[name] > layers + 1)",
         ("pretrained/test_finetune.py", "-k frozen"),
     ),
     Mutant(
         "layer-decay",
         "training",
         "lower blocks learn faster than higher ones",
-        "(max(heights.values()) - heights[name])",
+        "(max(depths.values()) - depths[name])",
         "heights[name]",
         ("pretrained/test_finetune.py", "-k learning_rate"),
     ),
@@ -1560,24 +1565,33 @@ def try_mutant(mutant: Mutant, whole: Path) -> Outcome:
 
 
 def run_tests(tests: Sequence[str], room: Path, source: Path) -> tuple[int | None, str]:
-    """pytest's exit code (None: it was ended) and what it said."""
+    """pytest's exit code (None: it was ended) and its output. It runs in a fork of this process, which has imported
+    what takes longest to import."""
     words = [word for test in tests for word in (test.split(" ", 1) if test.startswith("-k ") else [f"tests/{test}"])]
     options = ["-x", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-m", "not slow", f"--basetemp={room / 'tmp'}"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *options, *words],
-        cwd=ROOT,
-        env=environment(room, source),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        said, _ = process.communicate(timeout=SECONDS)
-    except subprocess.TimeoutExpired:
+    output = room / "output.txt"
+    work = (environment(room, source), source, [*options, *words], output)
+    process = multiprocessing.get_context("fork").Process(target=run_pytest, args=work)
+    process.start()
+    process.join(SECONDS)
+    if process.exitcode is None and process.pid is not None:
         os.killpg(process.pid, signal.SIGKILL)  # and the processes that its tests have begun
-        return None, process.communicate()[0]
-    return process.returncode, said
+        process.join()
+        return None, ""
+    return process.exitcode, output.read_text(encoding="utf-8", errors="replace")
+
+
+def run_pytest(variables: dict[str, str], source: Path, words: list[str], output: Path) -> None:
+    os.setsid()
+    os.chdir(ROOT)
+    os.environ.update(variables)
+    sys.path[0] = str(source)  # instead of tests/, the folder of this script
+    with output.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    code = int(pytest.main(words))
+    sys.stdout.flush()
+    os._exit(code)  # a thread that a fault left behind does not hold it up
 
 
 def control(mutants: Sequence[Mutant], whole: Path, jobs: int) -> bool:
@@ -1617,6 +1631,8 @@ def main() -> int:
     print(f"{len(mutants)} faults can be planted")
     if asked.list:
         return 0
+    for name in SLOW_IMPORTS:
+        importlib.import_module(name)
     with tempfile.TemporaryDirectory(prefix="mutants-") as room:
         whole = make_copy(Path(room).resolve())
         if asked.control:
