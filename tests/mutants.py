@@ -611,8 +611,8 @@ TRAINING = (
         "best-not-restored",
         "training",
         "the last weights are kept under the name of the best",
-        "each.copy_(progress.best_weights[name])",
-        "progress.best_weights[name].clone()",
+        ".copy_(progress.best_weights[name])",
+        ".clone()",
         ("trial/test_trial.py", "-k best_weights"),
     ),
     Mutant(
@@ -724,7 +724,7 @@ TRAINING = (
         "training",
         "lower blocks learn faster than higher ones",
         "(max(depths.values()) - depths[name])",
-        "heights[name]",
+        "depths[name]",
         ("pretrained/test_finetune.py", "-k learning_rate"),
     ),
 )
