@@ -238,7 +238,7 @@ def test_links_out_of_the_folder_are_refused(own: Path, tmp_path: Path) -> None:
         copy = Path(shutil.copytree(own, tmp_path / name.replace("/", "-")))
         (copy / name).unlink()
         (copy / name).symlink_to(secret)
-        with pytest.raises(BadInput, match="is a link"):
+        with pytest.raises(BadInput, match="is a symlink"):
             study_page(StudyFolder.open(copy))
 
 

@@ -7,18 +7,21 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from studies import GAINS, classify_outcomes, lm_outcomes, write_study
 
 from fairtrial.errors import BadInput
 from fairtrial.report.study_folder import StudyFolder, check_verdict
 from fairtrial.report.study_page import study_page
-from fairtrial.report.verdict_tables import FORMATS, comparisons, reuse, scores, verdict_lines
+from fairtrial.report.table import Cell, Table, as_csv, as_latex, as_markdown, as_text, row
+from fairtrial.report.verdict_tables import FORMATS, comparisons, reuse, scores, verdict_lines, verdict_tables
 from fairtrial.report.words import decimals_for, few_digits, plain_number, probability, with_interval
 from fairtrial.statistics.verdict import judge_study
 
@@ -40,22 +43,19 @@ def verdict(raw: dict[str, Any]) -> dict[str, Any]:
     return check_verdict(raw, "verdict.json")
 
 
-@pytest.mark.parametrize(
-    ("values", "text"),
-    [
-        ((85.234, 84.02, 86.41), "85.2 [84.0, 86.4]"),
-        ((85.2345, 85.191, 85.271), "85.23 [85.19, 85.27]"),
-        ((85.2345, 85.222, 85.247), "85.234 [85.222, 85.247]"),
-        ((0.01, -5.3, 4.3), "0.0 [-5.3, 4.3]"),
-        ((-0.004, -0.5, 0.4), "0.0 [-0.5, 0.4]"),
-        ((1234.5, None, None), "1,234.5"),
-        ((None, 1.0, 2.0), "– [1.0, 2.0]"),
-        ((50.0, 50.0, 50.0), "50.0 [50.0, 50.0]"),
-        ((float("nan"), float("-inf"), 2.0), "–"),
-    ],
-)
-def test_the_interval_decides_how_many_digits_are_shown(values: tuple[Any, ...], text: str) -> None:
-    assert with_interval(*values) == text
+def test_the_interval_decides_how_many_digits_are_shown() -> None:
+    expected = {
+        (85.234, 84.02, 86.41): "85.2 [84.0, 86.4]",
+        (85.2345, 85.191, 85.271): "85.23 [85.19, 85.27]",
+        (85.2345, 85.222, 85.247): "85.234 [85.222, 85.247]",
+        (0.01, -5.3, 4.3): "0.0 [-5.3, 4.3]",
+        (-0.004, -0.5, 0.4): "0.0 [-0.5, 0.4]",
+        (1234.5, None, None): "1,234.5",
+        (None, 1.0, 2.0): "– [1.0, 2.0]",
+        (50.0, 50.0, 50.0): "50.0 [50.0, 50.0]",
+        (float("nan"), float("-inf"), 2.0): "–",
+    }
+    assert {values: with_interval(*values) for values in expected} == expected
 
 
 @given(st.floats(1e-3, 1e6), st.floats(-1e6, 1e6))
@@ -76,6 +76,69 @@ def test_sizes_and_probabilities_are_told_shortly() -> None:
         "0.81",
         "–",
     ]
+
+
+SMALL = Table(
+    "Parameters",
+    ("component", "formula", "count"),
+    (
+        row(Cell("attention", "failed passport"), Cell("4 × (64 × 64), no bias", kind="formula"), 1_638_400),
+        row("位置 <b>", "", 12),
+        row("total", "", 1_638_412),
+    ),
+    note="A note.",
+    text_columns=2,
+    total=True,
+)
+
+
+def test_a_table_is_aligned_on_the_terminal() -> None:
+    assert as_text(SMALL) == [
+        "Parameters",
+        "  component                    formula                     count",
+        "  --------------------------------------------------------------",
+        "  attention [failed passport]  4 × (64 × 64), no bias  1,638,400",
+        "  位置 <b>                                                    12",
+        "  --------------------------------------------------------------",
+        "  total                                                1,638,412",
+        "  A note.",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_narrow_terminal_wraps_cells_and_cuts_nothing_off(verdict: dict[str, Any], width: int) -> None:
+    for table in [SMALL, *verdict_tables(verdict)]:
+        lines = as_text(table, width)
+        assert "…" not in "".join(lines)
+        assert all(cell_len(line) <= width for line in lines)
+        shown = "".join("".join(lines).split())
+        assert all(
+            letter in shown for cells in table.rows for cell in cells for letter in cell.stamped if letter != " "
+        )
+    if width == 40:
+        words = " ".join(as_text(SMALL, width)).split()
+        assert {"attention", "[failed", "passport]", "1,638,400"} <= set(
+            words
+        )  # no word is broken where it need not be
+
+
+def test_the_other_formats_hold_the_same_cells() -> None:
+    assert as_csv(SMALL)[1:] == [
+        'attention [failed passport],"4 × (64 × 64), no bias",1638400',
+        "位置 <b>,,12",
+        "total,,1638412",
+    ]
+    assert as_markdown(SMALL)[4:] == [
+        "| attention **(failed passport)** | 4 × (64 × 64), no bias | 1,638,400 |",
+        "| 位置 \\<b\\> |  | 12 |",
+        "| **total** |  | **1,638,412** |",
+        "",
+        "A note.",
+    ]
+    latex = "\n".join(as_latex(SMALL))
+    assert r"attention \textbf{(failed passport)} & $4 \times (64 \times 64)$, no bias & 1,638,400 \\" in latex
+    assert latex.count(r"\midrule") == 2
+    assert r"\caption" not in "".join(as_latex(replace(SMALL, title="")))
 
 
 def test_comparisons_tell_the_verdicts_own_numbers(verdict: dict[str, Any]) -> None:
@@ -236,7 +299,7 @@ def test_mistakes_are_told_in_one_sentence(study: Path, tmp_path: Path, fairtria
     said = fairtrial("verdict", study, "--format", "latx")
     assert (said.code, "did you mean 'latex'" in said.err) == (2, True)
     for command in ("verdict", "report"):
-        assert "is not there" in fairtrial(command, tmp_path / "nowhere").err
+        assert "does not exist" in fairtrial(command, tmp_path / "nowhere").err
         assert "not a study" in fairtrial(command, tmp_path).err
         record = next(study.glob("trials/*/*/*"))
         assert f"fairtrial show {record}" in fairtrial(command, record).err

@@ -1,49 +1,38 @@
-"""How figures are said."""
+"""How numbers are written in sentences."""
 
 from __future__ import annotations
-
-import pytest
 
 from fairtrial.statistics.sentences import bare, change, listed, p_words, score_words
 
 
-@pytest.mark.parametrize(
-    ("metric", "value", "told"),
-    [
-        ("accuracy", 2.14, "+2.1 points"),
-        ("accuracy", -0.96, "-1.0 points"),
-        ("accuracy", 0.03, "+0.03 points"),
-        ("accuracy", 0.0, "0.0 points"),
-        ("perplexity", -0.0284, "-2.8%"),
-        ("perplexity", 0.0001, "+0.01%"),
-        ("bits per byte", -0.0123, "-0.012 bits per byte"),
-        ("log loss", 0.5, "+0.500 nats per item"),
-    ],
-)
-def test_differences(metric: str, value: float, told: str) -> None:
-    assert change(metric, value) == told
-    assert bare(metric, value) == told.split(" ")[0]
+def test_differences_have_a_sign_a_unit_and_enough_digits() -> None:
+    expected = {
+        ("accuracy", 2.14): "+2.1 points",
+        ("accuracy", -0.96): "-1.0 points",
+        ("accuracy", 0.03): "+0.03 points",
+        ("accuracy", 0.0): "0.0 points",
+        ("perplexity", -0.0284): "-2.8%",
+        ("perplexity", 0.0001): "+0.01%",
+        ("bits per byte", -0.0123): "-0.012 bits per byte",
+        ("log loss", 0.5): "+0.500 nats per item",
+    }
+    assert {key: change(*key) for key in expected} == expected
+    assert all(bare(*key) == text.split(" ")[0] for key, text in expected.items())
 
 
-@pytest.mark.parametrize(
-    ("metric", "value", "told"),
-    [
-        ("accuracy", 1.0, "1 point"),
-        ("accuracy", 1.5, "1.5 points"),
-        ("accuracy", 2.0, "2 points"),
-        ("perplexity", 0.01, "1%"),
-    ],
-)
-def test_sizes(metric: str, value: float, told: str) -> None:
-    assert change(metric, value, signed=False) == told
+def test_sizes_have_no_sign() -> None:
+    expected = {
+        ("accuracy", 1.0): "1 point",
+        ("accuracy", 1.5): "1.5 points",
+        ("accuracy", 2.0): "2 points",
+        ("perplexity", 0.01): "1%",
+    }
+    assert {key: change(*key, signed=False) for key in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("p", "told"),
-    [(0.2, "p = 0.20"), (0.03, "p = 0.030"), (0.0004, "p = 0.0004"), (1e-9, "p < 0.0001"), (1.0, "p = 1.00")],
-)
-def test_p_values(p: float, told: str) -> None:
-    assert p_words(p) == told
+def test_p_values_are_never_zero() -> None:
+    expected = {0.2: "p = 0.20", 0.03: "p = 0.030", 0.0004: "p = 0.0004", 1e-9: "p < 0.0001", 1.0: "p = 1.00"}
+    assert {p: p_words(p) for p in expected} == expected
 
 
 def test_scores_and_lists() -> None:

@@ -38,7 +38,7 @@ def alarms() -> str:
         rows.append(
             [f"language model, {name}", sizes, str(world.documents), rates([found[each][0] for each in (5, 10)])]
         )
-    return table(["world", "seeds / items / rest", "items", "false alarms at 5 / 10 / 20 seeds"], rows)
+    return table(["world", "seeds / items / residual", "items", "false alarms at 5 / 10 / 20 seeds"], rows)
 
 
 def instead() -> str:
@@ -79,7 +79,7 @@ def need() -> str:
     for name, points in (("A", 1.5), ("A", 2), ("B", 3), ("C", 5)):
         seeds, found = power_of_the_need(WORLDS[name], points, RUNS // 2)
         rows.append([name, f"{points:g} points", str(seeds), f"{found:.3f}"])
-    return table(["world", "wanted", "seeds said to be needed", "found with them"], rows)
+    return table(["world", "difference", "seeds needed, as stated", "found with them"], rows)
 
 
 def write() -> None:

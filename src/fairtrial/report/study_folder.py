@@ -1,7 +1,5 @@
-"""What the page and the tables rely on in a verdict. Anything may be missing; nothing may be of another kind.
-
-A study's folder, read for showing: every file but the verdict may be missing. Knows no torch, runs nothing.
-"""
+"""A study's folder, read for showing. Any file but the verdict may be missing, and anything in the verdict, but nothing
+may be of another type."""
 
 from __future__ import annotations
 
@@ -59,51 +57,51 @@ VERDICT = {
 
 
 def check_verdict(value: Any, path: object) -> dict[str, Any]:
-    """The same value with nulls taken out, or a refusal that names the place that is wrong."""
+    """The same value without nulls, or a refusal that says what is wrong where."""
     clean = without_nulls(value) or {}
     if isinstance(clean, dict) and clean.get("format", FORMAT) != FORMAT:
         raise BadInput(f"{path} has format {clean['format']!r}, this fairtrial reads {FORMAT}", "update fairtrial")
     if wrong := first_wrong(clean, VERDICT, ""):
-        raise BadInput(f"{path} is damaged at {wrong}", "write it again with: fairtrial study STUDY")
+        raise BadInput(f"{path} is damaged at {wrong}", "write it again with `fairtrial study STUDY`")
     return clean
 
 
 def without_nulls(value: Any) -> Any:
-    """A null is a thing that is not known: absent; so is a number that is none. Among numbers it keeps its place."""
+    """Null, NaN and infinities mean unknown and are left out, except in a list of numbers, where positions count."""
     if isinstance(value, dict):
-        named = ((key, without_nulls(each)) for key, each in value.items())
-        return {key: each for key, each in named if each is not None}
+        named = ((key, without_nulls(inner)) for key, inner in value.items())
+        return {key: inner for key, inner in named if inner is not None}
     if isinstance(value, list):
-        known = [without_nulls(each) for each in value]
-        numbers = any(isinstance(each, NUMBER) for each in known)
-        return known if numbers else [each for each in known if each is not None]
+        known = [without_nulls(inner) for inner in value]
+        numbers = any(isinstance(inner, NUMBER) for inner in known)
+        return known if numbers else [inner for inner in known if inner is not None]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def first_wrong(value: Any, shape: Any, place: str) -> str:
-    """The path of the first thing that is not as `shape` wants it, or nothing."""
+def first_wrong(value: Any, shape: Any, path: str) -> str:
+    """The path of the first value that does not have the type in `shape`; empty if there is none."""
     if isinstance(shape, dict):
         if not isinstance(value, dict):
-            return place or "its top"
-        for key, each in value.items():
-            inner = shape.get(str) if str in shape else shape.get(key, ANY)
-            if wrong := first_wrong(each, inner, f"{place}.{key}" if place else key):
+            return path or "its top"
+        for key, inner in value.items():
+            expected = shape.get(str) if str in shape else shape.get(key, ANY)
+            if wrong := first_wrong(inner, expected, f"{path}.{key}" if path else key):
                 return wrong
         return ""
     if isinstance(shape, list):
         if not isinstance(value, list):
-            return place
-        wrongs = (first_wrong(each, shape[0], f"{place}[{at}]") for at, each in enumerate(value) if each is not None)
+            return path
+        wrongs = (first_wrong(inner, shape[0], f"{path}[{at}]") for at, inner in enumerate(value) if inner is not None)
         return next((wrong for wrong in wrongs if wrong), "")
     if shape is ANY or (isinstance(value, shape) and not (shape is NUMBER and isinstance(value, bool))):
         return ""
-    return place
+    return path
 
 
 MAPS = {
     "sentence": str,
     "words": [str],
-    "words_of": {str: {str: [str]}},  # task, variant: a part may set vectors of its own before a sentence
+    "words_of": {str: {str: [str]}},  # task, variant: a part may put a prefix before a sentence
     "variants": {str: {str: [[[[NUMBER]]]]}},
 }
 LEDGER = {str: {str: [{"component": str, "formula": str, "count": NUMBER, "bias_free": NUMBER}]}}
@@ -118,7 +116,7 @@ class StudyFolder:
     @classmethod
     def open(cls, folder: Path) -> StudyFolder:
         if not folder.is_dir():
-            raise BadInput(f"{folder} is {'not a folder' if folder.exists() else 'not there'}", HINT)
+            raise BadInput(f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}", HINT)
         if (folder / "trial.json").is_file() and not (folder / "verdict.json").exists():
             raise BadInput(
                 f"{folder} is the record of one trial, not a study", f"look at it with: fairtrial show {folder}"
@@ -126,7 +124,7 @@ class StudyFolder:
         if not (folder / "verdict.json").is_file():
             unfinished = (folder / "plan.json").is_file() or (folder / "study.toml").is_file()
             what = "has no verdict yet" if unfinished else "is not a study (it has no verdict.json)"
-            raise BadInput(f"{folder} {what}", f"go on with: fairtrial study {folder}" if unfinished else HINT)
+            raise BadInput(f"{folder} {what}", f"continue with: fairtrial study {folder}" if unfinished else HINT)
         return cls(folder)
 
     @cached_property
@@ -152,7 +150,7 @@ class StudyFolder:
 
     @cached_property
     def records(self) -> dict[str, dict[str, list[Record]]]:
-        """Records by task and variant, in the order of seeds; what is no record yet is left out."""
+        """Records by task and variant, in the order of seeds; folders that are not records yet are left out."""
         found: dict[str, dict[str, list[Record]]] = {}
         for path in sorted(self.inside("trials").glob("*/*/seed-*"), key=seed_in):
             if (path / "trial.json").is_file():
@@ -162,12 +160,12 @@ class StudyFolder:
         return found
 
     def inside(self, name: str) -> Path:
-        """A path below the folder; a link could lead a reader out of it."""
+        """A path below the folder; a symlink could lead out of it."""
         path = self.folder
         for part in Path(name).parts:
             path = path / part
             if part == ".." or path.is_symlink():
-                raise BadInput(f"{path} is a link; a study holds plain files only", HINT)
+                raise BadInput(f"{path} is a symlink; a study holds plain files only", HINT)
         return path
 
     def read(self, name: str) -> Any:

@@ -111,8 +111,8 @@ def tries_line(search: dict[str, Any]) -> str:
     if "tries" not in search:
         return ""
     same = len({facts.get("tries") for facts in search.get("variants", {}).values()}) == 1
-    each = "the same number for every variant that was searched" if same else "not the same number for every variant"
-    return f"{search['tries']} tries in all, {each}."
+    spread = "the same number for every variant that was searched" if same else "not the same number for every variant"
+    return f"{search['tries']} tries in all, {spread}."
 
 
 def about_task(study: StudyFolder, name: str, reference: str, stamps: dict[str, str]) -> dict[str, Any]:
