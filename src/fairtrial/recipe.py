@@ -58,14 +58,10 @@ class Data:
     source: Annotated[str, "a file, a folder, or 'sotu' for the embedded corpus"] = "sotu"
     format: Annotated[str, "auto, course, table, jsonl, folder, text, lines or sotu"] = "auto"
     presidents: Annotated[tuple[str, ...], "whose speeches, with the embedded corpus"] = ("obama", "bush-43", "bush-41")
-    validation: Annotated[float, "validation set: share of the training text held out for model selection; 0: none"] = (
-        0.1
-    )
+    validation: Annotated[float, "validation set: share of the training text, for model selection; 0: none"] = 0.1
     test: Annotated[float, "test set: share held out, where the data bring no test set"] = 0.2
     train_share: Annotated[float, "share of the training documents that is used; 1: all"] = 1.0
-    split_seed: Annotated[
-        int, "random seed of that test set; the same for all trials, so that they share their items"
-    ] = 0
+    split_seed: Annotated[int, "random seed of that test set; the same for all trials"] = 0
     windows: Annotated[str, "training windows of running text: 'disjoint' or 'every' start position"] = "disjoint"
 
 
@@ -73,9 +69,7 @@ class Data:
 class Tokens:
     """How text becomes tokens."""
 
-    kind: Annotated[str, "tokenizer: word, character, bpe or whitespace; 'encoder': the pretrained encoder's own"] = (
-        "word"
-    )
+    kind: Annotated[str, "tokenizer: word, character, bpe or whitespace; 'encoder': the encoder's own"] = "word"
     min_count: Annotated[int, "minimum frequency: rarer training words become <unk>, so that <unk> is trained"] = 2
     size: Annotated[int, "maximum vocabulary size"] = 20_000
     lowercase: Annotated[bool, "lower-case the text"] = False
@@ -99,9 +93,7 @@ class Shape:
     dropout: Annotated[float, "dropout rate (residual connections)"] = 0.1
     attention_dropout: Annotated[float, "dropout rate of attention weights (GPT-2 and BERT: 0.1)"] = 0.0
     activation: Annotated[str, "activation function of the feed-forward layer: relu, gelu, gelu_tanh or silu"] = "relu"
-    classifier_activation: Annotated[str, "activation of the classification head; 'same': as `activation`; or tanh"] = (
-        "same"
-    )
+    classifier_activation: Annotated[str, "activation of the classification head, or 'same' as `activation`"] = "same"
     norm: Annotated[str, "normalization: layer (LayerNorm) or rms (RMSNorm)"] = "layer"
     norm_place: Annotated[str, "'pre'-norm (GPT-2) or 'post'-norm (BERT, Vaswani et al. 2017)"] = "pre"
     norm_epsilon: Annotated[float, "epsilon of the normalization"] = 1e-5
@@ -111,9 +103,7 @@ class Shape:
     start: Annotated[str, "initialization: 'torch' (its layers' defaults) or 'small' (normal, std 0.02)"] = "small"
 
     def __post_init__(self) -> None:
-        for name in ("layers", "heads", "width", "length", "hidden", "classifier_hidden"):
-            if getattr(self, name) < 1:
-                raise BadInput(f"shape.{name} must be at least 1, got {getattr(self, name)}")
+        at_least(1, "shape", self, "layers", "heads", "width", "length", "hidden", "classifier_hidden")
         if self.width % self.heads:
             raise BadInput(
                 f"shape.width = {self.width} is not divisible by shape.heads = {self.heads}",
@@ -144,22 +134,14 @@ class Training:
     learning_rate: Annotated[float, "peak learning rate"] = 1e-3
     weight_decay: Annotated[float, "weight decay (matrices only)"] = 0.01
     momentum: Annotated[float, "momentum of SGD"] = 0.0
-    schedule: Annotated[str, "learning-rate schedule after warm-up: constant, linear or cosine (decay to zero)"] = (
-        "constant"
-    )
+    schedule: Annotated[str, "learning-rate schedule: constant, linear or cosine (decay to zero)"] = "constant"
     warmup_steps: Annotated[int, "warm-up: steps in which the learning rate rises from zero"] = 0
     clip: Annotated[float, "maximum gradient norm; inf: no clipping"] = float("inf")
     label_smoothing: Annotated[float, "label smoothing"] = 0.0
-    select_every: Annotated[Duration, "how often the model is evaluated on validation for model selection"] = Duration(
-        1, "epochs"
-    )
+    select_every: Annotated[Duration, "how often validation is evaluated for model selection"] = Duration(1, "epochs")
     frozen_layers: Annotated[int, "freeze the embeddings and this many blocks from the bottom; 0: none"] = 0
-    layer_decay: Annotated[
-        float, "layer-wise learning-rate decay: a block's rate as a share of the one above; 1: none"
-    ] = 1.0
-    save_memory: Annotated[
-        bool, "activation checkpointing: recompute layers in the backward pass, less memory, more time"
-    ] = False
+    layer_decay: Annotated[float, "layer-wise learning-rate decay: share of the rate of the block above"] = 1.0
+    save_memory: Annotated[bool, "activation checkpointing: less memory, more time"] = False
     keep: Annotated[str, "model selection: the 'best' weights on validation, or the 'last'"] = "best"
     patience: Annotated[float, "early stopping: evaluations without improvement; inf: never"] = float("inf")
 
@@ -168,29 +150,21 @@ class Training:
         one_of("training.schedule", self.schedule, ("constant", "linear", "cosine"))
         one_of("training.keep", self.keep, ("best", "last"))
         share("training.label_smoothing", self.label_smoothing)
-        for name in ("batch", "accumulate"):
-            if getattr(self, name) < 1:
-                raise BadInput(f"training.{name} must be at least 1, got {getattr(self, name)}")
+        at_least(1, "training", self, "batch", "accumulate")
+        at_least(0, "training", self, "weight_decay", "momentum", "warmup_steps", "frozen_layers")
         for name in ("learning_rate", "clip", "patience", "layer_decay"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"training.{name} must be positive, got {getattr(self, name)}")
-        for name in ("weight_decay", "momentum", "warmup_steps", "frozen_layers"):
-            if not getattr(self, name) >= 0:
-                raise BadInput(f"training.{name} must not be negative, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
     """Evaluation."""
 
-    curve_every: Annotated[Duration, "how often train and validation are evaluated for the curves"] = Duration(
-        1, "epochs"
-    )
+    curve_every: Annotated[Duration, "how often the curves' points are evaluated"] = Duration(1, "epochs")
     watch_test: Annotated[bool, "evaluate the test sets during training, too; the record says so"] = False
     tests: Annotated[bool, "evaluate the test sets at the end; false: nothing reads them, as in a search"] = True
-    full_context: Annotated[float, "sliding windows: least share of the full context that each scored token sees"] = (
-        0.97
-    )
+    full_context: Annotated[float, "sliding windows: least share of the context that a scored token sees"] = 0.97
 
     def __post_init__(self) -> None:
         share("scoring.full_context", self.full_context)
@@ -232,6 +206,12 @@ class Recipe:
 
     def __post_init__(self) -> None:
         one_of("task", self.task, TASKS)
+
+
+def at_least(least: int, section: str, values: object, *names: str) -> None:
+    for name in names:
+        if not getattr(values, name) >= least:
+            raise BadInput(f"{section}.{name} must be at least {least}, got {getattr(values, name)}")
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -88,7 +88,7 @@ def test_every_written_line_says_what_it_is() -> None:
         ("[training]\nduration = 5", "training.duration: 5 is not a duration of training"),
         ("[training]\nlearning_rate = 0", "training.learning_rate must be positive, got 0.0"),
         ("[training]\nlearning_rate = nan", "training.learning_rate must be positive, got nan"),
-        ("[training]\nmomentum = -1", "training.momentum must not be negative, got -1.0"),
+        ("[training]\nmomentum = -1", "training.momentum must be at least 0, got -1.0"),
         ("parts = [5]", "parts: a part is a name or a table with a name"),
         ("parts = [{size = 8}]", "parts: a part is a name or a table with a name"),
         ("parts = [{name = 'a', when = [2020-01-01]}]", "parts: 2020-01-01 is a date; parts take numbers"),

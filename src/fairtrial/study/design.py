@@ -260,22 +260,15 @@ def design_study(
     plugins: Sequence[Path] = (),
 ) -> Study:
     """A study file's table with these changes; the options are those of `fairtrial study`."""
-    table = dict(table)
-    if data is not None:
-        table["data"] = data
-    if recipe is not None:
-        table["recipe"] = [recipe]
-        if recipe.endswith(".toml"):
-            table.pop("tasks", None)
-    if task is not None:
-        table["tasks"] = ["classify", "lm"] if task == "both" else [task]
+    given = {"data": data, "recipe": recipe and [recipe], "baseline": baseline, "seeds": seeds}
+    given |= {"tasks": task and (list(METRIC) if task == "both" else [task])}
+    if recipe is not None and recipe.endswith(".toml"):
+        table = {key: value for key, value in table.items() if key != "tasks"}
     if variants:
-        table["variants"] = variant_tables(variants)
-        table.pop("baseline", None)
-    if baseline is not None:
-        table["baseline"] = baseline
-    if seeds is not None:
-        table["seeds"] = seeds
+        table = {key: value for key, value in table.items() if key != "baseline"} | {
+            "variants": variant_tables(variants)
+        }
+    table = table | {key: value for key, value in given.items() if value is not None}
     if duration is not None:
         settings = [*settings, f"training.duration={toml(str(duration))}"]
     add_settings(table, settings)
@@ -500,17 +493,13 @@ def write_study(study: Study) -> str:
 
 
 def _variant_lines(variant: Variant) -> list[str]:
-    lines = []
-    if variant.parts is not None:
-        lines.append(f"parts = {toml(to_table(Recipe(parts=variant.parts))['parts'])}")
-    if variant.recipe:
-        lines.append(f"recipe = {toml(variant.recipe)}")
-    if variant.plugins:
-        lines.append(f"with = {toml(list(variant.plugins))}")
-    if variant.seeds_from is not None:
-        lines.append(f"seeds_from = {variant.seeds_from}")
-    if variant.accept_failed_passport:
-        lines.append("accept_failed_passport = true")
-    if not variant.searched:
-        lines.append("search = false")
+    fields = {
+        "parts": None if variant.parts is None else to_table(Recipe(parts=variant.parts))["parts"],
+        "recipe": variant.recipe or None,
+        "with": list(variant.plugins) or None,
+        "seeds_from": variant.seeds_from,
+        "accept_failed_passport": variant.accept_failed_passport or None,
+        "search": None if variant.searched else False,
+    }
+    lines = [f"{name} = {toml(value)}" for name, value in fields.items() if value is not None]
     return lines + [f"{toml(name)} = {toml(value)}" for name, value in variant.settings.items()]
