@@ -370,7 +370,7 @@ DATA = (
         "a trial's vocabulary is fitted on validation, too",
         "return [document.text for document in self.splits.train]",
         "return [document.text for document in self.known]",
-        ("baselines/test_baseline_outcomes.py", "-k language_models"),
+        ("trial/test_same_documents.py", "-k training_text_alone"),
     ),
     Mutant(
         "duplicates-straddle",

@@ -135,3 +135,16 @@ def test_the_comparison_of_data_can_fail(tmp_path: Path) -> None:
     other = with_settings(recipe, ["tokens.kind=bpe", "tokens.size=300"])
     assert not same_data(prepare(recipe, 0), prepare(other, 0))
     assert not same_data(prepare(recipe, 0), prepare(recipe, 1))
+
+
+def test_a_vocabulary_is_fitted_on_training_text_alone(tmp_path: Path) -> None:
+    source = write_source("jsonl", tmp_path / "source")
+    recipe = with_settings(built_in_recipe("default", "classify"), [f"data.source={source}", "tokens.min_count=1"])
+    prepared = prepare(recipe, 0)
+    known = prepared.tokenizer.inner.get_vocab()  # every text has a number of its own
+    for documents, fitted in (
+        (prepared.splits.train, True), (prepared.splits.validation, False), (prepared.splits.tests["test"], False),
+    ):  # fmt: skip
+        numbers = [word for document in documents for word in document.text.split() if word.isdigit()]
+        assert len(numbers) == len(documents) > 5
+        assert [word in known for word in numbers] == [fitted] * len(numbers)
