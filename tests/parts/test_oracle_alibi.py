@@ -93,7 +93,7 @@ def test_a_fixed_slope_is_every_heads() -> None:
 
 @pytest.mark.parametrize("slope", [float("inf"), float("nan")])
 def test_a_slope_that_is_no_number_is_refused(slope: float) -> None:
-    with pytest.raises(BadInput, match="will not do"):
+    with pytest.raises(BadInput, match="must be"):
         Alibi(Shape(), slope=slope)
 
 

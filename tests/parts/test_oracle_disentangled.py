@@ -50,9 +50,19 @@ def some_vectors() -> Tensor:
     return torch.randn(3, TIME, SHAPE.width, generator=torch.Generator().manual_seed(5))
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3, 4])
-@pytest.mark.parametrize("furthest", [50, 21, 20, 4, 1])
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("heads", "furthest", "causal"),
+    [
+        (1, 50, True),
+        (2, 21, False),
+        (3, 20, True),
+        (4, 20, False),
+        (4, 4, True),
+        (2, 4, False),
+        (3, 1, True),
+        (1, 1, False),
+    ],
+)
 @torch.no_grad()
 def test_full_rows_equal_debertas(heads: int, furthest: int, causal: bool) -> None:
     oracle, table, attention, part = make(heads, furthest)
@@ -68,9 +78,7 @@ def test_full_rows_equal_debertas(heads: int, furthest: int, causal: bool) -> No
     assert (content_only - expected).abs().max() > 1e-2
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3, 4])
-@pytest.mark.parametrize("furthest", [50, 4])
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("heads", "furthest", "causal"), [(1, 4, False), (2, 50, True), (3, 4, True), (4, 50, False)])
 @torch.no_grad()
 def test_a_padded_batch_equals_debertas(heads: int, furthest: int, causal: bool) -> None:
     oracle, table, attention, part = make(heads, furthest)
@@ -120,5 +128,5 @@ def test_scores_equal_a_loop_over_the_papers_equation(furthest: int) -> None:
 
 @pytest.mark.parametrize("furthest", [0, -3])
 def test_no_distance_at_all_is_refused(furthest: int) -> None:
-    with pytest.raises(BadInput, match="will not do"):
+    with pytest.raises(BadInput, match="must be"):
         Disentangled(SHAPE, furthest=furthest)

@@ -51,7 +51,7 @@ def test_a_window_shows_exactly_its_size(size: int) -> None:
 
 @pytest.mark.parametrize(("size", "first"), WINDOWS)
 @pytest.mark.parametrize("causal", [True, False])
-def test_a_windows_reach_is_the_furthest_that_it_allows(size: int, first: int, causal: bool) -> None:
+def test_a_windows_extent_is_the_furthest_that_it_allows(size: int, first: int, causal: bool) -> None:
     part, place = Window(SHAPE, size=size, global_tokens=first), torch.arange(100)
     reach = part.window(causal)
     if first:
@@ -111,10 +111,10 @@ def test_attention_with_it_equals_loops(number: int, causal: bool, watched: bool
 
 @pytest.mark.parametrize("options", [{"size": 0}, {"size": -3}, {"size": 4, "global_tokens": -1}])
 def test_windows_that_show_nothing_are_refused(options: dict[str, int]) -> None:
-    with pytest.raises(BadInput, match="will not do"):
+    with pytest.raises(BadInput, match="must be"):
         Window(SHAPE, **options)
 
 
 def test_blocks_without_a_size_are_refused() -> None:
-    with pytest.raises(BadInput, match="size of 0"):
+    with pytest.raises(BadInput, match="size must be"):
         Blocks(SHAPE, size=0)

@@ -106,7 +106,7 @@ def test_silent_heads_stay_finite(part: Part) -> None:
 
 
 def test_reweighing_over_something_else_is_refused() -> None:
-    with pytest.raises(BadInput, match="there is: batch, row"):
+    with pytest.raises(BadInput, match="over must be 'batch' or 'row'"):
         Reweight(SHAPE, over="head")
 
 

@@ -175,12 +175,12 @@ def with_prefixes(x: Tensor, layout: Layout, parts: Sequence[Part]) -> tuple[Ten
     if not found:
         return x, layout
     before = torch.cat(found).to(x.dtype)  # vector width
-    whole = torch.cat((before.expand(layout.batch, -1, -1), layout.unpack(x)), dim=1)
+    x = torch.cat((before.expand(layout.batch, -1, -1), layout.unpack(x)), dim=1)
     if layout.lengths is None:
         layout = Layout.full(layout.batch, layout.time + len(before))
     else:
         layout = Layout.ragged(layout.lengths + len(before), layout.time + len(before))
-    return layout.pack(whole), layout
+    return layout.pack(x), layout
 
 
 class Classifier(nn.Module):
@@ -270,7 +270,7 @@ class MaskedModel(nn.Module):
             self.out.weight = self.body.tokens.weight
 
     def forward(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """[batch time] -> logits of the token at each place [batch time entry], zeros at padding"""
+        """[batch time] -> logits of each token [batch time entry], zeros at padding"""
         x, layout = self.body(ids, lengths)
         return layout.unpack(self.out(self.read(x)))
 
@@ -278,8 +278,8 @@ class MaskedModel(nn.Module):
         """[token width] -> [token width]"""
         return self.norm(gelu(self.hidden(x)))
 
-    def hidden_places(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors and answers of the places to guess: those whose answer is not below 0. [guess width], [guess]"""
+    def masked_tokens(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors and answers of the masked tokens: those whose answer is not below 0. [guess width], [guess]"""
         x, layout = self.body(ids, lengths)
         answers = layout.pack(pad(answers, (layout.time - answers.shape[1], 0), value=-1))  # a prefix is no answer
         chosen = (answers >= 0).nonzero()[:, 0]
@@ -288,15 +288,15 @@ class MaskedModel(nn.Module):
     def loss(
         self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float
     ) -> tuple[Tensor, Tensor]:
-        """(objective x scale, summed nats) over the places to guess"""
-        x, wanted = self.hidden_places(ids, lengths, answers)
-        return VocabularyLoss.apply(x, self.out.weight, self.out.bias, wanted, smoothing, scale, self.scratch)
+        """(objective x scale, summed nats) over the masked tokens"""
+        x, targets = self.masked_tokens(ids, lengths, answers)
+        return VocabularyLoss.apply(x, self.out.weight, self.out.bias, targets, smoothing, scale, self.scratch)
 
     @torch.no_grad()
     def nll(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> Tensor:
-        """Nats of each place to guess, in reading order [guess]"""
-        x, wanted = self.hidden_places(ids, lengths, answers)
-        return vocabulary_nats(x, self.out.weight, self.out.bias, wanted)
+        """Nats of each masked token, in reading order [guess]"""
+        x, targets = self.masked_tokens(ids, lengths, answers)
+        return vocabulary_nats(x, self.out.weight, self.out.bias, targets)
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ class Blocks(Part):
     def __init__(self, shape: Shape, *, size: int = 8) -> None:
         super().__init__(shape)
         if size < 1:
-            raise BadInput(f"block: a size of {size} will not do")
+            raise BadInput(f"block: size must be at least 1, got {size}")
         self.size = size
         self.sees_order = size > 1  # a token that sees itself alone knows of no order
 

@@ -1,4 +1,4 @@
-"""Learned: a vector for each position, learnt and added to the token's (BERT, GPT-2)."""
+"""Learned: a vector for each position, learned and added to the token's (BERT, GPT-2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,5 @@ class Learned(Part):
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         if len(positions) and positions.max() >= self.shape.length:
-            raise BadInput(
-                f"learned positions end at {self.shape.length}, position {int(positions.max())} was asked for"
-            )
+            raise BadInput(f"learned positions end at {self.shape.length}, got position {int(positions.max())}")
         return x + self.table(positions)

@@ -1,10 +1,9 @@
 """Merge: how the heads' outputs join, as a part each. At most one of them may be in a recipe.
 
-`concat` sets them side by side, as everyone does; `shuffle` in an order drawn once for each layer; `shift` moves each
-head by one place. A linear layer follows, so neither can matter but by chance of the first weights. `reweight` weighs
-each head by the norm of its whole output, which sees the future, the padding and, taken over the whole batch, the other
-rows of the batch: it is here to be caught. `reweight-causal` weighs by the norm at each position, which sees
-nothing that it should not."""
+`concat` concatenates them, as usual; `shuffle` in an order drawn once for each layer; `shift` rolls them by one head. A
+linear layer follows, so both are equivalent to `concat` up to the random init. `reweight` weighs each head by the norm
+of its output over all positions, which leaks the future, the padding and (over the batch) other rows: it is the control
+that audits must catch. `reweight-causal` weighs by the norm at each position, which leaks nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from fairtrial.rng import generator_for
 
 @parts.add("concat")
 class Concat(Part):
-    """Heads side by side, as everyone does."""
+    """Heads side by side, as usual."""
 
     def merge(self, heads: Tensor, site: Site) -> Tensor:
         return concatenate(heads)
@@ -33,7 +32,7 @@ class Shuffle(Part):
         """`seed`: draws the orders, by default the trial's own; `every_step`: a new order for every pass in training
         (evaluation keeps the fixed one)."""
         super().__init__(shape)
-        # inside a network torch's rng are this part's own, named and seeded by the trial (`build_parts`)
+        # `build_parts` seeds torch's generator by the trial's seed and this part's name
         self.seed = int(torch.randint(2**62, ())) if seed is None else seed
         self.every_step = every_step
         self.register_buffer("orders", torch.stack([self.draw(layer) for layer in range(shape.layers)]))
@@ -54,7 +53,7 @@ class Shuffle(Part):
 
 @parts.add("shift")
 class Shift(Part):
-    """Heads side by side, each moved by one place."""
+    """Heads side by side, rolled by one head."""
 
     def merge(self, heads: Tensor, site: Site) -> Tensor:
         return concatenate(heads.roll(-1, dims=1))  # head 2, 3, ..., 1
@@ -62,13 +61,13 @@ class Shift(Part):
 
 @parts.add("reweight")
 class Reweight(Part):
-    """Each head weighed by the norm of its whole output, which sees the future: it is here to be caught."""
+    """Each head weighed by the norm of its whole output, which leaks the future: a control for audits."""
 
     def __init__(self, shape: Shape, *, over: str = "batch") -> None:
         """`over`: 'batch' (one norm for all rows) or 'row' (a norm for each row)."""
         super().__init__(shape)
         if over not in ("batch", "row"):
-            raise BadInput(f"reweight: over = {over!r} is not known; there is: batch, row")
+            raise BadInput(f"reweight: over must be 'batch' or 'row', got {over!r}")
         self.over = over
 
     def merge(self, heads: Tensor, site: Site) -> Tensor:

@@ -1,5 +1,5 @@
 """Pool: how an encoder's token vectors become one vector of the sentence, as a part each. At most one may be in a
-recipe. Without any, it is the mean over real tokens (`pool-mean` says so aloud)."""
+recipe. Without any, it is the mean over real tokens (`pool-mean` makes it explicit)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MeanPool(Part):
 
 @parts.add("pool-max")
 class MaxPool(Part):
-    """A sentence is the greatest of its real tokens, number by number."""
+    """A sentence is the maximum over its real tokens, dimension by dimension."""
 
     def pool(self, x: Tensor, real: Tensor) -> Tensor:
         top = x.masked_fill(~real[..., None], -math.inf).amax(1)
@@ -31,7 +31,7 @@ class MaxPool(Part):
 
 @parts.add("pool-first")
 class FirstPool(Part):
-    """A sentence is its first token, when all layers have filled it."""
+    """A sentence is its first token's vector of the last layer."""
 
     def pool(self, x: Tensor, real: Tensor) -> Tensor:
         return x[:, 0]
@@ -39,7 +39,7 @@ class FirstPool(Part):
 
 @parts.add("pool-cls")
 class ClsPool(Part):
-    """A learnt vector before the sentence, which attention fills; the last layer's is the sentence (Devlin et al. 2018,
+    """A learned vector before the sentence; its output of the last layer is the sentence (Devlin et al. 2018,
     https://arxiv.org/abs/1810.04805)."""
 
     def __init__(self, shape: Shape) -> None:
@@ -55,7 +55,7 @@ class ClsPool(Part):
 
 @parts.add("pool-attention")
 class AttentionPool(Part):
-    """One learnt query looks at all tokens (Lin et al. 2017, https://arxiv.org/abs/1703.03130, with one hop)."""
+    """One learned query looks at all tokens (Lin et al. 2017, https://arxiv.org/abs/1703.03130, with one hop)."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)

@@ -1,4 +1,4 @@
-"""Rope: queries and keys are turned by their position, so that scores depend on distance (Su et al. 2021,
+"""Rope: queries and keys are rotated by their position, so that scores depend on distance (Su et al. 2021,
 https://arxiv.org/abs/2104.09864). Half-split convention, as in GPT-NeoX and LLaMA."""
 
 from __future__ import annotations
@@ -22,18 +22,16 @@ class Rope(Part):
     def __init__(self, shape: Shape, *, base: float = 10_000.0) -> None:
         super().__init__(shape)
         if shape.head_dim % 2:
-            raise BadInput(
-                f"rope turns pairs, and a head of width {shape.head_dim} is odd", "take an even width for each head"
-            )
+            raise BadInput(f"rope needs an even head_dim, got {shape.head_dim}", "change shape.width or shape.heads")
         if not 0 < base < math.inf:
-            raise BadInput(f"rope: a base of {base} will not do", "base = 10000")
+            raise BadInput(f"rope: base must be positive and finite, got {base}", "base = 10000")
         self.base = base
         pairs = torch.arange(0, shape.head_dim, 2, dtype=torch.float64) / shape.head_dim
-        self.paces = base**-pairs  # no buffer: a network in float32 turns by angles of float64 too
+        self.paces = base**-pairs  # not a buffer: a network in float32 also rotates by angles of float64
         self.cache: TensorCache[tuple[Tensor, ...]] = TensorCache()
 
     def angles(self, positions: Tensor) -> Tensor:
-        """One angle for each position and pair. [time] -> [time each/2]"""
+        """One angle for each position and pair. [time] -> [time head_dim/2]"""
         return positions[:, None] * self.paces
 
     def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
@@ -50,7 +48,7 @@ class Rope(Part):
 
 
 class Rotate(torch.autograd.Function):
-    """(a, b) -> (a cos - b sin, b cos + a sin), a and b the halves of a head. Its gradient is the turn back: by hand it
+    """(a, b) -> (a cos - b sin, b cos + a sin), a and b the halves of a head. Its gradient, the rotation back, by hand
     takes half the passes of autograd's own."""
 
     @staticmethod
@@ -64,9 +62,9 @@ class Rotate(torch.autograd.Function):
         return *rotated(q, k, cosine, sine, -1), None, None
 
 
-def rotated(q: Tensor, k: Tensor, cosine: Tensor, sine: Tensor, way: int) -> tuple[Tensor, Tensor]:
+def rotated(q: Tensor, k: Tensor, cosine: Tensor, sine: Tensor, sign: int) -> tuple[Tensor, Tensor]:
     """Queries and keys [batch head time head_dim] at once, in memory order: batch time head head_dim."""
     both = torch.stack((q.transpose(1, 2), k.transpose(1, 2)))
     across = both.roll(both.shape[-1] // 2, -1)
-    q, k = both.mul_(cosine).addcmul_(across, sine, value=way).transpose(2, 3).unbind()
+    q, k = both.mul_(cosine).addcmul_(across, sine, value=sign).transpose(2, 3).unbind()
     return q, k

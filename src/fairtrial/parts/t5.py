@@ -1,5 +1,5 @@
-"""T5: a learnt bias for each head and distance, near distances apart, far ones in buckets (Raffel et al. 2019,
-https://arxiv.org/abs/1910.10683). One table for all layers, as there."""
+"""T5: a learned bias for each head and distance: exact for short distances, buckets for long ones (Raffel et al.
+2019, https://arxiv.org/abs/1910.10683). One table for all layers, as in the paper."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class T5Bias(Part):
         super().__init__(shape)
         if buckets < 4 or buckets % 4 or not furthest > buckets:
             raise BadInput(
-                f"t5: {buckets} buckets up to distance {furthest} will not do", "buckets = 32, furthest = 128"
+                f"t5: buckets must be a multiple of 4 and below furthest, got {buckets} and {furthest}",
+                "buckets = 32, furthest = 128",
             )
         self.buckets, self.furthest = buckets, furthest
         self.table = nn.Embedding(buckets, shape.heads)

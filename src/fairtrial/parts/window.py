@@ -1,4 +1,4 @@
-"""Window: attention to near tokens only. A window of 8 shows a token itself and the 7 before it; in an encoder, 4 on
+"""Window: local attention. A window of 8 shows a token itself and the 7 before it; in an encoder, 4 on
 each side (Beltagy et al. 2020, https://arxiv.org/abs/2004.05150)."""
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ class Window(Part):
         """`size`: tokens in the window; `global_tokens`: so many first tokens see all and are seen by all."""
         super().__init__(shape)
         if size < 1 or global_tokens < 0:
-            raise BadInput(f"window: a size of {size} with {global_tokens} global tokens will not do")
+            raise BadInput(
+                f"window: size must be at least 1 and global_tokens at least 0, got {size} and {global_tokens}"
+            )
         self.size, self.global_tokens = size, global_tokens
         self.relative = global_tokens == 0
         self.sees_order = size > 1 or global_tokens > 0  # a token that sees itself alone knows of no order
