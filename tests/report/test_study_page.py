@@ -17,7 +17,7 @@ from html5lib.html5parser import ParseError
 from studies import SENTENCE, write_study
 
 from fairtrial.errors import BadInput
-from fairtrial.report.study_folder import StudyFolder
+from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.study_page import study_page, write_study_page
 
 HOSTILE = "\"><script>alert('1')</script>"
@@ -43,7 +43,7 @@ def own(study: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def page(study: Path) -> str:
-    return study_page(StudyFolder.open(study))
+    return study_page(StudyFiles.open(study))
 
 
 def parsed(page: str) -> Element:
@@ -153,14 +153,14 @@ def test_without_a_red_passport_nothing_is_stamped(own: Path) -> None:
             task["passports"]["fade"]["level"] = "pass"
 
     change(own, forgive)
-    assert 'class="stamp"' not in study_page(StudyFolder.open(own))
+    assert 'class="stamp"' not in study_page(StudyFiles.open(own))
 
 
 @pytest.mark.parametrize("piece", SECTIONS)
 def test_what_is_missing_is_left_out(page: str, own: Path, piece: str) -> None:
     assert SECTIONS[piece] in page
     shutil.rmtree(own / piece) if (own / piece).is_dir() else (own / piece).unlink()
-    without = study_page(StudyFolder.open(own))
+    without = study_page(StudyFiles.open(own))
     parsed(without)
     assert SECTIONS[piece] not in without
     assert "Comparisons" in without
@@ -174,7 +174,7 @@ def test_the_smallest_study_has_a_page(tmp_path: Path) -> None:
         {"tasks": {"new task": {"scores": {"a": {}}}}},
     ):
         (tmp_path / "verdict.json").write_text(json.dumps(verdict))
-        parsed(study_page(StudyFolder.open(tmp_path)))
+        parsed(study_page(StudyFiles.open(tmp_path)))
 
 
 def test_names_and_texts_of_others_are_escaped(finished_records: dict[str, Path], tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_names_and_texts_of_others_are_escaped(finished_records: dict[str, Path]
 
     change(folder, poison)
     change(folder, lambda maps: maps.update(sentence=HOSTILE, words=[HOSTILE] * 13), "maps.json")
-    page = study_page(StudyFolder.open(folder))
+    page = study_page(StudyFiles.open(folder))
     tree = parsed(page)
     assert not list(tree.iter("script"))
     assert len([each for each in tree.iter("b") if words_of(each).startswith("y")]) == 0
@@ -208,7 +208,7 @@ def test_numbers_without_a_value_never_reach_the_page(own: Path) -> None:
         verdict["tasks"]["classify"]["scores"]["rope"]["test"]["clean"].update(mean=float("inf"), by_seed=[None, 1.0])
 
     change(own, spoil)
-    told = body_text(study_page(StudyFolder.open(own))).split("How to repeat it Save")[0]
+    told = body_text(study_page(StudyFiles.open(own))).split("How to repeat it Save")[0]
     assert "rope" in told
     assert not re.search(r"\b(nan|inf|None)\b", told)
 
@@ -226,7 +226,7 @@ def test_a_large_study_stays_below_5_megabytes(own: Path, layers: int, heads: in
         maps["words"] = [f"word{place}" for place in range(words)]
 
     change(own, enlarge, "maps.json")
-    page = study_page(StudyFolder.open(own))
+    page = study_page(StudyFiles.open(own))
     assert len(page.encode()) < 5_000_000
     assert ("each map is the mean of a layer" in page) == (heads == 12)
 
@@ -239,16 +239,16 @@ def test_links_out_of_the_folder_are_refused(own: Path, tmp_path: Path) -> None:
         (copy / name).unlink()
         (copy / name).symlink_to(secret)
         with pytest.raises(BadInput, match="is a symlink"):
-            study_page(StudyFolder.open(copy))
+            study_page(StudyFiles.open(copy))
 
 
 def test_damaged_pieces_are_named(own: Path) -> None:
     (own / "maps.json").write_text('{"variants": {"classify": {"rope": [["x"]]}}}')
     with pytest.raises(BadInput, match=r"maps\.json is damaged at variants\.classify\.rope"):
-        study_page(StudyFolder.open(own))
+        study_page(StudyFiles.open(own))
     (own / "maps.json").write_text("{")
     with pytest.raises(BadInput, match=r"maps\.json is damaged"):
-        study_page(StudyFolder.open(own))
+        study_page(StudyFiles.open(own))
 
 
 def test_the_command_writes_the_same_page_again(own: Path, page: str, fairtrial: Callable[..., Any]) -> None:

@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from studies import GAINS, classify_outcomes, lm_outcomes, write_study
 
 from fairtrial.errors import BadInput
-from fairtrial.report.study_folder import StudyFolder, check_verdict
+from fairtrial.report.study_files import StudyFiles, check_verdict
 from fairtrial.report.study_page import study_page
 from fairtrial.report.table import Cell, Table, as_csv, as_latex, as_markdown, as_text, row
 from fairtrial.report.verdict_tables import FORMATS, comparisons, reuse, scores, verdict_lines, verdict_tables
@@ -253,7 +253,7 @@ def changed_at(value: Any, path: tuple[Any, ...], put: Any) -> Any:
 def draw(verdict: dict[str, Any], folder: Path) -> None:
     verdict_lines(check_verdict(verdict, "verdict.json"))
     (folder / "verdict.json").write_text(json.dumps(verdict))
-    study_page(StudyFolder.open(folder))
+    study_page(StudyFiles.open(folder))
 
 
 def test_anything_may_be_missing_and_what_is_of_another_kind_is_refused(tmp_path: Path) -> None:

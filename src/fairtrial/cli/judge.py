@@ -89,7 +89,7 @@ def study(
     from fairtrial.errors import BadInput
     from fairtrial.recipe import duration_of
     from fairtrial.study.design import design_study, read_study_table
-    from fairtrial.study.folder import StudyFolder as OpenStudy
+    from fairtrial.study.folder import StudyFolder
     from fairtrial.study.plan import default_study_folder, read_time
     from fairtrial.study.run import Options
 
@@ -97,7 +97,7 @@ def study(
     folder = Path(what) if what is not None and os.path.isdir(what) else None
     if folder is not None and seeds is None and budget is None:
         # its interim looks are corrected for
-        until_clear = until_clear or bool(OpenStudy(folder).read_plan().get("until_clear"))
+        until_clear = until_clear or bool(StudyFolder(folder).read_plan().get("until_clear"))
     chosen = design_study(
         table, data=data, task=task, variants=variants or [], baseline=baseline, seeds=seeds, recipe=recipe,
         duration=duration_of(steps, epochs), settings=settings or [], plugins=plugins or [],
@@ -159,17 +159,17 @@ def verdict(
 ) -> None:
     """Print the verdict of a finished study, in sentences and tables."""
     from fairtrial.recipe import one_of
-    from fairtrial.report.study_folder import StudyFolder
+    from fairtrial.report.study_files import StudyFiles
 
     if json:
         from json import dumps
 
-        print(dumps(StudyFolder.open(study).read("verdict.json")))
+        print(dumps(StudyFiles.open(study).read("verdict.json")))
         return
     from fairtrial.report.verdict_tables import FORMATS, verdict_lines
 
     one_of("--format", form, tuple(FORMATS))
-    for line in verdict_lines(StudyFolder.open(study).verdict, form, every=every):
+    for line in verdict_lines(StudyFiles.open(study).verdict, form, every=every):
         print(line)
 
 

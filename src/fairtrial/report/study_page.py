@@ -28,7 +28,7 @@ from fairtrial.report.charts import (
 )
 from fairtrial.report.curves import Curve, curves_of, loss_curve
 from fairtrial.report.page import render
-from fairtrial.report.study_folder import StudyFolder
+from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.table import MISSING, Cell, Table, row
 from fairtrial.report.verdict_tables import (
     SUBSETS,
@@ -57,15 +57,15 @@ Styles = dict[str, int]  # variant -> which colour and dash its lines have
 def write_study_page(folder: Path) -> Path:
     """`report.html` in the study's folder."""
     page = folder / "report.html"
-    write_text(page, study_page(StudyFolder.open(folder)))
+    write_text(page, study_page(StudyFiles.open(folder)))
     return page
 
 
-def study_page(study: StudyFolder) -> str:
+def study_page(study: StudyFiles) -> str:
     return re.sub(r"\n\s*\n+", "\n", render("study", **about_study(study)))
 
 
-def about_study(study: StudyFolder) -> dict[str, Any]:
+def about_study(study: StudyFiles) -> dict[str, Any]:
     verdict = study.verdict
     tasks = verdict.get("tasks", {})
     reference = verdict.get("baseline", "")
@@ -91,7 +91,7 @@ def stamps_of(task: Task, more: dict[str, Any]) -> dict[str, str]:
     return {name: stamp_of(task, name) for name in names}
 
 
-def counts_line(study: StudyFolder) -> str:
+def counts_line(study: StudyFiles) -> str:
     """`3 variants, 8 seeds, 2 tasks, 48 trials`."""
     tasks = study.verdict.get("tasks", {}).values()
     variants = len({name for task in tasks for name in task.get("scores", {})})
@@ -115,7 +115,7 @@ def tries_line(search: dict[str, Any]) -> str:
     return f"{search['tries']} tries in all, {spread}."
 
 
-def about_task(study: StudyFolder, name: str, reference: str, stamps: dict[str, str]) -> dict[str, Any]:
+def about_task(study: StudyFiles, name: str, reference: str, stamps: dict[str, str]) -> dict[str, Any]:
     task = study.verdict["tasks"][name]
     records = study.records.get(name, {})
     others = [variant for variant in dict.fromkeys([*task.get("scores", {}), *records]) if variant != reference]
@@ -377,7 +377,7 @@ def ledger_tables(ledger: dict[str, Any], task: str, stamps: dict[str, str]) -> 
     return tables
 
 
-def recipe_facts(study: StudyFolder, reference: str, stamps: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
+def recipe_facts(study: StudyFiles, reference: str, stamps: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
     """For each task: the full recipe of the reference variant, and where the others differ from it."""
     facts = []
     for task, variants in study.records.items():
@@ -406,7 +406,7 @@ def recipe_facts(study: StudyFolder, reference: str, stamps: dict[str, dict[str,
     return facts
 
 
-def environments(study: StudyFolder) -> list[str]:
+def environments(study: StudyFiles) -> list[str]:
     """Code and machine of all trials: one line where they agree."""
     found: dict[str, None] = {}
     for variants in study.records.values():
@@ -429,7 +429,7 @@ def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
     return found
 
 
-def failed_checks(study: StudyFolder, task: str, variants: Sequence[str]) -> list[dict[str, str]]:
+def failed_checks(study: StudyFiles, task: str, variants: Sequence[str]) -> list[dict[str, str]]:
     """What each failed check found, in its own words."""
     return [
         {

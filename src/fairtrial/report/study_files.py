@@ -110,11 +110,11 @@ HINT = "a study is a folder that `fairtrial study` wrote"
 
 
 @dataclass(frozen=True)
-class StudyFolder:
+class StudyFiles:
     folder: Path
 
     @classmethod
-    def open(cls, folder: Path) -> StudyFolder:
+    def open(cls, folder: Path) -> StudyFiles:
         if not folder.is_dir():
             raise BadInput(f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}", HINT)
         if (folder / "trial.json").is_file() and not (folder / "verdict.json").exists():
