@@ -222,6 +222,14 @@ MODEL = (
         'seed_for(seed, "dropout", name)',
         ("model/test_dropout.py",),
     ),
+    Mutant(
+        "recomputed-dropout",
+        "model",
+        "dropout draws anew when a block is computed again for its gradient",
+        "generator.set_state(old)",
+        "generator.get_state()",
+        ("model/test_save_memory.py", "-k bit_for_bit"),
+    ),
 )
 
 PARTS = (
@@ -1021,6 +1029,14 @@ AUDIT = (
         'not result.get("model_sha256")',
         ("audit/test_audit_command.py", "-k damaged"),
     ),
+    Mutant(
+        "amber-hides-red",
+        "audit",
+        "an amber finding decides where there is a red one, too",
+        'for level in ("red", "amber") if',
+        'for level in ("amber", "red") if',
+        ("audit/test_finding.py", "-k worst"),
+    ),
 )
 
 RECORD = (
@@ -1119,6 +1135,14 @@ RECORD = (
         "for word in (seed, *use)",
         "for word in (seed, *use[:1])",
         ("recipe/test_names_streams.py",),
+    ),
+    Mutant(
+        "old-names",
+        "record",
+        "metrics of records of version 0.1 are not found under their present names",
+        "OLD_KEYS.get(name, name)",
+        "name",
+        ("record/test_record.py", "-k version_0_1"),
     ),
 )
 
@@ -1414,6 +1438,65 @@ ANALYSIS = (
     ),
 )
 
+REPORT = (
+    Mutant(
+        "markdown-bar",
+        "report",
+        "a bar in a name ends its cell",
+        "*_|<>~]",
+        "*_<>~]",
+        ("report/test_tables.py", "-k markdown"),
+    ),
+    Mutant(
+        "latex-escape",
+        "report",
+        "characters that LaTeX reserves are written as they are",
+        "LATEX.get(letter, letter)",
+        "letter",
+        ("report/test_tables.py", "-k latex"),
+    ),
+    Mutant(
+        "terminal-commands",
+        "report",
+        "control characters reach the terminal",
+        r"[\x00-\x1f\x7f-\x9f]",
+        r"[\x7f-\x9f]",
+        ("report/test_tables.py", "-k terminal"),
+    ),
+    Mutant(
+        "interval-digits",
+        "report",
+        "one digit of an interval is lost",
+        "kept = power - 1 if",
+        "kept = power if",
+        ("report/test_tables.py", "-k interval"),
+    ),
+    Mutant(
+        "stamp-lost",
+        "report",
+        "a failed audit is not told beside a name in CSV",
+        "cell.stamped if cell.number is None",
+        "cell.text if cell.number is None",
+        ("report/test_tables.py", "-k other_formats"),
+    ),
+    Mutant(
+        "page-escape",
+        "report",
+        "names are written into a page as markup",
+        "autoescape=True",
+        "autoescape=False",
+        ("report/test_page.py", "-k hostile"),
+    ),
+    Mutant(
+        "chart-upside-down",
+        "report",
+        "higher values are drawn lower",
+        "(1 - (value - self.low) /",
+        "((value - self.low) /",
+        ("report/test_chart.py", "-k higher"),
+    ),
+)
+
 PRETRAINED = (
     Mutant(
         "weights-transposed",
@@ -1494,7 +1577,7 @@ APPS = (
 
 MUTANTS = (
     *MODEL, *PARTS, *DATA, *TRAINING, *STATISTICS, *AUDIT, *RECORD, *STUDY, *ENGINES, *BASELINES, *ANALYSIS,
-    *PRETRAINED, *APPS,
+    *REPORT, *PRETRAINED, *APPS,
 )  # fmt: skip
 
 
