@@ -284,17 +284,17 @@ PARTS = (
     Mutant(
         "alibi-slopes",
         "parts",
-        "the first head's slope is 1",
-        "[2 ** (-8 * (place + 1) / lower)",
-        "[2 ** (-8 * place / lower)",
+        "slopes fall by 7/8 of the power",
+        "[2 ** (-8 * (",
+        "[2 ** (-7 * (",
         ("parts/test_oracle_alibi.py",),
     ),
     Mutant(
         "alibi-odd-heads",
         "parts",
         "heads beyond a power of two take the wrong slopes",
-        "2 ** (-4 * (2 * place + 1) / lower)",
-        "2 ** (-4 * (place + 1) / lower)",
+        "(-4 * (2 * ",
+        "(-4 * (",
         ("parts/test_oracle_alibi.py",),
     ),
     Mutant(
