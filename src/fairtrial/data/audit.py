@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import PurePath
 from statistics import median
 from typing import Any
@@ -23,7 +25,6 @@ from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Data, Recipe
 
 MANY = 0.01  # share of the test items above which a score on all of them is not believed
-LIMIT = "0; red > 1%"
 EXAMPLES = 3
 LEAST_TEXTS = 20  # a word in fewer texts may belong to one class by chance
 PURE = 0.99
@@ -32,6 +33,23 @@ MOST_ENCODED = 5000  # documents that are encoded to measure a share
 MORE_UNKNOWN = 0.05  # unknown share of a test set above that of train
 CLASS_DRIFT = 0.1  # total variation
 LENGTH_RATIO = 1.5
+CHECKS = {  # name and limit
+    "D1": ("duplicates of train", "0; red > 1%"),
+    "D1n": ("near duplicates of train", "0; red > 1%"),
+    "D1r": ("repeated inside the set", "1%"),
+    "D7": ("groups on both sides", "0; red > 1%"),
+    "D3": ("one text, two labels", "0"),
+    "D5": ("words that reveal the class", "0"),
+    "D5n": ("label named in its text", f"{LEAST_TEXTS} texts"),
+    "D4": ("vocabulary fitted on test", "0"),
+    "D4l": ("labels in the vocabulary", "0"),
+    "P3": ("unknown token never trained", "> 0"),
+    "D6u": ("unknown words", f"train + {MORE_UNKNOWN:.0%}"),
+    "D6l": ("length", f"{LENGTH_RATIO:g} times"),
+    "D6c": ("class shares", f"{CLASS_DRIFT:.0%}"),
+    "D6f": ("rows shared with the other task's training file", "to know"),
+    "D6s": ("speakers in train_LM", "to know"),
+}
 
 
 def audit_data(recipe: Recipe, seed: int = 0, on_progress: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
@@ -82,32 +100,24 @@ def duplicates_between(known: Sequence[Document], items: Sequence[Document]) -> 
 
 
 def value_finding(
-    id: str, name: str, where: str, value: float, shown: str, limit: str, verdict: str, meaning: str, *examples: str
+    id: str, where: str, value: float, shown: str, verdict: str, meaning: str, examples: Sequence[str] = ()
 ) -> Finding:
-    return Finding(
-        id=id,
-        name=name,
-        where=where,
-        value=value,
-        shown=shown,
-        limit=limit,
-        verdict=verdict,
-        meaning=meaning,
-        examples=examples,
-    )
+    name, limit = CHECKS[id]
+    fields: dict[str, Any] = {"id": id, "name": name, "limit": limit, "where": where, "value": value, "shown": shown}
+    return Finding(**fields, verdict=verdict, meaning=meaning, examples=tuple(examples))
 
 
 def share_finding(
-    id: str, name: str, where: str, count: int, of: int, limit: str, verdict: str, meaning: str, *examples: str
+    id: str, where: str, count: int, of: int, verdict: str, meaning: str, examples: Sequence[str] = (), none: str = ""
 ) -> Finding:
-    shown = f"{count:,} of {of:,} ({count / of:.1%})"
-    return value_finding(id, name, where, count / of, shown, limit, verdict, meaning, *examples)
+    """`none`: the meaning of a count of zero, which then passes."""
+    if none and not count:
+        verdict, meaning = PASS, none
+    return value_finding(id, where, count / of, f"{count:,} of {of:,} ({count / of:.1%})", verdict, meaning, examples)
 
 
 def by_share(count: int, documents: int, most: str = RED) -> str:
-    """PASS at none, AMBER above, `most` above one per cent."""
-    if not count:
-        return PASS
+    """AMBER up to one per cent, `most` above."""
     return most if count > MANY * documents else AMBER
 
 
@@ -129,63 +139,53 @@ def audit_duplicates(
     name: str, known: Sequence[Document], items: Sequence[Document], duplicates: Duplicates, most: str = RED
 ) -> Iterator[Finding]:
     """D1, D1n: one test set against everything that training sees. `most`: the verdict above one per cent."""
-    exact, near = np.flatnonzero(duplicates.status == EXACT), np.flatnonzero(duplicates.status == NEAR)
-
-    def pairs(numbers: np.ndarray) -> list[tuple[Document, Document]]:
-        return [(items[number], known[duplicates.partner[number]]) for number in numbers[:EXAMPLES].tolist()]
-
-    meaning = "No test item also occurs in the training set."
-    if count := len(exact):
-        meaning = (
-            "Test items that also occur in the training set, apart from case and punctuation;"
-            f" {duplicates.identical:,} are identical character by character: a score on them tests memory."
-        )
-    examples = [f"{quote(item)} = {file_of(other)}" for item, other in pairs(exact)]
-    verdict = by_share(count, len(items), most)
-    yield share_finding("D1", "duplicates of train", name, count, len(items), LIMIT, verdict, meaning, *examples)
-
-    meaning = "No test item is a near duplicate of a training text."
-    if count := len(near):
-        meaning = (
-            "Test items of 8 words or more that share half of their 3-word runs with a training text, or where one of"
-            " the two texts contains the other."
-        )
-    examples = [f"{quote(item)} ~ {quote(other)}" for item, other in pairs(near)]
-    verdict = by_share(count, len(items), most)
-    yield share_finding("D1n", "near duplicates of train", name, count, len(items), LIMIT, verdict, meaning, *examples)
+    exact = (
+        "Test items that also occur in the training set, apart from case and punctuation;"
+        f" {duplicates.identical:,} are identical character by character: a score on them tests memory."
+    )
+    near = (
+        "Test items of 8 words or more that share half of their 3-word runs with a training text, or where one of"
+        " the two texts contains the other."
+    )
+    for id, kind, meaning, none in (
+        ("D1", EXACT, exact, "No test item also occurs in the training set."),
+        ("D1n", NEAR, near, "No test item is a near duplicate of a training text."),
+    ):
+        found = np.flatnonzero(duplicates.status == kind).tolist()
+        pairs = [(items[number], known[duplicates.partner[number]]) for number in found[:EXAMPLES]]
+        examples = [
+            f"{quote(item)} = {file_of(other)}" if kind == EXACT else f"{quote(item)} ~ {quote(other)}"
+            for item, other in pairs
+        ]
+        verdict = by_share(len(found), len(items), most)
+        yield share_finding(id, name, len(found), len(items), verdict, meaning, examples, none)
 
 
 def audit_repeats(name: str, documents: Sequence[Document]) -> Finding:
     """D1r: texts that occur more than once in one set."""
     counts = Counter(text_key(document.text) for document in documents)
     extra = len(documents) - len(counts)
-    verdict = PASS if not extra else REPORT if name == "train" or extra <= MANY * len(documents) else AMBER
     first = {text_key(document.text): document for document in reversed(documents)}
     often = [(key, count) for key, count in counts.most_common(EXAMPLES) if count > 1]
     examples = [f"{count} times: {quote(first[key])}" for key, count in often]
-    meaning = (
-        "Texts that occurred earlier in the same set: they count more than once." if extra else "No text occurs twice."
-    )
-    return share_finding(
-        "D1r", "repeated inside the set", name, extra, len(documents), "1%", verdict, meaning, *examples
-    )
+    verdict = REPORT if name == "train" or extra <= MANY * len(documents) else AMBER
+    meaning = "Texts that occurred earlier in the same set: they count more than once."
+    return share_finding("D1r", name, extra, len(documents), verdict, meaning, examples, "No text occurs twice.")
 
 
 def audit_groups(name: str, known: Sequence[Document], items: Sequence[Document]) -> Finding:
     """D7: groups (speeches, threads, books) with texts on both sides."""
-    title = "groups on both sides"
     groups = {document.group for document in known} - {""}
     if not groups or not any(document.group for document in items):
         meaning = (
             "The data name no groups (a column or key `group`), so texts of one source on both sides cannot be found."
         )
-        return value_finding("D7", title, name, 0.0, "not known", LIMIT, REPORT, meaning)
+        return value_finding("D7", name, 0.0, "not known", REPORT, meaning)
     shared = [document for document in items if document.group in groups]
     meaning = "Test items whose group is also trained on: its names and phrases are known."
-    meaning = meaning if shared else "No group is on both sides."
     examples = [f"group {document.group!r}: {quote(document)}" for document in shared[:EXAMPLES]]
-    verdict = by_share(len(shared), len(items))
-    return share_finding("D7", title, name, len(shared), len(items), LIMIT, verdict, meaning, *examples)
+    count, of = len(shared), len(items)
+    return share_finding("D7", name, count, of, by_share(count, of), meaning, examples, "No group is on both sides.")
 
 
 # labels
@@ -210,28 +210,23 @@ def _conflicts(where: str, documents: Sequence[Document], others: Sequence[Docum
         if label != document.label
     ]
     count = len({document.location for document, _ in pairs})
-    verdict, meaning = PASS, "No text occurs under two labels."
-    if count:
-        verdict, meaning = AMBER, "Texts that also occur under another label: at most one of the two can be predicted."
+    meaning = "Texts that also occur under another label: at most one of the two can be predicted."
     examples = [f"{one.label!r} {quote(one)}, {other.label!r} {quote(other)}" for one, other in pairs[:EXAMPLES]]
-    return share_finding("D3", "one text, two labels", where, count, len(documents), "0", verdict, meaning, *examples)
+    none = "No text occurs under two labels."
+    return share_finding("D3", where, count, len(documents), AMBER, meaning, examples, none)
 
 
 def audit_leaks(train: Sequence[Document], labels: Sequence[str]) -> Iterator[Finding]:
     """D5, D5n: words that give the class away almost alone, and labels that are named in their texts."""
     classes = Counter(document.label for document in train)
-    texts: Counter[str] = Counter()
-    by_class: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    by_class: defaultdict[str, Counter[str]] = defaultdict(Counter)  # texts that hold a word, by their class
     for document in train:
         for word in set(words(document.text)):
-            texts[word] += 1
             by_class[word][document.label] += 1
     leaking = []
-    for word, count in texts.most_common():
-        if count < LEAST_TEXTS:
-            break
-        label, own = by_class[word].most_common(1)[0]
-        if own >= PURE * count and (classes[label] / len(train)) ** own < CHANCE:
+    for word, counts in sorted(by_class.items(), key=lambda item: -item[1].total()):
+        (label, own), count = counts.most_common(1)[0], counts.total()
+        if count >= LEAST_TEXTS and own >= PURE * count and (classes[label] / len(train)) ** own < CHANCE:
             leaking.append(f"{word!r}: {own} of its {count} texts are {label!r}")
     verdict, meaning = PASS, f"No word in {LEAST_TEXTS} texts or more belongs to one class alone."
     if leaking:
@@ -240,21 +235,13 @@ def audit_leaks(train: Sequence[Document], labels: Sequence[str]) -> Iterator[Fi
             f"Words in at least {LEAST_TEXTS} texts, {PURE:.0%} of them of one class: is that the task, or an artefact"
             " of how the data were made?"
         )
-    count, examples = len(leaking), leaking[:EXAMPLES]
-    title, shown = "words that reveal the class", f"{count} words"
-    yield value_finding("D5", title, "train", float(count), shown, "0", verdict, meaning, *examples)
-    own = total = 0
-    for label in labels:
-        spelled = words(label)
-        if len(spelled) == 1 and spelled[0] in by_class:
-            own += by_class[spelled[0]][label]
-            total += by_class[spelled[0]].total()
-    title, limit = "label named in its text", f"{LEAST_TEXTS} texts"
-    meaning = (
-        f"Texts that name their own label; {total - own:,} texts name another." if own else "No text names its label."
-    )
-    verdict = AMBER if own >= LEAST_TEXTS and own >= 0.9 * total else REPORT if own else PASS
-    yield share_finding("D5n", title, "train", own, len(train), limit, verdict, meaning)
+    count = len(leaking)
+    yield value_finding("D5", "train", float(count), f"{count} words", verdict, meaning, leaking[:EXAMPLES])
+    named = [(label, by_class[word]) for label in labels for word in words(label) if words(label) == [word]]
+    own, total = sum(counts[label] for label, counts in named), sum(counts.total() for _, counts in named)
+    verdict = AMBER if own >= LEAST_TEXTS and own >= 0.9 * total else REPORT
+    meaning = f"Texts that name their own label; {total - own:,} texts name another."
+    yield share_finding("D5n", "train", own, len(train), verdict, meaning, none="No text names its label.")
 
 
 # vocabulary
@@ -268,22 +255,19 @@ def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
     fitted = prepared.fitted_texts
     known = {text_key(document.text) for document in prepared.known}
     seen = {text_key(line.partition("\t")[2] or line) for line in fitted} - known  # D1 counts what occurs in train
+    none = "The vocabulary was fitted on no test item that is not in train."
+    meaning = (
+        "Test items that are not in the training split, but in the text that the vocabulary was fitted on:"
+        " their words are never unknown."
+    )
     for name, documents in prepared.splits.tests.items():
         found = [document for document in documents if text_key(document.text) in seen]
-        verdict, meaning = PASS, "The vocabulary was fitted on no test item that is not in train."
-        if found:
-            verdict = RED
-            meaning = (
-                "Test items that are not in the training split, but in the text that the vocabulary was fitted on:"
-                " their words are never unknown."
-            )
-        title, examples = "vocabulary fitted on test", map(quote, found[:EXAMPLES])
-        yield share_finding("D4", title, name, len(found), len(documents), "0", verdict, meaning, *examples)
+        examples = list(map(quote, found[:EXAMPLES]))
+        yield share_finding("D4", name, len(found), len(documents), RED, meaning, examples, none)
     count = sum("\t" in line for line in fitted) if tokens.fit == "course" else 0
-    verdict, meaning = PASS, "The vocabulary was fitted on no label column."
-    if count:
-        verdict, meaning = RED, "Lines that the vocabulary was fitted on together with their label column."
-    yield share_finding("D4l", "labels in the vocabulary", "train", count, len(fitted), "0", verdict, meaning)
+    meaning = "Lines that the vocabulary was fitted on together with their label column."
+    none = "The vocabulary was fitted on no label column."
+    yield share_finding("D4l", "train", count, len(fitted), RED, meaning, none=none)
     if prepared.tokenizer.unknown is not None:
         yield from _unknown_tokens(prepared, prepared.tokenizer)
 
@@ -297,14 +281,13 @@ def _unknown_tokens(prepared: Prepared, tokenizer: Tokenizer) -> Iterator[Findin
             "Every training word has an entry, so the unknown token is never trained and each unknown word costs a"
             " random amount (raise tokens.min_count)."
         )
-    title, shown = "unknown token never trained", f"{count:,} tokens"
-    yield value_finding("P3", title, "train", float(count), shown, "> 0", verdict, meaning)
+    yield value_finding("P3", "train", float(count), f"{count:,} tokens", verdict, meaning)
     train = unknown_share(prepared.splits.train, tokenizer)
-    limit, meaning = f"train + {MORE_UNKNOWN:.0%}", "Tokens of the test set that are not in the vocabulary."
+    meaning = "Tokens of the test set that are not in the vocabulary."
     for name, documents in prepared.splits.tests.items():
         share = unknown_share(documents, tokenizer)
         shown, verdict = f"{share:.1%} (train {train:.1%})", AMBER if share > train + MORE_UNKNOWN else REPORT
-        yield value_finding("D6u", "unknown words", name, share, shown, limit, verdict, meaning)
+        yield value_finding("D6u", name, share, shown, verdict, meaning)
 
 
 def unknown_share(documents: Sequence[Document], tokenizer: Tokenizer) -> float:
@@ -325,10 +308,8 @@ def audit_drift(splits: Splits) -> Iterator[Finding]:
         train, test = (median(len(words(document.text)) for document in part) for part in (splits.train, documents))
         ratio = (test + 1) / (train + 1)
         verdict = REPORT if 1 / LENGTH_RATIO <= ratio <= LENGTH_RATIO else AMBER
-        shown, limit = f"{test:g} words (train {train:g})", f"{LENGTH_RATIO:g} times"
-        yield value_finding(
-            "D6l", "length", name, ratio, shown, limit, verdict, "Median number of words of a document."
-        )
+        shown, meaning = f"{test:g} words (train {train:g})", "Median number of words of a document."
+        yield value_finding("D6l", name, ratio, shown, verdict, meaning)
 
 
 def _class_shares(name: str, splits: Splits, documents: Sequence[Document]) -> Finding:
@@ -339,10 +320,9 @@ def _class_shares(name: str, splits: Splits, documents: Sequence[Document]) -> F
     by_label = list(zip(splits.labels, shares(splits.train), shares(documents), strict=True))
     distance = sum(abs(train - test) for _, train, test in by_label) / 2
     verdict = AMBER if distance > CLASS_DRIFT else REPORT
-    shown, limit = f"{distance:.1%}", f"{CLASS_DRIFT:.0%}"
     meaning = "Share of items that would have to change class to match the class shares of train."
     examples = [f"{label}: {train:.1%} of train, {test:.1%} of {name}" for label, train, test in by_label[:12]]
-    return value_finding("D6c", "class shares", name, distance, shown, limit, verdict, meaning, *examples)
+    return value_finding("D6c", name, distance, f"{distance:.1%}", verdict, meaning, examples)
 
 
 def audit_course_files(data: Data, task: str) -> Iterator[Finding]:
@@ -357,13 +337,12 @@ def audit_course_files(data: Data, task: str) -> Iterator[Finding]:
     meaning = f"Test items in the other task's training file: for {task}, neither train nor fit a vocabulary on it."
     for name, documents in corpus.tests.items():
         count = sum(text_key(document.text) in labels for document in documents)
-        title = f"rows shared with {file}"
-        yield share_finding("D6f", title, name, count, len(documents), "to know", REPORT, meaning)
+        found = share_finding("D6f", name, count, len(documents), REPORT, meaning)
+        yield replace(found, name=f"rows shared with {file}")
     if task == "lm":
-        found = [labels[key] for document in corpus.train if (key := text_key(document.text)) in labels]
-        counts = Counter(label for names in found for label in names)
-        known = sorted({label for names in labels.values() for label in names})
+        shared = [labels[key] for document in corpus.train if (key := text_key(document.text)) in labels]
+        counts = Counter(chain.from_iterable(shared))
+        known = sorted(set[str]().union(*labels.values()))
         by_speaker = ", ".join(f"{counts[label]:,} of class {label}" for label in known)
         meaning = f"Training rows that train_CLS labels: {by_speaker}. A speaker who is missing is harder to predict."
-        title, count, rows = "speakers in train_LM", len(found), len(corpus.train)
-        yield share_finding("D6s", title, "train", count, rows, "to know", REPORT, meaning)
+        yield share_finding("D6s", "train", len(shared), len(corpus.train), REPORT, meaning)

@@ -39,51 +39,28 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> tuple[np.ndarray, np.ndarray
     return ids, lengths
 
 
-@dataclass
+@dataclass(eq=False)
 class Order:
     """Which items are in which batch: a new shuffle every epoch, drawn from the epoch's own random stream."""
 
     items: int
-    batch: int
+    size: int  # items of a batch
     seed: int
     _epoch: int = -1
     _order: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def batches_per_epoch(self) -> int:
-        return -(-self.items // self.batch)
+        return -(-self.items // self.size)
 
     def at(self, index: int) -> tuple[int, np.ndarray]:
         """(epoch, items of that batch)"""
         epoch, number = divmod(index, self.batches_per_epoch())
         if epoch != self._epoch:
             self._epoch, self._order = epoch, generator_for(self.seed, "order", epoch).permutation(self.items)
-        return epoch, self._order[number * self.batch : (number + 1) * self.batch]
+        return epoch, self._order[number * self.size : (number + 1) * self.size]
 
 
-class Shuffled:
-    """Batches of items in the order of `Order`."""
-
-    def __init__(self, items: int, batch: int, seed: int) -> None:
-        self.order = Order(items, batch, seed)
-
-    def batches_per_epoch(self) -> int:
-        return self.order.batches_per_epoch()
-
-
-class LabelledSentences(Shuffled):
-    """Sentences with a class each."""
-
-    def __init__(self, rows: Sequence[np.ndarray], answers: np.ndarray, *, batch: int, seed: int, pad: int) -> None:
-        super().__init__(len(rows), batch, seed)
-        self.rows, self.answers, self.pad = rows, answers, pad
-
-    def batch(self, index: int) -> Batch:
-        _, chosen = self.order.at(index)
-        ids, lengths = padded([self.rows[item] for item in chosen], self.pad)
-        return Batch(ids, lengths, self.answers[chosen], len(chosen))
-
-
-class Sentences(Shuffled):
+class Sentences(Order):
     """Separate sentences for a language model: each predicts its own next tokens. Rows hold inputs and the last
     target."""
 
@@ -92,12 +69,25 @@ class Sentences(Shuffled):
         self.rows, self.pad = rows, pad
 
     def batch(self, index: int) -> Batch:
-        _, chosen = self.order.at(index)
+        _, chosen = self.at(index)
         rows, lengths = padded([self.rows[item] for item in chosen], self.pad)
         return Batch(rows[:, :-1], lengths - 1, rows[:, 1:], int((lengths - 1).sum()))
 
 
-class Windows(Shuffled):
+class LabelledSentences(Sentences):
+    """Sentences with a class each."""
+
+    def __init__(self, rows: Sequence[np.ndarray], answers: np.ndarray, **how: int) -> None:
+        super().__init__(rows, **how)
+        self.answers = answers
+
+    def batch(self, index: int) -> Batch:
+        _, chosen = self.at(index)
+        ids, lengths = padded([self.rows[item] for item in chosen], self.pad)
+        return Batch(ids, lengths, self.answers[chosen], len(chosen))
+
+
+class Windows(Order):
     """Windows of a running text. `every`: one at each start position; `disjoint`: side by side, with a new offset every
     epoch."""
 
@@ -106,7 +96,7 @@ class Windows(Shuffled):
             raise BadInput(f"the training text has {len(stream)} tokens; a language model needs at least 2")
         if how not in ("disjoint", "every"):
             raise BadInput(f"data.windows must be 'disjoint' or 'every', got {how!r}")
-        self.stream, self.how, self.seed = stream, how, seed
+        self.stream, self.how = stream, how
         self.length = min(length, len(stream) - 1)
         starts = len(stream) - self.length  # positions where a full window with its last target can begin
         count = starts if how == "every" else max(1, starts // self.length)
@@ -114,7 +104,7 @@ class Windows(Shuffled):
         super().__init__(count, batch, seed)
 
     def batch(self, index: int) -> Batch:
-        epoch, chosen = self.order.at(index)
+        epoch, chosen = self.at(index)
         if self.how == "disjoint":
             chosen = chosen * self.length + int(generator_for(self.seed, "order", epoch, "first").integers(self.slack))
         windows = self.stream[chosen[:, None] + np.arange(self.length + 1)]
@@ -144,15 +134,15 @@ class Masker:
         return inputs, answers
 
 
-class MaskedSentences(Shuffled):
+class MaskedSentences(Sentences):
     """Sentences with masked tokens, others in every epoch."""
 
-    def __init__(self, rows: Sequence[np.ndarray], masker: Masker, *, batch: int, seed: int, pad: int) -> None:
-        super().__init__(len(rows), batch, seed)
-        self.rows, self.masker, self.seed, self.pad = rows, masker, seed, pad
+    def __init__(self, rows: Sequence[np.ndarray], masker: Masker, **how: int) -> None:
+        super().__init__(rows, **how)
+        self.masker = masker
 
     def batch(self, index: int) -> Batch:
-        epoch, chosen = self.order.at(index)
+        epoch, chosen = self.at(index)
         rng = generator_for(self.seed, "mask", epoch, index)
         return masked_batch([self.masker(self.rows[item], rng) for item in chosen], self.pad)
 

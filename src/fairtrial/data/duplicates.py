@@ -65,14 +65,13 @@ def words(text: str) -> list[str]:
 
 
 def _mark_exact(found: Duplicates, known: list[str], items: list[str]) -> None:
-    first_known = {key: number for number, key in reversed(list(enumerate(known)))}
-    first_item = {key: number for number, key in reversed(list(enumerate(items)))}
-    for number, key in enumerate(items):
-        if key in first_known:
-            found.status[number], found.partner[number], found.similarity[number] = EXACT, first_known[key], 1
-    for number, key in enumerate(known):
-        if key in first_item:
-            found.known_status[number], found.known_partner[number] = EXACT, first_item[key]
+    sides = (items, known, found.status, found.partner), (known, items, found.known_status, found.known_partner)
+    for keys, others, status, partner in sides:
+        first = {key: number for number, key in reversed(list(enumerate(others)))}
+        for number, key in enumerate(keys):
+            if key in first:
+                status[number], partner[number] = EXACT, first[key]
+    found.similarity[found.status == EXACT] = 1
 
 
 def _mark_near(

@@ -36,10 +36,8 @@ class TextFile:
 
     def numbered(self) -> Iterator[tuple[int, str]]:
         """(line number, line) up to the last line that is not blank"""
-        end = len(self.lines)
-        while end and not self.lines[end - 1].strip():
-            end -= 1
-        yield from enumerate(self.lines[:end], start=1)
+        end = max((number for number, line in enumerate(self.lines, start=1) if line.strip()), default=0)
+        return enumerate(self.lines[:end], start=1)
 
     def location(self, line: int) -> str:
         return f"{self.path}:{line}"
@@ -78,10 +76,10 @@ def require_file(path: Path) -> None:
 
 def is_folder(path: Path) -> bool:
     """Folder or file; anything else is refused."""
-    if stat.S_ISDIR(_mode(path)):
-        return True
-    require_file(path)
-    return False
+    folder = stat.S_ISDIR(_mode(path))
+    if not folder:
+        require_file(path)
+    return folder
 
 
 def entries(folder: Path) -> list[Path]:
@@ -100,18 +98,20 @@ def entries(folder: Path) -> list[Path]:
 
 def split_files(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
     """The files of a folder that name a split, as in `train.tsv` or `news.dev.tokens`, by train, validation, test."""
+    files = [entry for entry in entries(folder) if entry.suffix.lower() in suffixes]
+    return by_split(folder, "files", {file: file.stem.rsplit(".", 1)[-1] for file in files})
+
+
+def by_split(folder: Path, kind: str, names: dict[Path, str]) -> dict[str, Path]:
+    """The entries whose name is that of a split."""
     found: dict[str, Path] = {}
-    for entry in entries(folder):
-        split = SPLIT_NAMES.get(entry.stem.rsplit(".", 1)[-1].lower())
-        if split is None or entry.suffix.lower() not in suffixes:
-            continue
+    for entry, name in names.items():
+        split = SPLIT_NAMES.get(name.lower())
         if split in found:
-            raise BadInput(
-                f"two files could be the {split} set: {found[split].name} and {entry.name}",
-                "keep one of them in this folder",
-                path=folder,
-            )
-        found[split] = entry
+            what = f"two {kind} could be the {split} set: {found[split].name} and {entry.name}"
+            raise BadInput(what, "keep one of them in this folder", path=folder)
+        if split is not None:
+            found[split] = entry
     return found
 
 
@@ -157,8 +157,9 @@ def _read_bytes(path: Path) -> bytearray:
     data, unfinished = bytearray(), 0  # bytes of the line that the last chunk left open
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
-            if not data:
-                _refuse_binary(path, chunk)
+            kind = None if data else next((BINARY[magic] for magic in BINARY if chunk.startswith(magic)), None)
+            if kind:
+                raise BadInput(f"this is a {kind} file, not plain text", "unpack it or export text", path=path, line=1)
             first = re.search(rb"[\r\n]", chunk)
             if unfinished + (first.start() if first else len(chunk)) > LINE_LIMIT:
                 raise BadInput(
@@ -171,12 +172,6 @@ def _read_bytes(path: Path) -> bytearray:
             unfinished = unfinished + len(chunk) if first is None else len(chunk) - last - 1
             data += chunk
     return data
-
-
-def _refuse_binary(path: Path, start: bytes) -> None:
-    for magic, kind in BINARY.items():
-        if start.startswith(magic):
-            raise BadInput(f"this is a {kind} file, not plain text", "unpack it or export text", path=path, line=1)
 
 
 def _decode(path: Path, data: bytearray) -> str:
@@ -207,8 +202,7 @@ def _decode(path: Path, data: bytearray) -> str:
 
 
 def _line_at(data: bytearray, at: int) -> int:
-    head = data[:at]
-    return head.count(b"\n") + head.count(b"\r") - head.count(b"\r\n") + 1
+    return len(re.findall(rb"\r\n|\r|\n", data[:at])) + 1
 
 
 def _byte_in_line(data: bytearray, at: int) -> int:

@@ -16,8 +16,8 @@ from typing import Any
 from fairtrial import recipe
 from fairtrial.data.corpus import Corpus, Document
 from fairtrial.data.lines import (
-    SPLIT_NAMES,
     TextFile,
+    by_split,
     entries,
     hashes,
     is_folder,
@@ -362,18 +362,9 @@ def _first(item: dict[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def read_folder(folder: Path, task: str) -> Corpus:
-    splits: dict[str, Path] = {}
-    for entry in _folders(folder):
-        split = SPLIT_NAMES.get(entry.name.lower())
-        if split is None:
-            continue
-        if split in splits:
-            what = f"two folders could be the {split} set: {splits[split].name} and {entry.name}"
-            raise BadInput(what, "keep one of them", path=folder)
-        splits[split] = entry
+    splits = by_split(folder, "folders", {entry: entry.name for entry in _folders(folder)})
     if "train" not in splits:
         splits = {"train": folder}  # then its folders are the classes
-
     files: list[TextFile] = []
     notes: list[str] = []
     documents = {split: _classes(entry, task, files, notes) for split, entry in splits.items()}

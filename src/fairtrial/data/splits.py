@@ -30,22 +30,18 @@ def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
     """Carved test sets depend on `data.split_seed` only, so that all trials share their test items."""
     train, tests, validation = corpus.train, corpus.tests, corpus.validation
     contiguous = corpus.ordered and not any(document.group for document in train)
+    take = _carve_section if contiguous else carve
     if not tests:
         share = _carved_share("data.test", data.test)
         if share == 0:
             what = "the data bring no test set, and data.test = 0 takes none from the training documents"
             raise BadInput(what, "set data.test to a share such as 0.2", path=data.source)
-        if contiguous:
-            train, test = _carve_end(train, share, data.source)
-        else:
-            train, test = carve(train, share, generator_for(data.split_seed, "split", "test"), "data.test", data.source)
+        rng = generator_for(data.split_seed, "split", "test")
+        train, test = take(train, share, rng, "data.test", data.source)
         tests = {"test": test}
     if not validation and _carved_share("data.validation", data.validation) > 0:
         rng = generator_for(seed, "split", "validation")
-        if contiguous:
-            train, validation = _carve_section(train, data.validation, rng, data.source)
-        else:
-            train, validation = carve(train, data.validation, rng, "data.validation", data.source)
+        train, validation = take(train, data.validation, rng, "data.validation", data.source)
     train = _subsample(train, data, seed)
     return Splits(train=train, validation=validation, tests=tests, labels=corpus.labels, running=corpus.running)
 
@@ -140,32 +136,22 @@ def cluster(documents: Sequence[Document]) -> list[list[int]]:
     return list(members.values())
 
 
-def _carve_end(documents: Documents, share: float, source: str) -> tuple[Documents, Documents]:
-    """The end of a text, and what comes before it except for a gap of one document."""
-    start = len(documents) - max(1, round(share * len(documents)))
-    if start < 2:
-        raise _too_few(documents, share, "data.test", source)
-    return documents[: start - 1], documents[start:]
-
-
 def _carve_section(
-    documents: Documents, share: float, rng: np.random.Generator, source: str
+    documents: Documents, share: float, rng: np.random.Generator, field: str, source: str
 ) -> tuple[Documents, Documents]:
-    """One contiguous section of a text, and the rest except for a gap of one document on each side."""
+    """The rest and one contiguous section of a text (its end for a test set), with a gap of one document between."""
     length = max(1, round(share * len(documents)))
-    if len(documents) < length + 3:
-        raise _too_few(documents, share, "data.validation", source)
-    start = int(rng.integers(0, len(documents) - length + 1))
+    at_end = field == "data.test"
+    if len(documents) < length + (2 if at_end else 3):
+        raise BadInput(
+            f"{len(documents)} paragraphs or lines are too few to take {share:.0%} of them and leave a gap",
+            f"add text, separate paragraphs by blank lines, or choose a smaller {field}",
+            path=source,
+        )
+    last = len(documents) - length
+    start = last if at_end else int(rng.integers(0, last + 1))
     rest = documents[: max(0, start - 1)] + documents[start + length + 1 :]
     return rest, documents[start : start + length]
-
-
-def _too_few(documents: Documents, share: float, field: str, source: str) -> BadInput:
-    return BadInput(
-        f"{len(documents)} paragraphs or lines are too few to take {share:.0%} of them and leave a gap",
-        f"add text, separate paragraphs by blank lines, or choose a smaller {field}",
-        path=source,
-    )
 
 
 def fitting_tokens(corpus: Corpus, tokens: Tokens) -> Tokens:
