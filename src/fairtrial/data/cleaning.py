@@ -146,12 +146,12 @@ def conflicting(documents: Sequence[Document]) -> dict[str, Dropped]:
     by_label: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for document in documents:
         by_label[text_key(document.text)].setdefault(document.label, document.location)
-    found = {}
-    for document in documents:
-        others = [location for label, location in by_label[text_key(document.text)].items() if label != document.label]
-        if others:
-            found[document.location] = Dropped(CONFLICT, others[0])
-    return found
+    return {
+        document.location: Dropped(CONFLICT, location)
+        for document in documents
+        for label, location in reversed(by_label[text_key(document.text)].items())  # the first one stays
+        if label != document.label
+    }
 
 
 def refuse_emptied(corpus: Corpus, dropped: dict[str, Dropped], source: str) -> None:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,12 @@ def _corpus(path: Path, files: list[TextFile], documents: dict[str, Documents], 
     return Corpus(documents["train"], validation, tests, files=hashes(path, files), **more)
 
 
+def _parsed(path: Path, sources: dict[str, Path], parse: Callable[[TextFile], Documents], **more: Any) -> Corpus:
+    """A corpus with one file for each split."""
+    files = {split: read_lines(file) for split, file in sources.items()}
+    return _corpus(path, list(files.values()), {split: parse(file) for split, file in files.items()}, **more)
+
+
 # the course
 
 
@@ -140,22 +147,17 @@ def read_course(folder: Path, task: str) -> Corpus:
         raise BadInput(f"{', '.join(missing)} is missing from this folder", hint, path=folder)
 
     train_cls, train_lm = read_lines(folder / TRAIN_CLS), read_lines(folder / TRAIN_LM)
-    course_lines = train_cls.lines + train_lm.lines
     if task == "classify":
-        test_cls = read_lines(folder / TEST_CLS)
-        return Corpus(
-            train=_labelled(train_cls),
-            tests={"test": _labelled(test_cls)},
-            files=hashes(folder, [train_cls, train_lm, test_cls]),
-            course_lines=course_lines,
-        )
-    tests = {name[len(TEST_LM) : -len(".txt")]: read_lines(folder / name) for name in test_names}
+        parse, train, tests = _labelled, train_cls, {"test": read_lines(folder / TEST_CLS)}
+    else:
+        parse, train = one_per_line, train_lm
+        tests = {name[len(TEST_LM) : -len(".txt")]: read_lines(folder / name) for name in test_names}
     return Corpus(
-        train=one_per_line(train_lm),
-        tests={speaker: one_per_line(file) for speaker, file in tests.items()},
-        running=True,
+        train=parse(train),
+        tests={name: parse(file) for name, file in tests.items()},
+        running=task != "classify",
         files=hashes(folder, [train_cls, train_lm, *tests.values()]),
-        course_lines=course_lines,
+        course_lines=train_cls.lines + train_lm.lines,
     )
 
 
@@ -227,9 +229,10 @@ def _header(file: TextFile, row: Row, task: str) -> Columns | None:
     """A first row that names both columns is a header; there may be other columns."""
     number, cells = row
     names = [cell.strip().lower() for cell in cells]
-    text = next((names.index(name) for name in TEXT_NAMES if name in names), None)
-    label = next((names.index(name) for name in LABEL_NAMES if name in names), None)
-    group = names.index(GROUP_NAME) if GROUP_NAME in names else None
+    text, label, group = (
+        next((names.index(name) for name in known if name in names), None)
+        for known in (TEXT_NAMES, LABEL_NAMES, (GROUP_NAME,))
+    )
     bare = set(names) <= {*TEXT_NAMES, *ROW_NAMES, GROUP_NAME}
     if text is not None and (label is not None or (task != "classify" and bare)):
         return Columns(len(cells), text, label, group)
@@ -250,11 +253,10 @@ def _guess(file: TextFile, rows: list[Row], task: str) -> Columns:
     complete = [cells for _, cells in rows if len(cells) == 2]
     distinct = [len({cells[column].strip() for cells in complete}) for column in (0, 1)]
     characters = [sum(len(cells[column].strip()) for cells in complete) for column in (0, 1)]
-    votes = {_smaller(distinct), _smaller(characters)} - {None}
+    votes = {pair.index(min(pair)) for pair in (distinct, characters) if pair[0] != pair[1]}
     if len(votes) != 1:
         raise BadInput("it is unclear which column is the label and which the text", NAME_COLUMNS, path=file.path)
     label = votes.pop()
-    assert label is not None
     most = max(20, len(complete) // 2)
     if task == "classify" and distinct[label] > most:
         what = f"no column looks like a label: each has more than {most} different values"
@@ -262,24 +264,15 @@ def _guess(file: TextFile, rows: list[Row], task: str) -> Columns:
     return Columns(2, 1 - label, label)
 
 
-def _smaller(pair: list[int]) -> int | None:
-    return None if pair[0] == pair[1] else pair.index(min(pair))
-
-
 def _documents(file: TextFile, rows: list[Row], columns: Columns, task: str) -> Documents:
     documents = []
     for number, cells in rows:
         if len(cells) != columns.count:
             raise _wrong_count(file, number, cells, columns.count)
-        text, label = cells[columns.text].strip(), ""
-        if task == "classify":
-            assert columns.label is not None
-            label = cells[columns.label].strip()
-            if not label:
-                raise BadInput("the label is missing", path=file.path, line=number)
-        if not text:
-            raise BadInput("the text is missing", path=file.path, line=number)
-        group = "" if columns.group is None else cells[columns.group].strip()
+        chosen = (columns.text, columns.label if task == "classify" else None, columns.group)
+        text, label, group = ("" if column is None else cells[column].strip() for column in chosen)
+        if not text or (task == "classify" and not label):
+            raise BadInput(f"the {'label' if text else 'text'} is missing", path=file.path, line=number)
         documents.append(Document(text, label=label, group=group, location=file.location(number)))
     return tuple(documents)
 
@@ -306,17 +299,28 @@ def _header_warning(documents: Documents) -> tuple[str, ...]:
 
 
 def read_jsonl(path: Path, task: str) -> Corpus:
-    files = {split: read_lines(file) for split, file in source_files(path, JSONL_SUFFIXES).items()}
-    documents = {
-        split: tuple(_document(file, number, line, task) for number, line in file.numbered())
-        for split, file in files.items()
-    }
-    return _corpus(path, list(files.values()), documents)
+    def documents(file: TextFile) -> Documents:
+        return tuple(_document(file, number, line, task) for number, line in file.numbered())
+
+    return _parsed(path, source_files(path, JSONL_SUFFIXES), documents)
 
 
 def _document(file: TextFile, number: int, line: str, task: str) -> Document:
     def refuse(what: str, hint: str = 'write lines such as {"text": "A fine film.", "label": "good"}') -> BadInput:
         return BadInput(what, hint, path=file.path, line=number)
+
+    def value_of(kind: str, keys: tuple[str, ...], types: Any, expected: str) -> str:
+        value = next((item[key] for key in keys if item.get(key) is not None), None)
+        if value is None:
+            raise refuse(f"the {kind} is missing (one of the keys {', '.join(keys)})")
+        if not isinstance(value, types):
+            raise refuse(f"the {kind} must be {expected}, got {json.dumps(value)[:40]}")
+        text = value if isinstance(value, str) else json.dumps(value)  # true and false keep their JSON names
+        if INVALID.search(text):  # an escape can write what a UTF-8 file cannot hold
+            raise refuse(f"the {kind} contains an escaped NUL or half a surrogate pair", "remove it")
+        if not text.strip():
+            raise refuse(f"the {kind} is empty")
+        return text.strip()
 
     try:
         item = json.loads(line)
@@ -326,36 +330,12 @@ def _document(file: TextFile, number: int, line: str, task: str) -> Document:
         raise refuse("this JSON cannot be read: a number is too long or brackets are nested too deep") from error
     if not isinstance(item, dict):
         raise refuse("expected a JSON object in braces")
-
-    text = _first(item, TEXT_KEYS)
-    if text is None:
-        raise refuse(f"the text is missing (one of the keys {', '.join(TEXT_KEYS)})")
-    if not isinstance(text, str):
-        raise refuse(f"the text must be a string, got {json.dumps(text)[:40]}")
-    label = _first(item, LABEL_KEYS) if task == "classify" else ""
-    if label is None:
-        raise refuse(f"the label is missing (one of the keys {', '.join(LABEL_KEYS)})")
-    if not isinstance(label, str | int):
-        raise refuse(f"the label must be a string or an integer, got {json.dumps(label)[:40]}")
-    name = label if isinstance(label, str) else json.dumps(label)  # true and false keep their JSON names
-    for kind, value in (("text", text), ("label", name)):
-        # an escape can write what a UTF-8 file cannot hold
-        if INVALID.search(value):
-            raise refuse(f"the {kind} contains an escaped NUL or half a surrogate pair", "remove it")
-    if not text.strip():
-        raise refuse("the text is empty")
-    if task == "classify" and not name.strip():
-        raise refuse("the label is empty")
+    text = value_of("text", TEXT_KEYS, str, "a string")
+    label = value_of("label", LABEL_KEYS, str | int, "a string or an integer") if task == "classify" else ""
     group = item.get(GROUP_NAME)
     if not isinstance(group, str | int | None):
         raise refuse(f"the group must be a string or an integer, got {json.dumps(group)[:40]}")
-    return Document(
-        text.strip(), label=name.strip(), group="" if group is None else str(group), location=file.location(number)
-    )
-
-
-def _first(item: dict[str, Any], keys: tuple[str, ...]) -> Any:
-    return next((item[key] for key in keys if item.get(key) is not None), None)
+    return Document(text, label, "" if group is None else str(group), file.location(number))
 
 
 # one folder per class, one text file per document; train/, dev/ and test/ may be above the classes
@@ -400,9 +380,7 @@ def _folders(folder: Path) -> list[Path]:
 def read_text(path: Path, task: str) -> Corpus:
     """One plain text file, or a folder of train.txt, valid.txt, test.txt: running text in reading order."""
     _refuse_classes(path, task)
-    files = {split: read_lines(file) for split, file in source_files(path, (".txt",)).items()}
-    documents = {split: paragraphs(file) for split, file in files.items()}
-    return _corpus(path, list(files.values()), documents, running=True, paragraphs=True, ordered=True)
+    return _parsed(path, source_files(path, (".txt",)), paragraphs, running=True, paragraphs=True, ordered=True)
 
 
 def read_sentences(path: Path, task: str) -> Corpus:
@@ -413,12 +391,10 @@ def read_sentences(path: Path, task: str) -> Corpus:
     if set(found) == {"validation", "test"}:
         notes = (f"no training file: trained on {found['validation'].name}, tested on {found['test'].name}",)
         found = {"train": found["validation"], "test": found["test"]}
-    files = {split: read_lines(file) for split, file in (found or source_files(path, LINE_SUFFIXES)).items()}
-    if "train" not in files:
-        raise BadInput(f"there is only a {next(iter(files))} file, nothing to train on", "add one", path=path)
-    documents = {split: one_per_line(file) for split, file in files.items()}
-    spaced = files["train"].path.suffix == ".tokens"
-    return _corpus(path, list(files.values()), documents, spaced=spaced, notes=notes)
+    found = found or source_files(path, LINE_SUFFIXES)
+    if "train" not in found:
+        raise BadInput(f"there is only a {next(iter(found))} file, nothing to train on", "add one", path=path)
+    return _parsed(path, found, one_per_line, spaced=found["train"].suffix == ".tokens", notes=notes)
 
 
 def one_per_line(file: TextFile) -> Documents:
@@ -428,20 +404,14 @@ def one_per_line(file: TextFile) -> Documents:
 
 def paragraphs(file: TextFile) -> Documents:
     """Text between blank lines; without any blank line, each line. Line ends inside a paragraph stay."""
-    numbered = list(file.numbered())
-    start = next(n for n, line in numbered if line.strip())  # blank lines at the top separate nothing
-    if all(line.strip() for _, line in numbered[start - 1 :]):
+    rows = groupby(file.numbered(), lambda row: bool(row[1].strip()))
+    blocks = [list(block) for filled, block in rows if filled]
+    if len(blocks) == 1:
         return one_per_line(file)
-    found: list[Document] = []
-    open_lines: list[str] = []
-    for number, line in [*numbered, (len(numbered) + 1, "")]:
-        if line.strip():
-            open_lines.append(line.rstrip())
-        elif open_lines:
-            text = "\n".join(open_lines).strip()
-            found.append(Document(text, location=file.location(number - len(open_lines))))
-            open_lines = []
-    return tuple(found)
+    return tuple(
+        Document("\n".join(line.rstrip() for _, line in block).strip(), location=file.location(block[0][0]))
+        for block in blocks
+    )
 
 
 def _refuse_classes(path: Path, task: str) -> None:

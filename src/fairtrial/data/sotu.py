@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,12 +50,12 @@ def read_sotu(data: recipe.Data, task: str) -> Corpus:
     files, train = [metadata], list[Document]()
     tests: defaultdict[str, list[Document]] = defaultdict(list)
     held_out = _held_out(chosen, data)
-    alone = {label for label in {s.label for s in chosen} if sum(s.label == label for s in chosen) == 1}
+    count = Counter(speech.label for speech in chosen)
     for speech in chosen:
         file = read_lines(folder / "speeches" / f"{speech.name}.txt")
         files.append(file)
         documents = _documents(file, speech, task)
-        if speech.label in alone:  # its end is the test set; one sentence in between is dropped
+        if count[speech.label] == 1:  # its end is the test set; one sentence in between is dropped
             start = max(2, len(documents) - max(1, round(data.test * len(documents))))
             train += documents[: start - 1]
             tests[speech.label] += documents[start:]
@@ -67,7 +67,6 @@ def read_sotu(data: recipe.Data, task: str) -> Corpus:
     # stock phrases ("God bless America.") would be duplicates in train and test
     tested = {normalised(document.text) for documents in tests.values() for document in documents}
     kept = tuple(document for document in train if normalised(document.text) not in tested)
-    dropped = len(train) - len(kept)
     by_label = {label: tuple(documents) for label, documents in sorted(tests.items())}
     together = {"test": tuple(document for documents in by_label.values() for document in documents)}
     return Corpus(
@@ -79,7 +78,7 @@ def read_sotu(data: recipe.Data, task: str) -> Corpus:
         cite=CITE,
         notes=(
             f"held out for testing: {', '.join(sorted(held_out)) or 'no complete speech'}",
-            f"{dropped} training sentences dropped that also occur in a held-out speech",
+            f"{len(train) - len(kept)} training sentences dropped that also occur in a held-out speech",
         ),
     )
 
@@ -101,21 +100,13 @@ def _folder() -> Path:
 def _speeches(metadata: TextFile) -> list[Speech]:
     """All annual addresses by date; special messages and radio summaries are left out."""
     rows = [row for row in csv.DictReader(metadata.lines) if row["is_sotu"] == "True"]
-    people: defaultdict[str, set[str]] = defaultdict(set)  # ids by last name
-    for row in rows:
-        people[row["president"]].add(row["president_id"])
-    return [
-        Speech(
-            name=row["fileid"],
-            president=row["president_id"],
-            last=row["president"],
-            full=row["president_full"],
-            label=READABLE.get(
-                row["president_id"], row["president_full" if len(people[row["president"]]) > 1 else "president"]
-            ),
-        )
-        for row in sorted(rows, key=lambda row: (row["date"], row["fileid"]))
-    ]
+    namesakes = Counter(last for last, _ in {(row["president"], row["president_id"]) for row in rows})
+    speeches = []
+    for row in sorted(rows, key=lambda row: (row["date"], row["fileid"])):
+        president, last, full = row["president_id"], row["president"], row["president_full"]
+        label = READABLE.get(president, full if namesakes[last] > 1 else last)
+        speeches.append(Speech(row["fileid"], president, last, full, label))
+    return speeches
 
 
 def _chosen(names: tuple[str, ...], speeches: list[Speech]) -> list[Speech]:
@@ -156,6 +147,7 @@ def _held_out(speeches: list[Speech], data: recipe.Data) -> set[str]:
 
 
 def _documents(file: TextFile, speech: Speech, task: str) -> list[Document]:
+    label = speech.label if task == "classify" else ""
     found = [
         (line, sentence)
         for line, paragraph in file.numbered()
@@ -163,11 +155,6 @@ def _documents(file: TextFile, speech: Speech, task: str) -> list[Document]:
         if count_words(sentence) >= LEAST_WORDS
     ]
     return [
-        Document(
-            sentence,
-            label=speech.label if task == "classify" else "",
-            group=f"{speech.name}#{number // SECTION}",
-            location=f"{file.path.name}:{line}",
-        )
+        Document(sentence, label, f"{speech.name}#{number // SECTION}", f"{file.path.name}:{line}")
         for number, (line, sentence) in enumerate(found)
     ]
