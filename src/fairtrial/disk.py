@@ -132,7 +132,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """A JSON object that can be made again: empty where the file is missing or damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

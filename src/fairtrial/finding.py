@@ -19,7 +19,7 @@ HEADER = "| part | in | verdict | what it does wrong |\n|---|---|---|---|"
 OF_NETWORK, OF_DATA = ("task", "level"), ("where", "shown", "examples")  # fields that only one of the two has
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Finding:
     id: str
     name: str

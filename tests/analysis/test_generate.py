@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from fairtrial.analysis.generation import (
     token_probabilities,
 )
 from fairtrial.data.tokenizer import fit
-from fairtrial.data.words import join
+from fairtrial.data.words import gap, spelled
 from fairtrial.errors import BadInput
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape, Tokens
@@ -182,8 +183,12 @@ def test_tokens_come_back_as_text(kind: str, text: str) -> None:
 
 
 def test_words_join_as_they_are_written() -> None:
-    assert join("`` I wo n't , '' he said -- $ 5 ( or 6 ) .".split()) == '"I won\'t," he said -- $5 (or 6).'
-    assert join("it ’ s gon na rain".split()) == "it’s gonna rain"
+    def join(text: str) -> str:
+        words = text.split()
+        return spelled(words[0]) + "".join(gap(before, word) + spelled(word) for before, word in pairwise(words))
+
+    assert join("`` I wo n't , '' he said -- $ 5 ( or 6 ) .") == '"I won\'t," he said -- $5 (or 6).'
+    assert join("it ’ s gon na rain") == "it’s gonna rain"
 
 
 @pytest.mark.parametrize("kind", ["word", "character", "bpe", "whitespace"])

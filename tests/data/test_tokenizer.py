@@ -58,7 +58,7 @@ def test_transformers_reads_the_same_ids(kind: str, shared_data: Path, tmp_path:
     transformers = pytest.importorskip("transformers")
     lines = course_lines(shared_data)
     tokenizer = fit(Tokens(kind=kind, size=2000), lines[:1000], marks=True, mask=True)
-    tokenizer.save(tmp_path / "tokenizer.json")
+    (tmp_path / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8", newline="\n")
     theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
     texts = [*lines[800:1300], *ODD]
     ours = tokenizer.encode(texts)
@@ -204,7 +204,7 @@ def test_fitting_tells_what_it_was_fitted_on() -> None:
 
 def test_facts_return_when_given_and_are_missed_when_not(tmp_path: Path) -> None:
     tokenizer = fitted("word")
-    tokenizer.save(tmp_path / "tokenizer.json")
+    (tmp_path / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8", newline="\n")
     assert Tokenizer.load(tmp_path / "tokenizer.json", tokenizer.facts).unknown_trained
     with pytest.raises(FairtrialError, match="without its facts"):
         _ = Tokenizer.load(tmp_path / "tokenizer.json").unknown_trained

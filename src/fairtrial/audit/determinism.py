@@ -18,7 +18,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -48,28 +47,20 @@ def eager_is_fast(subject: Subject) -> Measured:
     fast = [*subject.answers(subject.rows), *subject.log_p(subject.full_rows)]
     with watch(subject.network):  # watched attention is computed as its equation says
         eager = [*subject.answers(subject.rows), *subject.log_p(subject.full_rows)]
-    return at_most(
-        largest_change(fast, eager),
-        subject.tolerance,
-        "The fast path gives the numbers of the equation.",
-        "The fast path and the equation give different numbers: attention maps do not show what was computed.",
-    )
+    good = "The fast path gives the numbers of the equation."
+    bad = "The fast path and the equation give different numbers: attention maps do not show what was computed."
+    return at_most(largest_change(fast, eager), subject.tolerance, good, bad)
 
 
-def cached_is_full(subject: Subject) -> Measured | None:
-    if not subject.causal:
-        return None
+def cached_is_full(subject: Subject) -> Measured:
     ids = subject.full_rows
     time = ids.shape[1]
     full = subject.log_p(ids)
     pieces = [time // 2, 1, time - time // 2 - 1] if time > 2 else [time]
     worst = max(largest_change([full], [subject.in_pieces(ids, sizes)]) for sizes in ([1] * time, pieces))
-    return at_most(
-        worst,
-        subject.tolerance,
-        "Reading word by word with a cache gives the same predictions as reading all at once.",
-        f"Reading word by word with a cache changes predictions by up to {worst:.2g} nats.",
-    )
+    good = "Reading word by word with a cache gives the same predictions as reading all at once."
+    bad = f"Reading word by word with a cache changes predictions by up to {worst:.2g} nats."
+    return at_most(worst, subject.tolerance, good, bad)
 
 
 def repeats_in_process(subject: Subject) -> Measured:
@@ -98,11 +89,9 @@ def resumes(subject: Subject) -> Measured:
         second = small_loop(subject.plan, RESUMED_STEPS)
         checkpoints.load(second, 0, lambda text: None)
     resumed_losses += train_to(second, RESUMED_STEPS)
-    return equal(
-        state_of(uninterrupted, losses) == state_of(second, resumed_losses),
-        "A killed and resumed training ends with the same bits.",
-        "A killed and resumed training ends with other bits: a part has state that no checkpoint holds.",
-    )
+    good = "A killed and resumed training ends with the same bits."
+    bad = "A killed and resumed training ends with other bits: a part has state that no checkpoint holds."
+    return equal(state_of(uninterrupted, losses) == state_of(second, resumed_losses), good, bad)
 
 
 def reloads(subject: Subject) -> Measured:
@@ -114,12 +103,9 @@ def reloads(subject: Subject) -> Measured:
     ids, lengths = as_batch(subject.rows)
     with torch.no_grad():
         change = largest_change([network(ids, lengths)], [other(ids, lengths)])
-    return at_most(
-        change,
-        1e-12,
-        "Saved and reloaded weights give the same answers.",
-        "Saved and reloaded weights give other answers: a part has state outside its saved weights.",
-    )
+    good = "Saved and reloaded weights give the same answers."
+    bad = "Saved and reloaded weights give other answers: a part has state outside its saved weights."
+    return at_most(change, 1e-12, good, bad)
 
 
 # a short training of an audited network on a few rows
@@ -202,9 +188,7 @@ class RepeatedRuns:
         self.running = [start_process(self.plans, number) for number in (0, 1)]
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for process, stderr in self.running:
             if process.poll() is None:
                 process.kill()
@@ -214,8 +198,8 @@ class RepeatedRuns:
     def judge(self, plan: Plan) -> Measured:
         if self.states is None:
             self.states = [wait_for_states(process, stderr) for process, stderr in self.running]
-        number = self.plans.index(plan)
-        return same_bits(self.states[0][number] == self.states[1][number], "Training in two fresh processes")
+        first, second = (states[self.plans.index(plan)] for states in self.states)
+        return same_bits(first == second, "Training in two fresh processes")
 
 
 def start_process(plans: Sequence[Plan], number: int) -> tuple[subprocess.Popen[str], IO[str]]:
@@ -260,7 +244,11 @@ def train_as_requested(request: dict[str, Any]) -> list[str]:
     for name, plugin in request["plugins"].items():
         if name not in parts.list():
             load_plugin(name, Path(plugin["file"]), plugin["class"])
-    return [trained_state(read_plan(fields), request["number"]) for fields in request["plans"]]
+    plans = []
+    for fields in request["plans"]:
+        choices = tuple(PartChoice(**choice) for choice in fields["choices"])
+        plans.append(Plan(**fields | {"shape": Shape(**fields["shape"]), "choices": choices}))
+    return [trained_state(plan, request["number"]) for plan in plans]
 
 
 def load_plugin(name: str, file: Path, class_name: str) -> None:
@@ -274,11 +262,6 @@ def load_plugin(name: str, file: Path, class_name: str) -> None:
     spec.loader.exec_module(module)
     if name not in parts.list():
         parts.add(name)(getattr(module, class_name))
-
-
-def read_plan(fields: dict[str, Any]) -> Plan:
-    choices = tuple(PartChoice(**choice) for choice in fields["choices"])
-    return Plan(**fields | {"shape": Shape(**fields["shape"]), "choices": choices})
 
 
 if __name__ == "__main__":

@@ -7,11 +7,10 @@ import math
 import torch
 from torch import Tensor
 
-from fairtrial.audit.subject import Subject
+from fairtrial.audit.subject import Subject, generator
 from fairtrial.audit.visibility import maps_of
 from fairtrial.finding import Measured, at_most, more_than
 from fairtrial.model.part import Part, Site
-from fairtrial.rng import seed_for
 
 LEAST = 1e-6
 SHORTEST = 3  # two words that see each other by their distance alone have no order
@@ -21,13 +20,13 @@ def orders(time: int, seed: int) -> list[Tensor]:
     """A swap of the first two words, of the first and the last, and four shuffles."""
     swapped, ends = torch.arange(time), torch.arange(time)
     swapped[:2], ends[[0, -1]] = swapped[:2].flip(0), ends[[-1, 0]]
-    rng = torch.Generator().manual_seed(seed_for(seed, "passport", "orders"))
+    rng = generator(seed, "orders")
     return [swapped, ends, *(torch.randperm(time, generator=rng) for _ in range(4))]
 
 
 def random_heads(subject: Subject, time: int, use: str) -> tuple[Tensor, Tensor]:
     """Queries and keys of random content [batch head time head_dim]"""
-    rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", use))
+    rng = generator(subject.plan.seed, use)
     shape = (1, subject.plan.shape.heads, time, subject.plan.shape.head_dim)
     q, k = (torch.randn(shape, generator=rng).to(subject.network.out.weight.dtype) for _ in range(2))
     return q, k
@@ -68,8 +67,7 @@ def order_of_part(subject: Subject, part: Part) -> float:
 def total_variation(subject: Subject) -> float:
     """The largest total variation between the predictions for a text and for the same words shuffled. A decoder
     predicts after the last word, which stays."""
-    ids, worst = subject.full_rows, 0.0
-    keep = 1 if subject.causal else 0
+    ids, keep = subject.full_rows, 1 if subject.causal else 0
     if ids.shape[1] - keep < 2:
         return 0.0
 
@@ -78,10 +76,9 @@ def total_variation(subject: Subject) -> float:
         return (log_p[:, -1] if subject.causal else log_p).exp()
 
     before = predicted(ids)
-    for order in orders(ids.shape[1] - keep, subject.plan.seed):
-        shuffled = ids[:, torch.cat((order, torch.arange(len(order), ids.shape[1])))]
-        worst = max(worst, float((predicted(shuffled) - before).abs().sum(-1).max() / 2))
-    return worst
+    shuffles = orders(ids.shape[1] - keep, subject.plan.seed)
+    shuffled = [ids[:, torch.cat((order, torch.arange(len(order), ids.shape[1])))] for order in shuffles]
+    return max(0.0, *(float((predicted(other) - before).abs().sum(-1).max() / 2) for other in shuffled))
 
 
 def hides_nothing(subject: Subject, part: Part) -> bool:
@@ -141,22 +138,19 @@ def keeps_distance(subject: Subject) -> Measured | None:
         if not spread > limit:
             what = f"{name!r} claims that distance matters, but the same words score the same at every distance."
             return more_than(spread, limit, "", what)
-    return at_most(
-        worst,
-        limit,
-        "Scores depend on distance, not on where a text begins.",
-        f"It claims that only distance matters, but moving a text changes its scores by up to {worst:.2g}.",
-    )
+    good = "Scores depend on distance, not on where a text begins."
+    bad = f"It claims that only distance matters, but moving a text changes its scores by up to {worst:.2g}."
+    return at_most(worst, limit, good, bad)
 
 
 def keeps_window(subject: Subject) -> Measured | None:
     """Parts that declare a window: no attention beyond it."""
-    found = [part.window(subject.causal) for part in subject.parts.values() if part.owns("window")]
+    found = (part.window(subject.causal) for part in subject.parts.values() if part.owns("window"))
     windows = [window for window in found if window is not None]
     if not windows:
         return None
     worst = 0.0
-    for _, maps, _, real in maps_of(subject):
+    for maps, _, real in maps_of(subject):
         added = maps.shape[-1] - subject.longest
         positions = torch.arange(maps.shape[-1])
         offset = positions[:, None] - positions
@@ -166,9 +160,6 @@ def keeps_window(subject: Subject) -> Measured | None:
                 beyond[:added] = beyond[:, :added] = False
             hidden = (beyond & real[:, :, None])[:, None]
             worst = max(worst, float((maps * hidden).abs().max()))
-    return at_most(
-        worst,
-        0.0,
-        "It attends as far as its declared window, and no further.",
-        f"It attends beyond its declared window, with a weight of up to {worst:.2g}.",
-    )
+    good = "It attends as far as its declared window, and no further."
+    bad = f"It attends beyond its declared window, with a weight of up to {worst:.2g}."
+    return at_most(worst, 0.0, good, bad)

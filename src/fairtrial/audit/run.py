@@ -28,14 +28,15 @@ class Check:
     name: str
     level: str
     measure: Callable[[Subject], Measured | None]  # None: the check does not apply
+    decoder_only: bool = False
 
 
 CHECKS = (
     Check("M1", "attention rows sum to one", "red", visibility.rows_sum),
     Check("M2", "no attention on what is hidden", "red", visibility.nothing_hidden),
-    Check("M3", "no future: changed words", "red", visibility.future_changed),
-    Check("M4", "no future: gradient", "red", visibility.future_gradient),
-    Check("M5", "prefix honesty", "red", visibility.bare_prefixes),
+    Check("M3", "no future: changed words", "red", visibility.future_changed, decoder_only=True),
+    Check("M4", "no future: gradient", "red", visibility.future_gradient, decoder_only=True),
+    Check("M5", "prefix honesty", "red", visibility.bare_prefixes, decoder_only=True),
     Check("M6", "padding invariance", "red", visibility.padding),
     Check("M7", "batch-mate invariance", "red", visibility.batch_mates),
     Check("M7s", "batch-size invariance of the score", "red", visibility.batch_size),
@@ -49,7 +50,7 @@ CHECKS = (
     Check("M14", "first loss", "amber", sanity.first_loss),
     Check("M14g", "gradient reaches every weight", "amber", sanity.gradients_arrive),
     Check("E1", "eager = fast path", "red", determinism.eager_is_fast),
-    Check("C1", "cached = full decoding", "red", determinism.cached_is_full),
+    Check("C1", "cached = full decoding", "red", determinism.cached_is_full, decoder_only=True),
     Check("R1", "determinism", "red", determinism.repeats_in_process),
     Check("R2", "resume equality", "red", determinism.resumes),
     Check("R3", "reload equality", "red", determinism.reloads),
@@ -58,15 +59,9 @@ CHECKS = (
 
 def audit(subject: Subject, runs: RepeatedRuns | None = None, *, only: Sequence[str] = ()) -> list[Finding]:
     """Every check that applies, or only those of these ids. Without repeated runs R1 trains twice in this process."""
-    findings = []
+    chosen = [check for check in CHECKS if not only or check.id in only]
     with one_thread():
-        for check in CHECKS:
-            if only and check.id not in only:
-                continue
-            measure = check.measure
-            if check.id == "R1" and runs is not None:
-                measure = lambda subject: runs.judge(subject.plan)  # noqa: E731
-            findings.append(run_check(check, measure, subject))
+        findings = [run_check(check, subject, runs) for check in chosen if subject.causal or not check.decoder_only]
     return [finding for finding in findings if finding is not None]
 
 
@@ -93,13 +88,6 @@ def audit_each(plans: Sequence[Plan]) -> list[list[Finding]]:
     return found
 
 
-def audit_record(record: Record) -> list[Finding]:
-    """The network of a record, with its trained weights."""
-    subject = subject_of_record(record)
-    with RepeatedRuns([subject.plan]) as runs:
-        return audit(subject, runs)
-
-
 def audit_target(what: str) -> list[Finding]:
     """Audit a part, a recipe file or the folder of a record, which keeps its passport."""
     if os.path.isdir(what):
@@ -107,7 +95,9 @@ def audit_target(what: str) -> list[Finding]:
         with record.hold():  # refused as busy where it is being written, before any work is done
             record.result  # noqa: B018  (refuses a record that is not finished)
             require_plugins(record)
-            findings = audit_record(record)
+            subject = subject_of_record(record)
+            with RepeatedRuns([subject.plan]) as runs:
+                findings = audit(subject, runs)
             record.write_json("passport.json", as_passport(record.folder.name, findings))
             return findings
     if what.endswith(".toml") or os.path.isfile(what):
@@ -118,31 +108,23 @@ def audit_target(what: str) -> list[Finding]:
     return audit_plans(plans_of_part(what))
 
 
-def run_check(check: Check, measure: Callable[[Subject], Measured | None], subject: Subject) -> Finding | None:
+def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None) -> Finding | None:
     task = subject.plan.task
     try:
-        found = measure(subject)
+        found = runs.judge(subject.plan) if runs and check.id == "R1" else check.measure(subject)
     except Exception as error:  # whatever a part raises
         return raised(check.id, check.name, task, error)
     if found is None:
         return None
     verdict = REPORT if found.passed is None else PASS if found.passed else FAIL
-    return Finding(
-        id=check.id,
-        name=check.name,
-        task=task,
-        level="amber" if verdict == REPORT else check.level,
-        value=found.value,
-        limit=found.limit,
-        verdict=verdict,
-        meaning=found.meaning,
-    )
+    level = "amber" if verdict == REPORT else check.level
+    return Finding(check.id, check.name, found.value, found.limit, verdict, found.meaning, task=task, level=level)
 
 
 def raised(id: str, name: str, task: str, error: Exception) -> Finding:
     message = (str(error).strip().splitlines() or ["no message"])[0][:200]
     meaning = f"It raises {type(error).__name__}: {message}"
-    return Finding(id=id, name=name, task=task, level="red", value=math.inf, limit="-", verdict=FAIL, meaning=meaning)
+    return Finding(id, name, math.inf, "-", FAIL, meaning, task=task, level="red")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import Counter
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ def collapsed(subject: Subject) -> Measured | None:
     if subject.longest < 4:
         return None
     worst = 0.0
-    for _, maps, open_keys, real in maps_of(subject, fresh=True):
+    for maps, open_keys, real in maps_of(subject, fresh=True):
         count = open_keys.sum(-1)
         queries = (real & (count > 1))[:, None].expand(maps.shape[:-1])
         entropy = -(maps * maps.clamp(min=1e-300).log()).sum(-1) / count.clamp(min=2).log()[:, None]
@@ -33,12 +34,9 @@ def collapsed(subject: Subject) -> Measured | None:
             peaked = (entropy[:, head][chosen] < 0.05).double().mean()
             one_key = (maps[:, head][chosen] > 0.95).double().mean(0).max()
             worst = max(worst, float(peaked), float(one_key))
-    return at_most(
-        worst,
-        0.9,
-        "Attention of a fresh network is spread over several keys.",
-        f"In a fresh network {worst:.0%} of a head's queries attend to a single key: attention has collapsed.",
-    )
+    good = "Attention of a fresh network is spread over several keys."
+    bad = f"In a fresh network {worst:.0%} of a head's queries attend to a single key: attention has collapsed."
+    return at_most(worst, 0.9, good, bad)
 
 
 @torch.no_grad()
@@ -49,20 +47,16 @@ def residual_identity(subject: Subject) -> Measured | None:
         return None
     network: Any = copy.deepcopy(subject.network)
     passed: list[Tensor] = []
-    for block in network.body.blocks:
-        for last in (block.attention.out, block.feed_forward.down):
-            for weight in last.parameters():
-                weight.zero_()
     blocks = network.body.blocks
+    for block in blocks:
+        for weight in (*block.attention.out.parameters(), *block.feed_forward.down.parameters()):
+            weight.zero_()
     blocks[0].register_forward_pre_hook(lambda module, inputs: passed.append(inputs[0].clone()))
     blocks[-1].register_forward_hook(lambda module, inputs, output: passed.append(output.clone()))
     network(subject.full_rows)
-    return at_most(
-        largest_change(passed[:1], passed[1:]),
-        subject.tolerance,
-        "Blocks add to their input and leave it as it is.",
-        "A block whose output projections are zero still changes its input: it is not a pre-norm block.",
-    )
+    good = "Blocks add to their input and leave it as it is."
+    bad = "A block whose output projections are zero still changes its input: it is not a pre-norm block."
+    return at_most(largest_change(passed[:1], passed[1:]), subject.tolerance, good, bad)
 
 
 def repeats_itself(subject: Subject) -> Measured:
@@ -75,7 +69,7 @@ def repeats_itself(subject: Subject) -> Measured:
     again = subject.log_p(ids, lengths)
     subject.log_p(ids.flip(0)[:3], lengths.flip(0)[:3])
     after = subject.log_p(ids, lengths)
-    worst = max(largest_change([before], [again]), largest_change([before], [after]))
+    worst = largest_change([before, before], [again, after])
     moved = [name for name, tensor in weights_of(subject.network).items() if not torch.equal(tensor, weights[name])]
     if not torch.equal(ids, kept):
         worst, bad = math.inf, "It changes its input tokens in place."
@@ -89,33 +83,24 @@ def repeats_itself(subject: Subject) -> Measured:
 def dropouts(subject: Subject) -> Measured:
     """Where dropout is applied in training: two variants should differ in their idea, not in their dropout."""
     kinds = (Dropout, nn.modules.dropout._DropoutNd)
-    shares: dict[float, int] = {}
-    in_parts = []
-    for name, module in subject.network.named_modules():
-        if isinstance(module, kinds):
-            share = float(module.share if isinstance(module, Dropout) else module.p)
-            shares[share] = shares.get(share, 0) + 1
-            if name.startswith("body.parts."):
-                in_parts.append(name.removeprefix("body.parts."))
+    found = {name: module for name, module in subject.network.named_modules() if isinstance(module, kinds)}
+    shares = Counter(float(drop.share if isinstance(drop, Dropout) else drop.p) for drop in found.values())
+    in_parts = [name.removeprefix("body.parts.") for name in found if name.startswith("body.parts.")]
     layers = ", ".join(f"{count} x {share:.0%}" for share, count in sorted(shares.items())) or "none"
     inside = ", ".join(in_parts) or "none"
-    return Measured(float(sum(shares.values())), "-", None, f"Dropout layers: {layers}; inside parts: {inside}.")
+    return Measured(float(len(found)), "-", None, f"Dropout layers: {layers}; inside parts: {inside}.")
 
 
 def loss_of(subject: Subject, network: Any) -> tuple[Tensor, int]:
     """(summed nats with a gradient, number of targets) over all rows that have a target"""
-    if subject.causal:
-        rows = [row for row in subject.rows if len(row) > 1]
-        if not rows:  # single tokens predict the next row's token: tied weights would know their own
-            rows = [torch.cat(pair) for pair in zip(subject.rows, (*subject.rows[1:], subject.rows[0]), strict=True)]
-        ids, lengths = as_batch(rows)
-        inputs = (ids[:, :-1], lengths - 1, ids[:, 1:])
-        count = int((lengths - 1).sum())
-    else:
+    if not subject.causal:
         ids, lengths = as_batch(subject.rows)
-        inputs = (ids, lengths, torch.arange(len(ids)) % subject.plan.classes)
-        count = len(ids)
-    return network.loss(*inputs, 0.0, 1.0)[0], count
+        return network.loss(ids, lengths, torch.arange(len(ids)) % subject.plan.classes, 0.0, 1.0)[0], len(ids)
+    rows = [row for row in subject.rows if len(row) > 1]
+    if not rows:  # single tokens predict the next row's token: tied weights would know their own
+        rows = [torch.cat(pair) for pair in zip(subject.rows, (*subject.rows[1:], subject.rows[0]), strict=True)]
+    ids, lengths = as_batch(rows)
+    return network.loss(ids[:, :-1], lengths - 1, ids[:, 1:], 0.0, 1.0)[0], int((lengths - 1).sum())
 
 
 @torch.no_grad()
@@ -123,12 +108,9 @@ def first_loss(subject: Subject) -> Measured:
     total, count = loss_of(subject, subject.fresh)
     uniform = math.log(subject.plan.vocabulary if subject.causal else subject.plan.classes)
     gap = abs(float(total) / count - uniform) / max(uniform, 1e-9)
-    return at_most(
-        gap,
-        0.05,
-        "The loss of a fresh network is that of a uniform guess.",
-        f"The loss of a fresh network is {gap:.0%} off that of a uniform guess ({uniform:.3g} nats).",
-    )
+    good = "The loss of a fresh network is that of a uniform guess."
+    bad = f"The loss of a fresh network is {gap:.0%} off that of a uniform guess ({uniform:.3g} nats)."
+    return at_most(gap, 0.05, good, bad)
 
 
 def gradients_arrive(subject: Subject) -> Measured | None:
@@ -143,9 +125,6 @@ def gradients_arrive(subject: Subject) -> Measured | None:
     broken = [name for name, grad in gradients.items() if grad is not None and not bool(grad.isfinite().all())]
     if broken:
         return at_most(float(len(broken)), 0.0, "", f"The gradient of {broken[0]!r} is not finite.")
-    return at_most(
-        float(len(lost)),
-        0.0,
-        "Every weight gets a gradient.",
-        f"{len(lost)} weights get no gradient and cannot learn, such as {lost[0] if lost else ''!r}.",
-    )
+    good = "Every weight gets a gradient."
+    bad = f"{len(lost)} weights get no gradient and cannot learn, such as {lost[0] if lost else ''!r}."
+    return at_most(float(len(lost)), 0.0, good, bad)

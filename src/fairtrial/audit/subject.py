@@ -13,12 +13,10 @@ from functools import cached_property
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load
 from torch import Tensor
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
-from fairtrial.data.tokenizer import Tokenizer
-from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import KVCache
 from fairtrial.model.network import Classifier, LanguageModel
@@ -129,19 +127,21 @@ def as_batch(rows: Sequence[Tensor], width: int | None = None, filler: Tensor | 
 
 def largest_change(before: Sequence[Tensor], after: Sequence[Tensor]) -> float:
     """The largest absolute difference; infinite where it is NaN."""
-    worst = 0.0
-    for one, other in zip(before, after, strict=True):
-        if one.numel():
-            change = float((one - other).abs().max())
-            worst = max(worst, math.inf if math.isnan(change) else change)
-    return worst
+    pairs = [(one, other) for one, other in zip(before, after, strict=True) if one.numel()]
+    changes = [float((one - other).abs().max()) for one, other in pairs]
+    return math.inf if any(map(math.isnan, changes)) else max(changes, default=0.0)
+
+
+def generator(seed: int, *use: str) -> torch.Generator:
+    """A random generator of the audit's own for each use."""
+    return torch.Generator().manual_seed(seed_for(seed, "passport", *use))
 
 
 @torch.no_grad()
 def perturb_weights(network: Classifier | LanguageModel, seed: int) -> None:
     """Move every weight, as training would."""
     for name, weight in network.named_parameters():
-        rng = torch.Generator().manual_seed(seed_for(seed, "passport", "shake", name))
+        rng = generator(seed, "shake", name)
         size = 1 / math.sqrt(weight.shape[-1]) if weight.dim() > 1 else 0.1
         weight.add_((size * torch.randn(weight.shape, generator=rng)).to(weight.dtype))
 
@@ -175,7 +175,7 @@ def sample_rows(stream: list[int], vocabulary: int, length: int, seed: int) -> t
     lengths = [min(max(1, size), most) for size in sizes]
     stream = stream * (1 + (most * 8) // len(stream))
     real = [torch.tensor(stream[number * most : number * most + size]) for number, size in enumerate(lengths)]
-    rng = torch.Generator().manual_seed(seed_for(seed, "passport", "rows"))
+    rng = generator(seed, "rows")
     return (*real, *(torch.randint(vocabulary, (size,), generator=rng) for size in lengths))
 
 
@@ -198,19 +198,16 @@ def plan_of_recipe(recipe: Recipe) -> Plan:
 
 def subject_of_record(record: Record) -> Subject:
     """The network of a record, with its trained weights and its tokenizer."""
-    recipe, trial, result = record.recipe, record.trial, record.result
+    recipe = record.recipe
     if recipe.task not in AUDITED:
         hint = "audit its recipe (recipe.toml in the record), or a classifier that was fine-tuned from it"
         raise BadInput(f"a record of task {recipe.task!r} cannot be audited with its weights", hint)
-    tokenizer = Tokenizer.load(record.folder / "tokenizer.json", trial["tokenizer"])
-    plan = replace(
-        plan_of_recipe(recipe), vocabulary=tokenizer.size, classes=max(1, len(trial["labels"])), seed=result["seed"]
-    )
-    path = record.folder / "model.safetensors"
-    if not path.is_file() or sha256_of(path) != result.get("model_sha256"):
-        raise BadInput("the weights are missing or damaged (their checksum differs)", path=path)
+    tokenizer, weights = record.tokenizer(), record.weights()
+    classes = max(1, len(record.trial["labels"]))
+    plan = replace(plan_of_recipe(recipe), vocabulary=tokenizer.size, classes=classes, seed=record.result["seed"])
     try:
         stream = [token for ids in tokenizer.encode(SENTENCES) for token in ids]
-        return subject_of(plan, stream, load_file(path))
+        return subject_of(plan, stream, load(weights))
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+        path = record.folder / "model.safetensors"
         raise BadInput(f"the weights cannot be used ({error})", "train it again", path=path) from error

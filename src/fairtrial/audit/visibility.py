@@ -5,23 +5,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from fairtrial.audit.subject import Subject, as_batch, largest_change
+from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
 from fairtrial.finding import Measured, at_most
 from fairtrial.model.layers import watch
 from fairtrial.model.part import Site
-from fairtrial.rng import seed_for
 
 CUTS = 5
 
 
 @torch.no_grad()
-def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
-    """Each layer's (number, maps [batch head query key], open keys [batch query key], real queries [batch query]).
+def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Each layer's (maps [batch head query key], open keys [batch query key], real queries [batch query]).
 
     Open keys are computed here, from lengths, causality and the parts' own `allow`, not taken from attention."""
     network: Any = subject.fresh if fresh else subject.network
@@ -48,35 +48,27 @@ def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[int, Tensor
         for part in subject.parts.values():
             allowed = part.allow(site)
             open_keys = open_keys if allowed is None else open_keys & allowed
-        yield layer, maps, open_keys, real
+        yield maps, open_keys, real
 
 
 def rows_sum(subject: Subject) -> Measured:
     worst = 0.0
-    for _, maps, open_keys, real in maps_of(subject):
+    for maps, open_keys, real in maps_of(subject):
         sees = (open_keys.any(-1) & real)[:, None].expand(maps.shape[:-1])  # a row without open keys is zero
         totals, least = maps.sum(-1)[sees], maps.amin(-1)[sees]
         gap = torch.maximum((totals - 1).abs(), -least).nan_to_num(torch.inf)
         worst = max(worst, float(gap.max()) if len(gap) else 0.0)
-    return at_most(
-        worst,
-        1e-6,
-        "The attention weights of every token sum to one.",
-        "The attention weights of a token do not sum to one: attention maps do not show attention.",
-    )
+    good = "The attention weights of every token sum to one."
+    bad = "The attention weights of a token do not sum to one: attention maps do not show attention."
+    return at_most(worst, 1e-6, good, bad)
 
 
 def nothing_hidden(subject: Subject) -> Measured:
-    worst = 0.0
-    for _, maps, open_keys, real in maps_of(subject):
-        hidden = (real[:, :, None] & ~open_keys)[:, None]
-        worst = max(worst, float((maps * hidden).abs().nan_to_num(torch.inf).max()))
-    return at_most(
-        worst,
-        0.0,
-        "No token attends to padding or to what is hidden from it.",
-        "Tokens attend to padding or to positions that are hidden from them.",
-    )
+    on_hidden = [maps * (real[:, :, None] & ~open_keys)[:, None] for maps, open_keys, real in maps_of(subject)]
+    worst = max((float(weights.abs().nan_to_num(torch.inf).max()) for weights in on_hidden), default=0.0)
+    good = "No token attends to padding or to what is hidden from it."
+    bad = "Tokens attend to padding or to positions that are hidden from them."
+    return at_most(worst, 0.0, good, bad)
 
 
 def cut_points(time: int) -> list[int]:
@@ -86,28 +78,21 @@ def cut_points(time: int) -> list[int]:
     return sorted({round(position) for position in torch.linspace(0, time - 2, CUTS).tolist()})
 
 
-def future_changed(subject: Subject) -> Measured | None:
-    if not subject.causal:
-        return None
+def future_changed(subject: Subject) -> Measured:
     ids = subject.full_rows
     before, worst = subject.log_p(ids), 0.0
-    rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "future"))
+    rng = generator(subject.plan.seed, "future")
     for cut in cut_points(ids.shape[1]):
         drawn = torch.randint(subject.plan.vocabulary, ids.shape, generator=rng)
         for later in (drawn, torch.zeros_like(ids)):
             other = torch.cat((ids[:, : cut + 1], later[:, cut + 1 :]), 1)
             worst = max(worst, largest_change([before[:, : cut + 1]], [subject.log_p(other)[:, : cut + 1]]))
-    return at_most(
-        worst,
-        subject.tolerance,
-        "Changing later words changes no earlier prediction.",
-        f"Changing later words changes earlier predictions, by up to {worst:.2g} nats: it sees the future.",
-    )
+    good = "Changing later words changes no earlier prediction."
+    bad = f"Changing later words changes earlier predictions, by up to {worst:.2g} nats: it sees the future."
+    return at_most(worst, subject.tolerance, good, bad)
 
 
-def future_gradient(subject: Subject) -> Measured | None:
-    if not subject.causal:
-        return None
+def future_gradient(subject: Subject) -> Measured:
     ids = subject.full_rows[:: max(1, len(subject.full_rows) // 2)]  # a real and a random row
     leaf: list[Tensor] = []
 
@@ -120,7 +105,7 @@ def future_gradient(subject: Subject) -> Measured | None:
         logits = subject.network(ids)
     finally:
         hook.remove()
-    rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "gradient"))
+    rng = generator(subject.plan.seed, "gradient")
     weights = torch.randn(logits.shape[-1], generator=rng).to(logits.dtype)  # so that the sum does not cancel
     worst = 0.0
     for cut in cut_points(ids.shape[1]):
@@ -128,17 +113,12 @@ def future_gradient(subject: Subject) -> Measured | None:
         (gradient,) = torch.autograd.grad(target, leaf[0], retain_graph=True)
         later = gradient.view(*ids.shape, -1)[:, cut + 1 :]
         worst = max(worst, float(later.abs().nan_to_num(torch.inf).max()))
-    return at_most(
-        worst,
-        0.0,
-        "No gradient flows from a prediction to a later word.",
-        "A gradient flows from a prediction to later words: training can learn to read the answer.",
-    )
+    good = "No gradient flows from a prediction to a later word."
+    bad = "A gradient flows from a prediction to later words: training can learn to read the answer."
+    return at_most(worst, 0.0, good, bad)
 
 
-def bare_prefixes(subject: Subject) -> Measured | None:
-    if not subject.causal:
-        return None
+def bare_prefixes(subject: Subject) -> Measured:
     rows = [row for row in subject.rows[: len(subject.rows) // 2] if len(row) > 1]
     batched = alone = 0.0
     count = 0
@@ -149,12 +129,9 @@ def bare_prefixes(subject: Subject) -> Measured | None:
             alone -= float(subject.log_p(row[None, : position + 1])[0, -1, target])
             count += 1
     ratio = math.exp((alone - batched) / count) if count else 1.0
-    return at_most(
-        abs(ratio - 1),
-        max(1e-6, subject.tolerance),
-        "Its perplexity is the same when every word is predicted from its bare prefix.",
-        f"When every word is predicted from its bare prefix, its perplexity is {ratio:.3g} times the one it reports.",
-    )
+    good = "Its perplexity is the same when every word is predicted from its bare prefix."
+    bad = f"When every word is predicted from its bare prefix, its perplexity is {ratio:.3g} times the one it reports."
+    return at_most(abs(ratio - 1), max(1e-6, subject.tolerance), good, bad)
 
 
 def padding_widths(size: int, most: int) -> list[int]:
@@ -162,51 +139,40 @@ def padding_widths(size: int, most: int) -> list[int]:
 
 
 def padding(subject: Subject) -> Measured:
-    rng = torch.Generator().manual_seed(seed_for(subject.plan.seed, "passport", "padding"))
+    rng = generator(subject.plan.seed, "padding")
     drawn = torch.randint(subject.plan.vocabulary, (subject.longest,), generator=rng)
     worst = 0.0
     for row in subject.rows:
         alone = subject.answers([row])
-        for width in padding_widths(len(row), subject.longest):
-            for filler in (0, drawn):
-                worst = max(worst, largest_change(alone, subject.answers([row], width, filler)))
-    return at_most(
-        worst,
-        subject.tolerance,
-        "Padding changes nothing.",
-        f"Padding after a text changes its predictions, by up to {worst:.2g} nats.",
-    )
+        for width, filler in product(padding_widths(len(row), subject.longest), (torch.zeros_like(drawn), drawn)):
+            worst = max(worst, largest_change(alone, subject.answers([row], width, filler)))
+    good = "Padding changes nothing."
+    bad = f"Padding after a text changes its predictions, by up to {worst:.2g} nats."
+    return at_most(worst, subject.tolerance, good, bad)
 
 
 def batch_mates(subject: Subject) -> Measured:
-    rows = list(subject.rows)
+    rows = subject.rows
     alone = [subject.answers([row])[0] for row in rows]
-    worst = largest_change(alone, subject.answers(rows))
-    worst = max(worst, largest_change(alone[::-1], subject.answers(rows[::-1])))
-    for size in (2, 3):
-        for begin in range(0, len(rows) - size, 4):
-            worst = max(worst, largest_change(alone[begin : begin + size], subject.answers(rows[begin : begin + size])))
-    full = [number for number, row in enumerate(rows) if len(row) == subject.longest]  # a batch without any padding
-    together = subject.answers([rows[number] for number in full])
-    worst = max(worst, largest_change([alone[number] for number in full], together))
-    return at_most(
-        worst,
-        subject.tolerance,
-        "Predictions for a text do not depend on its batch.",
-        f"Predictions for a text depend on the other texts in its batch, by up to {worst:.2g} nats.",
+    numbers = range(len(rows))
+    full = [number for number in numbers if len(rows[number]) == subject.longest]  # a batch without any padding
+    few = [numbers[begin : begin + size] for size in (2, 3) for begin in range(0, len(rows) - size, 4)]
+    worst = max(
+        largest_change([alone[number] for number in batch], subject.answers([rows[number] for number in batch]))
+        for batch in (numbers, numbers[::-1], full, *few)
     )
+    good = "Predictions for a text do not depend on its batch."
+    bad = f"Predictions for a text depend on the other texts in its batch, by up to {worst:.2g} nats."
+    return at_most(worst, subject.tolerance, good, bad)
 
 
 def batch_size(subject: Subject) -> Measured:
     """The score of all rows, in batches of 1, 2, 5 and all."""
     totals = [score(subject, size) for size in (1, 2, 5, len(subject.rows))]
     worst = max(abs(total - totals[0]) for total in totals) / max(1.0, abs(totals[0]))
-    return at_most(
-        worst if worst == worst else torch.inf,
-        subject.tolerance,
-        "The score does not depend on the batch size.",
-        f"The score depends on the batch size: {totals[0]:.6g} nats one by one, {totals[-1]:.6g} all at once.",
-    )
+    good = "The score does not depend on the batch size."
+    bad = f"The score depends on the batch size: {totals[0]:.6g} nats one by one, {totals[-1]:.6g} all at once."
+    return at_most(worst if worst == worst else torch.inf, subject.tolerance, good, bad)
 
 
 def score(subject: Subject, size: int) -> float:

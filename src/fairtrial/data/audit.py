@@ -103,8 +103,7 @@ def value_finding(
     id: str, where: str, value: float, shown: str, verdict: str, meaning: str, examples: Sequence[str] = ()
 ) -> Finding:
     name, limit = CHECKS[id]
-    fields: dict[str, Any] = {"id": id, "name": name, "limit": limit, "where": where, "value": value, "shown": shown}
-    return Finding(**fields, verdict=verdict, meaning=meaning, examples=tuple(examples))
+    return Finding(id, name, value, limit, verdict, meaning, where=where, shown=shown, examples=tuple(examples))
 
 
 def share_finding(

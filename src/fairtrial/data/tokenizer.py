@@ -126,12 +126,9 @@ class Tokenizer:
         """The content of a tokenizer.json."""
         return str(self.inner.to_str(pretty=True))
 
-    def save(self, path: Path) -> None:
-        path.write_text(self.to_json(), encoding="utf-8", newline="\n")
-
     @classmethod
     def load(cls, path: Path, facts: dict[str, Any] | None = None) -> Tokenizer:
-        """Read a tokenizer.json that `save` wrote. `facts`: those of its fitting, if stored."""
+        """Read a tokenizer.json that holds `to_json`. `facts`: those of its fitting, if stored."""
         hint = "restore the file, or fit the tokenizer again"
         try:
             inner = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))

@@ -12,7 +12,6 @@ everywhere else in a line. NLTK gives "D.C" and ".", a separate word for the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from tokenizers import Regex
 from tokenizers.normalizers import Normalizer, Replace, Sequence
@@ -172,12 +171,3 @@ def gap(before: str, word: str) -> str:
 def spelled(word: str) -> str:
     """A word as it is written: the splitter distinguishes opening and closing quotes."""
     return '"' if word in ("``", "''") else word
-
-
-def join(words: Iterable[str]) -> str:
-    """Words back to text, as far as splitting can be undone."""
-    text, before = "", None
-    for word in words:
-        text += ("" if before is None else gap(before, word)) + spelled(word)
-        before = word
-    return text

@@ -8,7 +8,6 @@ same for every token of a single text, so it is added to the positions when it i
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
 from fairtrial.data.tokenizer import Tokenizer
-from fairtrial.disk import sha256_of
+from fairtrial.disk import read_json, sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice, Shape
 
@@ -42,7 +41,7 @@ ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
 }
-BODY, TABLE = "body.", "body.parts.learned.table.weight"
+TABLE = "body.parts.learned.table.weight"
 WEIGHTS = "model.safetensors"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
 
@@ -54,7 +53,7 @@ class Family:
     prefix: str  # of the encoder's weights in checkpoints with a head
     sizes: Mapping[str, str]  # field of Shape -> entry of config.json
     layer: Mapping[str, str]  # our name in a block -> Hugging Face name, without `.weight` and `.bias`
-    qkv: tuple[str, str, str]
+    qkv: tuple[str, ...]
     head: Mapping[str, str]  # our layer of the classifier -> Hugging Face name
     head_activation: str
     other_heads: tuple[str, ...]  # prefixes of weights of other tasks, which are skipped
@@ -62,37 +61,24 @@ class Family:
     types: bool = True  # has segment vectors
 
 
-_BERT_SIZES = {
-    "layers": "num_hidden_layers", "heads": "num_attention_heads", "width": "hidden_size",
-    "hidden": "intermediate_size", "length": "max_position_embeddings",
-}  # fmt: skip
-_BERT_LAYER = {
-    "attention.out": "encoder.layer.{}.attention.output.dense",
-    "attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
-    "feed_forward.up": "encoder.layer.{}.intermediate.dense",
-    "feed_forward.down": "encoder.layer.{}.output.dense",
-    "forward_norm": "encoder.layer.{}.output.LayerNorm",
-}
-_BERT_QKV = (
-    "encoder.layer.{}.attention.self.query",
-    "encoder.layer.{}.attention.self.key",
-    "encoder.layer.{}.attention.self.value",
-)
-
-_DISTILBERT_SIZES = {
-    "layers": "n_layers", "heads": "n_heads", "width": "dim", "hidden": "hidden_dim",
-    "length": "max_position_embeddings",
-}  # fmt: skip
-
 BERT = Family(
     prefix="bert.",
-    sizes=_BERT_SIZES,
-    layer=_BERT_LAYER,
-    qkv=_BERT_QKV,
+    sizes={
+        "layers": "num_hidden_layers", "heads": "num_attention_heads", "width": "hidden_size",
+        "hidden": "intermediate_size", "length": "max_position_embeddings",
+    },
+    layer={
+        "attention.out": "encoder.layer.{}.attention.output.dense",
+        "attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
+        "feed_forward.up": "encoder.layer.{}.intermediate.dense",
+        "feed_forward.down": "encoder.layer.{}.output.dense",
+        "forward_norm": "encoder.layer.{}.output.LayerNorm",
+    },
+    qkv=tuple(f"encoder.layer.{{}}.attention.self.{name}" for name in ("query", "key", "value")),
     head={"hidden": "pooler.dense", "out": "classifier"},
     head_activation="tanh",
     other_heads=("cls.", "qa_outputs."),
-)
+)  # fmt: skip
 ROBERTA = replace(
     BERT,
     prefix="roberta.",
@@ -102,7 +88,10 @@ ROBERTA = replace(
 )
 DISTILBERT = Family(
     prefix="distilbert.",
-    sizes=_DISTILBERT_SIZES,
+    sizes={
+        "layers": "n_layers", "heads": "n_heads", "width": "dim", "hidden": "hidden_dim",
+        "length": "max_position_embeddings",
+    },
     layer={
         "attention.out": "transformer.layer.{}.attention.out_lin",
         "attention_norm": "transformer.layer.{}.sa_layer_norm",
@@ -110,12 +99,12 @@ DISTILBERT = Family(
         "feed_forward.down": "transformer.layer.{}.ffn.lin2",
         "forward_norm": "transformer.layer.{}.output_layer_norm",
     },
-    qkv=tuple(f"transformer.layer.{{}}.attention.{name}_lin" for name in "qkv"),  # type: ignore[arg-type]
+    qkv=tuple(f"transformer.layer.{{}}.attention.{name}_lin" for name in "qkv"),
     head={"hidden": "pre_classifier", "out": "classifier"},
     head_activation="relu",
     other_heads=("vocab_", "qa_outputs."),
     types=False,
-)
+)  # fmt: skip
 FAMILIES = {"bert": BERT, "roberta": ROBERTA, "xlm-roberta": ROBERTA, "camembert": ROBERTA, "distilbert": DISTILBERT}
 
 
@@ -148,8 +137,13 @@ def shape_of(family: Family, config: Mapping[str, Any], shape: Shape) -> Shape:
 
 def rename_weights(family: Family, hf_weights: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
     """Hugging Face weights under our names. A missing or unexpected weight is an error."""
-    left = {re.sub(f"^{re.escape(family.prefix)}", "", name): tensor for name, tensor in hf_weights.items()}
-    left = {modern_name(name): tensor.float() for name, tensor in left.items() if not name.endswith("position_ids")}
+    left = {
+        name.removeprefix(family.prefix)
+        .replace("LayerNorm.gamma", "LayerNorm.weight")  # names of before 2019
+        .replace("LayerNorm.beta", "LayerNorm.bias"): tensor.float()
+        for name, tensor in hf_weights.items()
+        if not name.endswith("position_ids")
+    }
 
     def take(name: str) -> Tensor:
         if name not in left:
@@ -163,8 +157,8 @@ def rename_weights(family: Family, hf_weights: Mapping[str, Tensor], layers: int
         found[f"body.norm.{kind}"] = take(f"embeddings.LayerNorm.{kind}")
         for layer in range(layers):
             block = f"body.blocks.{layer}"
-            joined = [take(f"{name.format(layer)}.{kind}") for name in family.qkv]
-            found[f"{block}.attention.qkv.{kind}"] = torch.cat(joined)
+            qkv = [take(f"{name.format(layer)}.{kind}") for name in family.qkv]
+            found[f"{block}.attention.qkv.{kind}"] = torch.cat(qkv)
             for name, hf_name in family.layer.items():
                 found[f"{block}.{name}.{kind}"] = take(f"{hf_name.format(layer)}.{kind}")
         for name, hf_name in family.head.items():
@@ -174,11 +168,6 @@ def rename_weights(family: Family, hf_weights: Mapping[str, Tensor], layers: int
         hint = "config.json and the weights are from two different encoders"
         raise BadInput(f"unexpected weight {extra[0]!r} ({len(extra)} in all)", hint)
     return found
-
-
-def modern_name(name: str) -> str:
-    """Norms had other names before 2019."""
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 
 @dataclass(frozen=True)
@@ -217,10 +206,9 @@ def read_checkpoint(folder: Path, shape: Shape) -> Checkpoint:
 def read_config(folder: Path) -> tuple[Family, dict[str, Any]]:
     path = folder / "config.json"
     hint = "an encoder is a folder with config.json, model.safetensors and tokenizer.json (or vocab files)"
-    if not folder.is_dir():
-        raise BadInput(f"there is no folder {folder}", hint)
     if not path.exists():
-        raise BadInput(f"{folder} has no config.json", hint)
+        what = f"{folder} has no config.json" if folder.is_dir() else f"there is no folder {folder}"
+        raise BadInput(what, hint)
     config = read_object(path, hint)
     kind = config.get("model_type")
     if kind not in FAMILIES:
@@ -265,14 +253,9 @@ def refuse_other_sizes(config: dict[str, Any], shape: Shape, weights: dict[str, 
     if config.get("vocab_size") != rows:
         raise BadInput(f"vocab_size is {config.get('vocab_size')} in config.json, {rows} in the weights")
     if tokenizer.size > rows:
-        raise BadInput(
-            f"the tokenizer has {tokenizer.size} entries, the weights have {rows}",
-            "the tokenizer belongs to another encoder",
-        )
-    expected = {
-        "body.tokens.weight": (rows, shape.width),
-        "body.parts.learned.table.weight": (shape.length, shape.width),
-    }
+        what = f"the tokenizer has {tokenizer.size} entries, the weights have {rows}"
+        raise BadInput(what, "the tokenizer belongs to another encoder")
+    expected = {"body.tokens.weight": (rows, shape.width), TABLE: (shape.length, shape.width)}
     for layer in range(shape.layers):
         expected[f"body.blocks.{layer}.attention.qkv.weight"] = (3 * shape.width, shape.width)
         expected[f"body.blocks.{layer}.feed_forward.up.weight"] = (shape.hidden, shape.width)
@@ -312,24 +295,16 @@ def _inner(folder: Path) -> tokenizers.Tokenizer:
         except Exception as error:  # the library raises bare Exception
             raise BadInput(f"is not a valid tokenizer.json ({error})", path=saved) from error
     if words.is_file():
-        return _word_pieces(words, _settings(folder))
+        return _word_pieces(words)
     if pieces.is_file() and (folder / "merges.txt").is_file():
         return _byte_pairs(pieces, folder / "merges.txt")
-    raise BadInput(
-        "the checkpoint has no tokenizer", "it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt"
-    )
+    hint = "it needs tokenizer.json, or vocab.txt, or vocab.json and merges.txt"
+    raise BadInput("the checkpoint has no tokenizer", hint)
 
 
-def _settings(folder: Path) -> dict[str, Any]:
-    try:
-        found = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _word_pieces(path: Path, settings: dict[str, Any]) -> tokenizers.Tokenizer:
+def _word_pieces(path: Path) -> tokenizers.Tokenizer:
     """BERT's word pieces: `##` before those inside a word."""
+    settings = read_json(path.with_name("tokenizer_config.json"))
     # str.splitlines would also split at rarer separators inside an entry, and shift all that follow
     entries = [line.removesuffix("\r") for line in path.read_bytes().decode().split("\n")]
     entries = entries[:-1] if entries[-1] == "" else entries
@@ -338,10 +313,8 @@ def _word_pieces(path: Path, settings: dict[str, Any]) -> tokenizers.Tokenizer:
         if mark not in vocabulary:
             raise BadInput(f"has no entry {mark}", path=path)
     inner = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    lower = bool(settings.get("do_lower_case", True))
-    inner.normalizer = normalizers.BertNormalizer(
-        lowercase=lower, strip_accents=settings.get("strip_accents"), handle_chinese_chars=True
-    )
+    lower, accents = bool(settings.get("do_lower_case", True)), settings.get("strip_accents")
+    inner.normalizer = normalizers.BertNormalizer(lowercase=lower, strip_accents=accents, handle_chinese_chars=True)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     inner.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",

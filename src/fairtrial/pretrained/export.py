@@ -13,6 +13,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,13 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from fairtrial.data.tokenizer import Tokenizer
-from fairtrial.disk import disk_errors, sha256_of, write_bytes, write_text
+from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.pretrained.checkpoint import BERT
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record, ensure_free
 
-Weights = dict[str, Tensor]
-AddHead = Callable[[Weights, Weights], None]
+KINDS = ("weight", "bias")
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 SPECIAL = {"pad": "pad_token", "unknown": "unk_token", "start": "bos_token", "stop": "eos_token", "mask": "mask_token"}
 AUTO_CLASSES = {
@@ -45,40 +45,11 @@ class HuggingFaceNames:
     prefix: str
     norm: str  # the norm outside of layers
     layer: Mapping[str, str]
-    qkv: tuple[str, str, str]
     types: int
     first_position: Callable[[int], int]  # pad token -> row where positions begin
-    add_classifier: AddHead
-    add_masked: AddHead
-
-
-def copy(into: Weights, hf_name: str, weights: Weights, name: str) -> None:
-    for kind in ("weight", "bias"):
-        into[f"{hf_name}.{kind}"] = weights[f"{name}.{kind}"]
-
-
-def output(weights: Weights) -> Tensor:
-    """The output layer, which may be the embedding."""
-    return weights.get("out.weight", weights["body.tokens.weight"])
-
-
-def classifier(hidden: str, out: str) -> AddHead:
-    def put(into: Weights, weights: Weights) -> None:
-        copy(into, hidden, weights, "hidden")
-        copy(into, out, weights, "out")
-
-    return put
-
-
-def masked(head: str, dense: str, norm: str) -> AddHead:
-    def put(into: Weights, weights: Weights) -> None:
-        copy(into, f"{head}.{dense}", weights, "hidden")
-        copy(into, f"{head}.{norm}", weights, "norm")
-        into[f"{head}.decoder.weight"] = output(weights).clone()
-        into[f"{head}.decoder.bias"] = weights["out.bias"]
-        into[f"{head}.bias"] = weights["out.bias"].clone()
-
-    return put
+    classifier: Mapping[str, str]  # our layers of a head -> Hugging Face names
+    masked: Mapping[str, str]
+    masked_output: str  # what the names of its output layer begin with
 
 
 BERT_NAMES = HuggingFaceNames(
@@ -87,11 +58,11 @@ BERT_NAMES = HuggingFaceNames(
     prefix="bert.",
     norm="embeddings.LayerNorm",
     layer=BERT.layer,
-    qkv=BERT.qkv,
     types=2,
     first_position=lambda pad: 0,
-    add_classifier=classifier("bert.pooler.dense", "classifier"),
-    add_masked=masked("cls.predictions", "transform.dense", "transform.LayerNorm"),
+    classifier={"hidden": "bert.pooler.dense", "out": "classifier"},
+    masked={"hidden": "cls.predictions.transform.dense", "norm": "cls.predictions.transform.LayerNorm"},
+    masked_output="cls.predictions",
 )
 XL_NAMES = HuggingFaceNames(
     title="XLMRobertaXL",
@@ -99,17 +70,15 @@ XL_NAMES = HuggingFaceNames(
     prefix="roberta.",
     norm="encoder.LayerNorm",
     layer={
-        "attention.out": "encoder.layer.{}.attention.output.dense",
+        **BERT.layer,
         "attention_norm": "encoder.layer.{}.attention.self_attn_layer_norm",
-        "feed_forward.up": "encoder.layer.{}.intermediate.dense",
-        "feed_forward.down": "encoder.layer.{}.output.dense",
         "forward_norm": "encoder.layer.{}.LayerNorm",
     },
-    qkv=BERT.qkv,
     types=1,
     first_position=lambda pad: pad + 1,
-    add_classifier=classifier("classifier.dense", "classifier.out_proj"),
-    add_masked=masked("lm_head", "dense", "layer_norm"),
+    classifier={"hidden": "classifier.dense", "out": "classifier.out_proj"},
+    masked={"hidden": "lm_head.dense", "norm": "lm_head.layer_norm"},
+    masked_output="lm_head",
 )
 
 
@@ -125,13 +94,9 @@ class Exported:
 
 
 def export_record(record: Record, folder: Path) -> Exported:
-    recipe, result = record.recipe, record.result
+    recipe = record.recipe
     refuse_unsupported(recipe)
-    path = record.folder / "model.safetensors"
-    if not path.is_file() or sha256_of(path) != result["model_sha256"]:
-        raise BadInput("the weights are missing or damaged (their checksum differs)", path=path)
-    weights = load(path.read_bytes())
-    tokenizer = Tokenizer.load(record.folder / "tokenizer.json", record.trial["tokenizer"])
+    weights, tokenizer = load(record.weights()), record.tokenizer()
     build = gpt2 if recipe.task == "lm" else encoder
     architecture, whole, config, tensors = build(recipe, weights, record.trial["labels"], tokenizer)
     ensure_free(folder)
@@ -151,26 +116,22 @@ def export_record(record: Record, folder: Path) -> Exported:
 
 def refuse_unsupported(recipe: Recipe) -> None:
     """Networks that no architecture of `transformers` covers."""
-    names = {choice.name for choice in recipe.parts if not choice.name.startswith("pool-")}
-    if names != {"learned"}:
-        raise BadInput(
-            f"no architecture of `transformers` has these parts: {', '.join(sorted(names)) or 'none'}",
-            "only networks with learned positions can be exported",
-        )
-    if any(choice.name in ("pool-cls", "pool-attention") for choice in recipe.parts):
-        raise BadInput("no architecture of `transformers` pools this way", "use pool-first")
-    if recipe.shape.norm != "layer":
-        raise BadInput(
-            f"no architecture of `transformers` fits with norm = {recipe.shape.norm!r}",
-            "only layer norm can be exported",
-        )
-    if recipe.task == "lm" and recipe.shape.norm_place != "pre":
-        raise BadInput("GPT-2 is not post-norm", "only pre-norm decoders can be exported")
-    if recipe.task == "lm" and recipe.shape.output_bias:
-        raise BadInput(
-            "GPT-2 has no bias in its output layer, and this record has one",
-            "train with --set shape.output_bias=false to export a model",
-        )
+    names = {choice.name for choice in recipe.parts}
+    pools = {name for name in names if name.startswith("pool-")}
+    shape, decoder = recipe.shape, recipe.task == "lm"
+    no_parts = f"no architecture of `transformers` has these parts: {', '.join(sorted(names - pools)) or 'none'}"
+    no_norm = f"no architecture of `transformers` fits with norm = {shape.norm!r}"
+    no_bias = "GPT-2 has no bias in its output layer, and this record has one"
+    train_again = "train with --set shape.output_bias=false to export a model"
+    for refused, what, hint in (
+        (names - pools != {"learned"}, no_parts, "only networks with learned positions can be exported"),
+        (pools & {"pool-cls", "pool-attention"}, "no architecture of `transformers` pools this way", "use pool-first"),
+        (shape.norm != "layer", no_norm, "only layer norm can be exported"),
+        (decoder and shape.norm_place != "pre", "GPT-2 is not post-norm", "only pre-norm decoders can be exported"),
+        (decoder and shape.output_bias, no_bias, train_again),
+    ):
+        if refused:
+            raise BadInput(what, hint)
 
 
 Built = tuple[str, bool, dict[str, Any], dict[str, Tensor]]
@@ -189,10 +150,9 @@ def gpt2(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], tokenize
         for name, hf_name in linear.items():  # Conv1D of GPT-2 stores its matrix transposed
             found[f"{hf_block}.{hf_name}.weight"] = weights[f"{block}.{name}.weight"].t().contiguous()
             found[f"{hf_block}.{hf_name}.bias"] = bias_of(weights, f"{block}.{name}")
-        for name, hf_name in (("attention_norm", "ln_1"), ("forward_norm", "ln_2")):
-            for kind in ("weight", "bias"):
-                found[f"{hf_block}.{hf_name}.{kind}"] = weights[f"{block}.{name}.{kind}"]
-    for kind in ("weight", "bias"):
+        for (name, hf_name), kind in product((("attention_norm", "ln_1"), ("forward_norm", "ln_2")), KINDS):
+            found[f"{hf_block}.{hf_name}.{kind}"] = weights[f"{block}.{name}.{kind}"]
+    for kind in KINDS:
         found[f"transformer.ln_f.{kind}"] = weights[f"body.norm.{kind}"]
     if not shape.tied:
         found["lm_head.weight"] = weights["out.weight"]
@@ -231,28 +191,28 @@ def encoder(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], token
     before = positions.new_zeros(names.first_position(tokenizer.pad), shape.width)
     put("embeddings.position_embeddings.weight", torch.cat((before, positions)))
     put("embeddings.token_type_embeddings.weight", positions.new_zeros(names.types, shape.width))
-    for kind in ("weight", "bias"):
+    for kind in KINDS:
         put(f"{names.norm}.{kind}", weights[f"body.norm.{kind}"])
         for layer in range(shape.layers):
             block = f"body.blocks.{layer}"
-            qkv = (
-                weights[f"{block}.attention.qkv.weight"]
-                if kind == "weight"
-                else bias_of(weights, f"{block}.attention.qkv")
-            )
-            for hf_name, value in zip(names.qkv, qkv.chunk(3), strict=True):
+            qkv = f"{block}.attention.qkv"
+            joined = weights[f"{qkv}.weight"] if kind == "weight" else bias_of(weights, qkv)
+            for hf_name, value in zip(BERT.qkv, joined.chunk(3), strict=True):
                 put(f"{hf_name.format(layer)}.{kind}", value)
             for name, hf_name in names.layer.items():
                 put(f"{hf_name.format(layer)}.{kind}", weights[f"{block}.{name}.{kind}"])
     if head != "Model":
-        add_head: Callable[..., None] = names.add_classifier if recipe.task == "classify" else names.add_masked
-        add_head(found, weights)
+        layers = names.classifier if recipe.task == "classify" else names.masked
+        for (name, hf_name), kind in product(layers.items(), KINDS):
+            found[f"{hf_name}.{kind}"] = weights[f"{name}.{kind}"]
+    if head == "ForMaskedLM":
+        output = weights.get("out.weight", weights["body.tokens.weight"])  # it may be the embedding
+        found[f"{names.masked_output}.decoder.weight"] = output.clone()
+        found[f"{names.masked_output}.decoder.bias"] = weights["out.bias"]
+        found[f"{names.masked_output}.bias"] = weights["out.bias"].clone()
     config: dict[str, Any] = {
         "model_type": names.model_type,
-        "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads,
-        "hidden_size": shape.width,
-        "intermediate_size": shape.hidden,
+        **{hf_name: getattr(shape, field) for field, hf_name in BERT.sizes.items()},
         "max_position_embeddings": shape.length + names.first_position(tokenizer.pad),
         "type_vocab_size": names.types,
         "hidden_act": ACTIVATIONS[shape.activation],
@@ -265,10 +225,8 @@ def encoder(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], token
         "eos_token_id": tokenizer.stop,
     }
     if recipe.task == "classify":
-        config |= {
-            "id2label": dict(enumerate(labels)),
-            "label2id": {label: number for number, label in enumerate(labels)},
-        }
+        config["id2label"] = dict(enumerate(labels))
+        config["label2id"] = {label: number for number, label in enumerate(labels)}
     return f"{names.title}{head}", whole, config, found
 
 
