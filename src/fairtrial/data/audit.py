@@ -18,7 +18,7 @@ import numpy as np
 from fairtrial.data.corpus import Document, Splits
 from fairtrial.data.duplicates import EXACT, NEAR, Duplicates, find_duplicates, words
 from fairtrial.data.readers import find_format, read
-from fairtrial.data.splits import text_key
+from fairtrial.data.splits import conflicts, text_key
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.finding import AMBER, PASS, RED, REPORT, Finding, worst
 from fairtrial.prepare import Prepared, prepare
@@ -199,15 +199,7 @@ def audit_conflicts(splits: Mapping[str, Sequence[Document]]) -> Iterator[Findin
 
 
 def _conflicts(where: str, documents: Sequence[Document], others: Sequence[Document]) -> Finding:
-    by_label: defaultdict[str, dict[str, Document]] = defaultdict(dict)
-    for document in others:
-        by_label[text_key(document.text)].setdefault(document.label, document)
-    pairs = [
-        (document, other)
-        for document in documents
-        for label, other in by_label.get(text_key(document.text), {}).items()
-        if label != document.label
-    ]
+    pairs = conflicts(documents, others)
     count = len({document.location for document, _ in pairs})
     meaning = "Texts that also occur under another label: at most one of the two can be predicted."
     examples = [f"{one.label!r} {quote(one)}, {other.label!r} {quote(other)}" for one, other in pairs[:EXAMPLES]]

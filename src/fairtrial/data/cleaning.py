@@ -16,7 +16,7 @@ from typing import Any
 from fairtrial.data.corpus import Corpus, Document
 from fairtrial.data.duplicates import CLEAN, EXACT, find_duplicates
 from fairtrial.data.readers import find_format, read
-from fairtrial.data.splits import into_sentences, text_key
+from fairtrial.data.splits import conflicts, into_sentences, text_key
 from fairtrial.disk import disk_errors
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
@@ -78,7 +78,8 @@ def clean_data(
     inside: dict[str, Dropped] = {}
     for corpus in corpora:
         kept = [document for document in corpus.train if document.location not in dropped]
-        inside |= repeated(kept) | conflicting(kept)
+        pairs = conflicts(kept, kept)[::-1]  # the first conflict of a text is named
+        inside |= repeated(kept) | {text.location: Dropped(CONFLICT, other.location) for text, other in pairs}
     dropped |= {location: found for location, found in inside.items() if found.why in options.inside_train}
     for corpus in corpora:
         refuse_emptied(corpus, dropped, source)
@@ -139,19 +140,6 @@ def repeated(documents: Sequence[Document]) -> dict[str, Dropped]:
         if location != document.location:
             found[document.location] = Dropped(REPEATED, location)
     return found
-
-
-def conflicting(documents: Sequence[Document]) -> dict[str, Dropped]:
-    """All texts that occur under two labels: nobody knows which is right."""
-    by_label: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for document in documents:
-        by_label[text_key(document.text)].setdefault(document.label, document.location)
-    return {
-        document.location: Dropped(CONFLICT, location)
-        for document in documents
-        for label, location in reversed(by_label[text_key(document.text)].items())  # the first one stays
-        if label != document.label
-    }
 
 
 def refuse_emptied(corpus: Corpus, dropped: dict[str, Dropped], source: str) -> None:

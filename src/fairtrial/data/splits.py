@@ -79,6 +79,19 @@ def text_key(text: str) -> str:
     return normalised(text) or text
 
 
+def conflicts(documents: Sequence[Document], others: Sequence[Document]) -> list[tuple[Document, Document]]:
+    """Each document with the first of the others that has its text under another label, for every such label."""
+    by_label: defaultdict[str, dict[str, Document]] = defaultdict(dict)
+    for other in others:
+        by_label[text_key(other.text)].setdefault(other.label, other)
+    return [
+        (document, other)
+        for document in documents
+        for label, other in by_label.get(text_key(document.text), {}).items()
+        if label != document.label
+    ]
+
+
 def carve(
     documents: Documents, share: float, rng: np.random.Generator, field: str, source: str
 ) -> tuple[Documents, Documents]:
