@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from inspect import Signature, signature
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,29 +13,231 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from fairtrial.apps.puzzles.solve import Answer
+    from fairtrial.apps.puzzles.sentences import Found
+
+app = typer.Typer(
+    help="Make attention do what you ask, by construction; or learn why no query can.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Keys = Annotated[Path | None, typer.Option(help="Keys, one per line. Default: random keys.", metavar="FILE.csv")]
+Values = Annotated[Path | None, typer.Option(help="Values, one per line, to show the output.", metavar="FILE.csv")]
+Count = Annotated[int | None, typer.Option(help="Random keys: how many (4).", min=1, max=2000)]
+Width = Annotated[int | None, typer.Option(help="Random keys: numbers in each (3).", min=1, max=500)]
+Seed = Annotated[int, typer.Option(help="Random seed of the keys.", min=0)]
+Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Divide scores by the square root of the keys' width.")]
+Norm = Annotated[float | None, typer.Option(help="Maximum length of the query.")]
+Precision = Annotated[float, typer.Option(help="Minimum share of its wanted weight that a wanted key gets.")]
+Out = Annotated[Path | None, typer.Option(help="Folder for the figure, the answer and query.csv.", metavar="FOLDER")]
+Format = Annotated[str, typer.Option("--format", help="Figures as png or svg.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def gather(
-    keys: Path | None, values: Path | None, count: int | None, width: int | None, seed: int, kind: str
-) -> dict[str, Any]:
-    """Keys, their names and values, from files or random."""
-    from fairtrial.apps.puzzles.keys import random_keys, read_table
-    from fairtrial.errors import BadInput
+@dataclass(frozen=True)
+class Puzzle:
+    """The options that all questions share, and what they ask about."""
+
+    keys: Keys = None
+    values: Values = None
+    count: Count = None
+    width: Width = None
+    seed: Seed = 0
+    scale: Scale = True
+    norm: Norm = None
+    precision: Precision = 0.999
+    out: Out = None
+    kind: Format = "png"
+    json: Json = False
+
+    @cached_property
+    def given(self) -> dict[str, Any]:
+        """Keys, their names and values, from files or random."""
+        from fairtrial.apps.puzzles.keys import random_keys, read_table
+        from fairtrial.errors import BadInput
+
+        need_kind(self.kind)
+        if self.keys is not None and (self.count is not None or self.width is not None):
+            raise BadInput("--count and --width are for random keys", "leave them out, or leave out --keys")
+        names = None
+        if self.keys is None:
+            table = random_keys(self.count or 4, self.width or 3, self.seed)
+        else:
+            read = read_table(self.keys)
+            table, names = read.numbers, read.names
+        values = None if self.values is None else read_table(self.values).numbers
+        if values is not None and len(values) != len(table):
+            what = f"{len(values)} values for {len(table)} keys"
+            raise BadInput(what, "write one value per line and key", path=self.values)
+        return {"keys": table, "names": names, "values": values}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {**self.given, "scale": self.scale, "norm": self.norm, "precision": self.precision}
+
+    def show(self, found: Found, name: str = "", note: Sequence[str] = ()) -> None:
+        """Print the answer and write its figure."""
+        from fairtrial.apps.puzzles.sentences import lines_of, plain_of
+
+        plain = plain_of(found)
+        if self.json:
+            print(dumps(plain))
+        else:
+            table = self.given["keys"]
+            if self.keys is None and len(table) <= 12 and table.shape[1] <= 8:
+                print(f"Random keys (seed {self.seed}):")
+                print_rows(table)
+                print()
+            print(*note, *lines_of(found), sep="\n")
+        if self.out is not None:
+            from fairtrial.apps.puzzles.plots import picture_of
+
+            name = name or plain["ask"].replace(" ", "-").replace(":", "=").replace("/", "-")[:80]
+            write_out(self.out, name, self.kind, picture_of(found, self.kind), plain, self.json)
+
+
+def question(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that has the options of a puzzle besides its own parameters."""
+    own = list(signature(command, eval_str=True).parameters.values())[1:]
+    names = [parameter.name for parameter in own]
+    shared = signature(Puzzle, eval_str=True).parameters.values()
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        parameters = {name: given.pop(name) for name in names}
+        command(Puzzle(**given), **parameters)
+
+    all_parameters = [*own, *(parameter for parameter in shared if parameter.name not in names)]
+    keyword_only = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in all_parameters]
+    run.__signature__ = Signature(keyword_only)  # type: ignore[attr-defined]
+    return run
+
+
+@app.command("select")
+@question
+def select(
+    puzzle: Puzzle,
+    key: Annotated[str, typer.Argument(help="The key to attend to: its number from 0, or its name in the file.")],
+) -> None:
+    """A query that attends to one key alone."""
+    from fairtrial.apps.puzzles import solve
+
+    puzzle.show(solve.select(chosen=place_of(key, puzzle.given), **puzzle.options))
+
+
+@app.command("identity")
+@question
+def identity(puzzle: Puzzle) -> None:
+    """A query for each key that attends to it alone: a matrix that maps every position to itself."""
+    from fairtrial.apps.puzzles import solve
+
+    puzzle.show(solve.identity(**puzzle.options), "identity")
+
+
+@app.command("average")
+@question
+def average(
+    puzzle: Puzzle,
+    chosen: Annotated[list[str], typer.Argument(help="The keys to attend to equally.", metavar="KEY...")],
+) -> None:
+    """A query that attends to the chosen keys equally, and to no other."""
+    from fairtrial.apps.puzzles import solve
+
+    puzzle.show(solve.average(chosen=[place_of(word, puzzle.given) for word in chosen], **puzzle.options))
+
+
+@app.command("mix")
+@question
+def mix(
+    puzzle: Puzzle,
+    shares: Annotated[list[str], typer.Argument(help="Keys with their weights: 0:0.5 2:0.5", metavar="KEY:WEIGHT...")],
+) -> None:
+    """A query that gives the keys these weights."""
+    from fairtrial.apps.puzzles import solve
+
+    puzzle.show(solve.mix(shares=shares_of(shares, puzzle.given), **puzzle.options))
+
+
+@app.command("replace-key")
+@question
+def replace_key(
+    puzzle: Puzzle,
+    words: Annotated[
+        list[str], typer.Argument(help="The key to replace, then those that --to refers to.", metavar="KEY...")
+    ],
+    to: Annotated[str, typer.Option(help="What attention should do then: select, average or mix.")],
+    query: Annotated[
+        Path | None,
+        typer.Option(help="The fixed query. Default: one that averages two other keys.", metavar="FILE.csv"),
+    ] = None,
+    norm: Annotated[float | None, typer.Option(help="Length of the new key.")] = None,
+) -> None:
+    """Replace one key so that an unchanged query attends as you ask."""
+    from fairtrial.apps.puzzles.replace_key import replace_key as replace
+
+    place = place_of(words[0], puzzle.given)
+    target = target_of(to, words[1:], puzzle.given)
+    ask = f"replace-key {words[0]} --to {to} {' '.join(words[1:])}" + ("" if norm is None else f" --norm {norm:g}")
+    note, fixed = fixed_query(query, place, puzzle)
+    answer = replace(place=place, target=target, query=fixed, ask=ask, **{**puzzle.options, "norm": norm})
+    puzzle.show(answer, f"replace-key-{place}", note)
+
+
+@app.command("course")
+def course(
+    out: Annotated[Path, typer.Option(help="Folder for figures and a page.", metavar="FOLDER")] = Path("puzzle-course"),
+    seed: Seed = 0, scale: Scale = False, precision: Precision = 0.999, kind: Format = "png", json: Json = False,
+) -> None:  # fmt: skip
+    """Six questions of the course behind the five reports, solved, explained and checked in real attention."""
+    from fairtrial.apps.puzzles.course import course_keys, course_questions, write_course
+    from fairtrial.apps.puzzles.sentences import lines_of, wrapped
 
     need_kind(kind)
-    if keys is not None and (count is not None or width is not None):
-        raise BadInput("--count and --width are for random keys", "leave them out, or leave out --keys")
-    names = None
-    if keys is None:
-        table = random_keys(count or 4, width or 3, seed)
+    questions = course_questions(seed, scale, precision)
+    if json:
+        print(dumps([question.plain() for question in questions]))
     else:
-        read = read_table(keys)
-        table, names = read.numbers, read.names
-    held = None if values is None else read_table(values).numbers
-    if held is not None and len(held) != len(table):
-        raise BadInput(f"{len(held)} values for {len(table)} keys", "write one value per line and key", path=values)
-    return {"keys": table, "names": names, "values": held}
+        print(f"Four random keys of length 1 (seed {seed}):")
+        print_rows(course_keys(seed))
+        for question in questions:
+            print("", f"{question.number}. {question.title.upper()}", "", *wrapped([question.lesson]), "", sep="\n")
+            print(*lines_of(question.answers), sep="\n")
+            print(f"Checked: fairtrial's own attention reaches a precision of {question.check():.6f}.")
+    written = write_course(questions, out, kind)
+    if not json:
+        print(f"\nfigures and page: {written[-1]}")
+
+
+@app.command("head")
+def head(
+    name: Annotated[
+        list[str], typer.Argument(help="previous token, first token, same word before, or induction.", metavar="NAME")
+    ],
+    words: Annotated[int, typer.Option(help="Words that the network knows.", min=2, max=500)] = 8,
+    length: Annotated[int, typer.Option(help="Tokens that it reads at once.", min=2, max=500)] = 24,
+    sequences: Annotated[int, typer.Option(help="Random sequences to check it on.", min=1, max=10_000)] = 200,
+    seed: Annotated[int, typer.Option(help="Random seed of the sequences.", min=0)] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the map and the network's weights.", metavar="FOLDER")
+    ] = None,
+    kind: Format = "png",
+    json: Json = False,
+) -> None:
+    """A small network whose attention head is written by hand: its map, and its check on random sequences."""
+    from fairtrial.apps.puzzles.heads import show_head, show_lines, write_head_files
+
+    need_kind(kind)
+    shown = show_head(" ".join(name), words, length, sequences, seed)
+    if json:
+        print(dumps(shown.plain()))
+    else:
+        print(*show_lines(shown), sep="\n")
+    if out is not None:
+        written = write_head_files(shown, out, kind)
+        if not json:
+            print("", *(f"written: {path}" for path in written), sep="\n")
+    if not shown.check.passed:
+        raise typer.Exit(1)
 
 
 def need_kind(kind: str) -> None:
@@ -90,60 +296,30 @@ def target_of(to: str, words: list[str], given: dict[str, Any]) -> Any:
     raise BadInput(what, "--to select 2, --to average 0 1 2 or --to mix 0:0.5 2:0.5")
 
 
-def fixed_query(
-    path: Path | None, place: int, given: dict[str, Any], scale: bool, precision: float
-) -> tuple[list[str], Any]:
+def fixed_query(path: Path | None, place: int, puzzle: Puzzle) -> tuple[list[str], Any]:
     """The fixed query, and a note if it was not given."""
     from fairtrial.apps.puzzles.keys import read_table
     from fairtrial.apps.puzzles.solve import average
     from fairtrial.errors import BadInput
 
-    width = given["keys"].shape[1]
+    table = puzzle.given["keys"]
+    width = table.shape[1]
     if path is not None:
         numbers = read_table(path).numbers
         if numbers.size != width or 1 not in numbers.shape:
             raise BadInput(f"a query of {width} numbers is needed, as wide as the keys", path=path)
         return [], numbers.reshape(-1)
-    first = [other for other in range(len(given["keys"])) if other != place][:2]
+    first = [other for other in range(len(table)) if other != place][:2]
     if not first:
         raise BadInput("there is one key only", "give a query: --query q.csv")
     note = f"No query given: using one that averages keys {' and '.join(map(str, first))} as well as it can."
-    return [note, ""], average(given["keys"], first, scale=scale, precision=precision).query
+    return [note, ""], average(table, first, scale=puzzle.scale, precision=puzzle.precision).query
 
 
-def show(
-    answers: list[Answer], given: dict[str, Any], keys: Path | None, seed: int, out: Path | None, kind: str, json: bool,
-    matrix: bool = False,
-) -> None:  # fmt: skip
-    """Print the answer and write its figure. `matrix`: the answers are the rows of one query matrix."""
-    from fairtrial.apps.puzzles.sentences import answer_lines, identity_lines, plain_answer
-
-    plain: Any = [plain_answer(answer) for answer in answers] if matrix else plain_answer(answers[0])
-    if json:
-        print(dumps(plain))
-    else:
-        print_keys(given, keys, seed)
-        print(*(identity_lines(answers) if matrix else answer_lines(answers[0])), sep="\n")
-    if out is not None:
-        from fairtrial.apps.puzzles.plots import answer_picture, identity_picture
-
-        picture = identity_picture(answers, kind) if matrix else answer_picture(answers[0], kind)
-        name = "identity" if matrix else answers[0].ask.replace(" ", "-").replace(":", "=").replace("/", "-")
-        write_out(out, name[:80], kind, picture, plain, json)
-
-
-def print_keys(given: dict[str, Any], keys: Path | None, seed: int) -> None:
-    table = given["keys"]
-    if keys is None and len(table) <= 12 and table.shape[1] <= 8:
-        print(f"Random keys (seed {seed}):")
-        print_rows(table, [f"key {number}" for number in range(len(table))])
-        print()
-
-
-def print_rows(table: Any, names: list[str]) -> None:
-    wide = max(map(len, names))
-    for name, row in zip(names, table, strict=True):
-        print(f"{name:<{wide}}  " + " ".join(f"{number:8.4f}" for number in row))
+def print_rows(table: Any) -> None:
+    wide = len(f"key {len(table) - 1}")
+    for number, row in enumerate(table):
+        print(f"{f'key {number}':<{wide}}  " + " ".join(f"{value:8.4f}" for value in row))
 
 
 def write_out(folder: Path, name: str, kind: str, picture: bytes, plain: Any, quiet: bool) -> None:
@@ -157,176 +333,3 @@ def write_out(folder: Path, name: str, kind: str, picture: bytes, plain: Any, qu
     write_text(folder / "query.csv", "".join(",".join(map(repr, row)) + "\n" for row in rows))
     if not quiet:
         print(f"\nfigure: {folder / f'{name}.{kind}'}")
-
-
-app = typer.Typer(
-    help="Make attention do what you ask, by construction; or learn why no query can.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-Keys = Annotated[Path | None, typer.Option(help="Keys, one per line. Default: random keys.", metavar="FILE.csv")]
-Values = Annotated[Path | None, typer.Option(help="Values, one per line, to show the output.", metavar="FILE.csv")]
-Count = Annotated[int | None, typer.Option(help="Random keys: how many (4).", min=1, max=2000)]
-Width = Annotated[int | None, typer.Option(help="Random keys: numbers in each (3).", min=1, max=500)]
-Seed = Annotated[int, typer.Option(help="Random seed of the keys.", min=0)]
-Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Divide scores by the square root of the keys' width.")]
-Norm = Annotated[float | None, typer.Option(help="Maximum length of the query.")]
-Precision = Annotated[float, typer.Option(help="Minimum share of its wanted weight that a wanted key gets.")]
-Out = Annotated[Path | None, typer.Option(help="Folder for the figure, the answer and query.csv.", metavar="FOLDER")]
-Format = Annotated[str, typer.Option("--format", help="Figures as png or svg.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-@app.command("select")
-def select(
-    key: Annotated[str, typer.Argument(help="The key to attend to: its number from 0, or its name in the file.")],
-    keys: Keys = None, values: Values = None, count: Count = None, width: Width = None, seed: Seed = 0,
-    scale: Scale = True, norm: Norm = None, precision: Precision = 0.999, out: Out = None, kind: Format = "png",
-    json: Json = False,
-) -> None:  # fmt: skip
-    """A query that attends to one key alone."""
-    from fairtrial.apps.puzzles import solve as ask
-
-    given = gather(keys, values, count, width, seed, kind)
-    options = {**given, "scale": scale, "norm": norm, "precision": precision}
-    show([ask.select(chosen=place_of(key, given), **options)], given, keys, seed, out, kind, json)
-
-
-@app.command("identity")
-def identity(
-    keys: Keys = None, values: Values = None, count: Count = None, width: Width = None, seed: Seed = 0,
-    scale: Scale = True, norm: Norm = None, precision: Precision = 0.999, out: Out = None, kind: Format = "png",
-    json: Json = False,
-) -> None:  # fmt: skip
-    """A query for each key that attends to it alone: a matrix that maps every position to itself."""
-    from fairtrial.apps.puzzles import solve as ask
-
-    given = gather(keys, values, count, width, seed, kind)
-    options = {**given, "scale": scale, "norm": norm, "precision": precision}
-    show(ask.identity(**options), given, keys, seed, out, kind, json, matrix=True)
-
-
-@app.command("average")
-def average(
-    chosen: Annotated[list[str], typer.Argument(help="The keys to attend to equally.", metavar="KEY...")],
-    keys: Keys = None, values: Values = None, count: Count = None, width: Width = None, seed: Seed = 0,
-    scale: Scale = True, norm: Norm = None, precision: Precision = 0.999, out: Out = None, kind: Format = "png",
-    json: Json = False,
-) -> None:  # fmt: skip
-    """A query that attends to the chosen keys equally, and to no other."""
-    from fairtrial.apps.puzzles import solve as ask
-
-    given = gather(keys, values, count, width, seed, kind)
-    options = {**given, "scale": scale, "norm": norm, "precision": precision}
-    places = [place_of(word, given) for word in chosen]
-    show([ask.average(chosen=places, **options)], given, keys, seed, out, kind, json)
-
-
-@app.command("mix")
-def mix(
-    shares: Annotated[list[str], typer.Argument(help="Keys with their weights: 0:0.5 2:0.5", metavar="KEY:WEIGHT...")],
-    keys: Keys = None, values: Values = None, count: Count = None, width: Width = None, seed: Seed = 0,
-    scale: Scale = True, norm: Norm = None, precision: Precision = 0.999, out: Out = None, kind: Format = "png",
-    json: Json = False,
-) -> None:  # fmt: skip
-    """A query that gives the keys these weights."""
-    from fairtrial.apps.puzzles import solve as ask
-
-    given = gather(keys, values, count, width, seed, kind)
-    options = {**given, "scale": scale, "norm": norm, "precision": precision}
-    show([ask.mix(shares=shares_of(shares, given), **options)], given, keys, seed, out, kind, json)
-
-
-@app.command("replace-key")
-def replace_key(
-    words: Annotated[
-        list[str], typer.Argument(help="The key to replace, then those that --to refers to.", metavar="KEY...")
-    ],
-    to: Annotated[str, typer.Option(help="What attention should do then: select, average or mix.")],
-    query: Annotated[
-        Path | None,
-        typer.Option(help="The fixed query. Default: one that averages two other keys.", metavar="FILE.csv"),
-    ] = None,
-    keys: Keys = None, values: Values = None, count: Count = None, width: Width = None, seed: Seed = 0,
-    scale: Scale = True, norm: Annotated[float | None, typer.Option(help="Length of the new key.")] = None,
-    precision: Precision = 0.999, out: Out = None, kind: Format = "png", json: Json = False,
-) -> None:  # fmt: skip
-    """Replace one key so that an unchanged query attends as you ask."""
-    from fairtrial.apps.puzzles.replace_key import replace_key as replace
-    from fairtrial.apps.puzzles.sentences import plain_replacement, replacement_lines
-
-    given = gather(keys, values, count, width, seed, kind)
-    place = place_of(words[0], given)
-    target = target_of(to, words[1:], given)
-    asked = f"replace-key {words[0]} --to {to} {' '.join(words[1:])}" + ("" if norm is None else f" --norm {norm:g}")
-    note, fixed = fixed_query(query, place, given, scale, precision)
-    answer = replace(
-        place=place, target=target, query=fixed, ask=asked, scale=scale, norm=norm, precision=precision, **given
-    )
-    if json:
-        print(dumps(plain_replacement(answer)))
-    else:
-        print_keys(given, keys, seed)
-        print(*note, *replacement_lines(answer), sep="\n")
-    if out is not None:
-        from fairtrial.apps.puzzles.plots import replacement_picture
-
-        write_out(out, f"replace-key-{place}", kind, replacement_picture(answer, kind), plain_replacement(answer), json)
-
-
-@app.command("course")
-def course(
-    out: Annotated[Path, typer.Option(help="Folder for figures and a page.", metavar="FOLDER")] = Path("puzzle-course"),
-    seed: Seed = 0, scale: Scale = False, precision: Precision = 0.999, kind: Format = "png", json: Json = False,
-) -> None:  # fmt: skip
-    """Six questions of the course behind the five reports, solved, explained and checked in real attention."""
-    from fairtrial.apps.puzzles.course import course_keys, course_questions, write_course
-    from fairtrial.apps.puzzles.sentences import wrapped
-
-    need_kind(kind)
-    questions = course_questions(seed, scale, precision)
-    if json:
-        print(dumps([question.plain() for question in questions]))
-    else:
-        print(f"Four random keys of length 1 (seed {seed}):")
-        print_rows(course_keys(seed), [f"key {number}" for number in range(4)])
-        for question in questions:
-            print("", f"{question.number}. {question.title.upper()}", "", *wrapped([question.lesson]), "", sep="\n")
-            print(*question.lines(), sep="\n")
-            print(f"Checked: fairtrial's own attention reaches a precision of {question.check():.6f}.")
-    written = write_course(questions, out, kind)
-    if not json:
-        print(f"\nfigures and page: {written[-1]}")
-
-
-@app.command("head")
-def head(
-    name: Annotated[
-        list[str], typer.Argument(help="previous token, first token, same word before, or induction.", metavar="NAME")
-    ],
-    words: Annotated[int, typer.Option(help="Words that the network knows.", min=2, max=500)] = 8,
-    length: Annotated[int, typer.Option(help="Tokens that it reads at once.", min=2, max=500)] = 24,
-    sequences: Annotated[int, typer.Option(help="Random sequences to check it on.", min=1, max=10_000)] = 200,
-    seed: Annotated[int, typer.Option(help="Random seed of the sequences.", min=0)] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the map and the network's weights.", metavar="FOLDER")
-    ] = None,
-    kind: Format = "png",
-    json: Json = False,
-) -> None:
-    """A small network whose attention head is written by hand: its map, and its check on random sequences."""
-    from fairtrial.apps.puzzles.heads import show_head, show_lines, write_head_files
-
-    need_kind(kind)
-    shown = show_head(" ".join(name), words, length, sequences, seed)
-    if json:
-        print(dumps(shown.plain()))
-    else:
-        print(*show_lines(shown), sep="\n")
-    if out is not None:
-        written = write_head_files(shown, out, kind)
-        if not json:
-            print("", *(f"written: {path}" for path in written), sep="\n")
-    if not shown.check.passed:
-        raise typer.Exit(1)

@@ -14,13 +14,7 @@ import numpy as np
 
 from fairtrial.apps.puzzles.keys import Array, random_keys
 from fairtrial.apps.puzzles.replace_key import Replacement, replace_key
-from fairtrial.apps.puzzles.sentences import (
-    answer_lines,
-    identity_lines,
-    plain_answer,
-    plain_replacement,
-    replacement_lines,
-)
+from fairtrial.apps.puzzles.sentences import Found, lines_of, plain_of
 from fairtrial.apps.puzzles.solve import Answer, average, identity, select
 from fairtrial.apps.puzzles.target import average_target, precision_of, select_target
 from fairtrial.rng import generator_for
@@ -42,38 +36,23 @@ LESSONS = (
 class Question:
     number: int
     title: str
-    answers: list[Answer] | Replacement
+    answers: Found
     lesson: str
 
-    def lines(self) -> list[str]:
-        if isinstance(self.answers, Replacement):
-            return replacement_lines(self.answers)
-        return answer_lines(self.answers[0]) if len(self.answers) == 1 else identity_lines(self.answers)
-
     def plain(self) -> dict[str, Any]:
-        found = self.answers
-        plain = [plain_replacement(found)] if isinstance(found, Replacement) else [plain_answer(one) for one in found]
-        return {"question": self.number, "title": self.title, "answers": plain, "checked_precision": self.check()}
-
-    def picture(self, kind: str) -> bytes:
-        from fairtrial.apps.puzzles.plots import answer_picture, identity_picture, replacement_picture
-
-        if isinstance(self.answers, Replacement):
-            return replacement_picture(self.answers, kind)
-        return answer_picture(self.answers[0], kind) if len(self.answers) == 1 else identity_picture(self.answers, kind)
+        plain = plain_of(self.answers)
+        answers = plain if isinstance(plain, list) else [plain]
+        return {"question": self.number, "title": self.title, "answers": answers, "checked_precision": self.check()}
 
     def check(self) -> float:
         """The least precision of the answers, run through fairtrial's own attention."""
         from fairtrial.apps.puzzles.heads import attention_weights
 
-        if isinstance(self.answers, Replacement):
-            keys, queries, targets = self.answers.new_keys, [self.answers.query], [self.answers.target]
-        else:
-            keys, queries = self.answers[0].keys, [answer.query for answer in self.answers]
-            targets = [answer.target for answer in self.answers]
-        scaled = (self.answers if isinstance(self.answers, Replacement) else self.answers[0]).scaled
-        weights = attention_weights(keys, np.array(queries), scaled)
-        return min(precision_of(row, target) for row, target in zip(weights, targets, strict=True))
+        answers = self.answers if isinstance(self.answers, list) else [self.answers]
+        first = answers[0]
+        keys = first.new_keys if isinstance(first, Replacement) else first.keys
+        weights = attention_weights(keys, np.array([answer.query for answer in answers]), first.scaled)
+        return min(precision_of(row, answer.target) for row, answer in zip(weights, answers, strict=True))
 
 
 def course_keys(seed: int) -> Array:
@@ -92,10 +71,10 @@ def course_questions(seed: int = 0, scale: bool = False, precision: float = 0.99
     if longer > 1 + 1e-9:
         kept += f", {longer:.3g} times as long as that question alone needs, so that question 6 has an answer too"
     return [
-        Question(1, "a query that selects the first value", [select(keys, 0, **ways)], LESSONS[0]),
+        Question(1, "a query that selects the first value", select(keys, 0, **ways), LESSONS[0]),
         Question(2, "a query matrix that selects every value", identity(keys, **ways), LESSONS[1]),
-        Question(3, "a query that averages all values", [average(keys, range(4), **ways)], LESSONS[2]),
-        Question(4, "a query that averages the first two values", [two], LESSONS[3]),
+        Question(3, "a query that averages all values", average(keys, range(4), **ways), LESSONS[2]),
+        Question(4, "a query that averages the first two values", two, LESSONS[3]),
         Question(
             5,
             "a third key so that this query averages the first three",
@@ -128,6 +107,7 @@ def long_enough(keys: Array, answer: Answer, scale: bool, precision: float) -> A
 
 def write_course(questions: list[Question], folder: Path, kind: str) -> list[Path]:
     """A figure for each question, and a page that shows them with their words."""
+    from fairtrial.apps.puzzles.plots import picture_of
     from fairtrial.disk import disk_errors, write_bytes, write_text
 
     with disk_errors(folder):
@@ -135,9 +115,9 @@ def write_course(questions: list[Question], folder: Path, kind: str) -> list[Pat
     page, written = ["# Six puzzles of attention", ""], []
     for question in questions:
         figure = folder / f"question-{question.number}.{kind}"
-        write_bytes(figure, question.picture(kind))
+        write_bytes(figure, picture_of(question.answers, kind))
         page += [f"## {question.number}. {question.title}", "", question.lesson, ""]
-        page += ["```", *question.lines(), "```", "", f"![question {question.number}]({figure.name})", ""]
+        page += ["```", *lines_of(question.answers), "```", "", f"![question {question.number}]({figure.name})", ""]
         written.append(figure)
     write_text(folder / "course.md", "\n".join(page))
     return [*written, folder / "course.md"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from fairtrial.apps.puzzles.keys import Array, Frame, softmax
 from fairtrial.apps.puzzles.replace_key import Replacement
+from fairtrial.apps.puzzles.sentences import Found
 from fairtrial.apps.puzzles.solve import Answer, best_within
 from fairtrial.report import figure_bytes, our_look
 
@@ -41,38 +42,48 @@ def key_growth(answer: Replacement, points: int = 60) -> tuple[Array, Array]:
     return lengths, softmax(scores)
 
 
-def answer_picture(answer: Answer, kind: str) -> bytes:
+def picture_of(found: Found, kind: str) -> bytes:
     """Three panels, as PNG or SVG: the same bytes for the same numbers."""
-    colours = colours_of(answer)
-    verdict = "possible" if answer.possible else "impossible; the best there is"
-    with our_look():
-        figure = _new_figure(f"{answer.ask}: {verdict}")
-        draw_keys(figure, 131, answer.keys, answer.names, colours, [(answer.query, BLUE)], "keys, hull, query")
-        _bars(figure.add_subplot(132), answer, {"least squares": answer.least_squares.weights})
-        lengths, weights = query_growth(answer)
-        axis = figure.add_subplot(133)
-        _curves(axis, lengths, weights, answer.names, colours)
-        axis.axvline(answer.norm, color="0.6", linestyle=":")
-        axis.set(xlabel="length of the query", title="weights of the best query of each length")
-        return figure_bytes(figure, kind)
+    if isinstance(found, list):
+        return identity_picture(found, kind)
+    return answer_picture(found, kind) if isinstance(found, Answer) else replacement_picture(found, kind)
+
+
+def answer_picture(answer: Answer, kind: str) -> bytes:
+    beside = {"least squares": answer.least_squares.weights}
+    axis_words = {"xlabel": "length of the query", "title": "weights of the best query of each length"}
+    return _picture(answer, kind, answer.keys, beside, query_growth(answer), answer.norm, axis_words)
 
 
 def replacement_picture(answer: Replacement, kind: str) -> bytes:
+    before = Frame.of(answer.keys, answer.scaled).weights(answer.query)
+    beside = {"before": before, answer.simple_way: answer.simple_weights}
+    reach = float(answer.key @ answer.query) / (float(np.linalg.norm(answer.query)) or 1.0)
+    axis_words = {"xlabel": "how far the new key goes along the query", "title": "weights as the key grows"}
+    old = answer.keys[answer.place]
+    return _picture(answer, kind, answer.new_keys, beside, key_growth(answer), reach, axis_words, old)
+
+
+def _picture(
+    answer: Answer | Replacement,
+    kind: str,
+    keys: Array,
+    beside: dict[str, Array],  # weights of other methods
+    growth: tuple[Array, Array],  # lengths and weights
+    reached: float,  # the answer's own length
+    axis_words: dict[str, str],
+    old_key: Array | None = None,
+) -> bytes:
     colours = colours_of(answer)
     verdict = "possible" if answer.possible else "impossible; the best there is"
     with our_look():
         figure = _new_figure(f"{answer.ask}: {verdict}")
-        old = answer.keys[answer.place]
-        queries = [(answer.query, BLUE)]
-        draw_keys(figure, 131, answer.new_keys, answer.names, colours, queries, "keys, hull, query", old)
-        before = Frame.of(answer.keys, answer.scaled).weights(answer.query)
-        _bars(figure.add_subplot(132), answer, {"before": before, answer.simple_way: answer.simple_weights})
-        lengths, weights = key_growth(answer)
+        draw_keys(figure, 131, keys, answer.names, colours, [(answer.query, BLUE)], "keys, hull, query", old_key)
+        _bars(figure.add_subplot(132), answer, beside)
         axis = figure.add_subplot(133)
-        _curves(axis, lengths, weights, answer.names, colours)
-        reach = float(answer.new_keys[answer.place] @ answer.query) / (float(np.linalg.norm(answer.query)) or 1.0)
-        axis.axvline(reach, color="0.6", linestyle=":")
-        axis.set(xlabel="how far the new key goes along the query", title="weights as the key grows")
+        _curves(axis, *growth, answer.names, colours)
+        axis.axvline(reached, color="0.6", linestyle=":")
+        axis.set(**axis_words)
         return figure_bytes(figure, kind)
 
 

@@ -22,6 +22,21 @@ def wrapped(lines: Sequence[str]) -> list[str]:
     return [part for line in lines for part in (wrap(line, WIDE, break_long_words=False) or [""])]
 
 
+Found = Answer | Replacement | list[Answer]  # a query, a new key, or the rows of a query matrix
+
+
+def lines_of(found: Found) -> list[str]:
+    if isinstance(found, list):
+        return identity_lines(found)
+    return answer_lines(found) if isinstance(found, Answer) else replacement_lines(found)
+
+
+def plain_of(found: Found) -> Any:
+    if isinstance(found, list):
+        return [plain_answer(answer) for answer in found]
+    return plain_answer(found) if isinstance(found, Answer) else plain_replacement(found)
+
+
 def answer_lines(answer: Answer) -> list[str]:
     return [
         heading(answer),
