@@ -28,8 +28,7 @@ from fairtrial.apps.reports.published import (
 from fairtrial.apps.reports.run import Replication
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.recipe import Duration
-from fairtrial.report import few_digits, spoken_time, with_interval
-from fairtrial.report.page import environment
+from fairtrial.report import environment, few_digits, spoken_time, with_interval
 from fairtrial.statistics import SetOutcomes, counted, listed, score, scores_by_subset
 
 ALL_ITEMS = 750  # test sentences of the speeches
