@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from fairtrial.apps import puzzles
 from fairtrial.apps.puzzles.keys import Frame, softmax
-from fairtrial.apps.puzzles.solve import climb
+from fairtrial.apps.puzzles.solve import best_place
 from fairtrial.rng import generator_for
 
 SQUARE = np.array([[0.0, 0], [4, 0], [0, 4], [4, 4], [1, 2], [2, 0]])
@@ -136,4 +136,4 @@ def test_least_squares_misses_where_the_softmax_does_not() -> None:
 def test_newton_stops_at_the_top() -> None:
     points = Frame.of(SQUARE, True).points
     target = np.full(6, 1 / 6)
-    assert climb(points, target) == pytest.approx([0, 0], abs=1e-9)
+    assert best_place(points, target) == pytest.approx([0, 0], abs=1e-9)

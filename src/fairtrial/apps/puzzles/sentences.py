@@ -12,6 +12,7 @@ import numpy as np
 from fairtrial.apps.puzzles.keys import Array
 from fairtrial.apps.puzzles.replace_key import Replacement
 from fairtrial.apps.puzzles.solve import Answer
+from fairtrial.apps.puzzles.target import misplaced
 
 BAR, WIDE = 30, 110
 MOST_ROWS = 24  # of weights that are listed
@@ -115,13 +116,14 @@ def why_impossible(answer: Answer) -> list[str]:
             f"So for every query, {mixture(left, names, 'log w(', ')')} = {mixture(right, names, 'log w(', ')')}.",
             f"The wanted weights give {sides[0]:.4g} on the left and {sides[1]:.4g} on the right.",
         ]
-    best = listed([f"{share:.4g} on {names[place]}" for place, share in top(answer.nearest)])
+    best = greatest(answer.nearest, names)
     return ["Impossible.", *reason, f"The best that queries can approach (least divergence): {best}."]
 
 
-def top(weights: Array, most: int = 6) -> list[tuple[int, float]]:
+def greatest(weights: Array, names: Sequence[str], most: int = 6) -> str:
+    """0.6 on key 1 and 0.4 on key 5"""
     order = np.argsort(-weights, kind="stable")[:most]
-    return [(int(place), float(weights[place])) for place in order if weights[place] > 5e-5]
+    return listed([f"{weights[place]:.4g} on {names[place]}" for place in order if weights[place] > 5e-5])
 
 
 def length_note(answer: Answer) -> str:
@@ -141,11 +143,11 @@ def result_line(answer: Answer | Replacement) -> str:
 
 def least_squares_lines(answer: Answer) -> list[str]:
     found, names = answer.least_squares, answer.names
+    length, best = np.linalg.norm(found.query), greatest(found.weights, names)
     desired = ", ".join(f"{score:.3g}" for score in found.scores[:MOST_ROWS])
-    best = listed([f"{share:.4g} on {names[place]}" for place, share in top(found.weights)])
     return [
         f"Least squares instead, for the scores {desired}{', ...' if len(names) > MOST_ROWS else ''}:",
-        f"query {vector(found.query)} of length {np.linalg.norm(found.query):.4g} gives {best}; "
+        f"query {vector(found.query)} of length {length:.4g} gives {best}; "
         f"{found.error:.6f} of the attention is in the wrong place.",
     ]
 
@@ -272,8 +274,7 @@ def why_replacement(answer: Replacement) -> list[str]:
 
 
 def simple_lines(answer: Replacement) -> list[str]:
-    best = listed([f"{share:.4g} on {answer.names[place]}" for place, share in top(answer.simple_weights)])
-    error = float(np.abs(answer.simple_weights - answer.target).sum() / 2)
+    best, error = greatest(answer.simple_weights, answer.names), misplaced(answer.simple_weights, answer.target)
     size = float(np.linalg.norm(answer.simple_key))
     return [
         f"The simple method instead, {answer.simple_way}: a key of length {size:.4g} gives {best}; "

@@ -48,14 +48,14 @@ from fairtrial.apps.puzzles.target import (
 )
 
 PRECISION = 0.999
-FAINT = 1e-11  # a penalty too weak to change a weight by more than rounding does
+LEAST_PENALTY = 1e-11  # a penalty too weak to change a weight by more than rounding does
 FAR = 100.0  # least squares: desired score of a single wanted key, the others at 0
 NEAR = 3.0  # least squares: desired score of several wanted keys, the others at -3
 CLOSE = 1e-6  # in logarithms of weights: one part in a million
-FAINT_WEIGHT = 1e-10  # rounding error of a zero weight
+ZERO_WEIGHT = 1e-10  # rounding error of a zero weight
 
 
-def climb(points: Array, target: Array, penalty: float = 0.0, start: Array | None = None) -> Array:
+def best_place(points: Array, target: Array, penalty: float = 0.0, start: Array | None = None) -> Array:
     """The place that maximises sum_i t_i log softmax_i - penalty / 2 |place|^2."""
     place = np.zeros(points.shape[1]) if start is None else start
     mean = target @ points
@@ -94,22 +94,22 @@ def best_within(points: Array, target: Array, length: float) -> Array:
     steepest = float(np.linalg.norm(target @ points - points.mean(0)))
     if length == 0 or steepest < 1e-15:
         return np.zeros(points.shape[1])
-    low, high = 0.0, max(steepest / length, 2 * FAINT)  # |place| <= steepest / penalty
-    penalty, place = high, climb(points, target, high)
+    low, high = 0.0, max(steepest / length, 2 * LEAST_PENALTY)  # |place| <= steepest / penalty
+    penalty, place = high, best_place(points, target, high)
     for _ in range(100):
         norm = float(np.linalg.norm(place))
         if abs(norm - length) <= 1e-8 * length or high - low <= 1e-13 * high:
             break
-        if penalty == FAINT and norm < length:
+        if penalty == LEAST_PENALTY and norm < length:
             break  # the best of all places is nearer than the length allows
         low, high = (penalty, high) if norm > length else (low, penalty)
         _, hessian = gradient_and_hessian(points, place)
         shrink = float(place @ step_of(hessian + penalty * np.eye(len(place)), place)) / norm**3
         penalty = penalty + (1 / length - 1 / norm) / shrink
         if not low < penalty < high:
-            penalty = math.sqrt(max(low, FAINT) * high)
-        penalty = max(penalty, FAINT)
-        place = climb(points, target, penalty, place)
+            penalty = math.sqrt(max(low, LEAST_PENALTY) * high)
+        penalty = max(penalty, LEAST_PENALTY)
+        place = best_place(points, target, penalty, place)
     norm = float(np.linalg.norm(place))
     return place * min(1.0, length / norm) if norm else place
 
@@ -204,7 +204,7 @@ class Certificate:
         on each other."""
         if self.balance is None:
             return []
-        carried = np.abs(self.balance) > FAINT_WEIGHT * np.abs(self.balance).max()
+        carried = np.abs(self.balance) > ZERO_WEIGHT * np.abs(self.balance).max()
         unwanted = carried & (target == 0)
         return [int(place) for place in np.flatnonzero(unwanted if unwanted.any() else carried)]
 
@@ -218,10 +218,10 @@ class Certificate:
             if (c[~wanted] < 0).any():
                 return False
             pressed = float(c[~wanted].sum())  # on keys that should get nothing
-            exact = CLOSE * len(keys) * (pressed if pressed > FAINT_WEIGHT else 1.0)
+            exact = CLOSE * len(keys) * (pressed if pressed > ZERO_WEIGHT else 1.0)
             if abs(c.sum()) > exact or np.abs(c @ (keys - keys.mean(0))).max() > exact * spread:
                 return False
-            return bool(pressed > FAINT_WEIGHT or abs(c[wanted] @ np.log(target[wanted])) > CLOSE)
+            return bool(pressed > ZERO_WEIGHT or abs(c[wanted] @ np.log(target[wanted])) > CLOSE)
         assert self.direction is not None
         assert self.base is not None
         scores = keys @ self.direction
@@ -367,7 +367,7 @@ def nearest_possible(points: Array, target: Array, possible: bool) -> tuple[Arra
     face = smallest_face(points, chosen)
     centred = points[face] - points[face].mean(0)
     along = np.eye(points.shape[1]) - (level := across(points[face])).T @ level
-    base = climb(centred @ along, target[face], FAINT) @ along
+    base = best_place(centred @ along, target[face], LEAST_PENALTY) @ along
     raised = np.exp(centred @ base - (centred @ base).max())
     nearest = np.zeros(len(target))
     nearest[face] = raised / raised.sum()
