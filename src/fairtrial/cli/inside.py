@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
+from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from fairtrial.cli.options import (
     Html,
@@ -15,12 +18,16 @@ from fairtrial.cli.options import (
     TextFile,
     Texts,
     With,
+    loaded,
     notice,
     progress_bars,
     read_texts,
     sibling,
 )
 from fairtrial.cli.text import Names, split_names
+from fairtrial.disk import write_bytes, write_text
+from fairtrial.errors import BadInput
+from fairtrial.recipe import find_recipes, one_of, to_table
 
 if TYPE_CHECKING:
     from fairtrial.analysis.parameters import Cost
@@ -29,11 +36,10 @@ MANY_SCORES = 32  # that take long enough for a notice
 
 
 def show(
-    record: Annotated[Path, typer.Argument(help="The folder of a record.")],
+    record: Annotated[Path, Argument(help="The folder of a record.")],
     html: Html = None,
     figure: Annotated[
-        Path | None,
-        typer.Option(help="Plot loss and score of all splits in one figure (.png, .svg, .pdf).", metavar="FILE"),
+        Path | None, Option(help="Plot loss and score of all splits in one figure (.png, .svg, .pdf).", metavar="FILE")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -42,10 +48,6 @@ def show(
 
     opened = Record.open(record)
     if json:
-        from json import dumps
-
-        from fairtrial.recipe import to_table
-
         result = opened.result if opened.complete else None
         facts = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
         print(dumps(facts))
@@ -54,14 +56,12 @@ def show(
 
         print("\n".join(record_lines(opened)))
     if figure is not None:
-        from fairtrial.disk import write_bytes
         from fairtrial.report.plots import curves_figure
 
         write_bytes(figure, curves_figure(opened, figure.suffix.lstrip(".").lower() or "png"))
         if not json:
             print(f"figure: {figure}")
     if html is not None:
-        from fairtrial.disk import write_text
         from fairtrial.report.page import records_page
 
         write_text(html, records_page([opened], f"fairtrial: {record.name}"))
@@ -70,27 +70,25 @@ def show(
 
 
 def look(
-    record: Annotated[Path, typer.Argument(help="The record of a trained network.")],
+    record: Annotated[Path, Argument(help="The record of a trained network.")],
     texts: Texts = None,
     file: TextFile = None,
-    layer: Annotated[int | None, typer.Option(help="Plot this layer only; layers count from 0.", min=0)] = None,
-    head: Annotated[int | None, typer.Option(help="Plot this head only; heads count from 0.", min=0)] = None,
-    format: Annotated[str, typer.Option(help="Format of the figures: png, svg or pdf.")] = "png",
+    layer: Annotated[int | None, Option(help="Plot this layer only; layers count from 0.", min=0)] = None,
+    head: Annotated[int | None, Option(help="Plot this head only; heads count from 0.", min=0)] = None,
+    format: Annotated[str, Option(help="Format of the figures: png, svg or pdf.")] = "png",
     out: Annotated[
-        Path | None, typer.Option(help="A folder for page and figures.", show_default="RECORD-look", metavar="FOLDER")
+        Path | None, Option(help="A folder for page and figures.", show_default="RECORD-look", metavar="FOLDER")
     ] = None,
-    ablate: Annotated[bool, typer.Option(help="Ablate each head in turn and score the test sets without it.")] = True,
+    ablate: Annotated[bool, Option(help="Ablate each head in turn and score the test sets without it.")] = True,
     plugins: With = None,
 ) -> None:
     """Plot attention maps before and after training, describe each head, and ablate it.
 
     Without a text, the record's first test set is read."""
-    import sys
     from shlex import join
 
     from fairtrial.environment import use_threads
     from fairtrial.plugins import load_files
-    from fairtrial.recipe import one_of
     from fairtrial.record import Record
     from fairtrial.report.text import look_lines
 
@@ -121,29 +119,25 @@ def look(
 def params(
     what: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="A record, a recipe file, or a built-in recipe: 'course' or 'default'.",
             metavar="RECORD|RECIPE.toml|NAME",
         ),
     ],
-    task: Annotated[
-        str | None, typer.Option(help="With a built-in recipe: classify, lm or mlm.", show_default="all")
-    ] = None,
+    task: Annotated[str | None, Option(help="With a built-in recipe: classify, lm or mlm.", show_default="all")] = None,
     data: Annotated[
-        str | None, typer.Option(help="Text to build the vocabulary from, instead of the recipe's.", metavar="PATH")
+        str | None, Option(help="Text to build the vocabulary from, instead of the recipe's.", metavar="PATH")
     ] = None,
-    vocabulary: Annotated[int | None, typer.Option(help="Size of the vocabulary: no data are read.", min=1)] = None,
-    classes: Annotated[int | None, typer.Option(help="Number of classes, with --vocabulary.", min=1)] = None,
+    vocabulary: Annotated[int | None, Option(help="Size of the vocabulary: no data are read.", min=1)] = None,
+    classes: Annotated[int | None, Option(help="Number of classes, with --vocabulary.", min=1)] = None,
     settings: Settings = None,
-    seed: Annotated[int, typer.Option(help="Seed of the split that the vocabulary is built from.", min=0)] = 0,
-    kind: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv (parameters only).")] = "text",
+    seed: Annotated[int, Option(help="Seed of the split that the vocabulary is built from.", min=0)] = 0,
+    kind: Annotated[str, Option("--format", help="text, markdown, latex or csv (parameters only).")] = "text",
     plugins: With = None,
     json: Json = False,
 ) -> None:
     """Count parameters and FLOPs of a network, component by component."""
-    from fairtrial.errors import BadInput
     from fairtrial.plugins import load_files
-    from fairtrial.recipe import find_recipes, one_of
     from fairtrial.record import Record
     from fairtrial.report.text import FORMATS
 
@@ -157,12 +151,7 @@ def params(
     load_files(plugins or [])
     costs = (cost_of_recipe(recipe, vocabulary, classes, seed) for recipe in recipes)
     for number, cost in enumerate(costs if record is None else [cost_of_record(record)]):
-        if json:
-            from json import dumps
-
-            print(dumps(cost.to_dict()))
-        else:
-            print("\n" * (number > 0) + "\n".join(cost_lines(cost, kind)))
+        print(dumps(cost.to_dict()) if json else "\n" * (number > 0) + "\n".join(cost_lines(cost, kind)))
 
 
 def cost_lines(cost: Cost, kind: str) -> list[str]:
@@ -188,34 +177,22 @@ def cost_lines(cost: Cost, kind: str) -> list[str]:
 
 
 def length(
-    record: Annotated[Path, typer.Argument(help="The record of a trained language model.")],
-    times: Annotated[str, typer.Option(help="Multiples of the training length.", metavar="LIST")] = "1,2,4,8",
+    record: Annotated[Path, Argument(help="The record of a trained language model.")],
+    times: Annotated[str, Option(help="Multiples of the training length.", metavar="LIST")] = "1,2,4,8",
     plugins: With = None,
     json: Json = False,
 ) -> None:
     """Score a language model at 1x, 2x, 4x and 8x its training length.
 
     Parts that cannot extrapolate say so."""
-    from dataclasses import asdict
-    from json import dumps
-
-    from fairtrial.environment import use_threads
-    from fairtrial.errors import BadInput
-    from fairtrial.plugins import load_files
-    from fairtrial.record import Record
-    from fairtrial.report.words import bracket, spoken_parts
-
-    opened = Record.open(record)
     try:
         factors = [int(word) for word in times.split(",")]
     except ValueError as error:
         raise BadInput(f"--times {times!r} is not a list of integers", "write it as --times 1,2,4,8") from error
-    load_files(plugins or [])
     from fairtrial.analysis.surprisal import score_lengths
-    from fairtrial.trial import load
+    from fairtrial.report.words import bracket, spoken_parts
 
-    with use_threads(1):
-        run = load(opened, "lm")
+    with loaded(record, "lm", plugins) as run:
         if not json:
             print(f"{record}: training length {run.recipe.shape.length}, parts: {spoken_parts(run.recipe)}")
             print(f"{'test set':<14}{'length':>8}  perplexity (95% interval over documents, one seed)")
@@ -229,12 +206,12 @@ def length(
 
 
 def errors(
-    record: Annotated[Path, typer.Argument(help="The record of a trained classifier. Its data are read again.")],
-    test: Annotated[str | None, typer.Option(help="One test set only.", show_default="all")] = None,
-    bins: Annotated[int, typer.Option(help="Bins of the reliability curve.", min=1, max=100)] = 10,
-    most: Annotated[int, typer.Option(help="Number of mistakes and words to show.", min=1)] = 10,
+    record: Annotated[Path, Argument(help="The record of a trained classifier. Its data are read again.")],
+    test: Annotated[str | None, Option(help="One test set only.", show_default="all")] = None,
+    bins: Annotated[int, Option(help="Bins of the reliability curve.", min=1, max=100)] = 10,
+    most: Annotated[int, Option(help="Number of mistakes and words to show.", min=1)] = 10,
     telling: Annotated[
-        bool, typer.Option("--telling/--no-telling", help="Find the most influential words of each class.")
+        bool, Option("--telling/--no-telling", help="Find the most influential words of each class.")
     ] = True,
     names: Names = None,
     html: Html = None,
@@ -242,23 +219,13 @@ def errors(
     json: Json = False,
 ) -> None:
     """Show a classifier's confusions, calibration, confident mistakes and influential words."""
-    from fairtrial.environment import use_threads
-    from fairtrial.plugins import load_files
-    from fairtrial.record import Record
-
-    opened = Record.open(record)
-    load_files(plugins or [])
     from fairtrial.analysis.errors import errors as find_errors
-    from fairtrial.trial import load
 
-    with use_threads(1), progress_bars() as on_progress:
+    with loaded(record, "classify", plugins) as run, progress_bars() as on_progress:
         found = find_errors(
-            load(opened, "classify"), test=test, bins=bins, most=most, names=split_names(names), words=telling,
-            on_progress=on_progress,
-        )  # fmt: skip
+            run, test=test, bins=bins, most=most, names=split_names(names), words=telling, on_progress=on_progress
+        )
     if json:
-        from json import dumps
-
         print(dumps(found))
     else:
         from fairtrial.report.text import errors_lines
@@ -266,7 +233,6 @@ def errors(
         for number, (name, of_test) in enumerate(found["tests"].items()):
             print("\n" * (number > 0) + "\n".join(errors_lines(name, of_test, found["labels"])))
     if html is not None:
-        from fairtrial.disk import write_text
         from fairtrial.report.page import errors_page
 
         write_text(html, errors_page(found))

@@ -3,91 +3,83 @@
 from __future__ import annotations
 
 import os
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from fairtrial.cli.options import Jobs, Json, Settings, Task, With, show_status, status
+from fairtrial.cli.options import Jobs, Json, Settings, Task, With, status
 from fairtrial.cli.train import Events, stopping
+from fairtrial.errors import BadInput, Interrupted
+from fairtrial.recipe import duration_of, one_of
 
 if TYPE_CHECKING:
     from fairtrial.engines.job import Engine
     from fairtrial.study.design import Study
     from fairtrial.study.run import Options
 
-Folder = Annotated[Path, typer.Argument(help="The folder of a study.", metavar="STUDY")]
+Folder = Annotated[Path, Argument(help="The folder of a study.", metavar="STUDY")]
 Data = Annotated[
-    str, typer.Option("--data", help="A file or folder of text, or 'sotu' (the embedded speeches).", metavar="PATH")
+    str, Option("--data", help="A file or folder of text, or 'sotu' (the embedded speeches).", metavar="PATH")
 ]
 
 
 def study(
     what: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="A study file (TOML), or the folder of a study to continue. Default: the embedded speeches.",
             metavar="STUDY.toml|FOLDER",
         ),
     ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="A file or folder of text, or 'sotu' (embedded).", metavar="PATH")
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option(help="classify, lm or both.", show_default="what the data are for")
-    ] = None,
+    data: Annotated[str | None, Option(help="A file or folder of text, or 'sotu' (embedded).", metavar="PATH")] = None,
+    task: Annotated[str | None, Option(help="classify, lm or both.", show_default="what the data are for")] = None,
     variants: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Variants, the first is the baseline: parts (rope), options (window:size=8), several parts"
             " (alibi+rope), recipe files (mine.toml).",
             metavar="VARIANT...",
         ),
     ] = None,
-    baseline: Annotated[str | None, typer.Option(help="The variant that the others are compared with.")] = None,
+    baseline: Annotated[str | None, Option(help="The variant that the others are compared with.")] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="Seeds per variant; fewer than 5 get no verdict.", show_default="5", min=1)
+        int | None, Option(help="Seeds per variant; fewer than 5 get no verdict.", show_default="5", min=1)
     ] = None,
-    recipe: Annotated[
-        str | None, typer.Option(help="A built-in recipe or a recipe file.", show_default="default")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="Optimizer steps per trial.", min=1)] = None,
-    epochs: Annotated[float | None, typer.Option(help="Epochs per trial.", min=0.0)] = None,
+    recipe: Annotated[str | None, Option(help="A built-in recipe or a recipe file.", show_default="default")] = None,
+    steps: Annotated[int | None, Option(help="Optimizer steps per trial.", min=1)] = None,
+    epochs: Annotated[float | None, Option(help="Epochs per trial.", min=0.0)] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change one field for all variants: shape.heads=4.", metavar="FIELD=VALUE..."),
+        Option("--set", help="Change one field for all variants: shape.heads=4.", metavar="FIELD=VALUE..."),
     ] = None,
     plugins: Annotated[
-        list[Path] | None, typer.Option("--with", help="Python files that add your own parts.", metavar="FILE.py...")
+        list[Path] | None, Option("--with", help="Python files that add your own parts.", metavar="FILE.py...")
     ] = None,
     budget: Annotated[
-        str | None,
-        typer.Option(help="Wall-clock time, such as 20m: chooses the seeds, or fewer steps.", metavar="TIME"),
+        str | None, Option(help="Wall-clock time, such as 20m: chooses the seeds, or fewer steps.", metavar="TIME")
     ] = None,
     until_clear: Annotated[
-        bool, typer.Option("--until-clear", help="Interim looks at 5, 10 and 20 seeds, until the verdict is clear.")
+        bool, Option("--until-clear", help="Interim looks at 5, 10 and 20 seeds, until the verdict is clear.")
     ] = False,
     jobs: Jobs = None,
-    engine: Annotated[
-        str, typer.Option(help="here (this process), cores (this machine) or ray (a cluster).")
-    ] = "cores",
+    engine: Annotated[str, Option(help="here (this process), cores (this machine) or ray (a cluster).")] = "cores",
     address: Annotated[
         str | None,
-        typer.Option(help="Address of a Ray cluster, 'auto' for a running one.", show_default="a new local cluster"),
+        Option(help="Address of a Ray cluster, 'auto' for a running one.", show_default="a new local cluster"),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the study.", metavar="FOLDER", show_default="studies/<name>-<mark>")
+        Path | None, Option(help="Folder of the study.", metavar="FOLDER", show_default="studies/<name>-<mark>")
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed trials again.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and run no trial.")] = False,
+    retry_failed: Annotated[bool, Option("--retry-failed", help="Run failed trials again.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show the plan and run no trial.")] = False,
     json: Events = False,
 ) -> None:
     """Is it really better? Compare variants over several seeds and get a verdict.
 
     Trials are run beside baselines and audits. Finished ones are reused: the same command continues a stopped study."""
     from fairtrial.engines.job import open_engine
-    from fairtrial.errors import BadInput
-    from fairtrial.recipe import duration_of
     from fairtrial.study.design import design_study, read_study_table
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.plan import default_study_folder, read_time
@@ -116,7 +108,7 @@ def study(
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder of the study and its page.", metavar="FOLDER")] = Path("demo"),
+    out: Annotated[Path, Option(help="Folder of the study and its page.", metavar="FOLDER")] = Path("demo"),
     jobs: Jobs = None,
     json: Events = False,
 ) -> None:
@@ -133,7 +125,6 @@ def demo(
 def run_with_screen(study: Study, folder: Path, engine: Engine, options: Options, json: bool) -> None:
     """Run a study and show its progress; Ctrl-C saves and tells how to continue."""
     from fairtrial.cli.screen import open_study_screen
-    from fairtrial.errors import Interrupted
     from fairtrial.study.run import run_study
 
     with open_study_screen(json) as on_event, stopping() as stop:
@@ -146,24 +137,17 @@ def run_with_screen(study: Study, folder: Path, engine: Engine, options: Options
 
 def verdict(
     study: Folder,
-    form: Annotated[
-        str, typer.Option("--format", help="text, markdown or latex (booktabs).", metavar="FORMAT")
-    ] = "text",
+    form: Annotated[str, Option("--format", help="text, markdown or latex (booktabs).", metavar="FORMAT")] = "text",
     every: Annotated[
         bool,
-        typer.Option(
-            "--all", help="All tables: also contamination, test reuse, passports, exploratory comparisons, search."
-        ),
+        Option("--all", help="All tables: also contamination, test reuse, passports, exploratory comparisons, search."),
     ] = False,
     json: Json = False,
 ) -> None:
     """Print the verdict of a finished study, in sentences and tables."""
-    from fairtrial.recipe import one_of
     from fairtrial.report.study_files import StudyFiles
 
     if json:
-        from json import dumps
-
         print(dumps(StudyFiles.open(study).read("verdict.json")))
         return
     from fairtrial.report.verdict_tables import FORMATS, verdict_lines
@@ -178,12 +162,8 @@ def report(study: Folder, json: Json = False) -> None:
     from fairtrial.report.study_page import write_study_page
 
     page = write_study_page(study)
-    if json:
-        from json import dumps
-
-        print(dumps({"page": str(page), "bytes": page.stat().st_size}))
-    else:
-        print(f"open this page: {page.resolve()}")
+    facts = {"page": str(page), "bytes": page.stat().st_size}
+    print(dumps(facts) if json else f"open this page: {page.resolve()}")
 
 
 def baseline(
@@ -191,40 +171,35 @@ def baseline(
     task: Task = None,
     recipe: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Whose split and vocabulary: 'default', 'course' (all training text, no validation), or a TOML file.",
             show_default="course for the course's folder, else default",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the split.", min=0)] = 0,
+    seed: Annotated[int, Option(help="Seed of the split.", min=0)] = 0,
     settings: Settings = None,
     json: Json = False,
 ) -> None:
     """Score simple models, from the majority class to Kneser-Ney, in seconds.
 
     They are fitted and scored on exactly the items of a trial with this recipe and seed."""
-    from json import dumps
-
     from fairtrial.baselines.run import baseline_scores
     from fairtrial.prepare import recipes_for
     from fairtrial.report.text import baseline_lines
 
     for number, chosen in enumerate(recipes_for(data, task, recipe, settings or [], course="course")):
         found = baseline_scores(chosen, seed, status(json))
-        if json:
-            print(dumps(found), flush=True)
-            continue
-        show_status("")
-        print("\n" * bool(number) + "\n".join(baseline_lines(found)), flush=True)
+        status(json)("")
+        print(dumps(found) if json else "\n" * bool(number) + "\n".join(baseline_lines(found)), flush=True)
 
 
 def ensemble(
     records: Annotated[
-        list[Path], typer.Argument(help="Records of one recipe, each with its own seed.", metavar="RECORD...")
+        list[Path], Argument(help="Records of one recipe, each with its own seed.", metavar="RECORD...")
     ],
     chosen_on: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             "--chosen-on",
             help="A record with a validation set to choose the weights on, where RECORD was trained on everything."
             " Repeatable.",
@@ -233,15 +208,13 @@ def ensemble(
     ] = None,
     more: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="More text to count: a file, a folder, or 'sotu' (all presidents). Copies of scored sentences are"
             " left out. Repeatable.",
             metavar="PATH",
         ),
     ] = None,
-    tests: Annotated[
-        bool, typer.Option("--tests/--no-tests", help="Score the test sets, or read validation only.")
-    ] = True,
+    tests: Annotated[bool, Option("--tests/--no-tests", help="Score the test sets, or read validation only.")] = True,
     plugins: With = None,
     json: Json = False,
 ) -> None:
@@ -250,8 +223,6 @@ def ensemble(
     The ensemble's weights are chosen on validation only; then the ensemble and its members are scored on the test sets,
     over all seeds.
     """
-    from json import dumps
-
     from fairtrial.baselines.ensemble import fit_ensemble
     from fairtrial.environment import use_threads
     from fairtrial.plugins import load_files
@@ -263,8 +234,5 @@ def ensemble(
     load_files(plugins or [])
     with use_threads(1):
         found = fit_ensemble(opened, choosing, more or [], tests=tests, on_progress=status(json))
-    if json:
-        print(dumps(found))
-        return
-    show_status("")
-    print("\n".join(mix_lines(found)))
+    status(json)("")
+    print(dumps(found) if json else "\n".join(mix_lines(found)))

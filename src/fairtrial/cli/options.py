@@ -7,37 +7,33 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 from typer.core import TyperCommand
 
 from fairtrial.errors import BadInput
 
+if TYPE_CHECKING:
+    from fairtrial.trial import Run
+
 SEVERAL_WORDS = ("--variants", "--set", "--with")
 BAR_AFTER_SECONDS = 1.0
 
-Texts = Annotated[list[str] | None, typer.Argument(help="One sentence or several, each in quotes.", metavar="TEXT")]
-TextFile = Annotated[
-    Path | None, typer.Option("--text-file", help="A file with one sentence per line.", metavar="FILE")
-]
+Texts = Annotated[list[str] | None, Argument(help="One sentence or several, each in quotes.", metavar="TEXT")]
+TextFile = Annotated[Path | None, Option("--text-file", help="A file with one sentence per line.", metavar="FILE")]
 With = Annotated[
-    list[Path] | None,
-    typer.Option("--with", help="A Python file that adds your own parts. Repeatable.", metavar="FILE.py"),
+    list[Path] | None, Option("--with", help="A Python file that adds your own parts. Repeatable.", metavar="FILE.py")
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", help="Change one field of the recipe: --set shape.heads=4. Repeatable.", metavar="FIELD=VALUE"
-    ),
+    Option("--set", help="Change one field of the recipe: --set shape.heads=4. Repeatable.", metavar="FIELD=VALUE"),
 ]
-Seed = Annotated[int, typer.Option(help="Random seed.", min=0)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-Html = Annotated[Path | None, typer.Option(help="Also write a page to open in a browser.", metavar="FILE")]
-Jobs = Annotated[int | None, typer.Option(help="Trials at a time.", show_default="number of cores", min=1)]
-Task = Annotated[
-    str | None, typer.Option(help="classify or lm.", show_default="what the data are for; some serve both")
-]
+Seed = Annotated[int, Option(help="Random seed.", min=0)]
+Json = Annotated[bool, Option("--json", help="Print JSON, for machines.")]
+Html = Annotated[Path | None, Option(help="Also write a page to open in a browser.", metavar="FILE")]
+Jobs = Annotated[int | None, Option(help="Trials at a time.", show_default="number of cores", min=1)]
+Task = Annotated[str | None, Option(help="classify or lm.", show_default="what the data are for; some serve both")]
 
 
 class SeveralWords(TyperCommand):
@@ -86,6 +82,20 @@ def refuse_bytes(text: str, name: str) -> None:
     """Bytes from a terminal that are not UTF-8 arrive as lone surrogates, which no tokenizer reads."""
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise BadInput(f"{name} is not UTF-8", "set your terminal to UTF-8, or give a file with --text-file")
+
+
+@contextmanager
+def loaded(record: Path, task: str, plugins: Sequence[Path] | None) -> Iterator[Run]:
+    """A record's trained network, on one thread."""
+    from fairtrial.environment import use_threads
+    from fairtrial.plugins import load_files
+    from fairtrial.record import Record
+    from fairtrial.trial import load
+
+    opened = Record.open(record)
+    load_files(plugins or [])
+    with use_threads(1):
+        yield load(opened, task)
 
 
 def sibling(record: Path, suffix: str) -> Path:

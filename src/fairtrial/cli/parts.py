@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from fairtrial.cli.options import Json, Settings, Task, With, show_status, status
+from fairtrial.disk import write_bytes
+from fairtrial.errors import BadInput
+from fairtrial.recipe import one_of
 
 if TYPE_CHECKING:
     from fairtrial.analysis.catalogue import Entry
@@ -18,25 +23,21 @@ CLEANING_OPTIONS = {"repeated texts": "--duplicates", "texts under two labels": 
 
 
 def parts(
-    name: Annotated[str | None, typer.Argument(help="A part to show; without it, all are listed.")] = None,
-    draw: Annotated[bool, typer.Option("--draw", help="Plot what the part does.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Also write the plot to a .png or .svg file.", metavar="FILE")
-    ] = None,
-    heads: Annotated[int, typer.Option(help="Heads in the plot.", min=1, max=16)] = 4,
-    length: Annotated[int, typer.Option(help="Positions in the plot.", min=1, max=100)] = 24,
+    name: Annotated[str | None, Argument(help="A part to show; without it, all are listed.")] = None,
+    draw: Annotated[bool, Option("--draw", help="Plot what the part does.")] = False,
+    out: Annotated[Path | None, Option(help="Also write the plot to a .png or .svg file.", metavar="FILE")] = None,
+    heads: Annotated[int, Option(help="Heads in the plot.", min=1, max=16)] = 4,
+    length: Annotated[int, Option(help="Positions in the plot.", min=1, max=100)] = 24,
     encoder: Annotated[
-        bool, typer.Option("--encoder", help="Plot it in an encoder (bidirectional); pools always are.")
+        bool, Option("--encoder", help="Plot it in an encoder (bidirectional); pools always are.")
     ] = False,
     plugins: With = None,
     page: Annotated[
-        Path | None, typer.Option(help="Write a Markdown page about all parts, with plots.", metavar="FILE.md")
+        Path | None, Option(help="Write a Markdown page about all parts, with plots.", metavar="FILE.md")
     ] = None,
     json: Json = False,
 ) -> None:
     """List all parts, or show what one of them is and does."""
-    from fairtrial.errors import BadInput
-
     drawing = draw or out is not None
     if drawing and name is None:
         raise BadInput("nothing to plot", "name a part: fairtrial parts alibi --draw")
@@ -60,9 +61,6 @@ def parts(
         write_page(page, entries, status(json))
         show_status("")
     if json:
-        from dataclasses import asdict
-        from json import dumps
-
         print(dumps([asdict(entry) for entry in entries]))
     elif page is not None:
         print(f"page: {page}")
@@ -75,7 +73,6 @@ def parts(
     else:
         print("\n".join(entry_lines(entries[0])))
     if drawing:
-        from fairtrial.disk import write_bytes
         from fairtrial.report.plots import image, picture_lines
 
         causal = not (encoder or "pool" in entries[0].verbs)
@@ -109,7 +106,7 @@ def entry_lines(entry: Entry) -> list[str]:
 def audit(
     what: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="A part (rope), a recipe file (TOML), or the folder of a record.",
             metavar="PART|RECIPE.toml|RECORD",
             show_default=False,
@@ -117,12 +114,11 @@ def audit(
     ] = None,
     plugins: With = None,
     data: Annotated[
-        str | None,
-        typer.Option(help="Audit a data set instead: copies, label leaks, vocabulary, drift.", metavar="PATH"),
+        str | None, Option(help="Audit a data set instead: copies, label leaks, vocabulary, drift.", metavar="PATH")
     ] = None,
     task: Task = None,
     recipe: Annotated[
-        str | None, typer.Option(help="With --data: whose split and vocabulary: 'default', 'course' or a TOML file.")
+        str | None, Option(help="With --data: whose split and vocabulary: 'default', 'course' or a TOML file.")
     ] = None,
     settings: Settings = None,
     json: Json = False,
@@ -132,10 +128,6 @@ def audit(
     Its own claims (such as "by distance alone") are checked, too. Exits with 1 if a check fails.
 
     With --data: does a test set measure what it should? Exits with 1 if a check is red."""
-    from json import dumps
-
-    from fairtrial.errors import BadInput
-
     if data is not None:
         if what is not None or plugins:
             raise BadInput("--data audits a data set: it takes no part, recipe or record")
@@ -172,39 +164,32 @@ def audit(
 
 
 def clean(
-    data: Annotated[str, typer.Option("--data", help="The data set; it is not changed.", metavar="IN")],
-    out: Annotated[Path, typer.Option("--out", help="A new folder for the cleaned copy.", metavar="OUT")],
+    data: Annotated[str, Option("--data", help="The data set; it is not changed.", metavar="IN")],
+    out: Annotated[Path, Option("--out", help="A new folder for the cleaned copy.", metavar="OUT")],
     drop: Annotated[
         str,
-        typer.Option(
+        Option(
             help="'train': remove copies from the training files, so that the test sets and their scores stay"
             " comparable; 'test': remove the copied items from the test sets, so that training stays the same."
         ),
     ] = "train",
-    near: Annotated[
-        bool, typer.Option("--near/--exact", help="Remove near duplicates, too, or exact copies only.")
-    ] = True,
+    near: Annotated[bool, Option("--near/--exact", help="Remove near duplicates, too, or exact copies only.")] = True,
     across: Annotated[
         bool,
-        typer.Option(
-            "--across", help="The course's folder: also between one task's training set and the other's tests."
-        ),
+        Option("--across", help="The course's folder: also between one task's training set and the other's tests."),
     ] = False,
     duplicates: Annotated[
-        bool, typer.Option("--duplicates", help="Also drop repeated texts within a training file; the first stays.")
+        bool, Option("--duplicates", help="Also drop repeated texts within a training file; the first stays.")
     ] = False,
     conflicts: Annotated[
-        bool, typer.Option("--conflicts", help="Also drop training texts that occur under two labels.")
+        bool, Option("--conflicts", help="Also drop training texts that occur under two labels.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Write a copy of a data set without test items that also occur in the training set.
 
     dropped.tsv in the copy lists what was removed."""
-    from json import dumps
-
     from fairtrial.data.cleaning import CleanOptions, clean_data
-    from fairtrial.recipe import one_of
 
     one_of("--drop", drop, ("train", "test"))
     options = CleanOptions(drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts)

@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from fairtrial.recipe import Recipe
 from fairtrial.report.words import describe_result, describe_score, spoken_time, start_lines
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 QUIET_SECONDS = 10.0  # plain lines: a sign of life at least this often
 STUDY_QUIET_SECONDS = 15.0
@@ -24,16 +27,52 @@ ShowStudy = Callable[[str, dict[str, Any]], None]
 def open_screen(recipe: Recipe, as_json: bool) -> Iterator[Callable[[Any], None]]:
     if as_json:
         yield show_json
-    elif sys.stdout.isatty():
-        with Bar(recipe) as bar:
-            yield bar.show
-    else:
-        yield Lines(recipe).show
+        return
+    with (Bar if sys.stdout.isatty() else Lines)(recipe) as screen:
+        yield screen.show
+
+
+@contextmanager
+def open_study_screen(as_json: bool) -> Iterator[ShowStudy]:
+    if as_json:
+        yield lambda kind, facts: print(json.dumps({"event": kind, **facts}), flush=True)
+        return
+    with (Board if sys.stdout.isatty() else StudyLines)() as screen:
+        yield screen.show
 
 
 def show_json(event: Any) -> None:
     if event.kind != "ready":
         print(json.dumps({"event": event.kind, "step": event.step, **event.facts}), flush=True)
+
+
+class Screen:
+    """Prints lines; where there are bars, above them."""
+
+    progress: Progress | None = None
+
+    def __init__(self) -> None:
+        self.last_line = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self.progress is not None:
+            self.progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.progress is not None:
+            self.progress.stop()
+
+    def say(self, *lines: str) -> None:
+        for line in lines:
+            if self.progress is None:
+                print(line, flush=True)
+            else:
+                self.progress.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        self.last_line = time.monotonic()
+
+    def silent(self, seconds: float) -> bool:
+        return time.monotonic() - self.last_line > seconds
 
 
 class Estimate:
@@ -58,42 +97,37 @@ class Estimate:
             self.on_event(Event("notice", event.step, {"text": text}))
 
 
-class Lines:
+class Lines(Screen):
     """One line for each score, and a sign of life in between."""
 
     def __init__(self, recipe: Recipe) -> None:
+        super().__init__()
         self.recipe = recipe
         self.facts: dict[str, Any] = {}
-        self.first_step, self.started, self.last_line = 0, time.monotonic(), time.monotonic()
+        self.first_step, self.started = 0, time.monotonic()
         self.scores: dict[str, dict[str, Any]] = {}
-
-    def say(self, text: str) -> None:
-        print(text, flush=True)
-        self.last_line = time.monotonic()
 
     def show(self, event: Any) -> None:
         if event.kind == "start":
             self.facts, self.first_step, self.started = event.facts, event.step, time.monotonic()
-            for line in start_lines(self.recipe, event.facts, event.step):
-                self.say(line)
+            self.say(*start_lines(self.recipe, event.facts, event.step))
         elif event.kind == "score":
             self.scores[event.facts["split"]] = event.facts
         elif event.kind == "notice":
             self.say(f"notice: {event.facts['text']}")
         elif event.kind == "stop":
             self.say(f"stopped early: {event.facts['why']}")
-        elif event.kind == "step" and time.monotonic() - self.last_line > QUIET_SECONDS:
+        elif event.kind == "step" and self.silent(QUIET_SECONDS):
             self.say(f"{self.position(event.step)}  loss {event.facts['loss']:.3f}  {self.left(event.step)}")
         elif event.kind == "ready" and self.scores:
             scores = "  ".join(describe_score(split, score) for split, score in self.scores.items())
             self.say(f"{self.position(event.step)}  {scores}  {self.left(event.step)}")
             self.scores = {}
         elif event.kind == "testing":
-            if event.facts["share"] == 0 or time.monotonic() - self.last_line > QUIET_SECONDS:
+            if event.facts["share"] == 0 or self.silent(QUIET_SECONDS):
                 self.say(f"scoring {event.facts['split']} with the selected weights: {event.facts['share']:.0%}")
         elif event.kind == "end":
-            for line in describe_result(event.facts):
-                self.say(line)
+            self.say(*describe_result(event.facts))
             self.say(f"record: {self.facts['folder']}  (see: fairtrial show {self.facts['folder']})")
 
     def position(self, step: int) -> str:
@@ -110,6 +144,8 @@ class Lines:
 class Bar(Lines):
     """The same lines above a bar with the time left."""
 
+    progress: Progress
+
     def __init__(self, recipe: Recipe) -> None:
         super().__init__(recipe)
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -125,17 +161,6 @@ class Bar(Lines):
         )
         self.task: Any = None
 
-    def __enter__(self) -> Bar:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.progress.stop()
-
-    def say(self, text: str) -> None:
-        self.progress.console.print(text, markup=False, highlight=False, emoji=False)
-        self.last_line = time.monotonic()
-
     def show(self, event: Any) -> None:
         if event.kind == "step" and self.task is not None:
             self.progress.update(self.task, completed=event.step, loss=f"loss {event.facts['loss']:.3f}")
@@ -145,21 +170,6 @@ class Bar(Lines):
             self.task = self.progress.add_task("training", total=event.facts["steps"], completed=event.step, loss="")
         elif event.kind == "testing":
             self.progress.stop()
-
-
-@contextmanager
-def open_study_screen(as_json: bool) -> Iterator[ShowStudy]:
-    if as_json:
-        yield show_study_json
-    elif sys.stdout.isatty():
-        with Board() as board:
-            yield board.show
-    else:
-        yield StudyLines().show
-
-
-def show_study_json(kind: str, facts: dict[str, Any]) -> None:
-    print(json.dumps({"event": kind, **facts}), flush=True)
 
 
 class Count:
@@ -184,9 +194,8 @@ class Count:
             self.noun = "try" if kind == "search" else "trial"
             self.trials, self.done = facts["trials"], facts["trials"] - facts["left"]
             share = facts["left"] / max(1, facts["trials"])
-            per_seed = sum(sum(named.values()) for named in self.plan.get("trial_seconds", {}).values())
-            variants = max(1, sum(len(named) for named in self.plan.get("trial_seconds", {}).values()))
-            self.waiting = facts["trials"] / variants * per_seed * share
+            seconds = [value for named in self.plan.get("trial_seconds", {}).values() for value in named.values()]
+            self.waiting = facts["trials"] / max(1, len(seconds)) * sum(seconds) * share
         elif facts.get("work") != "trial":
             return
         elif kind == "begin":
@@ -210,21 +219,17 @@ class Count:
         return f"{spoken_time(max(1.0, self.waiting - partial) * pace / self.width)} left"
 
 
-class StudyLines:
+class StudyLines(Screen):
     """One line for each trial that ends, and a sign of life in between."""
 
     def __init__(self) -> None:
-        self.count, self.last_line, self.timing = Count(), time.monotonic(), False
-
-    def say(self, text: str) -> None:
-        print(text, flush=True)
-        self.last_line = time.monotonic()
+        super().__init__()
+        self.count, self.timing = Count(), False
 
     def show(self, kind: str, facts: dict[str, Any]) -> None:
         self.count.update(kind, facts)
         if kind == "plan":
-            for line in plan_lines(facts):
-                self.say(line)
+            self.say(*plan_lines(facts))
         elif kind == "begin" and facts["work"] == "calibrate" and not self.timing:
             self.timing = True
             self.say("timing a few steps of each variant on this machine ...")
@@ -236,13 +241,12 @@ class StudyLines:
             self.say(f"notice: {facts['text']}")
         elif kind == "done" and facts["work"] == "trial":
             scores = scores_text(facts["scores"])
-            self.say(f"{self.position()}  {named(facts['key'])}: {scores}  {self.count.left()}".rstrip())
+            self.say(f"{self.position()}  {' '.join(facts['key'])}: {scores}  {self.count.left()}".rstrip())
         elif kind == "failed":
-            self.say(f"{self.position()}  {named(facts['key'])} failed: {facts['error']}")
+            self.say(f"{self.position()}  {' '.join(facts['key'])} failed: {facts['error']}")
         elif kind == "verdict":
-            for line in verdict_lines(facts):
-                self.say(line)
-        elif time.monotonic() - self.last_line > STUDY_QUIET_SECONDS:
+            self.say(*verdict_lines(facts))
+        elif self.silent(STUDY_QUIET_SECONDS):
             self.say(f"{self.position()}  {self.count.left()}".rstrip())
 
     def position(self) -> str:
@@ -251,6 +255,8 @@ class StudyLines:
 
 class Board(StudyLines):
     """The same lines above a bar for the study and one for each running job."""
+
+    progress: Progress
 
     def __init__(self) -> None:
         super().__init__()
@@ -265,17 +271,6 @@ class Board(StudyLines):
         self.overall = self.progress.add_task("calibrating", total=None, detail="a few steps of each variant")
         self.bars: dict[tuple[str, ...], Any] = {}
 
-    def __enter__(self) -> Board:
-        self.progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.progress.stop()
-
-    def say(self, text: str) -> None:
-        self.progress.console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
-        self.last_line = time.monotonic()
-
     def show(self, kind: str, facts: dict[str, Any]) -> None:
         self.last_line = time.monotonic()  # the bars show that it is running
         if kind == "verdict":
@@ -284,7 +279,7 @@ class Board(StudyLines):
         key = tuple(facts.get("key", ()))
         if kind == "begin":
             detail = "" if facts["work"] == "trial" else facts["work"]
-            self.bars[key] = self.progress.add_task(f"  {named(key)}", total=None, detail=detail)
+            self.bars[key] = self.progress.add_task(f"  {' '.join(key)}", total=None, detail=detail)
         elif kind == "step" and key in self.bars:
             self.progress.update(self.bars[key], total=facts["steps"], completed=facts["step"], detail="")
         elif kind == "testing" and key in self.bars:
@@ -335,10 +330,6 @@ def verdict_lines(facts: dict[str, Any]) -> list[str]:
         f"tables: fairtrial verdict {facts['folder']}",
         f"open this page: {Path(facts['page']).resolve()}",
     ]
-
-
-def named(key: Any) -> str:
-    return " ".join(key)
 
 
 def scores_text(scores: dict[str, float]) -> str:

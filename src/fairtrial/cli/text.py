@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
+from json import dumps
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from fairtrial.cli.options import Json, TextFile, Texts, With, notice, progress_bars, read_texts, refuse_bytes
+from fairtrial.cli.options import Json, TextFile, Texts, With, loaded, notice, progress_bars, read_texts, refuse_bytes
 
 if TYPE_CHECKING:
     from fairtrial.analysis.predictions import Attribution, Prediction
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 MAX_SHOWN = 20  # texts that are shown in full; of more, one line each
 Names = Annotated[
     str | None,
-    typer.Option("--names", help="Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'."),
+    Option("--names", help="Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'."),
 ]
 
 
@@ -28,29 +30,21 @@ def split_names(names: str | None) -> list[str] | None:
 
 
 def predict(
-    record: Annotated[Path, typer.Argument(help="The record of a trained classifier.")],
+    record: Annotated[Path, Argument(help="The record of a trained classifier.")],
     texts: Texts = None,
     file: TextFile = None,
     names: Names = None,
     words: Annotated[
-        bool,
-        typer.Option("--words", help="Attribute the prediction to words: gradient x input, and leave-one-out."),
+        bool, Option("--words", help="Attribute the prediction to words: gradient x input, and leave-one-out.")
     ] = False,
     plugins: With = None,
     json: Json = False,
 ) -> None:
     """Print the probability of each class for each sentence."""
-    from fairtrial.environment import use_threads
-    from fairtrial.plugins import load_files
-    from fairtrial.record import Record
-
-    given, opened = read_texts(texts, file), Record.open(record)
-    load_files(plugins or [])
+    given = read_texts(texts, file)
     from fairtrial.analysis.predictions import predict as predict_texts
-    from fairtrial.trial import load
 
-    with use_threads(1), progress_bars() as on_progress:
-        run = load(opened, "classify")
+    with loaded(record, "classify", plugins) as run, progress_bars() as on_progress:
         found = predict_texts(run, given, names=split_names(names), words=words, on_progress=on_progress)
     attributions: Sequence[Attribution | None] = found.attributions or [None] * len(given)
     for text in () if json else found.notices:
@@ -92,9 +86,7 @@ def print_attribution(found: Attribution, label: str) -> None:
 
 
 def print_prediction_json(found: Prediction, labels: tuple[str, ...], attribution: Attribution | None) -> None:
-    from json import dumps
-
-    row: dict[str, Any] = {
+    row = {
         "text": found.text,
         "guess": labels[found.guess],
         "probabilities": dict(zip(labels, found.shares, strict=True)),
@@ -102,45 +94,33 @@ def print_prediction_json(found: Prediction, labels: tuple[str, ...], attributio
         "cut": found.cut,
     }
     if attribution is not None:
-        row["words"] = attribution.words
-        row["gradient_times_input"] = attribution.gradient_times_input.tolist()
-        row["leave_one_out"] = attribution.leave_one_out.tolist()
+        values = ("gradient_times_input", "leave_one_out")
+        row |= {"words": attribution.words} | {name: getattr(attribution, name).tolist() for name in values}
     print(dumps(row))
 
 
 def surprisal(
-    record: Annotated[Path, typer.Argument(help="The record of a trained language model.")],
+    record: Annotated[Path, Argument(help="The record of a trained language model.")],
     texts: Texts = None,
     file: TextFile = None,
     samples: Annotated[
-        bool, typer.Option("--samples", help="Three built-in sentences: a normal, a weird and a long one.")
+        bool, Option("--samples", help="Three built-in sentences: a normal, a weird and a long one.")
     ] = False,
     table: Annotated[
-        bool | None,
-        typer.Option("--table/--no-table", help="One row per token.", show_default="with a single sentence"),
+        bool | None, Option("--table/--no-table", help="One row per token.", show_default="with a single sentence")
     ] = None,
     plugins: With = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON line per sentence, and one for the set.")] = False,
+    json: Annotated[bool, Option("--json", help="One JSON line per sentence, and one for the set.")] = False,
 ) -> None:
     """Print the surprisal of each token of a sentence, and the perplexity of sentences."""
-    from fairtrial.environment import use_threads
-    from fairtrial.plugins import load_files
-    from fairtrial.record import Record
-
     given = read_texts(texts, file) if texts or file is not None or not samples else []
-    opened = Record.open(record)
-    load_files(plugins or [])
     from fairtrial.analysis.surprisal import SAMPLES
     from fairtrial.analysis.surprisal import surprisal as surprisal_of
-    from fairtrial.trial import load
 
     named = [*(SAMPLES.items() if samples else ()), *(("", text) for text in given)]
-    with use_threads(1), progress_bars() as on_progress:
-        found = surprisal_of(load(opened, "lm"), [text for _, text in named], on_progress)
+    with loaded(record, "lm", plugins) as run, progress_bars() as on_progress:
+        found = surprisal_of(run, [text for _, text in named], on_progress)
     if json:
-        from dataclasses import asdict
-        from json import dumps
-
         for (name, _), text in zip(named, found.texts, strict=True):
             row: dict[str, Any] = {"name": name} if name else {}
             row |= {"text": text.text, "perplexity": text.perplexity, "nll": text.nll, "counted": text.counted}
@@ -206,57 +186,41 @@ def print_totals(totals: Totals) -> None:
 
 
 def generate(
-    record: Annotated[Path, typer.Argument(help="The record of a trained language model.")],
-    prompt: Annotated[str, typer.Argument(help="The beginning of the text, in quotes.")] = "",
-    tokens: Annotated[int, typer.Option(help="Maximum number of new tokens.", min=1)] = 60,
-    temperature: Annotated[float, typer.Option(help="0: greedy; 1: the model's own probabilities.")] = 1.0,
+    record: Annotated[Path, Argument(help="The record of a trained language model.")],
+    prompt: Annotated[str, Argument(help="The beginning of the text, in quotes.")] = "",
+    tokens: Annotated[int, Option(help="Maximum number of new tokens.", min=1)] = 60,
+    temperature: Annotated[float, Option(help="0: greedy; 1: the model's own probabilities.")] = 1.0,
     top_k: Annotated[
-        int | None, typer.Option("--top-k", help="Sample from the k most probable tokens only.", show_default="all")
+        int | None, Option("--top-k", help="Sample from the k most probable tokens only.", show_default="all")
     ] = None,
-    top_p: Annotated[
-        float, typer.Option("--top-p", help="Sample from the fewest tokens with this total probability.")
-    ] = 1.0,
+    top_p: Annotated[float, Option("--top-p", help="Sample from the fewest tokens with this total probability.")] = 1.0,
     penalty: Annotated[
-        float, typer.Option("--repetition-penalty", help="Above 1: earlier tokens are less likely; 1.2 is usual.")
+        float, Option("--repetition-penalty", help="Above 1: earlier tokens are less likely; 1.2 is usual.")
     ] = 1.0,
     stop: Annotated[
         str | None,
-        typer.Option(
-            help="Also stop after this word; a model of separate sentences stops at its stop mark.", metavar="WORD"
-        ),
+        Option(help="Also stop after this word; a model of separate sentences stops at its stop mark.", metavar="WORD"),
     ] = None,
     context: Annotated[
         int | None,
-        typer.Option(
-            help="Context window, in tokens.", min=1, show_default="unlimited, or the length where positions end"
-        ),
+        Option(help="Context window, in tokens.", min=1, show_default="unlimited, or the length where positions end"),
     ] = None,
-    samples: Annotated[int, typer.Option(help="Number of texts.", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="Random seed: the same seed gives the same text.", min=0)] = 0,
+    samples: Annotated[int, Option(help="Number of texts.", min=1)] = 1,
+    seed: Annotated[int, Option(help="Random seed: the same seed gives the same text.", min=0)] = 0,
     plugins: With = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON line per text, when it is done.")] = False,
+    json: Annotated[bool, Option("--json", help="One JSON line per text, when it is done.")] = False,
 ) -> None:
     """Continue a text with a language model."""
-    from dataclasses import asdict
-    from json import dumps
-
-    from fairtrial.environment import use_threads
-    from fairtrial.plugins import load_files
-    from fairtrial.record import Record
-    from fairtrial.report.text import plain
-
     refuse_bytes(prompt, "the prompt")
-    opened = Record.open(record)
-    load_files(plugins or [])
     from fairtrial.analysis.generation import Generator, Sampling
-    from fairtrial.trial import load
+    from fairtrial.report.text import plain
 
     def print_piece(text: str) -> None:
         print("\n".join(plain(line) for line in text.split("\n")), end="", flush=True)
 
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=penalty)
-    with use_threads(1):
-        generator = Generator(load(opened, "lm"), prompt, tokens=tokens, sampling=sampling, stop=stop, context=context)
+    with loaded(record, "lm", plugins) as run:
+        generator = Generator(run, prompt, tokens=tokens, sampling=sampling, stop=stop, context=context)
         for text in () if json else generator.notices:
             notice(text)
         for number in range(samples):

