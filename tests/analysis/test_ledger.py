@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.parameters import flops, flops_of, fresh_network, ledger, ledger_of
+from fairtrial.analysis.parameters import cost_of_recipe, flops_of, fresh_network, ledger, ledger_of
 from fairtrial.errors import BadInput
 from fairtrial.model.layers import watch
 from fairtrial.model.network import count_parameters
@@ -124,7 +124,7 @@ def counted(recipe: Recipe, batch: int) -> tuple[int, int]:
 )  # fmt: skip
 def test_operations_are_those_of_torchs_counter(task: str, name: str) -> None:
     recipe = small(task, PartChoice(name=name), more=("training.batch=3", "training.accumulate=2"))
-    found, (forward, whole) = flops(recipe, 50, 4), counted(recipe, 1)
+    found, (forward, whole) = cost_of_recipe(recipe, 50, 4).flops, counted(recipe, 1)
     assert found.forward == forward
     assert found.per_token == forward / 9
     assert found.per_step == 6 * whole
@@ -134,7 +134,7 @@ def test_operations_are_those_of_torchs_counter(task: str, name: str) -> None:
 
 
 def test_disentangled_costs_what_its_equation_says() -> None:
-    found = flops(small("lm", PartChoice(name="disentangled", options={"furthest": 5})), 50)
+    found = cost_of_recipe(small("lm", PartChoice(name="disentangled", options={"furthest": 5})), 50).flops
     project, look = 2 * 2 * 10 * 12 * 12, 2 * 2 * 9 * 10 * 12  # two projections of 10 distances; two scores with them
     assert found.rows[-1].flops == 2 * (project + look)
 
@@ -142,7 +142,8 @@ def test_disentangled_costs_what_its_equation_says() -> None:
 def test_a_window_costs_what_it_reaches() -> None:
     long = ("shape.length=1024", "shape.layers=1")
     full, near = (
-        flops(small("lm", PartChoice(name=name), more=long), 50).rows[1].flops for name in ("alibi", "window")
+        cost_of_recipe(small("lm", PartChoice(name=name), more=long), 50).flops.rows[1].flops
+        for name in ("alibi", "window")
     )
     assert full == 2 * 2 * 1024 * 1024 * 12
     assert near < full / 5

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.attention import Maps, attention_maps, check_maps, check_outputs, model_input
+from fairtrial.analysis.attention import Maps, check_maps, check_outputs, maps_of, model_input
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.recipe import PartChoice
@@ -35,6 +36,10 @@ def with_parts(run: Run, *choices: PartChoice, length: int = 12) -> tuple[Run, C
     else:
         network = LanguageModel(shape, choices, entries, seed=5)
     return replace(run, recipe=replace(run.recipe, shape=shape)), network.eval()
+
+
+def attention_maps(run: Run, text: str, network: Any = None) -> Maps:
+    return maps_of(run.network if network is None else network, run.tokenizer, text)
 
 
 def named(maps: Maps) -> dict[str, float]:

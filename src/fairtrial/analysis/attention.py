@@ -96,11 +96,6 @@ def model_input(tokenizer: Tokenizer, text: str, length: int) -> ModelInput:
     return ModelInput(np.array(tokenizer.cut(ids, length), dtype=np.int64), cut, unknown)
 
 
-def attention_maps(run: Run, text: str, network: Network = None) -> Maps:
-    """Maps of one text, by the trained network or by `network` (such as the initial one)."""
-    return maps_of(run.network if network is None else network, run.tokenizer, text)
-
-
 def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
     """Maps of one text. It is padded to the model's length, so that the checks see what happens on padding."""
     length = network.body.shape.length

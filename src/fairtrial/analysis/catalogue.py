@@ -90,9 +90,7 @@ def first_sentence(text: str) -> str:
 
 def options_of(kind: type[Part]) -> list[inspect.Parameter]:
     named = list(inspect.signature(kind.__init__).parameters.values())[2:]  # after self and shape
-    return [
-        option for option in named if option.kind is not option.VAR_KEYWORD and option.kind is not option.VAR_POSITIONAL
-    ]
+    return [option for option in named if option.kind not in (option.VAR_KEYWORD, option.VAR_POSITIONAL)]
 
 
 def written(default: object) -> str:
@@ -265,13 +263,13 @@ def section(entry: Entry, findings: Sequence[Finding], plots: str) -> str:
     options = [f"- {name} = {default}" for name, default in entry.options.items()]
     lines += ["Options:", "", *options, ""] if options else []
     lines += [entry.options_help, ""] if entry.options_help else []
-    failed = [finding for finding in findings if finding.verdict == FAIL]
-    lines += ["It fails its passport:", "", *map(failure, failed), ""] if failed else []
+    failed = [
+        f"- {finding.id} {finding.name} ({KINDS[finding.task]}): {finding.meaning}"
+        for finding in findings
+        if finding.verdict == FAIL
+    ]
+    lines += ["It fails its passport:", "", *failed, ""] if failed else []
     return "\n".join([*lines, f"![what {entry.name} does]({plots}/{entry.name}.svg)", ""])
-
-
-def failure(finding: Finding) -> str:
-    return f"- {finding.id} {finding.name} ({KINDS[finding.task]}): {finding.meaning}"
 
 
 def listed(words: Sequence[str]) -> str:

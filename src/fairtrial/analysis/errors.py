@@ -71,8 +71,8 @@ def _bin(number: int, bins: int, confidence: np.ndarray, right: np.ndarray) -> B
     low, high = number / bins, (number + 1) / bins
     if not len(confidence):
         return Bin(low, high, 0, None, None, None)
-    low_end, high_end = wilson(int(right.sum()), len(right))
-    return Bin(low, high, len(confidence), float(confidence.mean()), float(right.mean()), (low_end, high_end))
+    interval = wilson(int(right.sum()), len(right))
+    return Bin(low, high, len(confidence), float(confidence.mean()), float(right.mean()), interval)
 
 
 def confident_mistakes(log_p: np.ndarray, labels: np.ndarray, most: int) -> list[int]:
@@ -91,18 +91,16 @@ class ClassScore:
 
 def class_scores(confusion: np.ndarray) -> list[ClassScore]:
     """Of a table of counts [true class, guessed class]."""
-    found = []
-    for own in range(len(confusion)):
-        right, items, guessed = confusion[own, own], int(confusion[own].sum()), int(confusion[:, own].sum())
-        found.append(
-            ClassScore(
-                float(right / guessed) if guessed else None,
-                float(right / items) if items else None,
-                float(2 * right / (items + guessed)) if items + guessed else 0.0,
-                items,
-            )
+    counts = zip(confusion.diagonal().tolist(), confusion.sum(1).tolist(), confusion.sum(0).tolist(), strict=True)
+    return [
+        ClassScore(
+            right / guessed if guessed else None,
+            right / items if items else None,
+            2 * right / (items + guessed) if items + guessed else 0.0,
+            items,
         )
-    return found
+        for right, items, guessed in counts
+    ]
 
 
 def errors(
@@ -154,19 +152,20 @@ def errors_of(
     log_p = log_probabilities(network, rows, tokenizer.pad)
     guesses = log_p.argmax(1)
     counts = confusion(labels, guesses, len(names))
-    right = int((guesses == labels).sum())
     copied = find_duplicates(known, [each.text for each in documents]).status > 0
+    clean: dict[str, Any] | None = None  # the score of items that do not occur in the training set
+    if copied.any() and not copied.all():
+        calibration = calibrate(log_p[~copied], labels[~copied], bins)
+        clean = _accuracy(guesses[~copied], labels[~copied]) | {"expected_error": calibration.expected_error}
     scores = zip(names, class_scores(counts), strict=True)
     found: dict[str, Any] = {
-        "items": len(labels),
-        "accuracy": right / len(labels),
-        "interval": list(wilson(right, len(labels))),
+        **_accuracy(guesses, labels),
         "macro_f1": macro_f1(counts),
         "confusion": counts.tolist(),
         "classes": [{"label": name, **asdict(score)} for name, score in scores],
         "calibration": asdict(calibrate(log_p, labels, bins)),
         "copies": int(copied.sum()),
-        "clean": _clean(log_p[~copied], labels[~copied], bins) if copied.any() and not copied.all() else None,
+        "clean": clean,
         "mistakes": [
             {
                 "text": documents[item].text,
@@ -185,15 +184,9 @@ def errors_of(
     return found
 
 
-def _clean(log_p: np.ndarray, labels: np.ndarray, bins: int) -> dict[str, Any]:
-    """The score of items that do not occur in the training set."""
-    right = int((log_p.argmax(1) == labels).sum())
-    return {
-        "items": len(labels),
-        "accuracy": right / len(labels),
-        "interval": list(wilson(right, len(labels))),
-        "expected_error": calibrate(log_p, labels, bins).expected_error,
-    }
+def _accuracy(guesses: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+    right, items = int((guesses == labels).sum()), len(labels)
+    return {"items": items, "accuracy": right / items, "interval": list(wilson(right, items))}
 
 
 def _influential_words(

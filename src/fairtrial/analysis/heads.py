@@ -196,10 +196,9 @@ def caption(
     kind_then, value_then = kind_of(untrained, uniform)
     alike = kind == kind_then and abs(value - value_then) < ALIKE
     end = f", as {before}" if alike else ""
-    if kind in POSITIONS:
-        return f"{first if kind == 'first' else POSITIONS[kind]}, {value:.0%}{end}"
-    if kind == "punctuation":
-        return f"punctuation, {value:.0%}{end}"
+    names = POSITIONS | {"first": first, "punctuation": "punctuation"}
+    if kind in names:
+        return f"{names[kind]}, {value:.0%}{end}"
     if kind == "stripe":
         named = repr(trained.stripe_word) if trained.stripe_often > 0.5 else "one word of each text"
         return f"stripe on {named}, {value:.0%}{end}"

@@ -16,7 +16,6 @@ import numpy as np
 from fairtrial.analysis.attention import Maps, initial_model, maps_of, model_input
 from fairtrial.analysis.heads import Effect, HeadSummary, ablate_heads, head_statistics
 from fairtrial.analysis.text import OnProgress, no_progress
-from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Shape
@@ -24,7 +23,7 @@ from fairtrial.record import Record
 from fairtrial.report.page import Frame, look_page
 from fairtrial.report.plots import figure_bytes, our_look
 from fairtrial.report.words import spoken_parts
-from fairtrial.training.tasks import Network, Task
+from fairtrial.training.tasks import Task
 from fairtrial.trial import load
 
 if TYPE_CHECKING:
@@ -38,21 +37,6 @@ NETWORKS = {"classify": "Encoder with classifier", "lm": "Decoder language model
 WIDEST = 36.0  # inches of all maps in a row
 SMALLEST_TYPE = 3.0  # points; smaller words are left out
 INVISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥", "": "∅"}
-
-
-@dataclass(frozen=True)
-class LookInput:
-    """A trained network, the network that its training started from, and what they read."""
-
-    network: Network
-    initial: Network
-    tokenizer: Tokenizer
-    texts: list[str]
-    source: str  # where the texts come from
-    stage: str = "untrained"  # what the initial network was; "pretrained" where it was fine-tuned
-    task: Task | None = None  # with its test sets
-    no_task_because: str = ""
-    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,54 +94,45 @@ def look(
 ) -> LookResult:
     """Attention maps and head statistics of these texts, or of the record's first test set; with `ablate`, the score of
     every test set without each head."""
-    inputs = load_input(record, texts)
-    network, tokenizer, length = inputs.network, inputs.tokenizer, record.recipe.shape.length
-    encoded = [model_input(tokenizer, text, length) for text in inputs.texts]
-    heads = head_statistics(network, inputs.initial, tokenizer, encoded, on_progress, inputs.stage)
-    drawn = tuple(
-        Drawn(text, maps_of(network, tokenizer, text), maps_of(inputs.initial, tokenizer, text))
-        for text in inputs.texts[:MAX_DRAWN]
-    )
-    effects: list[Effect] = []
-    if ablate and inputs.task is not None:
-        every = choose_heads(record.recipe.shape)
-        for test in record.trial["test_sets"]:
-            effects += ablate_heads(inputs.task, test, every, on_progress)
-    cut = sum(bool(text.cut) for text in encoded)
-    notices = list(inputs.notices)
-    if len(encoded) > len(drawn):
-        notices.append(f"statistics are over all {len(encoded):,} texts, maps of the first {len(drawn)}")
-    if cut and len(encoded) > 1:
-        notices.append(f"{cut:,} of {len(encoded):,} texts are longer than {length} tokens and were truncated")
-    if ablate and inputs.no_task_because:
-        notices.append(f"no head was ablated: {inputs.no_task_because}")
-    because = inputs.no_task_because if ablate else "ablation was switched off (--no-ablate)"
-    return LookResult(
-        length, len(encoded), cut, drawn, tuple(heads), tuple(effects), inputs.stage, inputs.source, because,
-        tuple(notices),
-    )  # fmt: skip
-
-
-def load_input(record: Record, texts: Sequence[str]) -> LookInput:
-    run = load(record)
+    run, length, notices = load(record), record.recipe.shape.length, []
+    task: Task | None = None
+    no_task_because, source = "", "given texts"
     try:
         task = run.task
     except BadInput as error:  # maps of given texts need no data
         if not texts or record.recipe.task not in NETWORKS:
             raise
-        return LookInput(
-            run.network, run.initial_network(), run.tokenizer, list(texts), "given texts", no_task_because=error.what
-        )
-    test = record.trial["test_sets"][0]
-    notices: tuple[str, ...] = ()
-    source = "given texts" if texts else f"texts of the test set {test!r}"
-    chosen = list(texts) or [each.text for each in run.splits.tests[test] if each.text.strip()][:MAX_TEST_TEXTS]
+        no_task_because = error.what
+    if not texts:
+        test = record.trial["test_sets"][0]
+        source = f"texts of the test set {test!r}"
+        texts = [each.text for each in run.splits.tests[test] if each.text.strip()][:MAX_TEST_TEXTS]
     try:
-        initial, stage = initial_model(run)
+        initial, stage = (run.initial_network(), "untrained") if task is None else initial_model(run)
     except BadInput as error:  # the encoder that it was fine-tuned from is gone
         initial, stage = run.initial_network(), "untrained"
-        notices = (f"{error.what}: compared with a randomly initialized network instead",)
-    return LookInput(run.network, initial, run.tokenizer, chosen, source, stage, task, notices=notices)
+        notices.append(f"{error.what}: compared with a randomly initialized network instead")
+    encoded = [model_input(run.tokenizer, text, length) for text in texts]
+    heads = head_statistics(run.network, initial, run.tokenizer, encoded, on_progress, stage)
+    drawn = tuple(
+        Drawn(text, maps_of(run.network, run.tokenizer, text), maps_of(initial, run.tokenizer, text))
+        for text in texts[:MAX_DRAWN]
+    )
+    effects: list[Effect] = []
+    if ablate and task is not None:
+        for test in record.trial["test_sets"]:
+            effects += ablate_heads(task, test, choose_heads(record.recipe.shape), on_progress)
+    cut = sum(bool(text.cut) for text in encoded)
+    if len(encoded) > len(drawn):
+        notices.append(f"statistics are over all {len(encoded):,} texts, maps of the first {len(drawn)}")
+    if cut and len(encoded) > 1:
+        notices.append(f"{cut:,} of {len(encoded):,} texts are longer than {length} tokens and were truncated")
+    if ablate and no_task_because:
+        notices.append(f"no head was ablated: {no_task_because}")
+    because = no_task_because if ablate else "ablation was switched off (--no-ablate)"
+    return LookResult(
+        length, len(encoded), cut, drawn, tuple(heads), tuple(effects), stage, source, because, tuple(notices)
+    )
 
 
 def choose_heads(shape: Shape, layer: int | None = None, head: int | None = None) -> list[tuple[int, int]]:
@@ -238,7 +213,7 @@ def remove_figures(folder: Path) -> None:
 def map_figure(
     trained: Maps,
     untrained: Maps,
-    heads: Sequence[tuple[int, int]],
+    heads: Heads,
     captions: dict[tuple[int, int], str],
     title: str,
     kind: str,

@@ -93,9 +93,7 @@ def ledger_of(network: nn.Module) -> Ledger:
     for name, parameter in network.named_parameters():
         component, copy = component_of(name)
         found.setdefault(component, {}).setdefault(copy, []).append((name, tuple(parameter.shape)))
-    order = [name for _, name in COMPONENTS]
-    named = sorted(found.items(), key=lambda item: rank(item[0], order))
-    return Ledger(tuple(row_of(component, list(copies.values())) for component, copies in named))
+    return Ledger(tuple(row_of(component, list(found[component].values())) for component in sorted(found, key=rank)))
 
 
 def component_of(name: str) -> tuple[str, str]:
@@ -110,8 +108,9 @@ def component_of(name: str) -> tuple[str, str]:
     return name.rsplit(".", 1)[0], ""
 
 
-def rank(component: str, order: Sequence[str]) -> float:
+def rank(component: str) -> float:
     """Parts come after the token embedding, the output head at the end."""
+    order = [name for _, name in COMPONENTS]
     if component in order:
         return order.index(component)
     return 0.5 if component.startswith("part ") else len(order)
@@ -192,32 +191,23 @@ class Flops:
         return (self.forward + self.backward) * self.rows_in_step
 
 
-def flops(recipe: Recipe, vocabulary: int, classes: int = 0) -> Flops:
-    """What a recipe's network costs: nothing is trained."""
-    training = recipe.training
-    return flops_of(fresh_network(recipe, vocabulary, classes), rows_in_step=training.batch * training.accumulate)
-
-
 def flops_of(network: Network, *, rows_in_step: int = 1) -> Flops:
     """Linear layers and attention by their formulas; what parts add, by torch's counter, which runs one row."""
     shape, length = network.body.shape, network.body.shape.length
     forward, backward = counted(network, length)
     prefixes = sum(len(found) for part in network.body.listed_parts() if (found := part.prefix()) is not None)
     seen = length if network.body.causal else length + prefixes  # only an encoder puts vectors before a sentence
-    qkv = product(shape.layers, 2, seen, 3, shape.width, shape.width)
-    out = product(shape.layers, 2, seen, shape.width, shape.width)
-    feed = product(shape.layers, 2, 2, seen, shape.width, shape.hidden)
-    rows = [
-        FlopRow("attention: queries, keys, values", *qkv),
-        FlopRow("attention: output", *out),
-        FlopRow("feed-forward", *feed),
-        head_row(network, length),
-    ]
-    scores = FlopRow("attention: scores and sums", *product(shape.layers, 2, 2, seen, seen, shape.width))
-    rest = forward - sum(row.flops for row in rows) - scores.flops
+    products = {
+        "attention: queries, keys, values": (2, seen, 3, shape.width, shape.width),
+        "attention: scores and sums": (2, 2, seen, seen, shape.width),
+        "attention: output": (2, seen, shape.width, shape.width),
+        "feed-forward": (2, 2, seen, shape.width, shape.hidden),
+    }
+    rows = [FlopRow(name, *product(shape.layers, *sizes)) for name, sizes in products.items()]
+    rows.append(head_row(network, length))
+    rest = forward - sum(row.flops for row in rows)
     if rest < 0:  # local attention skipped masked keys
-        scores = FlopRow("attention: scores and sums", "as it runs: only what a window covers", scores.flops + rest)
-    rows.insert(1, scores)
+        rows[1] = FlopRow(rows[1].component, "as it runs: only what a window covers", rows[1].flops + rest)
     if rest > 0:
         rows.append(FlopRow("parts", "counted as they run", rest))
     return Flops(tuple(rows), backward, length, rows_in_step)
@@ -227,13 +217,11 @@ def head_row(network: Network, length: int) -> FlopRow:
     if isinstance(network, LanguageModel):
         return FlopRow("output layer", *product(2, length, network.out.in_features, network.out.out_features))
     hidden, out = network.hidden, network.out
+    layers = f"({hidden.in_features} × {hidden.out_features} + {out.in_features} × {out.out_features:,})"
+    flops = 2 * (hidden.weight.numel() + out.weight.numel())
     if isinstance(network, MaskedModel):
-        layers = f"({hidden.in_features} × {hidden.out_features} + {out.in_features} × {out.out_features:,})"
-        total = 2 * length * (hidden.weight.numel() + out.weight.numel())
-        return FlopRow("output layer", f"2 × {length:,} × {layers}", total)
-    size = 2 * (hidden.in_features * hidden.out_features + out.in_features * out.out_features)
-    formula = f"2 × ({hidden.in_features} × {hidden.out_features} + {out.in_features} × {out.out_features})"
-    return FlopRow("classifier", f"{formula}, once per row", size)
+        return FlopRow("output layer", f"2 × {length:,} × {layers}", flops * length)
+    return FlopRow("classifier", f"2 × {layers}, once per row", flops)
 
 
 def product(*numbers: int) -> tuple[str, int]:

@@ -47,12 +47,8 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
         ("parts", parts.parts, "parts alibi --draw"),
         ("audit", parts.audit, "audit alibi"),
     ],
-    "Data": [
-        ("clean", parts.clean, "clean --data reviews/ --out reviews-clean"),
-    ],
-    "Apps": [
-        ("replicate", replicate.replicate, "replicate --quick"),
-    ],
+    "Data": [("clean", parts.clean, "clean --data reviews/ --out reviews-clean")],
+    "Apps": [("replicate", replicate.replicate, "replicate --quick")],
 }
 OLD_NAMES = {"mix": "ensemble", "surprise": "surprisal"}
 

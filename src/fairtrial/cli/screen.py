@@ -148,17 +148,10 @@ class Bar(Lines):
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__(recipe)
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[loss]}"),
-            TimeRemainingColumn(),
-            TextColumn("left"),
-            transient=True,
-        )
+        columns = (BarColumn(), MofNCompleteColumn(), "{task.fields[loss]}", TimeRemainingColumn(), "left")
+        self.progress = Progress("{task.description}", *columns, transient=True)
         self.task: Any = None
 
     def show(self, event: Any) -> None:
@@ -260,14 +253,10 @@ class Board(StudyLines):
 
     def __init__(self) -> None:
         super().__init__()
-        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.progress import BarColumn, Progress
 
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[detail]}"),
-            transient=True,
-        )
+        columns = ("{task.description}", BarColumn(bar_width=30), "{task.fields[detail]}")
+        self.progress = Progress(*columns, transient=True)
         self.overall = self.progress.add_task("calibrating", total=None, detail="a few steps of each variant")
         self.bars: dict[tuple[str, ...], Any] = {}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from safetensors.numpy import save
 
-from fairtrial.analysis.attention import attention_maps
+from fairtrial.analysis.attention import maps_of
 from fairtrial.analysis.parameters import flops_of, ledger_of
 from fairtrial.audit.run import audit_each
 from fairtrial.audit.subject import plan_of_recipe
@@ -191,6 +191,7 @@ def attention_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     """Attention maps of a trained variant for one sentence."""
     load_files(Path(name) for name in job.plugins)
     with use_threads(1):
-        maps = attention_maps(load(Path(job.folder)), job.options["sentence"])
+        run = load(Path(job.folder))
+        maps = maps_of(run.network, run.tokenizer, job.options["sentence"])
     weights = maps.weights[:, :, : maps.real, : maps.real].round(4)
     return {"words": list(maps.words[: maps.real]), "weights": weights.tolist()}
