@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -146,14 +146,12 @@ def sizes_of(name: str, sizes: Sizes) -> Sizes:
 
 
 def formula(copies: Sequence[Sequence[Sizes]]) -> str:
-    """'4 × (64 × 64 + 64)': equal copies are written once."""
-    return " + ".join(times(count, " + ".join(terms(copy))) for copy, count in Counter(map(tuple, copies)).items())
+    """'4 × (64 × 64 + 64)': equal terms are written once."""
+    return summed(summed(" × ".join(f"{size:,}" for size in sizes) or "1" for sizes in copy) for copy in copies)
 
 
-def terms(copy: Sequence[Sizes]) -> Iterator[str]:
-    for sizes, count in Counter(copy).items():
-        product = " × ".join(f"{size:,}" for size in sizes) or "1"
-        yield product if count == 1 else f"{count} × {product}"
+def summed(terms: Iterable[str]) -> str:
+    return " + ".join(times(count, term) for term, count in Counter(terms).items())
 
 
 def times(count: int, term: str) -> str:
