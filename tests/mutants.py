@@ -1376,8 +1376,8 @@ ANALYSIS = (
         "flops-factor",
         "analysis",
         "a multiplication and an addition count as one in the feed-forward layers",
-        "feed = product(shape.layers, 2, 2, seen",
-        "feed = product(shape.layers, 2, seen",
+        '"feed-forward": (2, 2, seen,',
+        '"feed-forward": (2, seen,',
         ("analysis/test_ledger.py",),
     ),
     Mutant(
