@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from fairtrial.engines.job import InProcess
+from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
 from fairtrial.study.design import Study, write_study
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import RESERVE, Plan, calibrate, expected_seconds, fit_budget, make_plan, read_time
-from fairtrial.study.run import Options, run_study
-from fairtrial.study.search import search_seconds_left
+from fairtrial.study.run import Options, plan_study, run_study
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,13 @@ def test_a_pace_that_nobody_knows_is_not_promised(plan: Plan) -> None:
         )
 
 
-def test_a_search_takes_its_share_of_the_budget(tiny_study: Callable[..., Study], plan: Plan) -> None:
-    searched = replace(plan, study=tiny_study(search={"training.learning_rate": [1e-2, 1e-3]}))
-    without, _ = fit_budget(plan, 2, 3600)
-    less, _ = fit_budget(searched, 2, 3600, search_seconds=search_seconds_left(searched) / 2)
+def test_a_search_takes_its_share_of_the_budget(
+    tiny_study: Callable[..., Study], plan: Plan, heard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairtrial.study.run.calibrate", lambda made, *_: replace(made, calibration=plan.calibration))
+    studies = (tiny_study(), tiny_study(search={"training.learning_rate": [1e-2, 1e-3]}))
+    hour = Options(budget_seconds=3600)
+    without, less = (plan_study(study, plan.home, Processes(2), hour, heard, lambda: False)[0] for study in studies)
     assert len(less.study.seeds) == len(without.study.seeds) - 2  # two tries of each variant
 
 
