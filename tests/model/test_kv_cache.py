@@ -11,6 +11,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.attention import KVCache
 from fairtrial.model.layers import watch
 from fairtrial.model.network import LanguageModel
+from sampling import sample
 
 LAYERS = 2
 
@@ -23,9 +24,12 @@ def in_pieces(network: LanguageModel, ids: Tensor, pieces: list[int]) -> Tensor:
 
 
 @pytest.mark.usefixtures("plugins")
-@pytest.mark.parametrize("names", [("learned",), ("none",), ("slope",), ("learned", "past"), ("slope", "past")])
-@pytest.mark.parametrize("pieces", [[1] * 10, [3, 1, 4, 2], [1, 9], [9, 1], [10]])
-@pytest.mark.parametrize("watched", [False, True])
+@sample(
+    12,
+    names=(("learned",), ("none",), ("slope",), ("learned", "past"), ("slope", "past")),
+    pieces=([1] * 10, [3, 1, 4, 2], [1, 9], [9, 1], [10]),
+    watched=(False, True),
+)
 def test_decoding_in_pieces_equals_decoding_at_once(names: tuple[str, ...], pieces: list[int], watched: bool) -> None:
     network, ids = decoder(*names), some_tokens(3, 10)
     if watched:

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fairtrial.model.loss import CHUNK, Scratch, VocabularyLoss, vocabulary_nats
+from sampling import sample
 
 WIDTH, ENTRIES = 7, 19
 EXACT = {"atol": 1e-10, "rtol": 1e-10}
@@ -32,9 +33,13 @@ def by_torch(inputs: Inputs, smoothing: float, scale: float) -> Tensor:
     return cross_entropy(hidden @ weight.t() + bias, targets, label_smoothing=smoothing, reduction="sum") * scale
 
 
-@pytest.mark.parametrize("tokens", [1, CHUNK - 1, CHUNK, CHUNK + 1, 200])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize(("scale", "upstream"), [(1.0, 1.0), (1 / 37, 1.0), (0.25, -3.5)])
+@sample(
+    12,
+    tokens=(1, CHUNK - 1, CHUNK, CHUNK + 1, 200),
+    smoothing=(0.0, 0.1, 1.0),
+    scale=(1.0, 1 / 37),
+    upstream=(1.0, -3.5),
+)
 def test_value_and_gradients_equal_torchs(tokens: int, smoothing: float, scale: float, upstream: float) -> None:
     inputs = some(tokens)
     expected = by_torch(inputs, smoothing, scale)
@@ -56,8 +61,7 @@ def test_smoothing_changes_the_objective_and_not_the_nats() -> None:
     assert not plain[1].requires_grad
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("tokens", [3, CHUNK + 2])
+@sample(4, smoothing=(0.0, 0.1, 1.0), tokens=(3, CHUNK + 2))
 def test_gradients_equal_finite_differences(smoothing: float, tokens: int) -> None:
     *weights, targets = some(tokens)
     assert torch.autograd.gradcheck(

@@ -13,6 +13,7 @@ from fairtrial.model.attention import Attention
 from fairtrial.model.layers import watch
 from fairtrial.model.network import Body, Classifier, LanguageModel, count_parameters
 from fairtrial.recipe import built_in_recipe
+from sampling import sample
 
 COURSE_ENTRIES = 5755
 LENGTHS = torch.tensor([4, 9, 1, 6])
@@ -62,9 +63,7 @@ def test_a_decoder_ignores_padding_and_batch_mates(part: str) -> None:
 
 
 @pytest.mark.usefixtures("plugins")
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("lengths", [None, torch.tensor([9, 8])])
-@pytest.mark.parametrize("watched", [False, True])
+@sample(8, part=PARTS, lengths=(None, torch.tensor([9, 8])), watched=(False, True))
 def test_a_decoder_cannot_see_the_future(part: str, lengths: Tensor | None, watched: bool) -> None:
     network, ids = decoder(part), some_tokens(2, 9)
 
@@ -180,9 +179,12 @@ def test_a_row_with_nothing_to_see_gives_zeros(names: tuple[str, ...], watched: 
 
 
 @pytest.mark.usefixtures("plugins")
-@pytest.mark.parametrize("names", [("learned",), ("past",), ("past", "slope")])
-@pytest.mark.parametrize("lengths", [[0, 9, 3], [0, 0, 0], [0, 9, 9]])
-@pytest.mark.parametrize("make", [encoder, decoder])
+@sample(
+    8,
+    names=(("learned",), ("past",), ("past", "slope")),
+    lengths=([0, 9, 3], [0, 0, 0], [0, 9, 9]),
+    make=(encoder, decoder),
+)
 def test_an_empty_sentence_stays_finite_forward_and_backward(
     names: tuple[str, ...], lengths: list[int], make: type
 ) -> None:
@@ -201,9 +203,7 @@ def test_an_empty_sentence_stays_finite_forward_and_backward(
     assert (found["body.tokens.weight"].abs().max() > 0) == any(lengths)
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh", "silu"])
-@pytest.mark.parametrize("norm", ["layer", "rms"])
-@pytest.mark.parametrize("start", ["torch", "small"])
+@sample(6, activation=("relu", "gelu", "gelu_tanh", "silu"), norm=("layer", "rms"), start=("torch", "small"))
 def test_every_activation_and_norm_brings_gradients_to_every_parameter(activation: str, norm: str, start: str) -> None:
     ids = some_tokens(4, 9)
     for network, answers in (

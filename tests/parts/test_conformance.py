@@ -90,8 +90,7 @@ def test_padding_never_matters(subject: PartChoice, heads: int, dropout: float, 
             assert far(run(network, changed(ids, time - 1)), run(network, ids)) > 1e-6
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@sampled(HONEST, heads=HEADS, dropout=DROPOUTS)
+@sampled(HONEST, heads=HEADS, dropout=DROPOUTS, kind=KINDS)
 def test_batch_mates_never_matter(subject: PartChoice, heads: int, dropout: float, kind: str) -> None:
     network = build(kind, subject, heads=heads, dropout=dropout)
     for time in LENGTHS:

@@ -43,8 +43,7 @@ def gradients(network: nn.Module, ids: Tensor, lengths: Tensor | None) -> dict[s
     return {name: weight.grad for name, weight in network.named_parameters() if weight.grad is not None}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@sampled(SUBJECTS, heads=HEADS, dropout=DROPOUTS)
+@sampled(SUBJECTS, heads=HEADS, dropout=DROPOUTS, kind=KINDS)
 def test_a_gradient_reaches_every_parameter(subject: PartChoice, heads: int, dropout: float, kind: str) -> None:
     network, ids = build(kind, subject, heads=heads, dropout=dropout), some_tokens(3, 17)
     lengths = torch.tensor([17, 9, 1])

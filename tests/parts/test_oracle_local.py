@@ -15,9 +15,10 @@ from fairtrial.model.part import Part, Site
 from fairtrial.parts.block import Blocks
 from fairtrial.parts.window import Window
 from fairtrial.recipe import Shape
+from sampling import sample
 
 SHAPE = Shape(width=12, heads=2, layers=1, qkv_bias=True, start="torch")
-WINDOWS = [(size, first) for size in (1, 2, 3, 4, 8, 40) for first in (0, 1, 3)]
+SIZES, GLOBAL = (1, 2, 3, 4, 8, 40), (0, 1, 3)
 BLOCKS = [1, 2, 3, 8, 40]
 
 
@@ -28,9 +29,7 @@ def in_window(query: int, key: int, size: int, first: int, causal: bool) -> bool
     return query - size < key <= query if causal else query - size // 2 <= key <= query + size // 2
 
 
-@pytest.mark.parametrize(("size", "first"), WINDOWS)
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("begin", [0, 17])
+@sample(18, size=SIZES, first=GLOBAL, causal=(True, False), begin=(0, 17))
 def test_a_window_allows_what_a_loop_says(size: int, first: int, causal: bool, begin: int) -> None:
     part = Window(SHAPE, size=size, global_tokens=first)
     allowed = part.allow(Site(0, causal, torch.arange(begin, 20), torch.arange(20)))
@@ -49,8 +48,7 @@ def test_a_window_shows_exactly_its_size(size: int) -> None:
     assert set(both[size:-size].sum(1).tolist()) == {2 * (size // 2) + 1}
 
 
-@pytest.mark.parametrize(("size", "first"), WINDOWS)
-@pytest.mark.parametrize("causal", [True, False])
+@sample(14, size=SIZES, first=GLOBAL, causal=(True, False))
 def test_a_windows_extent_is_the_furthest_that_it_allows(size: int, first: int, causal: bool) -> None:
     part, place = Window(SHAPE, size=size, global_tokens=first), torch.arange(100)
     reach = part.window(causal)
@@ -62,9 +60,7 @@ def test_a_windows_extent_is_the_furthest_that_it_allows(size: int, first: int, 
     assert reach == (int(site.offset[seen].max()), int(-site.offset[seen].min()))
 
 
-@pytest.mark.parametrize("size", BLOCKS)
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("begin", [0, 17])
+@sample(8, size=BLOCKS, causal=(True, False), begin=(0, 17))
 def test_a_block_allows_what_a_loop_says(size: int, causal: bool, begin: int) -> None:
     allowed = Blocks(SHAPE, size=size).allow(Site(0, causal, torch.arange(begin, 20), torch.arange(20)))
     for query in range(begin, 20):
@@ -84,9 +80,7 @@ def local_parts(causal: bool) -> list[tuple[Part, Callable[[int, int], bool]]]:
     return [*windows, *blocks]
 
 
-@pytest.mark.parametrize("number", range(7))
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("watched", [True, False])
+@sample(14, number=range(7), causal=(True, False), watched=(True, False))
 @torch.no_grad()
 def test_attention_with_it_equals_loops(number: int, causal: bool, watched: bool) -> None:
     """Padded rows too, the eager way and the fast one."""

@@ -21,6 +21,7 @@ from fairtrial.parts.merge import CausalReweight, Concat, Reweight, Shift, Shuff
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.training.checkpoint import put_weights, weights_of
 from fairtrial.trial import resume_trial, run_trial
+from sampling import sample
 
 SHAPE = Shape(width=24, heads=4, layers=6, qkv_bias=True, start="torch")
 EVERY_STEP = PartChoice(name="shuffle", options={"every_step": True})
@@ -40,8 +41,7 @@ def norm(vectors: list[Tensor]) -> float:
     return math.sqrt(sum(float(number) ** 2 for vector in vectors for number in vector.flatten()))
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3, 4])
-@pytest.mark.parametrize("what", ["concat", "shift", "shuffle", "batch", "row", "causal"])
+@sample(10, heads=(1, 2, 3, 4), what=("concat", "shift", "shuffle", "batch", "row", "causal"))
 def test_a_merge_equals_a_loop(heads: int, what: str) -> None:
     shape, x = replace(SHAPE, heads=heads), some_heads(heads)
     part: Part = {

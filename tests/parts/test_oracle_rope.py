@@ -16,6 +16,7 @@ from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.part import Site
 from fairtrial.parts.rope import Rope
 from fairtrial.recipe import Shape
+from sampling import sample
 
 SHAPE = Shape(width=48, layers=1)
 TIME = 40
@@ -33,9 +34,7 @@ def vectors(*sizes: int, seed: int = 0) -> Tensor:
     return torch.randn(sizes, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3, 4, 8])
-@pytest.mark.parametrize("base", [10_000.0, 500.0])
-@pytest.mark.parametrize("first", [0, 5, 1000])
+@sample(10, heads=(1, 2, 3, 4, 8), base=(10_000.0, 500.0), first=(0, 5, 1000))
 def test_queries_and_keys_turn_as_llamas_do(heads: int, base: float, first: int) -> None:
     shape = replace(SHAPE, heads=heads)
     q, k = (vectors(2, heads, TIME, shape.head_dim, seed=seed) for seed in (0, 1))
@@ -49,8 +48,7 @@ def test_queries_and_keys_turn_as_llamas_do(heads: int, base: float, first: int)
     assert (ours[0] - q)[:, :, 1:].abs().max() > 0.1
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3, 4])
-@pytest.mark.parametrize("causal", [True, False])
+@sample(5, heads=(1, 2, 3, 4), causal=(True, False))
 def test_a_whole_attention_equals_llamas(heads: int, causal: bool) -> None:
     shape = replace(SHAPE, heads=heads, qkv_bias=True)
     torch.manual_seed(heads)

@@ -14,6 +14,7 @@ from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.part import Site
 from fairtrial.parts.t5 import T5Bias, bucket
 from fairtrial.recipe import Shape
+from sampling import sample
 
 SIZES = [(32, 128), (8, 20), (16, 300), (64, 65), (4, 5)]
 
@@ -46,10 +47,9 @@ def test_every_distance_has_t5s_bucket(causal: bool, buckets: int, furthest: int
     assert len(set(ours.tolist())) >= buckets - 2
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3, 4])
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize(("buckets", "furthest"), SIZES[:2])
-def test_biases_equal_t5s_with_copied_weights(heads: int, causal: bool, buckets: int, furthest: int) -> None:
+@sample(6, heads=(1, 2, 3, 4), causal=(True, False), size=SIZES[:2])
+def test_biases_equal_t5s_with_copied_weights(heads: int, causal: bool, size: tuple[int, int]) -> None:
+    buckets, furthest = size
     oracle = oracle_of(heads, causal, buckets, furthest)
     part = part_of(oracle, heads, buckets, furthest)
     for queries, keys in ((70, 70), (1, 150), (3, 40)):
@@ -59,8 +59,7 @@ def test_biases_equal_t5s_with_copied_weights(heads: int, causal: bool, buckets:
         assert ours.std() > 0.1
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3, 4])
-@pytest.mark.parametrize("causal", [True, False])
+@sample(5, heads=(1, 2, 3, 4), causal=(True, False))
 def test_a_whole_attention_equals_t5s(heads: int, causal: bool) -> None:
     """But for its scale: T5 does not divide scores by the root of the head's width, so our queries grow by it."""
     oracle = oracle_of(heads, causal, 8, 20)
