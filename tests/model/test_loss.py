@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from fairtrial.model import loss
 from fairtrial.model.loss import CHUNK, Scratch, VocabularyLoss, vocabulary_nats
 from sampling import sample
 
@@ -136,3 +137,13 @@ def test_memory_kept_from_step_to_step_carries_nothing_over() -> None:
         ours(some(90, dtype), 0.0, 1.0, scratch)  # another loss in between must not disturb gradients still to be sent
         for gradient, expected in zip(torch.autograd.grad(kept[0], inputs[:3]), wanted, strict=True):
             assert torch.equal(gradient, expected)
+
+
+def test_the_projection_without_onednn_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where torch does not bring oneDNN's product, its public one does the work."""
+    x, weight, bias = torch.randn(7, 16), torch.randn(50, 16), torch.randn(50)
+    expected = torch.nn.functional.linear(x, weight, bias)
+    torch.testing.assert_close(loss.project(x, weight, bias), expected)
+    monkeypatch.setattr(loss, "onednn", lambda: False)
+    torch.testing.assert_close(loss.project(x, weight, bias), expected)
+    torch.testing.assert_close(loss.project(x, weight, None), torch.nn.functional.linear(x, weight))

@@ -21,7 +21,7 @@ from fairtrial.engines.job import Job, JobEvent, JobResult, OnProgress, Stop, ru
 PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to stop
 LAST_SECONDS = 5.0  # for a process that has sent its result to end by itself
 EVENT_SECONDS = 0.5  # between two step events
-# torch._dynamo: the first optimizer imports it anyway, and that takes as long as torch itself (preloading: 1.4 s a job)
+# torch._dynamo: the first optimizer imports it, which takes as long as torch itself
 PRELOADED = [
     "fairtrial.trial",
     "torch._dynamo",

@@ -32,9 +32,9 @@ class Scratch:
 
 @cache
 def onednn() -> bool:
-    """Whether torch brings oneDNN's product. On wide outputs it takes a fifth less time than the one torch.mm calls.
-
-    It has no public name for plain tensors; where it is missing or says something else, torch.mm does the work."""
+    """Whether torch brings oneDNN's product. On wide outputs (512 x 64 -> 5,755, one thread, side by side) it takes about
+    half the time of torch.mm and the bias. It has no public name for plain tensors; where it is missing or gives
+    something else, torch.mm does the work."""
     try:
         x, weight, bias = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3), torch.arange(4.0)
         return torch.equal(torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], ""), x @ weight.t() + bias)
