@@ -32,7 +32,7 @@ class Scratch:
 
 @cache
 def onednn() -> bool:
-    """Whether torch brings oneDNN's product. On wide outputs (512 x 64 -> 5,755, one thread, side by side) it takes about
+    """Whether torch brings oneDNN's product. On wide outputs (512 x 64 -> 5,755, one thread) it takes about
     half the time of torch.mm and the bias. It has no public name for plain tensors; where it is missing or gives
     something else, torch.mm does the work."""
     try:
