@@ -80,6 +80,13 @@ def test_a_class_of_one_document_stays_in_training() -> None:
     assert {document.label for document in splits.train} == {"a", "b", "rare"}
 
 
+def test_a_class_that_is_one_group_stays_in_training() -> None:
+    """Taking all three would come closer to the share of 60%, and empty the class."""
+    few = tuple(Document(f"few {at}", label="few", group="one speech") for at in range(3))
+    splits = split(Corpus(train=(*labelled({"a": 20}), *few)), Data(test=0.6, validation=0), seed=0)
+    assert Counter(document.label for document in splits.train) == {"a": 8, "few": 3}
+
+
 def test_whole_groups_go_to_one_split() -> None:
     documents = tuple(Document(f"s {at}", label="ab"[at // 250], group=f"g{at // 25}") for at in range(500))
     splits = split(Corpus(train=documents), Data(test=0.2, validation=0.1), seed=0)
