@@ -147,7 +147,7 @@ def test_copies_in_train_move_the_verdict_to_clean_items() -> None:
     scores = entry["scores"]["learned"]["test"]
     assert scores["contaminated"]["mean"] > 95 > 60 > scores["clean"]["mean"]
     assert {each["basis"] for each in entry["exploratory"]} >= {"all", "contaminated"}
-    told = "On test, 210 of 400 items also occur in the training set (10 of them as near copies)"
+    told = "On test, 210 of 400 items also occur in the training set (10 of them as near duplicates)"
     assert any(line.startswith(told) for line in verdict["sentences"])
 
 

@@ -286,7 +286,7 @@ def fine_print(task: Task, comparison: Row) -> str:
 
 
 def copy_bars(task: Task) -> list[dict[str, Any]]:
-    """Shares of clean items, near copies and exact copies in each test set."""
+    """Shares of clean items, near duplicates and exact duplicates in each test set."""
     bars = []
     for name, facts in task.get("sets", {}).items():
         items = facts.get("items", 0)

@@ -115,13 +115,13 @@ def percent(value: float | None) -> str:
 
 
 def copies_text(copies: dict[str, Any]) -> str:
-    """`553 of 750 test items (73.7%) also occur in the training set (551 exact, 2 near copies); 197 are clean`"""
+    """`553 of 750 test items (73.7%) also occur in the training set (551 exact, 2 near duplicates); 197 are clean`"""
     copied = copies["exact"] + copies["near"]
     if not copied:
         return f"none of {copies['items']:,} test items occurs in the training set"
     return (
         f"{copied:,} of {copies['items']:,} test items ({copies['share']:.1%}) also occur in the training set"
-        f" ({copies['exact']:,} exact, {copies['near']:,} near copies); {copies['clean']:,} are clean"
+        f" ({copies['exact']:,} exact, {copies['near']:,} near duplicates); {copies['clean']:,} are clean"
     )
 
 

@@ -267,7 +267,7 @@ def copies(task: Task) -> Table | None:
         counts = (facts.get("items"), facts.get("exact"), facts.get("near"), facts.get("clean"))
         copied = facts["exact"] + facts["near"] if "exact" in facts and "near" in facts else None
         rows.append(row(name, facts.get("basis", ""), *map(few_digits, counts), share(copied, facts.get("items"))))
-    columns = ("test set", "verdict on", "items", "exact copies", "near copies", "clean", "contaminated")
+    columns = ("test set", "verdict on", "items", "exact duplicates", "near duplicates", "clean", "contaminated")
     return some(Table("test items that also occur in the training set", columns, tuple(rows), text_columns=2))
 
 

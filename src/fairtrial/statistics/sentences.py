@@ -209,7 +209,7 @@ def contamination_lines(task: TaskOutcomes, sets: dict[str, dict[str, Any]], sco
     for name, facts in sets.items():
         if facts["basis"] != "clean":
             continue
-        near = f" ({facts['near']} of them as near copies)" if facts["near"] else ""
+        near = f" ({facts['near']} of them as near duplicates)" if facts["near"] else ""
         copies = f"{facts['exact'] + facts['near']:,} of {facts['items']:,} items also occur in the training set{near}"
         line = f"On {name}, {copies}; verdicts are on the {facts['clean']:,} clean ones."
         shown = scores[task.baseline][name]
