@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
+
+from fairtrial.disk import disk_errors, write_bytes, write_text
+from fairtrial.errors import BadInput
 
 if TYPE_CHECKING:
     from fairtrial.apps.puzzles.sentences import Found
@@ -21,30 +25,25 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Keys = Annotated[Path | None, typer.Option(help="Keys, one per line. Default: random keys.", metavar="FILE.csv")]
-Values = Annotated[Path | None, typer.Option(help="Values, one per line, to show the output.", metavar="FILE.csv")]
-Count = Annotated[int | None, typer.Option(help="Random keys: how many (4).", min=1, max=2000)]
-Width = Annotated[int | None, typer.Option(help="Random keys: numbers in each (3).", min=1, max=500)]
-Seed = Annotated[int, typer.Option(help="Random seed of the keys.", min=0)]
-Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Divide scores by the square root of the keys' width.")]
-Norm = Annotated[float | None, typer.Option(help="Maximum length of the query.")]
-Precision = Annotated[float, typer.Option(help="Minimum share of its wanted weight that a wanted key gets.")]
-Out = Annotated[Path | None, typer.Option(help="Folder for the figure, the answer and query.csv.", metavar="FOLDER")]
-Format = Annotated[str, typer.Option("--format", help="Figures as png or svg.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Seed = Annotated[int, Option(help="Random seed of the keys.", min=0)]
+Scale = Annotated[bool, Option("--scale/--no-scale", help="Divide scores by the square root of the keys' width.")]
+Precision = Annotated[float, Option(help="Minimum share of its wanted weight that a wanted key gets.")]
+Out = Annotated[Path | None, Option(help="Folder for the figure, the answer and query.csv.", metavar="FOLDER")]
+Format = Annotated[str, Option("--format", help="Figures as png or svg.")]
+Json = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 @dataclass(frozen=True)
 class Puzzle:
     """The options that all questions share, and what they ask about."""
 
-    keys: Keys = None
-    values: Values = None
-    count: Count = None
-    width: Width = None
+    keys: Annotated[Path | None, Option(help="Keys, one per line. Default: random keys.", metavar="FILE.csv")] = None
+    values: Annotated[Path | None, Option(help="Values, one per line, to show the output.", metavar="FILE.csv")] = None
+    count: Annotated[int | None, Option(help="Random keys: how many (4).", min=1, max=2000)] = None
+    width: Annotated[int | None, Option(help="Random keys: numbers in each (3).", min=1, max=500)] = None
     seed: Seed = 0
     scale: Scale = True
-    norm: Norm = None
+    norm: Annotated[float | None, Option(help="Maximum length of the query.")] = None
     precision: Precision = 0.999
     out: Out = None
     kind: Format = "png"
@@ -54,17 +53,13 @@ class Puzzle:
     def given(self) -> dict[str, Any]:
         """Keys, their names and values, from files or random."""
         from fairtrial.apps.puzzles.keys import random_keys, read_table
-        from fairtrial.errors import BadInput
 
         need_kind(self.kind)
         if self.keys is not None and (self.count is not None or self.width is not None):
             raise BadInput("--count and --width are for random keys", "leave them out, or leave out --keys")
-        names = None
-        if self.keys is None:
-            table = random_keys(self.count or 4, self.width or 3, self.seed)
-        else:
-            read = read_table(self.keys)
-            table, names = read.numbers, read.names
+        table, names = random_keys(self.count or 4, self.width or 3, self.seed), None
+        if self.keys is not None:
+            table, names = read_table(self.keys)
         values = None if self.values is None else read_table(self.values).numbers
         if values is not None and len(values) != len(table):
             what = f"{len(values)} values for {len(table)} keys"
@@ -74,6 +69,11 @@ class Puzzle:
     @property
     def options(self) -> dict[str, Any]:
         return {**self.given, "scale": self.scale, "norm": self.norm, "precision": self.precision}
+
+    def solve(self, what: str, name: str = "", **asked: Any) -> None:
+        from fairtrial.apps import puzzles
+
+        self.show(getattr(puzzles, what)(**asked, **self.options), name)
 
     def show(self, found: Found, name: str = "", note: Sequence[str] = ()) -> None:
         """Print the answer and write its figure."""
@@ -117,63 +117,51 @@ def question(command: Callable[..., None]) -> Callable[..., None]:
 @question
 def select(
     puzzle: Puzzle,
-    key: Annotated[str, typer.Argument(help="The key to attend to: its number from 0, or its name in the file.")],
+    key: Annotated[str, Argument(help="The key to attend to: its number from 0, or its name in the file.")],
 ) -> None:
     """A query that attends to one key alone."""
-    from fairtrial.apps.puzzles import solve
-
-    puzzle.show(solve.select(chosen=place_of(key, puzzle.given), **puzzle.options))
+    puzzle.solve("select", chosen=place_of(key, puzzle.given))
 
 
 @app.command("identity")
 @question
 def identity(puzzle: Puzzle) -> None:
     """A query for each key that attends to it alone: a matrix that maps every position to itself."""
-    from fairtrial.apps.puzzles import solve
-
-    puzzle.show(solve.identity(**puzzle.options), "identity")
+    puzzle.solve("identity", "identity")
 
 
 @app.command("average")
 @question
 def average(
-    puzzle: Puzzle,
-    chosen: Annotated[list[str], typer.Argument(help="The keys to attend to equally.", metavar="KEY...")],
+    puzzle: Puzzle, chosen: Annotated[list[str], Argument(help="The keys to attend to equally.", metavar="KEY...")]
 ) -> None:
     """A query that attends to the chosen keys equally, and to no other."""
-    from fairtrial.apps.puzzles import solve
-
-    puzzle.show(solve.average(chosen=[place_of(word, puzzle.given) for word in chosen], **puzzle.options))
+    puzzle.solve("average", chosen=[place_of(word, puzzle.given) for word in chosen])
 
 
 @app.command("mix")
 @question
 def mix(
     puzzle: Puzzle,
-    shares: Annotated[list[str], typer.Argument(help="Keys with their weights: 0:0.5 2:0.5", metavar="KEY:WEIGHT...")],
+    shares: Annotated[list[str], Argument(help="Keys with their weights: 0:0.5 2:0.5", metavar="KEY:WEIGHT...")],
 ) -> None:
     """A query that gives the keys these weights."""
-    from fairtrial.apps.puzzles import solve
-
-    puzzle.show(solve.mix(shares=shares_of(shares, puzzle.given), **puzzle.options))
+    puzzle.solve("mix", shares=shares_of(shares, puzzle.given))
 
 
 @app.command("replace-key")
 @question
 def replace_key(
     puzzle: Puzzle,
-    words: Annotated[
-        list[str], typer.Argument(help="The key to replace, then those that --to refers to.", metavar="KEY...")
-    ],
-    to: Annotated[str, typer.Option(help="What attention should do then: select, average or mix.")],
+    words: Annotated[list[str], Argument(help="The key to replace, then those that --to refers to.", metavar="KEY...")],
+    to: Annotated[str, Option(help="What attention should do then: select, average or mix.")],
     query: Annotated[
-        Path | None,
-        typer.Option(help="The fixed query. Default: one that averages two other keys.", metavar="FILE.csv"),
+        Path | None, Option(help="The fixed query. Default: one that averages two other keys.", metavar="FILE.csv")
     ] = None,
-    norm: Annotated[float | None, typer.Option(help="Length of the new key.")] = None,
+    norm: Annotated[float | None, Option(help="Length of the new key.")] = None,
 ) -> None:
     """Replace one key so that an unchanged query attends as you ask."""
-    from fairtrial.apps.puzzles.replace_key import replace_key as replace
+    from fairtrial.apps.puzzles import replace_key as replace
 
     place = place_of(words[0], puzzle.given)
     target = target_of(to, words[1:], puzzle.given)
@@ -185,7 +173,7 @@ def replace_key(
 
 @app.command("course")
 def course(
-    out: Annotated[Path, typer.Option(help="Folder for figures and a page.", metavar="FOLDER")] = Path("puzzle-course"),
+    out: Annotated[Path, Option(help="Folder for figures and a page.", metavar="FOLDER")] = Path("puzzle-course"),
     seed: Seed = 0, scale: Scale = False, precision: Precision = 0.999, kind: Format = "png", json: Json = False,
 ) -> None:  # fmt: skip
     """Six questions of the course behind the five reports, solved, explained and checked in real attention."""
@@ -211,15 +199,13 @@ def course(
 @app.command("head")
 def head(
     name: Annotated[
-        list[str], typer.Argument(help="previous token, first token, same word before, or induction.", metavar="NAME")
+        list[str], Argument(help="previous token, first token, same word before, or induction.", metavar="NAME")
     ],
-    words: Annotated[int, typer.Option(help="Words that the network knows.", min=2, max=500)] = 8,
-    length: Annotated[int, typer.Option(help="Tokens that it reads at once.", min=2, max=500)] = 24,
-    sequences: Annotated[int, typer.Option(help="Random sequences to check it on.", min=1, max=10_000)] = 200,
-    seed: Annotated[int, typer.Option(help="Random seed of the sequences.", min=0)] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the map and the network's weights.", metavar="FOLDER")
-    ] = None,
+    words: Annotated[int, Option(help="Words that the network knows.", min=2, max=500)] = 8,
+    length: Annotated[int, Option(help="Tokens that it reads at once.", min=2, max=500)] = 24,
+    sequences: Annotated[int, Option(help="Random sequences to check it on.", min=1, max=10_000)] = 200,
+    seed: Annotated[int, Option(help="Random seed of the sequences.", min=0)] = 0,
+    out: Annotated[Path | None, Option(help="Folder for the map and the network's weights.", metavar="FOLDER")] = None,
     kind: Format = "png",
     json: Json = False,
 ) -> None:
@@ -241,16 +227,13 @@ def head(
 
 
 def need_kind(kind: str) -> None:
-    from fairtrial.errors import BadInput
-
     if kind not in ("png", "svg"):
         raise BadInput(f"--format must be png or svg, got {kind}")
 
 
 def place_of(word: str, given: dict[str, Any]) -> int:
     """A key's number, or its name."""
-    from fairtrial.apps.puzzles.target import need_place
-    from fairtrial.errors import BadInput
+    from fairtrial.apps.puzzles.solve import need_place
 
     names, count = given["names"] or (), len(given["keys"])
     if word in names:
@@ -263,27 +246,22 @@ def place_of(word: str, given: dict[str, Any]) -> int:
 
 
 def shares_of(words: list[str], given: dict[str, Any]) -> dict[int, float]:
-    from fairtrial.errors import BadInput
+    from fairtrial.apps.puzzles.keys import is_number
 
     shares: dict[int, float] = {}
     for word in words:
         name, mark, share = word.rpartition(":")
-        try:
-            weight = float(share)
-        except ValueError:
-            mark = ""
-        if not mark:
+        if not mark or not is_number(share):
             raise BadInput(f"{word!r} is not a key with its weight", "write 0:0.5 2:0.3 3:0.2")
         place = place_of(name, given)
         if place in shares:
             raise BadInput(f"key {name} is named twice", "give each key one weight")
-        shares[place] = weight
+        shares[place] = float(share)
     return shares
 
 
 def target_of(to: str, words: list[str], given: dict[str, Any]) -> Any:
-    from fairtrial.apps.puzzles.target import average_target, mix_target, select_target
-    from fairtrial.errors import BadInput
+    from fairtrial.apps.puzzles import average_target, mix_target, select_target
 
     count = len(given["keys"])
     if to == "select" and len(words) == 1:
@@ -300,7 +278,6 @@ def fixed_query(path: Path | None, place: int, puzzle: Puzzle) -> tuple[list[str
     """The fixed query, and a note if it was not given."""
     from fairtrial.apps.puzzles.keys import read_table
     from fairtrial.apps.puzzles.solve import average
-    from fairtrial.errors import BadInput
 
     table = puzzle.given["keys"]
     width = table.shape[1]
@@ -323,8 +300,6 @@ def print_rows(table: Any) -> None:
 
 
 def write_out(folder: Path, name: str, kind: str, picture: bytes, plain: Any, quiet: bool) -> None:
-    from fairtrial.disk import disk_errors, write_bytes, write_text
-
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     write_bytes(folder / f"{name}.{kind}", picture)

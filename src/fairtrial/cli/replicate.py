@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from fairtrial.cli.train import stopping
 
@@ -15,37 +15,34 @@ if TYPE_CHECKING:
 
 def replicate(
     reports: Annotated[
-        list[str] | None, typer.Argument(help="Which reports: r0 to r4. Default: all.", metavar="[REPORT]...")
+        list[str] | None, Argument(help="Which reports: r0 to r4. Default: all.", metavar="[REPORT]...")
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Folder that holds speeches/, lm1b/ and sst2/, or some of them (and r4-samples.tsv: normal, weird"
             " or long, a tab, the sentence as r4 prints it).",
             metavar="DIR",
         ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="Seeds of each variant; fewer than 5 get no verdict.", show_default="5", min=1)
+        int | None, Option(help="Seeds of each variant; fewer than 5 get no verdict.", show_default="5", min=1)
     ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Small models on the embedded corpus, in a few minutes."),
-    ] = False,
+    quick: Annotated[bool, Option("--quick", help="Small models on the embedded corpus, in a few minutes.")] = False,
     fine_tuning: Annotated[
-        bool, typer.Option("--fine-tuning", help="Also compare r4's optimizers on MiniLM: about an hour more.")
+        bool, Option("--fine-tuning", help="Also compare r4's optimizers on MiniLM: about an hour more.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the studies.", metavar="FOLDER", show_default="replication")
+        Path | None, Option(help="Folder of the studies.", metavar="FOLDER", show_default="replication")
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option(help="The page; figures go beside it.", metavar="FILE.md", show_default="FOLDER/five-reports.md"),
+        Option(help="The page; figures go beside it.", metavar="FILE.md", show_default="FOLDER/five-reports.md"),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="number of cores", min=1)] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed trials again.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and run no trial.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Events as JSON lines.")] = False,
+    jobs: Annotated[int | None, Option(help="Trials at a time.", show_default="number of cores", min=1)] = None,
+    retry_failed: Annotated[bool, Option("--retry-failed", help="Run failed trials again.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show the plan and run no trial.")] = False,
+    json: Annotated[bool, Option("--json", help="Events as JSON lines.")] = False,
 ) -> None:
     """Retry the five reports: every published figure and every claim, over several seeds, ending in a page. Each study
     is run as the report ran it and, except for fine-tuning, once more with weights chosen on validation.

@@ -15,8 +15,7 @@ import numpy as np
 from fairtrial.apps.puzzles.keys import Array, random_keys
 from fairtrial.apps.puzzles.replace_key import Replacement, replace_key
 from fairtrial.apps.puzzles.sentences import Found, lines_of, plain_of
-from fairtrial.apps.puzzles.solve import Answer, average, identity, select
-from fairtrial.apps.puzzles.target import average_target, precision_of, select_target
+from fairtrial.apps.puzzles.solve import Answer, average, average_target, identity, precision_of, select, select_target
 from fairtrial.rng import generator_for
 
 DESIRED = np.array([3.0, 3.0, -2.0, -3.0])  # the scores that a report of the course aimed at in its fourth question
@@ -40,19 +39,21 @@ class Question:
     lesson: str
 
     def plain(self) -> dict[str, Any]:
-        plain = plain_of(self.answers)
-        answers = plain if isinstance(plain, list) else [plain]
+        answers = [plain_of(answer) for answer in self.rows]
         return {"question": self.number, "title": self.title, "answers": answers, "checked_precision": self.check()}
+
+    @property
+    def rows(self) -> list[Any]:
+        return self.answers if isinstance(self.answers, list) else [self.answers]
 
     def check(self) -> float:
         """The least precision of the answers, run through fairtrial's own attention."""
         from fairtrial.apps.puzzles.heads import attention_weights
 
-        answers = self.answers if isinstance(self.answers, list) else [self.answers]
-        first = answers[0]
+        first = self.rows[0]
         keys = first.new_keys if isinstance(first, Replacement) else first.keys
-        weights = attention_weights(keys, np.array([answer.query for answer in answers]), first.scaled)
-        return min(precision_of(row, answer.target) for row, answer in zip(weights, answers, strict=True))
+        weights = attention_weights(keys, np.array([answer.query for answer in self.rows]), first.scaled)
+        return min(precision_of(row, answer.target) for row, answer in zip(weights, self.rows, strict=True))
 
 
 def course_keys(seed: int) -> Array:
@@ -70,24 +71,17 @@ def course_questions(seed: int = 0, scale: bool = False, precision: float = 0.99
     kept = "It keeps the query of question 4"
     if longer > 1 + 1e-9:
         kept += f", {longer:.3g} times as long as that question alone needs, so that question 6 has an answer too"
+    asks = ("replace-key 2 --to average 0 1 2", "replace-key 2 --to select 2 --norm 1")
+    fifth = replace_key(keys, 2, average_target(4, [0, 1, 2]), query, ask=asks[0], **ways)
+    sixth = replace_key(keys, 2, select_target(4, 2), query, ask=asks[1], norm=1.0, **ways)
     return [
         Question(1, "a query that selects the first value", select(keys, 0, **ways), LESSONS[0]),
         Question(2, "a query matrix that selects every value", identity(keys, **ways), LESSONS[1]),
         Question(3, "a query that averages all values", average(keys, range(4), **ways), LESSONS[2]),
         Question(4, "a query that averages the first two values", two, LESSONS[3]),
+        Question(5, "a third key so that this query averages the first three", fifth, f"{kept}. {LESSONS[4]}"),
         Question(
-            5,
-            "a third key so that this query averages the first three",
-            replace_key(keys, 2, average_target(4, [0, 1, 2]), query, ask="replace-key 2 --to average 0 1 2", **ways),
-            f"{kept}. {LESSONS[4]}",
-        ),
-        Question(
-            6,
-            "a third key of length 1 so that this query selects the third value",
-            replace_key(
-                keys, 2, select_target(4, 2), query, ask="replace-key 2 --to select 2 --norm 1", norm=1.0, **ways
-            ),
-            f"{kept}. {LESSONS[5]}",
+            6, "a third key of length 1 so that this query selects the third value", sixth, f"{kept}. {LESSONS[5]}"
         ),
     ]
 

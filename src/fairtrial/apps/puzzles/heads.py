@@ -8,7 +8,7 @@ known number, which the weights undo."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -54,30 +54,6 @@ def attention_of_many(keys: Array, queries: Array, scaled: bool) -> Array:
     values = torch.eye(count, dtype=q.dtype).expand(puzzles, 1, count, count)  # so that what comes out is the weights
     with torch.no_grad():
         return attention.attend(q, k, values, view, site, [])[:, 0].numpy()
-
-
-@dataclass(frozen=True)
-class Slots:
-    """Where the slots of a token's vector begin."""
-
-    words: int
-    places: int
-
-    @property
-    def place(self) -> int:
-        return self.words
-
-    @property
-    def before(self) -> int:
-        return self.words + self.places
-
-    @property
-    def answer(self) -> int:
-        return 2 * self.words + self.places
-
-    @property
-    def width(self) -> int:
-        return 3 * self.words + self.places
 
 
 @dataclass(frozen=True)
@@ -186,52 +162,33 @@ def build_head(name: str, words: int, places: int) -> LanguageModel:
     """A network with the design's weights, ready to run."""
     if words < 2 or places < 2:
         raise BadInput(f"{words} words at {places} places are too few", "take at least 2 of each")
-    heads, slots = DESIGNS.find(name).heads, Slots(words, places)
+    heads, width = DESIGNS.find(name).heads, 3 * words + places
+    slots = {"word": 0, "place": words, "before": words + places, "answer": 2 * words + places}  # where each begins
     shape = Shape(
-        layers=len(heads),
-        heads=1,
-        width=slots.width,
-        length=places,
-        hidden=1,
-        dropout=0.0,
-        norm="rms",
-        norm_epsilon=1e-12,
+        layers=len(heads), heads=1, width=width, length=places, hidden=1, dropout=0.0, norm="rms", norm_epsilon=1e-12
     )
     network = LanguageModel(shape, [PartChoice(name="learned")], words)
-    weights = {
-        key: torch.ones_like(old) if "norm" in key else torch.zeros_like(old)
-        for key, old in network.state_dict().items()
-    }
+    weights = {key: torch.full_like(old, "norm" in key) for key, old in network.state_dict().items()}
     put(weights["body.tokens.weight"], 0, 0, torch.eye(words))
-    put(weights["body.parts.learned.table.weight"], 0, slots.place, torch.eye(places))
+    put(weights["body.parts.learned.table.weight"], 0, slots["place"], torch.eye(places))
     filled = 2  # slots that hold a one: word and place
     for layer, head in enumerate(heads):
-        write_head(weights, f"body.blocks.{layer}.attention", head, slots, filled)
+        attention = f"body.blocks.{layer}.attention"
+        size = math.sqrt(width / filled)  # of a one, behind the norm
+        back = math.sqrt(width) / size**2  # scores are q k / sqrt(width), and both q and k carry `size`
+        q, k, v = weights[f"{attention}.qkv.weight"].split(width)  # each [to from]
+        put(q, slots["place"], slots["place"], back * head.looks(places).T)
+        put(k, slots["place"], slots["place"], torch.eye(places))
+        if head.match is not None:
+            put(q, 0, 0, back * head.match(places) * torch.eye(words))
+            put(k, 0, slots[head.reads], torch.eye(words))
+        put(v, 0, 0, torch.eye(words) / size)
+        put(weights[f"{attention}.out.weight"], slots[head.writes], 0, torch.eye(words))
         filled += 1
     # the last norm gives each one of the `filled` slots the same size; the output layer reads the answer
-    put(weights["out.weight"], 0, slots.answer, CERTAIN * math.sqrt(filled / slots.width) * torch.eye(words))
+    put(weights["out.weight"], 0, slots["answer"], CERTAIN * math.sqrt(filled / width) * torch.eye(words))
     network.load_state_dict(weights, strict=True)
     return network.eval()
-
-
-def write_head(weights: Mapping[str, Tensor], name: str, head: Head, slots: Slots, filled: int) -> None:
-    width = slots.width
-    size = math.sqrt(width / filled)  # of a one, behind the norm
-    q, k, v = weights[f"{name}.qkv.weight"].split(width)  # each [to from]
-    # scores are q k / sqrt(width), and both q and k carry `size`
-    back = math.sqrt(width) / size**2
-    put(q, slots.place, slots.place, back * head.looks(slots.places).T)
-    put(k, slots.place, slots.place, torch.eye(slots.places))
-    if head.match is not None:
-        put(q, 0, 0, back * head.match(slots.places) * torch.eye(slots.words))
-        put(k, 0, 0 if head.reads == "word" else slots.before, torch.eye(slots.words))
-    put(v, 0, 0, torch.eye(slots.words) / size)
-    put(
-        weights[f"{name}.out.weight"],
-        slots.before if head.writes == "before" else slots.answer,
-        0,
-        torch.eye(slots.words),
-    )
 
 
 def put(table: Tensor, row: int, column: int, block: Tensor) -> None:
@@ -256,9 +213,8 @@ class Check:
 
 def random_words(design: Design, words: int, places: int, count: int, seed: int) -> Tensor:
     """Random sequences [sequence place]. Where ^ is used, it stands first and nowhere else."""
-    drawn = generator_for(seed, "puzzle words", design.name).integers(
-        1 if design.start_word else 0, words, size=(count, places)
-    )
+    rng = generator_for(seed, "puzzle words", design.name)
+    drawn = rng.integers(int(design.start_word), words, size=(count, places))
     if design.start_word:
         drawn[:, 0] = START
     return torch.from_numpy(drawn)
@@ -291,9 +247,9 @@ def check_head(name: str, network: LanguageModel, words: int, sequences: int = 2
 
 def spelled(design: Design, numbers: list[int]) -> list[str]:
     """Words as letters; more than there are get numbers."""
-    first = ["^"] if design.start_word else []
-    spare = [*LETTERS, *(f"w{number}" for number in range(len(LETTERS), max(numbers) + 1))]
-    return [([*first, *spare])[number] for number in numbers]
+    more = (f"w{number}" for number in range(len(LETTERS), max(numbers) + 1))
+    words = [*("^" if design.start_word else ""), *LETTERS, *more]
+    return [words[number] for number in numbers]
 
 
 @dataclass(frozen=True)
@@ -341,11 +297,8 @@ def show_head(name: str, words: int = 8, places: int = 24, sequences: int = 200,
 
 def show_lines(show: Show) -> list[str]:
     shape, check = show.network.body.shape, show.check
-    lines = [
-        f"{show.name}: {shape.layers} layer{'s' if shape.layers > 1 else ''}, one head each, width {shape.width}",
-        "",
-    ]
-    lines += wrapped([show.story])
+    layers = f"{shape.layers} layer{'s' if shape.layers > 1 else ''}"
+    lines = [f"{show.name}: {layers}, one head each, width {shape.width}", "", *wrapped([show.story])]
     for layer, rows in enumerate(show.maps):
         told = f"the map of layer {layer + 1}: " if len(show.maps) > 1 else "its map: "
         lines += ["", f"{told}queries go down, keys go across ({SHADES[0]} none, {SHADES[-1]} all)"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,14 +85,17 @@ def step_of(matrix: Array, slope: Array) -> Array:
     return np.asarray(step, dtype=np.float64)
 
 
-def as_keys(keys: ArrayLike) -> Array:
+def as_keys(keys: ArrayLike, what: str = "keys") -> Array:
     """A table of keys, one in each row, checked."""
-    return _table(keys, "keys")
+    table = _numbers(keys, what)
+    if table.ndim != 2 or not table.size:
+        raise BadInput(f"{what} are a table with one row per key, got shape {table.shape}")
+    return table
 
 
-def as_values(values: ArrayLike, count: int) -> Array:
-    table = _table(values, "values")
-    if len(table) != count:
+def as_values(values: ArrayLike | None, count: int) -> Array | None:
+    table = None if values is None else as_keys(values, "values")
+    if table is not None and len(table) != count:
         raise BadInput(f"there are {count} keys and {len(table)} values", "give one value for each key")
     return table
 
@@ -102,13 +105,6 @@ def as_query(query: ArrayLike, width: int) -> Array:
     if len(vector) != width:
         raise BadInput(f"the query has {len(vector)} numbers, the keys have {width}")
     return vector
-
-
-def _table(numbers: ArrayLike, what: str) -> Array:
-    table = _numbers(numbers, what)
-    if table.ndim != 2 or not table.size:
-        raise BadInput(f"{what} are a table with one row per key, got shape {table.shape}")
-    return table
 
 
 def _numbers(numbers: ArrayLike, what: str) -> Array:
@@ -189,8 +185,7 @@ def _program(cost: Array, below: Array, bounds: list[tuple[Any, Any]]) -> Any:
     return solved
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     numbers: Array  # [row width]
     names: tuple[str, ...] | None  # of the rows, where the first column holds words
 
@@ -210,9 +205,8 @@ def read_table(path: Path) -> Table:
             first = -number
             continue
         named = len(cells) > 1 and not is_number(cells[0])
-        if named:
-            names.append(cells.pop(0))
-        rows.append([read_number(cell, path, number) for cell in cells])
+        names += cells[:named]
+        rows.append([read_number(cell, path, number) for cell in cells[named:]])
         first = first if first > 0 else number
         if len(rows[-1]) != len(rows[0]):
             hint = f"line {first} has {len(rows[0])}; every row must have as many"

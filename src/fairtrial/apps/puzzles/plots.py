@@ -131,20 +131,18 @@ def _bars(axis: Any, answer: Answer | Replacement, beside: dict[str, Array]) -> 
     thick = 0.8 / len(series)
     rows = np.arange(len(answer.names[shown]))
     for number, (name, weights) in enumerate(series.items()):
-        axis.barh(
-            rows + (number - (len(series) - 1) / 2) * thick, weights[shown], thick, color=styles[number], label=name
-        )
+        heights = rows + (number - (len(series) - 1) / 2) * thick
+        axis.barh(heights, weights[shown], thick, color=styles[number], label=name)
     axis.set(yticks=rows, yticklabels=answer.names[shown], xlim=(0, 1.02), title="weights")
     axis.invert_yaxis()
     axis.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, frameon=False)
 
 
 def _curves(axis: Any, lengths: Array, weights: Array, names: Sequence[str], colours: Sequence[str]) -> None:
-    for place in range(len(names)):
-        axis.plot(lengths, weights[:, place], color=colours[place], linewidth=1.6 if colours[place] != GREY else 0.8)
-    _names_at_ends(
-        axis, [(lengths[-1], weights[-1, place], names[place], colours[place]) for place in range(len(names))]
-    )
+    for column, colour in zip(weights.T, colours, strict=True):
+        axis.plot(lengths, column, color=colour, linewidth=1.6 if colour != GREY else 0.8)
+    ends = [(lengths[-1], *end) for end in zip(weights[-1], names, colours, strict=True)]
+    _names_at_ends(axis, ends)
     axis.set_ylim(-0.02, 1.05)
 
 
@@ -181,17 +179,12 @@ def draw_keys(
     old_key: Array | None = None,
 ) -> None:
     """Every query starts at the keys' mean and is drawn with one length: its direction is what matters to the hull."""
-    width = keys.shape[1]
-    mean = keys.mean(0)
+    width, mean = keys.shape[1], keys.mean(0)
+    view, origin = np.eye(width), np.zeros(width)
     if width > 3:
-        view = np.linalg.svd(keys - mean, full_matrices=True)[2][:2]
-        title = (
-            f"{title}\n(seen along 2 of {width} axes, where keys differ most:\na corner may look as if it lay inside)"
-        )
-    else:
-        view = np.eye(width)
-    points = (keys - mean) @ view.T if width > 3 else keys
-    centre = np.zeros(len(view)) if width > 3 else mean
+        view, origin = np.linalg.svd(keys - mean, full_matrices=True)[2][:2], mean
+        title += f"\n(seen along 2 of {width} axes, where keys differ most:\na corner may look as if it lay inside)"
+    points, centre = (keys - origin) @ view.T, (mean - origin) @ view.T
     axis = figure.add_subplot(place, **({"projection": "3d"} if len(view) == 3 else {}))
     axis.set_title(title)
     spread = float(np.linalg.norm(points - centre, axis=1).max()) or 1.0
@@ -207,7 +200,7 @@ def draw_keys(
     for query, colour in queries:
         draw_arrow(axis, centre, query @ view.T, spread, colour)
     if old_key is not None:
-        was = (old_key - mean) @ view.T if width > 3 else old_key
+        was = (old_key - origin) @ view.T
         axis.scatter(*(was if len(view) > 1 else (was[0], 0.0)), marker="x", color="0.5", s=40)
     if len(view) < 3:
         axis.set_aspect("equal", adjustable="datalim")

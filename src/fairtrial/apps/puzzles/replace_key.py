@@ -14,31 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairtrial.apps.puzzles.keys import Array, as_keys, as_query, as_values, log_sum, softmax
-from fairtrial.apps.puzzles.solve import FAR, PRECISION
-from fairtrial.apps.puzzles.target import Reached, need_norm, need_place, need_precision
+from fairtrial.apps.puzzles.solve import FAR, PRECISION, Reached, name_keys, need_goals, need_place
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Replacement(Reached):
     """A new key for one place, what attention does then, and why it cannot do better."""
 
-    ask: str
-    keys: Array  # as they were
-    names: tuple[str, ...]
-    scaled: bool
     place: int
-    query: Array
-    target: Array
     key: Array  # the new one
-    weights: Array
-    wanted_precision: float
     length: float | None  # that the key had to have
     best: Array  # weights with a key of any length
     needed: float | None  # length of the shortest key that reaches `best` (or the precision, where only the limit does)
     simple_way: str
     simple_key: Array
     simple_weights: Array
-    values: Array | None = None
 
     @property
     def possible(self) -> bool:
@@ -46,9 +36,7 @@ class Replacement(Reached):
 
     @property
     def new_keys(self) -> Array:
-        changed = self.keys.copy()
-        changed[self.place] = self.key
-        return changed
+        return replaced(self.keys, self.place, self.key)
 
     @property
     def in_the_way(self) -> list[int]:
@@ -91,7 +79,8 @@ def replace_key(
 ) -> Replacement:
     """`norm` is the length that the new key must have; without it, the shortest key is taken."""
     table = as_keys(keys)
-    need_place(place, len(table)), need_norm(norm), need_precision(precision)
+    need_place(place, len(table))
+    need_goals(norm, precision)
     fixed = as_query(query, table.shape[1])
     factor = 1 / math.sqrt(table.shape[1]) if scale else 1.0
     scores = factor * table @ fixed
@@ -105,21 +94,21 @@ def replace_key(
     return Replacement(
         ask=ask,
         keys=table,
-        names=tuple(names) if names is not None else tuple(f"key {each}" for each in range(len(table))),
+        names=name_keys(names, len(table)),
         scaled=scale,
         place=place,
         query=fixed,
         target=target,
         key=key,
-        weights=softmax(with_score(scores, place, factor * float(key @ fixed))),
+        weights=softmax(replaced(scores, place, factor * float(key @ fixed))),
         wanted_precision=precision,
         length=norm,
-        best=softmax(with_score(scores, place, score if steep else 0.0)),
+        best=softmax(replaced(scores, place, score if steep else 0.0)),
         needed=abs(score) / steep if steep else None,
         simple_way=simple_way,
         simple_key=simple,
-        simple_weights=softmax(with_score(scores, place, factor * float(simple @ fixed))),
-        values=None if values is None else as_values(values, len(table)),
+        simple_weights=softmax(replaced(scores, place, factor * float(simple @ fixed))),
+        values=as_values(values, len(table)),
     )
 
 
@@ -139,9 +128,9 @@ def desired_score(scores: Array, place: int, target: Array, precision: float) ->
     return log_sum(others) + math.log(share / (1 - share))
 
 
-def with_score(scores: Array, place: int, score: float) -> Array:
-    changed = scores.copy()
-    changed[place] = score
+def replaced(rows: Array, place: int, row: Array | float) -> Array:
+    changed = rows.copy()
+    changed[place] = row
     return changed
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from fairtrial.apps.puzzles.keys import Array
 from fairtrial.apps.puzzles.replace_key import Replacement
-from fairtrial.apps.puzzles.solve import Answer
-from fairtrial.apps.puzzles.target import misplaced
+from fairtrial.apps.puzzles.solve import Answer, misplaced
 
 BAR, WIDE = 30, 110
 MOST_ROWS = 24  # of weights that are listed
@@ -39,34 +38,39 @@ def plain_of(found: Found) -> Any:
 
 
 def answer_lines(answer: Answer) -> list[str]:
-    return [
-        heading(answer),
-        "",
-        *wrapped(why(answer)),
-        "",
-        f"query   {vector(answer.query)}",
-        f"length  {round(answer.norm, 12):.4g}, {length_note(answer)}",
-        "",
-        *bars(answer.weights, answer.target, answer.names),
-        result_line(answer),
-        *output_lines(answer),
-        "",
-        *wrapped(least_squares_lines(answer)),
-    ]
+    found = [f"query   {vector(answer.query)}", f"length  {round(answer.norm, 12):.4g}, {length_note(answer)}"]
+    return _lines(answer, "", why(answer), found, least_squares_lines(answer))
 
 
-def heading(answer: Answer | Replacement) -> str:
+def replacement_lines(answer: Replacement) -> list[str]:
+    place = answer.names[answer.place]
+    fixed = f"query {vector(answer.query)}, unchanged; only {place} is replaced"
+    length = f"length  {np.linalg.norm(answer.key):.4g}, {replacement_length_note(answer)}"
+    simple = f"The simple method instead, {answer.simple_way}: a key of length {np.linalg.norm(answer.simple_key):.4g}"
+    simple += f" gives {greatest(answer.simple_weights, answer.names)}; "
+    simple += f"{misplaced(answer.simple_weights, answer.target):.6f} of the attention is in the wrong place."
+    return _lines(answer, fixed, why_replacement(answer), [f"new {place}  {vector(answer.key)}", length], [simple])
+
+
+def _lines(
+    answer: Answer | Replacement, given: str, reasons: Sequence[str], found: Sequence[str], simple: Sequence[str]
+) -> list[str]:
+    """`given`: what stays as it is; `found`: the answer itself; `simple`: what the obvious method gives."""
     count, width = answer.keys.shape
     scale = f"scores divided by sqrt({width})" if answer.scaled else "scores not scaled"
     asked = answer.ask if len(answer.ask) <= 80 else answer.ask[:76] + " ..."
-    return f"{asked}: {count} keys of width {width}, {scale}"
+    lines = [f"{asked}: {count} keys of width {width}, {scale}", *([given] if given else []), ""]
+    lines += [*wrapped(reasons), "", *found, "", *bars(answer.weights, answer.target, answer.names)]
+    lines += [f"precision {answer.precision:.6f}, share of the attention in the wrong place {answer.error:.6f}"]
+    if answer.output is not None and answer.wanted_output is not None:
+        miss = float(np.abs(answer.output - answer.wanted_output).max())
+        lines += [f"output  {vector(answer.output)}, wanted {vector(answer.wanted_output)}: off by at most {miss:.3g}"]
+    return [*lines, "", *wrapped(simple)]
 
 
 def why(answer: Answer) -> list[str]:
-    return why_possible(answer) if answer.possible else why_impossible(answer)
-
-
-def why_possible(answer: Answer) -> list[str]:
+    if not answer.possible:
+        return why_impossible(answer)
     wanted, certificate = np.flatnonzero(answer.target > 0), answer.certificate
     if len(wanted) == len(answer.target):
         if np.ptp(answer.target) < 1e-12:
@@ -74,17 +78,12 @@ def why_possible(answer: Answer) -> list[str]:
         return ["Possible exactly. The logarithms of the wanted weights, up to a constant, are scores of a query."]
     who = listed([answer.names[place] for place in wanted])
     lead, way = f"by {certificate.lead:.4g}", vector(certificate.direction)
-    if len(wanted) == 1:
-        reason = f"{who} is a corner of the keys' hull: in the direction {way} it leads all others {lead}."
-    else:
-        reason = (
-            f"{who} are all the keys on one face of the keys' hull: in the direction {way} "
-            f"they score equally and lead all others {lead}."
-        )
-    lines = [
-        "Possible to any precision. " + reason,
-        "A longer query in this direction leaves the others further behind.",
-    ]
+    reason = f"{who} is a corner of the keys' hull: in the direction {way} it leads all others {lead}."
+    if len(wanted) > 1:
+        reason = f"{who} are all the keys on one face of the keys' hull: in the direction {way} "
+        reason += f"they score equally and lead all others {lead}."
+    longer = "A longer query in this direction leaves the others further behind."
+    lines = [f"Possible to any precision. {reason}", longer]
     if len(wanted) > 1 and np.ptp(answer.target[wanted]) > 1e-12:
         lines.append(f"Their proportions come from this component of the query: {vector(certificate.base)}.")
     return lines
@@ -137,10 +136,6 @@ def length_note(answer: Answer) -> str:
     return f"the shortest that reaches a precision of {asked:g} towards {goal}"
 
 
-def result_line(answer: Answer | Replacement) -> str:
-    return f"precision {answer.precision:.6f}, share of the attention in the wrong place {answer.error:.6f}"
-
-
 def least_squares_lines(answer: Answer) -> list[str]:
     found, names = answer.least_squares, answer.names
     length, best = np.linalg.norm(found.query), greatest(found.weights, names)
@@ -150,13 +145,6 @@ def least_squares_lines(answer: Answer) -> list[str]:
         f"query {vector(found.query)} of length {length:.4g} gives {best}; "
         f"{found.error:.6f} of the attention is in the wrong place.",
     ]
-
-
-def output_lines(answer: Answer | Replacement) -> list[str]:
-    if answer.output is None or answer.wanted_output is None:
-        return []
-    miss = float(np.abs(answer.output - answer.wanted_output).max())
-    return [f"output  {vector(answer.output)}, wanted {vector(answer.wanted_output)}: off by at most {miss:.3g}"]
 
 
 def identity_lines(answers: Sequence[Answer]) -> list[str]:
@@ -192,11 +180,9 @@ def left_out(count: int) -> list[str]:
 
 def mixture(shares: Array, names: Sequence[str], before: str = "", after: str = "") -> str:
     """0.4 key 1 + 0.6 key 5"""
-    terms = [(float(share), names[place]) for place, share in enumerate(shares) if share > 0]
-    terms_text = [
-        f"{before}{name}{after}" if share > 1 - 1e-9 else f"{share:.3g} {before}{name}{after}" for share, name in terms
-    ]
-    return " + ".join(terms_text[:8]) + (f" + {len(terms_text) - 8} more" if len(terms_text) > 8 else "")
+    parts = [(share, f"{before}{name}{after}") for share, name in zip(shares, names, strict=True) if share > 0]
+    terms = [part if share > 1 - 1e-9 else f"{share:.3g} {part}" for share, part in parts]
+    return " + ".join(terms[:8]) + (f" + {len(terms) - 8} more" if len(terms) > 8 else "")
 
 
 def listed(words: Sequence[str]) -> str:
@@ -208,25 +194,6 @@ def listed(words: Sequence[str]) -> str:
 def vector(numbers: Array | None) -> str:
     shown = [] if numbers is None else [f"{number + 0.0:.4g}" for number in np.round(numbers, 10)]
     return "[" + ", ".join(shown[:12]) + (f", ... {len(shown)} numbers]" if len(shown) > 12 else "]")
-
-
-def replacement_lines(answer: Replacement) -> list[str]:
-    place = answer.names[answer.place]
-    return [
-        heading(answer),
-        f"query {vector(answer.query)}, unchanged; only {place} is replaced",
-        "",
-        *wrapped(why_replacement(answer)),
-        "",
-        f"new {place}  {vector(answer.key)}",
-        f"length  {np.linalg.norm(answer.key):.4g}, {replacement_length_note(answer)}",
-        "",
-        *bars(answer.weights, answer.target, answer.names),
-        result_line(answer),
-        *output_lines(answer),
-        "",
-        *wrapped(simple_lines(answer)),
-    ]
 
 
 def replacement_length_note(answer: Replacement) -> str:
@@ -251,39 +218,22 @@ def why_replacement(answer: Replacement) -> list[str]:
             return [f"Possible. {moves}: far enough along the query, it exceeds them all."]
         return [f"Possible. {moves}: the others keep their proportions, which are right already."]
     if answer.wrong_proportions:
-        off = [
-            f"{answer.names[each]} ({answer.best[each]:.4g} at best, wanted {answer.target[each]:.4g})"
-            for each in answer.wrong_proportions
-        ]
-        return [
-            f"Impossible with this query. {moves}, so the others keep their proportions to one another, "
-            f"and these are wrong. In the way: {listed(off)}. It takes another query.",
-        ]
-    lines = [
-        f"Impossible at length {answer.length:g}: with this query the key must reach {answer.needed:.4g} along it."
-    ]
+        wrong = [(answer.names[each], answer.best[each], answer.target[each]) for each in answer.wrong_proportions]
+        off = listed([f"{name} ({best:.4g} at best, wanted {wanted:.4g})" for name, best, wanted in wrong])
+        kept = f"Impossible with this query. {moves}, so the others keep their proportions to one another, "
+        return [f"{kept}and these are wrong. In the way: {off}. It takes another query."]
+    short = f"Impossible at length {answer.length:g}: with this query the key must reach {answer.needed:.4g} along it."
     if answer.further:
         who = listed([f"{answer.names[each]} ({answer.reach[each]:.4g})" for each in answer.further])
-        return [
-            *lines,
-            f"In the way: {who}, further along the query than that length goes. A longer query helps them more.",
-        ]
+        way = f"In the way: {who}, further along the query than that length goes. A longer query helps them more."
+        return [short, way]
     if answer.target[answer.place] == 1:
-        return [*lines, "No other key is that far along the query, so a longer query in the same direction would work."]
-    return lines
-
-
-def simple_lines(answer: Replacement) -> list[str]:
-    best, error = greatest(answer.simple_weights, answer.names), misplaced(answer.simple_weights, answer.target)
-    size = float(np.linalg.norm(answer.simple_key))
-    return [
-        f"The simple method instead, {answer.simple_way}: a key of length {size:.4g} gives {best}; "
-        f"{error:.6f} of the attention is in the wrong place.",
-    ]
+        return [short, "No other key is that far along the query, so a longer query in the same direction would work."]
+    return [short]
 
 
 def plain_answer(answer: Answer) -> dict[str, Any]:
-    certificate, least_squares = answer.certificate, answer.least_squares
+    certificate, simple = answer.certificate, answer.least_squares
     return {
         **_shared(answer),
         "exact": answer.exact,
@@ -299,10 +249,10 @@ def plain_answer(answer: Answer) -> dict[str, Any]:
             "balance": _list(certificate.balance),
         },
         "least_squares": {
-            "scores": _list(least_squares.scores),
-            "query": _list(least_squares.query),
-            "weights": _list(least_squares.weights),
-            "misplaced": least_squares.error,
+            "scores": _list(simple.scores),
+            "query": _list(simple.query),
+            "weights": _list(simple.weights),
+            "misplaced": simple.error,
         },
     }
 

@@ -37,15 +37,7 @@ from fairtrial.apps.puzzles.keys import (
     spread_of,
     step_of,
 )
-from fairtrial.apps.puzzles.target import (
-    Reached,
-    average_target,
-    misplaced,
-    mix_target,
-    need_norm,
-    need_precision,
-    select_target,
-)
+from fairtrial.errors import BadInput
 
 PRECISION = 0.999
 LEAST_PENALTY = 1e-11  # a penalty too weak to change a weight by more than rounding does
@@ -53,6 +45,88 @@ FAR = 100.0  # least squares: desired score of a single wanted key, the others a
 NEAR = 3.0  # least squares: desired score of several wanted keys, the others at -3
 CLOSE = 1e-6  # in logarithms of weights: one part in a million
 ZERO_WEIGHT = 1e-10  # rounding error of a zero weight
+
+
+def select_target(count: int, chosen: int) -> Array:
+    return mix_target(count, {chosen: 1.0})
+
+
+def average_target(count: int, chosen: Iterable[int]) -> Array:
+    places = list(chosen)
+    if not places:
+        raise BadInput("nothing to average", "name the keys: fairtrial puzzle average 0 1")
+    if len(set(places)) < len(places):
+        raise BadInput(f"a key is named twice in {places}", "use mix to give keys different weights")
+    return mix_target(count, dict.fromkeys(places, 1 / len(places)))
+
+
+def mix_target(count: int, shares: Mapping[int, float]) -> Array:
+    """Shares must sum to one, so that a forgotten key is noticed."""
+    target = np.zeros(count)
+    for place, share in shares.items():
+        target[need_place(place, count)] = share
+        if not (math.isfinite(share) and share > 0):
+            raise BadInput(f"the weight of key {place} must be above 0 and at most 1, got {share:g}")
+    total = float(target.sum())
+    if abs(total - 1) > 1e-6:
+        raise BadInput(f"the weights must sum to 1, got {total:g}")
+    return target / total
+
+
+def need_place(place: int, count: int) -> int:
+    if not 0 <= place < count:
+        raise BadInput(f"there is no key {place}", f"the {count} keys are numbered 0 to {count - 1}")
+    return place
+
+
+def need_goals(norm: float | None, precision: float) -> None:
+    if norm is not None and not (math.isfinite(norm) and norm >= 0):
+        raise BadInput(f"norm must be finite and not negative, got {norm:g}", "--norm 5")
+    if not 0 < precision <= 0.999999:
+        raise BadInput(f"precision must be above 0 and at most 0.999999, got {precision:g}")
+
+
+def precision_of(weights: Array, target: Array) -> float:
+    """The least share of its wanted weight that a wanted key gets; for a selection, the chosen key's weight. At
+    precision p at most 1 - p of the attention is in the wrong place."""
+    wanted = target > 0
+    return float((weights[wanted] / target[wanted]).min())
+
+
+def misplaced(weights: Array, target: Array) -> float:
+    """The share of the attention that is in the wrong place (the total variation distance)."""
+    return float(np.abs(weights - target).sum() / 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """What was asked about keys, and what attention does."""
+
+    ask: str
+    keys: Array  # as given
+    names: tuple[str, ...]
+    scaled: bool
+    target: Array  # wanted weights
+    query: Array
+    weights: Array  # that attention gives
+    wanted_precision: float
+    values: Array | None
+
+    @property
+    def precision(self) -> float:
+        return precision_of(self.weights, self.target)
+
+    @property
+    def error(self) -> float:
+        return misplaced(self.weights, self.target)
+
+    @property
+    def output(self) -> Array | None:
+        return None if self.values is None else self.weights @ self.values
+
+    @property
+    def wanted_output(self) -> Array | None:
+        return None if self.values is None else self.target @ self.values
 
 
 def best_place(points: Array, target: Array, penalty: float = 0.0, start: Array | None = None) -> Array:
@@ -280,25 +354,16 @@ def _scatter(numbers: Array, places: Places, count: int) -> Array:
     return scattered
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer(Reached):
     """A query, what it does, and why nothing better is possible."""
 
-    ask: str
-    keys: Array
-    names: tuple[str, ...]
-    scaled: bool
-    target: Array  # wanted weights
-    query: Array
-    weights: Array  # that the query gives
     certificate: Certificate
     nearest: Array  # the best weights of all: the wanted ones where they are possible
     exact: bool  # the query gives `nearest` itself, not only to the wanted precision
-    wanted_precision: float
     budget: float | None  # greatest length allowed
     smallest_norm: float  # of a query that reaches the precision, towards `nearest`
     least_squares: LeastSquares
-    values: Array | None = None
 
     @property
     def possible(self) -> bool:
@@ -327,7 +392,7 @@ def solve(
 ) -> Answer:
     """`scores`: what least squares aims at, instead of the usual."""
     table = as_keys(keys)
-    need_norm(norm), need_precision(precision)
+    need_goals(norm, precision)
     frame = Frame.of(table, scale)
     certificate = certify(frame, target)
     nearest, base, face = nearest_possible(frame.points, target, certificate.possible)
@@ -340,7 +405,7 @@ def solve(
     return Answer(
         ask=ask,
         keys=table,
-        names=tuple(names) if names is not None else tuple(f"key {place}" for place in range(len(table))),
+        names=name_keys(names, len(table)),
         scaled=scale,
         target=target,
         query=query,
@@ -352,8 +417,12 @@ def solve(
         budget=norm,
         smallest_norm=float(np.linalg.norm(frame.query(least))),
         least_squares=least_squares(table, target, frame.factor, scores),
-        values=None if values is None else as_values(values, len(table)),
+        values=as_values(values, len(table)),
     )
+
+
+def name_keys(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    return tuple(f"key {place}" for place in range(count)) if names is None else tuple(names)
 
 
 def nearest_possible(points: Array, target: Array, possible: bool) -> tuple[Array, Array, Places]:
@@ -368,10 +437,7 @@ def nearest_possible(points: Array, target: Array, possible: bool) -> tuple[Arra
     centred = points[face] - points[face].mean(0)
     along = np.eye(points.shape[1]) - (level := across(points[face])).T @ level
     base = best_place(centred @ along, target[face], LEAST_PENALTY) @ along
-    raised = np.exp(centred @ base - (centred @ base).max())
-    nearest = np.zeros(len(target))
-    nearest[face] = raised / raised.sum()
-    return nearest, base, face
+    return _scatter(softmax(centred @ base), face, len(target)), base, face
 
 
 def precise_start(points: Array, nearest: Array, precision: float, base: Array, face: Places) -> Array:

@@ -15,16 +15,7 @@ from fairtrial.apps.reports.charts import claims_chart, curves_chart, layers_cha
 from fairtrial.apps.reports.claims import NOT_RUN, Answer, is_red
 from fairtrial.apps.reports.evidence import Decided, Evidence, our_count, our_setting
 from fairtrial.apps.reports.measures import NO_TEST_SET, TRAIN_SENTENCES, Retried
-from fairtrial.apps.reports.published import (
-    HERE,
-    Aside,
-    asides,
-    claims,
-    counts,
-    explain_accuracy,
-    published,
-    settings,
-)
+from fairtrial.apps.reports.published import HERE, Aside, asides, claims, counts, explain_accuracy, published, settings
 from fairtrial.apps.reports.run import Replication
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.recipe import Duration
