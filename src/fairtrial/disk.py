@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from fairtrial.errors import Busy, DiskTrouble
+from fairtrial.errors import BadInput, Busy, DiskTrouble
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -128,13 +128,27 @@ def _take(handle: int) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def load_json(path: Path, hint: str = "") -> dict[str, Any]:
+    """A JSON object; a file that holds none is refused."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise BadInput(f"{path} is missing") from error
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:  # ValueError: not JSON, not UTF-8, or a number of 5,000 digits
+        raise BadInput(f"{path} is damaged: {error}", hint) from error
+    if not isinstance(found, dict):
+        raise BadInput(f"{path} is damaged: not a JSON object", hint)
+    return found
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object that can be made again: empty where the file is missing or damaged."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return load_json(path)
+    except BadInput:
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

@@ -49,20 +49,17 @@ def code_fingerprint() -> str:
 
 
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # glibc's names for mallopt
-MEGABYTE = 1 << 20
 
 
-def keep_freed_memory() -> bool:
-    """Ask glibc to keep freed memory: giving large blocks back to the system and taking them again costs
-    up to a third of a small model's step. Results do not change. False where there is no glibc."""
-    if not sys.platform.startswith("linux"):
-        return False
+def keep_freed_memory() -> None:
+    """Ask glibc, where it is, to keep freed memory: giving large blocks back to the system and taking them again costs
+    up to a third of a small model's step. Results do not change."""
     try:
         mallopt = ctypes.CDLL("libc.so.6").mallopt
     except (OSError, AttributeError):
-        return False
-    settings = ((MMAP_THRESHOLD, 32 * MEGABYTE), (TRIM_THRESHOLD, 512 * MEGABYTE), (TOP_PAD, 64 * MEGABYTE))
-    return all(mallopt(name, value) == 1 for name, value in settings)
+        return
+    for name, megabytes in ((MMAP_THRESHOLD, 32), (TRIM_THRESHOLD, 512), (TOP_PAD, 64)):
+        mallopt(name, megabytes << 20)
 
 
 def peak_memory_mb() -> int | None:
@@ -77,16 +74,14 @@ def peak_memory_mb() -> int | None:
 
 def refuse_changed(trial: Mapping[str, Any]) -> None:
     """Refuse to resume where results may differ from those of an uninterrupted trial."""
-    now = describe(int(trial["environment"]["threads"]))
-    for name in DECISIVE:
-        if now[name] != trial["environment"][name]:
-            what = f"this record was begun with {name} {trial['environment'][name]}, here it is {now[name]}"
-            raise EnvironmentChanged(f"{what}: results may differ", "resume with --anyway to accept that")
-    if trial["code"] != code_fingerprint():
-        raise EnvironmentChanged(
-            "fairtrial's own code has changed since this record was begun: results may differ",
-            "resume with --anyway to accept that",
-        )
+    then = trial["environment"]
+    now = describe(int(then["threads"]))
+    changed = [name for name in DECISIVE if now[name] != then[name]]
+    what = "fairtrial's own code has changed since this record was begun"
+    if changed:
+        what = f"this record was begun with {changed[0]} {then[changed[0]]}, here it is {now[changed[0]]}"
+    if changed or trial["code"] != code_fingerprint():
+        raise EnvironmentChanged(f"{what}: results may differ", "resume with --anyway to accept that")
 
 
 @contextmanager

@@ -86,34 +86,24 @@ def worst(findings: Sequence[Finding]) -> str:
 
 def as_passport(what: str, findings: Sequence[Finding]) -> dict[str, Any]:
     """The content of a passport.json."""
-    return {
-        "format": 1,
-        "what": what,
-        "code": code_fingerprint(),
-        "passed": worst(findings) == "pass",
-        "findings": [finding.to_dict() for finding in findings],
-    }
+    passed, rows = worst(findings) == "pass", [finding.to_dict() for finding in findings]
+    return {"format": 1, "what": what, "code": code_fingerprint(), "passed": passed, "findings": rows}
 
 
 def table_lines(findings: Sequence[Finding], width: int = 120, explain_passed: bool = True) -> Iterator[str]:
     """One table for each kind of network, or one for data, each followed by an empty line."""
-    titles = {"classify": "in an encoder", "lm": "in a decoder", "": ""}
+    titles = {"classify": ["in an encoder"], "lm": ["in a decoder"], "": []}
     for task, title in titles.items():
-        chosen = [finding for finding in findings if finding.task == task]
-        if chosen:
-            if title:
-                yield title
-            yield from _rows(chosen, width, explain_passed)
-            yield ""
+        if chosen := [finding for finding in findings if finding.task == task]:
+            yield from [*title, *_rows(chosen, width, explain_passed), ""]
 
 
 def _rows(findings: Sequence[Finding], width: int, explain_passed: bool) -> Iterator[str]:
-    if findings[0].where:
-        heads = ("id", "check", "where", "measured", "limit", "verdict")
-        rows = [(each.id, each.name, each.where, each.shown, each.limit, each.verdict) for each in findings]
-    else:
-        heads = ("id", "check", "level", "measured", "limit", "verdict")
-        rows = [(each.id, each.name, each.level, f"{each.value:.2g}", each.limit, each.verdict) for each in findings]
+    heads = ("id", "check", "where" if findings[0].where else "level", "measured", "limit", "verdict")
+    rows = [
+        (each.id, each.name, each.where or each.level, each.shown or f"{each.value:.2g}", each.limit, each.verdict)
+        for each in findings
+    ]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     indent, explained = " " * 7, ""
 

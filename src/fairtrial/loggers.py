@@ -1,26 +1,22 @@
 """Loggers: events sent to TensorBoard or Weights & Biases, too. The record stays the reference, unchanged: files go
-to `<record>.tensorboard` and `<record>.wandb` beside it. wandb is offline unless WANDB_MODE says otherwise."""
+to `<record>.tensorboard` and `<record>.wandb` beside it. wandb is offline unless WANDB_MODE says otherwise.
+
+A logger is a generator that is sent events. It opens its files with the first one, so that a refused trial leaves
+nothing behind."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from fairtrial.errors import BadInput
-from fairtrial.recipe import to_table
+from fairtrial.recipe import Recipe, to_table
 from fairtrial.registry import did_you_mean
 
-if TYPE_CHECKING:
-    from fairtrial.recipe import Recipe
-
-
-class Logger(Protocol):
-    def show(self, event: Any) -> None: ...
-
-    def close(self) -> None: ...
+Logger = Generator[None, Any, None]
 
 
 @contextmanager
@@ -31,20 +27,20 @@ def open_loggers(names: Sequence[str], folder: Path, recipe: Recipe) -> Iterator
 
         def on_event(event: Any) -> None:
             for logger in loggers:
-                logger.show(event)
+                logger.send(event)
 
         yield on_event
 
 
 def open_logger(name: str, folder: Path, recipe: Recipe) -> Logger:
+    if name not in LOGGERS:
+        raise BadInput(f"no logger is called {name!r}{did_you_mean(name, list(LOGGERS))}")
+    logger = LOGGERS[name](folder.with_name(f"{folder.name}.{name}"), recipe)
     try:
-        if name == "tensorboard":
-            return TensorBoardLogger(folder)
-        if name == "wandb":
-            return WandbLogger(folder, recipe)
+        next(logger)  # up to its first event: it imports its package
     except ImportError as error:
         raise BadInput(f"{name} is not installed", f"install it with: pip install 'fairtrial[{name}]'") from error
-    raise BadInput(f"no logger is called {name!r}{did_you_mean(name, ['tensorboard', 'wandb'])}")
+    return logger
 
 
 def numbers(event: Any) -> dict[str, float]:
@@ -55,54 +51,41 @@ def numbers(event: Any) -> dict[str, float]:
     return {f"{split}/{key}": float(value) for key, value in event.facts.items() if isinstance(value, int | float)}
 
 
-class TensorBoardLogger:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder.with_name(folder.name + ".tensorboard")
-        from torch.utils.tensorboard import SummaryWriter
+def log_to_tensorboard(folder: Path, recipe: Recipe) -> Logger:
+    from torch.utils.tensorboard import SummaryWriter
 
-        self.make = SummaryWriter
-        self.writer: SummaryWriter | None = None  # opened by the first event: a refused trial leaves nothing behind
-
-    def show(self, event: Any) -> None:
-        if self.writer is None:
-            # a resumed trial repeats the steps after its checkpoint; TensorBoard drops the earlier ones
-            self.writer = self.make(str(self.folder), purge_step=event.step + 1 if event.step else None)
-        for name, value in numbers(event).items():
-            self.writer.add_scalar(name, value, event.step)
-
-    def close(self) -> None:
-        if self.writer is not None:
-            self.writer.close()
+    event = yield
+    # a resumed trial repeats the steps after its checkpoint; TensorBoard drops the earlier ones
+    with closing(SummaryWriter(str(folder), purge_step=event.step + 1 if event.step else None)) as writer:
+        while True:
+            for name, value in numbers(event).items():
+                writer.add_scalar(name, value, event.step)
+            event = yield
 
 
-class WandbLogger:
-    def __init__(self, folder: Path, recipe: Recipe) -> None:
-        import wandb
+def log_to_wandb(folder: Path, recipe: Recipe) -> Logger:
+    import wandb
 
-        self.wandb, self.folder, self.recipe = wandb, folder, recipe
-        self.run: Any = None  # opened by the first event, so that a refused trial leaves nothing behind
+    event = yield
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", "fairtrial"),
+            name=folder.stem,
+            dir=str(folder),
+            config=to_table(recipe),
+            mode=os.environ.get("WANDB_MODE", "offline"),  # type: ignore[arg-type]
+            settings=wandb.Settings(silent=True, console="off"),
+        )
+    except (wandb.Error, ValueError) as error:
+        raise BadInput(f"wandb: {error}", "without WANDB_MODE it works offline") from error
+    try:
+        while True:
+            if values := numbers(event):
+                run.log(values, step=event.step)
+            event = yield
+    finally:
+        run.finish()
 
-    def open(self) -> Any:
-        folder = self.folder.with_name(self.folder.name + ".wandb")
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            return self.wandb.init(
-                project=os.environ.get("WANDB_PROJECT", "fairtrial"),
-                name=self.folder.name,
-                dir=str(folder),
-                config=to_table(self.recipe),
-                mode=os.environ.get("WANDB_MODE", "offline"),  # type: ignore[arg-type]
-                settings=self.wandb.Settings(silent=True, console="off"),
-            )
-        except (self.wandb.Error, ValueError) as error:
-            raise BadInput(f"wandb: {error}", "without WANDB_MODE it works offline") from error
 
-    def show(self, event: Any) -> None:
-        if self.run is None:
-            self.run = self.open()
-        if values := numbers(event):
-            self.run.log(values, step=event.step)
-
-    def close(self) -> None:
-        if self.run is not None:
-            self.run.finish()
+LOGGERS: dict[str, Callable[[Path, Recipe], Logger]] = {"tensorboard": log_to_tensorboard, "wandb": log_to_wandb}

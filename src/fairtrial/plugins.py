@@ -7,7 +7,6 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from importlib.abc import SourceLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -26,14 +25,8 @@ if TYPE_CHECKING:
 GROUP = "fairtrial.parts"
 
 
-@dataclass(frozen=True)
-class Plugin:
-    source: str  # a file's name, or a package with its version and module
-    sha256: str
-    parts: tuple[str, ...]
-
-
-_loaded: dict[str, Plugin] = {}  # what this process has run, by sha256
+# what this process has run: sha256 -> a file's name, or a package with its version and module; and the parts it brought
+_loaded: dict[str, tuple[str, tuple[str, ...]]] = {}
 
 
 class ReadOnce(SourceLoader):
@@ -54,8 +47,8 @@ def load_file(path: Path) -> list[str]:
     content = _read(path)
     digest = hashlib.sha256(content).hexdigest()
     if digest not in _loaded:
-        _loaded[digest] = Plugin(path.name, digest, _register(path, lambda: _run(path, content, digest)))
-    return list(_loaded[digest].parts)
+        _loaded[digest] = (path.name, _register(path, lambda: _run(path, content, digest)))
+    return list(_loaded[digest][1])
 
 
 def load_files(paths: Iterable[Path]) -> dict[str, str]:
@@ -79,8 +72,8 @@ def load_installed(names: Iterable[str]) -> dict[str, str]:
             _load_entry(name, offers[name])
         elif name in offers and not _known(name) and parts.find(name).__module__ == offers[name][0].module:
             _note_entry(offers[name][0], [name])  # someone imported the package by hand
-    behind = [plugin for plugin in _loaded.values() if not plugin.source.endswith(".py")]
-    return {plugin.source: plugin.sha256 for plugin in behind if set(plugin.parts) & set(wanted)}
+    used = [(source, digest) for digest, (source, brought) in _loaded.items() if set(brought) & set(wanted)]
+    return {source: digest for source, digest in used if not source.endswith(".py")}
 
 
 def load_all_installed() -> dict[str, str]:
@@ -105,11 +98,6 @@ def offered() -> dict[str, list[EntryPoint]]:
     return found
 
 
-def loaded_plugins() -> list[tuple[str, str]]:
-    """Files and packages that this process has run, with their sha256."""
-    return [(plugin.source, plugin.sha256) for plugin in _loaded.values()]
-
-
 def fingerprint(path: Path) -> str:
     return hashlib.sha256(_read(path)).hexdigest()
 
@@ -117,15 +105,13 @@ def fingerprint(path: Path) -> str:
 def require_plugins(record: Record) -> None:
     """A record is used with the plugins that it was begun with, to the byte; others are refused."""
     load_installed(choice.name for choice in record.recipe.parts)
-    loaded = loaded_plugins()
-    refuse_changed(record, loaded)
+    refuse_changed(record, [(source, digest) for digest, (source, _) in _loaded.items()])
     for file, digest in record.plugins.items():
-        if digest not in {known for _, known in loaded}:
+        if digest not in _loaded:
             name = _printable(file)
-            with_it = f"go on with: fairtrial resume {record.folder} --with {name}"
-            raise BadInput(
-                f"{record.folder} needs parts from {name}", with_it if name.endswith(".py") else f"install {name}"
-            )
+            again = f"go on with: fairtrial resume {record.folder} --with {name}"
+            hint = again if name.endswith(".py") else f"install {name}"
+            raise BadInput(f"{record.folder} needs parts from {name}", hint)
 
 
 def refuse_changed(record: Record, given: Sequence[tuple[str, str]]) -> None:
@@ -146,15 +132,14 @@ def _read(path: Path) -> bytes:
 
 
 def _run(path: Path, content: bytes, digest: str) -> None:
-    stem = re.sub(r"\W", "_", path.stem)
-    name = f"fairtrial_plugin_{stem}_{digest[:12]}"
-    spec = spec_from_file_location(name, path, loader=ReadOnce(path, content))
+    name = re.sub(r"\W", "_", f"fairtrial_plugin_{path.stem}_{digest[:12]}")
+    loader = ReadOnce(path, content)
+    spec = spec_from_file_location(name, path, loader=loader)
     assert spec is not None
-    assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[name] = module  # where dataclasses and pickling by name look for it
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
@@ -185,8 +170,8 @@ def _register(path: Path | str, run: Callable[[], object]) -> tuple[str, ...]:
 
 def _explained(path: Path | str, error: BaseException) -> BadInput:
     """An error in a plugin's file, with its line."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    line = lines[-1] if lines else None
+    frames = traceback.extract_tb(error.__traceback__)
+    line = next((frame.lineno for frame in reversed(frames) if frame.filename == str(path)), None)
     if isinstance(error, BadInput):
         return BadInput(error.what, error.hint, path=path, line=line)
     if isinstance(error, SyntaxError) and error.filename == str(path):
@@ -214,7 +199,7 @@ def _load_entry(name: str, entries: list[EntryPoint]) -> None:
 def _note_entry(entry: EntryPoint, names: Iterable[str]) -> None:
     spec = find_spec(entry.module)
     digest = sha256_of(Path(spec.origin)) if spec is not None and spec.origin else ""
-    _loaded[digest] = Plugin(_label(entry), digest, tuple(names))
+    _loaded[digest] = (_label(entry), tuple(names))
 
 
 def _label(entry: EntryPoint) -> str:
@@ -223,7 +208,7 @@ def _label(entry: EntryPoint) -> str:
 
 
 def _known(name: str) -> bool:
-    return any(name in plugin.parts for plugin in _loaded.values())
+    return any(name in brought for _, brought in _loaded.values())
 
 
 def _printable(text: str) -> str:

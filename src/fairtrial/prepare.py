@@ -134,12 +134,7 @@ def tasks_of(data: Data) -> tuple[str, ...]:
 
 
 def recipes_for(
-    data: str,
-    task: str | None = None,
-    name: str | None = None,
-    settings: Sequence[str] = (),
-    *,
-    course: str = "default",
+    data: str, task: str | None, name: str | None, settings: Sequence[str], *, course: str = "default"
 ) -> list[Recipe]:
     """One recipe for each task that the data are for. `course`: the built-in recipe for the course's folder."""
     if name is not None and name.endswith(".toml") and task is None:

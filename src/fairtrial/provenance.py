@@ -69,12 +69,12 @@ def start_facts(record: Record, task: Task, loop: Loop) -> dict[str, Any]:
 
 def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores: Mapping[str, Score]) -> dict[str, Any]:
     """result.json. The test sets were scored for it this once, unless the recipe watches them."""
-    recipe, trial = record.recipe, record.trial
+    recipe, tests = record.recipe, record.trial["test_sets"]
     curve = [event for event in record.events() if event["event"] == "score"]
     return {
         "format": 1,
         "task": recipe.task,
-        "seed": trial["seed"],
+        "seed": record.trial["seed"],
         "parameters": count_parameters(task.network),
         "steps": loop.progress.step,
         "steps_per_epoch": loop.steps_per_epoch,
@@ -82,13 +82,11 @@ def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores:
         "kept": recipe.training.keep,
         "stopped": loop.progress.stopped,
         "test_watched": recipe.scoring.watch_test,
-        "test_reads": {
-            name: (name in scores) + sum(point["split"] == name for point in curve) for name in trial["test_sets"]
-        },
+        "test_reads": {name: (name in scores) + sum(point["split"] == name for point in curve) for name in tests},
         "train": task.quick_score("train").metrics,
         "validation": scores["validation"].metrics if "validation" in scores else None,
         "tests": {name: score.metrics for name, score in scores.items() if name != "validation"},
-        "picked_on_test": picked_on_test(curve, trial["test_sets"]),
+        "picked_on_test": picked_on_test(curve, tests),
         "model_sha256": sha256_of(record.folder / "model.safetensors"),
     }
 

@@ -105,10 +105,8 @@ class Shape:
     def __post_init__(self) -> None:
         at_least(1, "shape", self, "layers", "heads", "width", "length", "hidden", "classifier_hidden")
         if self.width % self.heads:
-            raise BadInput(
-                f"shape.width = {self.width} is not divisible by shape.heads = {self.heads}",
-                f"take a width such as {self.heads * max(1, round(self.width / self.heads))}",
-            )
+            hint = f"take a width such as {self.heads * max(1, round(self.width / self.heads))}"
+            raise BadInput(f"shape.width = {self.width} is not divisible by shape.heads = {self.heads}", hint)
         one_of("shape.activation", self.activation, ("relu", "gelu", "gelu_tanh", "silu"))
         allowed = ("same", "tanh", "relu", "gelu", "gelu_tanh", "silu")
         one_of("shape.classifier_activation", self.classifier_activation, allowed)
@@ -237,12 +235,9 @@ def load_recipe(path: Path) -> Recipe:
 def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise BadInput("no such recipe file", path=path) from error
-    except IsADirectoryError as error:
-        raise BadInput("this is a folder; a recipe is a TOML file", path=path) from error
     except OSError as error:
-        raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
+        why = {FileNotFoundError: "no such recipe file", IsADirectoryError: "this is a folder; a recipe is a TOML file"}
+        raise BadInput(why.get(type(error), f"cannot be read ({error.strerror})"), path=path) from error
     except UnicodeDecodeError as error:
         raise BadInput(f"not UTF-8 (byte {error.start})", "save the recipe as UTF-8", path=path) from error
     except (ValueError, RecursionError) as error:  # ValueError: not TOML, or a number of 5,000 digits
@@ -272,9 +267,7 @@ def choose_recipe(what: str, name: str | None = None, data: str | None = None, s
     return with_settings(with_data(recipe, data), settings)
 
 
-def find_recipes(
-    what: str, task: str | None = None, data: str | None = None, settings: Sequence[str] = ()
-) -> list[Recipe]:
+def find_recipes(what: str, task: str | None, data: str | None, settings: Sequence[str]) -> list[Recipe]:
     """A recipe by file, by task ('lm') or by built-in name ('course'): of each of its tasks, unless `task` is given."""
     if task is not None:
         one_of("--task", task, TASKS)
@@ -321,7 +314,10 @@ def duration_of(steps: int | None, epochs: float | None) -> Duration | None:
 
 
 def recipe_from(table: dict[str, Any], path: Path | None = None) -> Recipe:
-    return _value(Recipe, table, "", path)
+    try:
+        return _value(Recipe, table, "")
+    except BadInput as error:
+        raise BadInput(error.what, error.hint, path=path) from error
 
 
 def with_settings(recipe: Recipe, settings: Sequence[str]) -> Recipe:
@@ -345,14 +341,14 @@ def read_setting(setting: str) -> tuple[str, Any]:
     *sections, last = name.split(".")
     kinds: Any = Recipe
     for section in sections:
-        kinds = _find_field(kinds, section, name, None)
+        kinds = _find_field(kinds, section, name)
         if not _is_section(kinds):
             raise BadInput(f"--set {setting!r}: {section!r} has no fields")
-    kind = _find_field(kinds, last, name, None)
+    kind = _find_field(kinds, last, name)
     if _is_section(kind):
         example = f"{name}.{fields(kind)[0].name}"
         raise BadInput(f"--set {setting!r}: {name!r} is a table", f"set one of its fields, such as {example}")
-    return name, _parse(text, kind)
+    return name, parse_value(text, kind)
 
 
 def _is_section(kind: Any) -> bool:
@@ -360,8 +356,8 @@ def _is_section(kind: Any) -> bool:
     return is_dataclass(kind) and kind is not Duration and kind is not PartChoice
 
 
-def _parse(text: str, kind: Any) -> Any:
-    """A value typed on the command line. Text needs no quotes."""
+def parse_value(text: str, kind: Any = None) -> Any:
+    """A value typed on the command line, for a field of this type. Text needs no quotes."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
@@ -374,75 +370,60 @@ def _parse(text: str, kind: Any) -> Any:
 
 
 @cache
-def field_types(kind: type) -> dict[str, Any]:
-    """A dataclass's fields and their types, without the help texts."""
+def field_hints(kind: type) -> dict[str, tuple[Any, str]]:
+    """A dataclass's fields: the type and the help text of each."""
     hints = get_type_hints(kind, include_extras=True)
-    return {name: get_args(hint)[0] if get_origin(hint) is Annotated else hint for name, hint in hints.items()}
+    return {name: get_args(hint) if get_origin(hint) is Annotated else (hint, "") for name, hint in hints.items()}
 
 
-@cache
-def field_help(kind: type) -> dict[str, str]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {name: get_args(hint)[1] for name, hint in hints.items() if get_origin(hint) is Annotated}
-
-
-def _find_field(kind: Any, name: str, whole: str, path: Path | None) -> Any:
-    known = field_types(kind)
+def _find_field(kind: Any, name: str, whole: str) -> Any:
+    known = field_hints(kind)
     if name not in known:
-        raise BadInput(f"a recipe has no field {whole!r}{did_you_mean(name, list(known))}", path=path)
-    return known[name]
+        raise BadInput(f"a recipe has no field {whole!r}{did_you_mean(name, list(known))}")
+    return known[name][0]
 
 
-def _value(kind: Any, value: Any, name: str, path: Path | None) -> Any:
+def _value(kind: Any, value: Any, name: str) -> Any:
     """A TOML value as the type of a field, or a clear error."""
     if kind is PartChoice:
         if isinstance(value, str):
             return PartChoice(name=value)
         if isinstance(value, dict) and isinstance(value.get("name"), str):
-            return PartChoice(
-                name=value["name"], options={k: _plain(v, name, path) for k, v in value.items() if k != "name"}
-            )
+            options = {key: _plain(inner, name) for key, inner in value.items() if key != "name"}
+            return PartChoice(name=value["name"], options=options)
         example = 'parts = ["rope", {name = "window", size = 8}]'
-        raise BadInput(f"{name}: a part is a name or a table with a name", example, path=path)
+        raise BadInput(f"{name}: a part is a name or a table with a name", example)
     if _is_section(kind):
         if not isinstance(value, dict):
-            raise BadInput(f"{name} must be a table", path=path)
+            raise BadInput(f"{name} must be a table")
         prefix = f"{name}." if name else ""
-        found = {
-            key: _value(_find_field(kind, key, prefix + key, path), inner, prefix + key, path)
-            for key, inner in value.items()
-        }
-        try:
-            return kind(**found)
-        except BadInput as error:
-            raise BadInput(error.what, error.hint, path=path) from error
+        found = {key: _value(_find_field(kind, key, prefix + key), inner, prefix + key) for key, inner in value.items()}
+        return kind(**found)
     if kind is Duration:
         try:
             return Duration.read(value)
         except BadInput as error:
-            raise BadInput(f"{name}: {error.what}", error.hint, path=path) from error
+            raise BadInput(f"{name}: {error.what}", error.hint) from error
     if get_origin(kind) is tuple:
         if not isinstance(value, list):
-            raise BadInput(f"{name} = {value!r} must be a list", path=path)
-        return tuple(_value(get_args(kind)[0], inner, name, path) for inner in value)
+            raise BadInput(f"{name} = {value!r} must be a list")
+        return tuple(_value(get_args(kind)[0], inner, name) for inner in value)
     if kind is float and type(value) is int:
         value = float(value)
     if isinstance(kind, type) and not isinstance(kind, types.GenericAlias) and type(value) is not kind:
-        raise BadInput(f"{name} = {value!r} must be {_TYPE_NAMES.get(kind, kind.__name__)}", path=path)
+        raise BadInput(f"{name} = {value!r} must be {_TYPE_NAMES.get(kind, kind.__name__)}")
     return value
 
 
-def _plain(value: Any, name: str, path: Path | None) -> Any:
+def _plain(value: Any, name: str) -> Any:
     """A part's option: numbers, text, true or false, lists and tables of them; no dates, which TOML has too."""
     if isinstance(value, list):
-        return [_plain(each, name, path) for each in value]
+        return [_plain(each, name) for each in value]
     if isinstance(value, dict):
-        return {key: _plain(each, name, path) for key, each in value.items()}
+        return {key: _plain(each, name) for key, each in value.items()}
     if not isinstance(value, int | float | str):
-        raise BadInput(
-            f"{name}: {value} is a {type(value).__name__}; parts take numbers, text, booleans, lists and tables",
-            path=path,
-        )
+        takes = "parts take numbers, text, booleans, lists and tables"
+        raise BadInput(f"{name}: {value} is a {type(value).__name__}; {takes}")
     return value
 
 
@@ -464,22 +445,18 @@ def to_table(recipe: Any) -> Any:
 
 def write_recipe(recipe: Recipe) -> str:
     """The whole recipe as TOML, each field with its help."""
-    lines: list[str] = []
-    sections = []
-    for each in fields(recipe):
-        value = getattr(recipe, each.name)
-        if is_dataclass(value):
-            sections.append((each.name, value))
-        else:
-            lines.append(_line(type(recipe), each.name, value))
-    for name, section in sections:
-        lines += ["", f"[{name}]  # {(type(section).__doc__ or '').splitlines()[0]}"]
-        lines += [_line(type(section), each.name, getattr(section, each.name)) for each in fields(section)]
+    table, hints = to_table(recipe), field_hints(Recipe)
+    sections = [name for name in table if _is_section(hints[name][0])]
+    lines = [_line(Recipe, name, value) for name, value in table.items() if name not in sections]
+    for section in sections:
+        kind = hints[section][0]
+        lines += ["", f"[{section}]  # {kind.__doc__.splitlines()[0]}"]
+        lines += [_line(kind, name, value) for name, value in table[section].items()]
     return "\n".join(lines) + "\n"
 
 
 def _line(kind: type, name: str, value: Any) -> str:
-    return f"{name} = {toml(to_table(value))}".ljust(36) + f"  # {field_help(kind).get(name, '')}"
+    return f"{name} = {toml(value)}".ljust(36) + f"  # {field_hints(kind)[name][1]}"
 
 
 def toml(value: Any) -> str:

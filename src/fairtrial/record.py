@@ -18,31 +18,25 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from fairtrial.disk import append_line, disk_errors, locked, write_bytes, write_text
+from fairtrial.disk import append_line, disk_errors, load_json, locked, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe, fingerprint, load_recipe, write_recipe
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from fairtrial.data.tokenizer import Tokenizer
 
 # what every reader relies on
-TRIAL_NEEDS = frozenset(
-    "seed recipe data code environment labels test_sets tokenizer cite notes documents vocabulary".split()
-)
-RESULT_NEEDS = frozenset(
-    "seed parameters steps kept_step kept validation tests test_reads test_watched picked_on_test".split()
-)
-
-
+TRIAL_NEEDS = "seed recipe data code environment labels test_sets tokenizer cite notes documents vocabulary".split()
+RESULT_NEEDS = "seed parameters steps kept_step kept validation tests test_reads test_watched picked_on_test".split()
 OLD_KEYS = {"nats": "nll", "unknown_nats": "unknown_nll", "window_nats": "window_nll", "masked_nats": "masked_nll"}
 
 
@@ -98,11 +92,9 @@ class Record:
                 held.enter_context(record.hold())
             yield record
 
-    @contextmanager
-    def hold(self) -> Iterator[None]:
+    def hold(self) -> AbstractContextManager[None]:
         """Hold the record for writing; a second writer is refused."""
-        with locked(self.folder / "run.lock"):
-            yield
+        return locked(self.folder / "run.lock")
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -150,20 +142,10 @@ class Record:
         result["tests"] = {name: renamed_keys(score) for name, score in result["tests"].items()}
         return result
 
-    def read_json(self, name: str, *, needs: frozenset[str] = frozenset()) -> dict[str, Any]:
-        path = self.folder / name
-        try:
-            value = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise BadInput(f"{path} is missing") from error
-        except OSError as error:
-            raise BadInput(f"{path} cannot be read ({error.strerror})") from error
-        except (ValueError, RecursionError) as error:  # ValueError: not JSON, not UTF-8, or a number of 5,000 digits
-            raise BadInput(f"{path} is damaged: {error}") from error
-        if not isinstance(value, dict):
-            raise BadInput(f"{path} is damaged: not a JSON object")
-        if lost := sorted(needs - value.keys()):
-            raise BadInput(f"{path} is damaged: it has no {lost[0]!r}")
+    def read_json(self, name: str, *, needs: Sequence[str] = ()) -> dict[str, Any]:
+        value = load_json(self.folder / name)
+        if lost := sorted(set(needs) - value.keys()):
+            raise BadInput(f"{self.folder / name} is damaged: it has no {lost[0]!r}")
         return value
 
     def write_json(self, name: str, value: dict[str, Any]) -> None:
@@ -176,10 +158,10 @@ class Record:
         append_line(self.folder / "clock.jsonl", json.dumps({"step": step, "time": round(time.time(), 3), **facts}))
 
     def events(self) -> list[dict[str, Any]]:
-        return [renamed_keys(event) for event in _read_lines(self.folder / "events.jsonl")]
+        return [renamed_keys(event) for event in read_log(self.folder / "events.jsonl")]
 
     def clock(self) -> list[dict[str, Any]]:
-        return _read_lines(self.folder / "clock.jsonl")
+        return read_log(self.folder / "clock.jsonl")
 
     def events_size(self) -> int:
         path = self.folder / "events.jsonl"
@@ -240,12 +222,17 @@ def default_folder(recipe: Recipe, seed: int) -> Path:
     return Path("runs") / f"{recipe.task}-{recipe.name or 'recipe'}-{source.stem}-{mark}-seed{seed}"
 
 
+def sibling(record: Path, suffix: str) -> Path:
+    """`runs/mine` -> `runs/mine-look`, also where the record is given as `.`"""
+    home = record.resolve()
+    return (home.parent if record.name in ("", "..") else record.parent) / f"{home.name}-{suffix}"
+
+
 def ensure_free(folder: Path) -> None:
     """Refuse a folder that holds something, before any work is done."""
     if folder.name in ("", ".."):
-        raise BadInput(
-            f"{folder} cannot become a record", "give the record a folder of its own, such as --out runs/mine"
-        )
+        hint = "give the record a folder of its own, such as --out runs/mine"
+        raise BadInput(f"{folder} cannot become a record", hint)
     with disk_errors(folder):
         if _lock_beside(folder).is_file():
             with _preparing(folder):  # refused as busy where another process is about to write it
@@ -284,7 +271,7 @@ def _state(folder: Path) -> str:
     return " and is not empty" if folder.is_dir() else " and is a file"
 
 
-def _read_lines(path: Path) -> list[dict[str, Any]]:
+def read_log(path: Path) -> list[dict[str, Any]]:
     """The lines of a log; a torn last line is dropped."""
     if not path.exists():
         return []

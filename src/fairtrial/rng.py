@@ -1,8 +1,5 @@
-"""Named random streams: each use of randomness has a generator of its own.
-
-Adding a use (a new part, one more evaluation) never disturbs the others, so two variants at one seed share their split,
-their batches and the weights they have in common.
-"""
+"""Named random streams: each use of randomness has a generator of its own, so that two variants at one seed share their
+split, their batches and the weights they have in common."""
 
 from __future__ import annotations
 

@@ -31,22 +31,14 @@ Stop = Callable[[], bool]
 TASKS = {"classify": "a classifier", "lm": "a language model", "mlm": "a masked language model"}
 
 
-def ignore(event: Event) -> None:
-    """Takes no notice of an event."""
-
-
-def never() -> bool:
-    return False
-
-
 def run_trial(
     recipe: Recipe,
     seed: int,
     folder: Path,
     *,
     threads: int = 1,
-    on_event: OnEvent = ignore,
-    stop: Stop = never,
+    on_event: OnEvent = lambda event: None,
+    stop: Stop = lambda: False,
     save_seconds: float = 10.0,
     plugins: Mapping[str, str] = {},
 ) -> Record:
@@ -65,8 +57,8 @@ def run_trial(
 def resume_trial(
     folder: Path,
     *,
-    on_event: OnEvent = ignore,
-    stop: Stop = never,
+    on_event: OnEvent = lambda event: None,
+    stop: Stop = lambda: False,
     save_seconds: float = 10.0,
     anyway: bool = False,
 ) -> Record:
@@ -130,13 +122,10 @@ def train(task: Task, record: Record, on_event: OnEvent, stop: Stop, save_second
     record.add_time(loop.progress.step, what="trained", **pace)
     best_step = loop.restore_best()
     write_bytes(record.folder / "model.safetensors", save_tensors(weights_of(task.network)))
-    tests = trial["test_sets"] if recipe.scoring.tests else []
-    scores = {
-        name: task.score(name, partial(on_progress, name)) for name in ("validation", *tests) if name in task.sets
-    }
-    record.write_outcomes(
-        {f"{name}/{what}": values for name, score in scores.items() for what, values in score.outcomes.items()}
-    )
+    scored = ["validation", *(trial["test_sets"] if recipe.scoring.tests else [])]
+    scores = {name: task.score(name, partial(on_progress, name)) for name in scored if name in task.sets}
+    outcomes = {f"{name}/{what}": array for name, score in scores.items() for what, array in score.outcomes.items()}
+    record.write_outcomes(outcomes)
     record.write_json("result.json", result_facts(record, task, loop, best_step, scores))
     record.drop_checkpoints()
     record.add_time(loop.progress.step, what="end", peak_memory_mb=peak_memory_mb())

@@ -50,7 +50,7 @@ def test_tensorboard_shows_the_records_numbers_and_the_record_is_the_same(
 ) -> None:
     plain = run_trial(tiny_recipe(task), 0, tmp_path / "plain")
     mirror = open_logger("tensorboard", tmp_path / "a", tiny_recipe(task))
-    record = run_trial(tiny_recipe(task), 0, tmp_path / "a", on_event=mirror.show)
+    record = run_trial(tiny_recipe(task), 0, tmp_path / "a", on_event=mirror.send)
     mirror.close()
     assert bits(record.folder) == bits(plain.folder)
     shown = shown_in_tensorboard(tmp_path / "a.tensorboard")
@@ -65,11 +65,11 @@ def test_tensorboard_shows_a_resumed_trial_once(tiny_recipe: Callable[..., Recip
     asked = iter([False] * 4)
     mirror = open_logger("tensorboard", tmp_path / "a", tiny_recipe("lm"))
     with pytest.raises(Interrupted):
-        run_trial(tiny_recipe("lm"), 0, tmp_path / "a", on_event=mirror.show, stop=lambda: next(asked, True))
-    mirror.show(Event("step", 5, {"loss": 99.0, "learning_rate": 1.0}))  # trained but lost with the process
+        run_trial(tiny_recipe("lm"), 0, tmp_path / "a", on_event=mirror.send, stop=lambda: next(asked, True))
+    mirror.send(Event("step", 5, {"loss": 99.0, "learning_rate": 1.0}))  # trained but lost with the process
     mirror.close()
     again = open_logger("tensorboard", tmp_path / "a", tiny_recipe("lm"))
-    record = resume_trial(tmp_path / "a", on_event=again.show)
+    record = resume_trial(tmp_path / "a", on_event=again.send)
     again.close()
     assert shown_in_tensorboard(tmp_path / "a.tensorboard")["train/loss"] == pytest.approx(
         told(record)["train/loss"], rel=1e-6
@@ -95,7 +95,7 @@ def test_wandb_works_offline_without_network_or_login_and_the_record_is_the_same
     monkeypatch.setattr("builtins.input", read_line)
     plain = run_trial(tiny_recipe("classify"), 0, tmp_path / "plain")
     mirror = open_logger("wandb", tmp_path / "a", tiny_recipe("classify"))
-    record = run_trial(tiny_recipe("classify"), 0, tmp_path / "a", on_event=mirror.show)
+    record = run_trial(tiny_recipe("classify"), 0, tmp_path / "a", on_event=mirror.send)
     mirror.close()
     assert bits(record.folder) == bits(plain.folder)
     with gateway, pytest.raises(BlockingIOError):
@@ -141,6 +141,6 @@ def test_a_wandb_mode_that_is_none_is_told(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("WANDB_MODE", "nonsense")
     mirror = open_logger("wandb", tmp_path / "a", Recipe())
     with pytest.raises(BadInput, match="wandb: ") as refused:
-        mirror.show(Event("start", 0))
+        mirror.send(Event("start", 0))
     assert "WANDB_MODE" in refused.value.hint
     mirror.close()

@@ -14,7 +14,7 @@ from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
 from fairtrial.study.design import Study, write_study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.plan import RESERVE, Plan, calibrate, expected_seconds, fit_budget, make_plan, read_time
+from fairtrial.study.plan import RESERVE, Plan, calibrate, fit_budget, make_plan, read_time
 from fairtrial.study.run import Options, plan_study, run_study
 
 
@@ -43,7 +43,7 @@ def test_a_large_budget_buys_seeds_and_no_more_than_fit(plan: Plan) -> None:
     chosen, said = fit_budget(plan, 2, 1500)
     seeds = len(chosen.study.seeds)
     assert f"{seeds} seeds" in said
-    assert expected_seconds(plan, 2, seeds) <= 1500 < expected_seconds(plan, 2, seeds + 3)
+    assert plan.expected_seconds(2, seeds) <= 1500 < plan.expected_seconds(2, seeds + 3)
     assert chosen.recipes == plan.recipes
 
 
@@ -55,7 +55,7 @@ def test_a_small_budget_keeps_five_seeds_and_cuts_steps_for_all(plan: Plan) -> N
     steps = int(durations.pop().split()[0])
     assert 200 < steps < 600
     assert f"fewer steps ({steps} for classify)" in said
-    assert expected_seconds(chosen, 2, 5) <= 300
+    assert chosen.expected_seconds(2, 5) <= 300
 
 
 def test_a_tiny_budget_is_refused_with_what_it_takes(plan: Plan) -> None:
@@ -97,7 +97,7 @@ def test_a_study_cut_short_goes_on_with_the_same_command(
     whole = calibrate(make_plan(study, StudyFolder(folder)), InProcess(), heard, lambda: False)
     whole.write({})  # so that the study reuses these times: on a busy machine others would ask for another budget
     (folder / "study.toml").write_text(write_study(study))
-    least, most = (expected_seconds(whole, 1, 5, share) for share in (0.0, 1.0))
+    least, most = (whole.expected_seconds(1, 5, share) for share in (0.0, 1.0))
     options = Options(budget_seconds=(least + 0.04 * (most - least)) / RESERVE)
     first = run_study(study, folder, InProcess(), options, heard)
     assert "fewer steps" in heard.of("plan")[0]["decision"]

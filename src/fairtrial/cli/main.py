@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer import Option
@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from fairtrial import __version__
 from fairtrial.cli import inside, judge, parts, puzzle, replicate, text, train
 from fairtrial.cli.options import SeveralWords
-from fairtrial.errors import FairtrialError
+from fairtrial.errors import FairtrialError, Interrupted
 
 # group -> command, its function, an example
 COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
@@ -43,10 +43,7 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
         ("generate", text.generate, 'generate runs/my-lm "My fellow Americans" --temperature 0.8'),
         ("length", inside.length, "length runs/my-lm --times 1,2,4,8"),
     ],
-    "Parts and audits": [
-        ("parts", parts.parts, "parts alibi --draw"),
-        ("audit", parts.audit, "audit alibi"),
-    ],
+    "Parts and audits": [("parts", parts.parts, "parts alibi --draw"), ("audit", parts.audit, "audit alibi")],
     "Data": [("clean", parts.clean, "clean --data reviews/ --out reviews-clean")],
     "Apps": [("replicate", replicate.replicate, "replicate --quick")],
 }
@@ -57,12 +54,11 @@ class Groups(TyperGroup):
     """Lists commands by group, their descriptions in full. Plain text, so that `--help` is fast."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         for group in COMMANDS:
             rows = [
                 (name, command.get_short_help_str(limit=1000))
-                for name, command in commands.items()
-                if command is not None and not command.hidden and getattr(command, "rich_help_panel", "") == group
+                for name, command in self.commands.items()
+                if not command.hidden and getattr(command, "rich_help_panel", "") == group
             ]
             with formatter.section(group):
                 formatter.write_dl(rows)
@@ -113,6 +109,11 @@ for group, commands in COMMANDS.items():
 app.add_typer(puzzle.app, name="puzzle", rich_help_panel="Apps")
 
 
+def give_up(error: FairtrialError) -> NoReturn:
+    print(f"fairtrial: {error.what}" + (f"\n  {error.hint}" if error.hint else ""), file=sys.stderr)
+    sys.exit(error.exit_code)
+
+
 def run() -> None:
     """The entry point. A user's mistake is one sentence and a hint, never a traceback."""
     for stream in (sys.stdout, sys.stderr):
@@ -122,18 +123,13 @@ def run() -> None:
     try:
         app(prog_name="fairtrial")
     except FairtrialError as error:
-        print(f"fairtrial: {error.what}", file=sys.stderr)
-        if error.hint:
-            print(f"  {error.hint}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        give_up(error)
     except KeyboardInterrupt:
-        print("fairtrial: stopped", file=sys.stderr)
-        sys.exit(130)
+        give_up(Interrupted("stopped"))
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
             raise
-        print("fairtrial: not enough memory\n  try a smaller shape or batch", file=sys.stderr)
-        sys.exit(2)
+        give_up(FairtrialError("not enough memory", "try a smaller shape or batch"))
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)

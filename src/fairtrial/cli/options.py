@@ -13,6 +13,7 @@ from typer import Argument, Option
 from typer.core import TyperCommand
 
 from fairtrial.errors import BadInput
+from fairtrial.record import Record
 
 if TYPE_CHECKING:
     from fairtrial.trial import Run
@@ -89,19 +90,12 @@ def loaded(record: Path, task: str, plugins: Sequence[Path] | None) -> Iterator[
     """A record's trained network, on one thread."""
     from fairtrial.environment import use_threads
     from fairtrial.plugins import load_files
-    from fairtrial.record import Record
     from fairtrial.trial import load
 
     opened = Record.open(record)
     load_files(plugins or [])
     with use_threads(1):
         yield load(opened, task)
-
-
-def sibling(record: Path, suffix: str) -> Path:
-    """`runs/mine` -> `runs/mine-look`, also where the record is given as `.`"""
-    home = record.resolve()
-    return (home.parent if record.name in ("", "..") else record.parent) / f"{home.name}-{suffix}"
 
 
 def notice(text: str) -> None:

@@ -28,13 +28,9 @@ def parts(
     out: Annotated[Path | None, Option(help="Also write the plot to a .png or .svg file.", metavar="FILE")] = None,
     heads: Annotated[int, Option(help="Heads in the plot.", min=1, max=16)] = 4,
     length: Annotated[int, Option(help="Positions in the plot.", min=1, max=100)] = 24,
-    encoder: Annotated[
-        bool, Option("--encoder", help="Plot it in an encoder (bidirectional); pools always are.")
-    ] = False,
+    encoder: Annotated[bool, Option("--encoder", help="Plot it in an encoder (bidirectional), as all pools.")] = False,
     plugins: With = None,
-    page: Annotated[
-        Path | None, Option(help="Write a Markdown page about all parts, with plots.", metavar="FILE.md")
-    ] = None,
+    page: Annotated[Path | None, Option(help="Write a Markdown page of all parts, plotted.", metavar="FILE.md")] = None,
     json: Json = False,
 ) -> None:
     """List all parts, or show what one of them is and does."""
@@ -67,7 +63,8 @@ def parts(
     elif name is None:
         width = max(len(entry.name) for entry in entries)
         for entry in entries:
-            print(f"{entry.name:<{width}}  {summary_line(entry)}")
+            brackets = "; ".join(", ".join(words) for words in (options_of(entry), entry.claims) if words)
+            print(f"{entry.name:<{width}}  {entry.line}" + (f"  [{brackets}]" if brackets else ""))
         for part, why in broken.items():
             print(f"{part:<{width}}  (cannot be used: {why})")
     else:
@@ -85,15 +82,13 @@ def parts(
                 print(f"plot: {out}")
 
 
-def summary_line(entry: Entry) -> str:
-    options = [f"{name} = {default}" for name, default in entry.options.items()]
-    brackets = "; ".join(", ".join(words) for words in (options, entry.claims) if words)
-    return entry.line + (f"  [{brackets}]" if brackets else "")
+def options_of(entry: Entry) -> list[str]:
+    return [f"{name} = {default}" for name, default in entry.options.items()]
 
 
 def entry_lines(entry: Entry) -> list[str]:
     facts = {
-        "options": ", ".join(f"{name} = {default}" for name, default in entry.options.items()) or "none",
+        "options": ", ".join(options_of(entry)) or "none",
         "": entry.options_help,
         "uses": ", ".join(entry.verbs) or "no verb",
         "claims": ", ".join(entry.claims) or "nothing",
@@ -106,11 +101,7 @@ def entry_lines(entry: Entry) -> list[str]:
 def audit(
     what: Annotated[
         str | None,
-        Argument(
-            help="A part (rope), a recipe file (TOML), or the folder of a record.",
-            metavar="PART|RECIPE.toml|RECORD",
-            show_default=False,
-        ),
+        Argument(help="A part (rope), a recipe file (TOML), or a record's folder.", metavar="PART|RECIPE.toml|RECORD"),
     ] = None,
     plugins: With = None,
     data: Annotated[
@@ -181,9 +172,7 @@ def clean(
     duplicates: Annotated[
         bool, Option("--duplicates", help="Also drop repeated texts within a training file; the first stays.")
     ] = False,
-    conflicts: Annotated[
-        bool, Option("--conflicts", help="Also drop training texts that occur under two labels.")
-    ] = False,
+    conflicts: Annotated[bool, Option("--conflicts", help="Also drop training texts with two labels.")] = False,
     json: Json = False,
 ) -> None:
     """Write a copy of a data set without test items that also occur in the training set.

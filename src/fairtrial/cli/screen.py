@@ -227,18 +227,19 @@ class StudyLines(Screen):
             self.timing = True
             self.say("timing a few steps of each variant on this machine ...")
         elif kind == "search":
-            self.say(
-                f"search: {facts['tries']} tries for each variant, chosen on validation ({facts['left']} trials to run)"
-            )
+            how = f"chosen on validation ({facts['left']} trials to run)"
+            self.say(f"search: {facts['tries']} tries for each variant, {how}")
         elif kind == "notice":
             self.say(f"notice: {facts['text']}")
         elif kind == "done" and facts["work"] == "trial":
-            scores = scores_text(facts["scores"])
+            # accuracies are at most one, perplexities above
+            scores = ", ".join(f"{name} {of:{'.1%' if of <= 1 else '.1f'}}" for name, of in facts["scores"].items())
             self.say(f"{self.position()}  {' '.join(facts['key'])}: {scores}  {self.count.left()}".rstrip())
         elif kind == "failed":
             self.say(f"{self.position()}  {' '.join(facts['key'])} failed: {facts['error']}")
         elif kind == "verdict":
-            self.say(*verdict_lines(facts))
+            self.say("", "verdict:", *(f"  {line}" for line in facts["verdict"]["sentences"]), "")
+            self.say(f"tables: fairtrial verdict {facts['folder']}", f"open this page: {Path(facts['page']).resolve()}")
         elif self.silent(STUDY_QUIET_SECONDS):
             self.say(f"{self.position()}  {self.count.left()}".rstrip())
 
@@ -257,7 +258,7 @@ class Board(StudyLines):
 
         columns = ("{task.description}", BarColumn(bar_width=30), "{task.fields[detail]}")
         self.progress = Progress(*columns, transient=True)
-        self.overall = self.progress.add_task("calibrating", total=None, detail="a few steps of each variant")
+        self.main = self.progress.add_task("calibrating", total=None, detail="a few steps of each variant")
         self.bars: dict[tuple[str, ...], Any] = {}
 
     def show(self, kind: str, facts: dict[str, Any]) -> None:
@@ -279,9 +280,7 @@ class Board(StudyLines):
             seeds = self.count.plan.get("seed_count", 0)
             done = self.count.done + sum(self.count.running.values())
             detail = f"{self.count.done}/{self.count.trials} trials, {seeds} seeds  {self.count.left()}"
-            self.progress.update(
-                self.overall, description="study", total=self.count.trials, completed=done, detail=detail
-            )
+            self.progress.update(self.main, description="study", total=self.count.trials, completed=done, detail=detail)
 
 
 def plan_lines(plan: dict[str, Any]) -> list[str]:
@@ -308,19 +307,3 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
         lines.append("notice: fewer than 5 seeds get no verdict")
     lines.append(f"folder: {plan['folder']}")
     return lines
-
-
-def verdict_lines(facts: dict[str, Any]) -> list[str]:
-    return [
-        "",
-        "verdict:",
-        *(f"  {line}" for line in facts["verdict"]["sentences"]),
-        "",
-        f"tables: fairtrial verdict {facts['folder']}",
-        f"open this page: {Path(facts['page']).resolve()}",
-    ]
-
-
-def scores_text(scores: dict[str, float]) -> str:
-    """Accuracies are at most one, perplexities above."""
-    return ", ".join(f"{name} {value:.1%}" if value <= 1 else f"{name} {value:.1f}" for name, value in scores.items())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from json import dumps
 from math import exp
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 20  # texts that are shown in full; of more, one line each
 Names = Annotated[
-    str | None,
-    Option("--names", help="Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'."),
+    str | None, Option(help="Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'.")
 ]
 
 
@@ -34,9 +33,7 @@ def predict(
     texts: Texts = None,
     file: TextFile = None,
     names: Names = None,
-    words: Annotated[
-        bool, Option("--words", help="Attribute the prediction to words: gradient x input, and leave-one-out.")
-    ] = False,
+    words: Annotated[bool, Option("--words", help="Attribution to words: gradient x input, leave-one-out.")] = False,
     plugins: With = None,
     json: Json = False,
 ) -> None:
@@ -50,39 +47,36 @@ def predict(
     for text in () if json else found.notices:
         notice(text)
     for prediction, attribution in zip(found.predictions, attributions, strict=True):
+        guess = found.labels[prediction.guess]
         if json:
             print_prediction_json(prediction, found.labels, attribution)
-            continue
-        if len(given) > MAX_SHOWN and not words:
-            from fairtrial.report.text import plain
-
-            share = prediction.shares[prediction.guess]
-            print(f"{plain(found.labels[prediction.guess])}  {share:6.1%}  {plain(prediction.text)[:80]}")
+        elif len(given) > MAX_SHOWN and not words:
+            print_plain(f"{guess}  {prediction.shares[prediction.guess]:6.1%}  {prediction.text[:80]}")
         else:
-            print_prediction(prediction, found.labels, with_text=len(given) > 1)
-        if attribution is not None:
-            print_attribution(attribution, found.labels[prediction.guess])
+            print_plain(*([prediction.text] if len(given) > 1 else []), *prediction_lines(prediction, found.labels))
+            if attribution is not None:
+                print_plain(*attribution_lines(attribution, guess))
 
 
-def print_prediction(found: Prediction, labels: tuple[str, ...], *, with_text: bool) -> None:
-    from fairtrial.report.text import plain
+def print_plain(*lines: str) -> None:
+    """Without control characters: a user's text must not command the terminal."""
+    from fairtrial.report.table import plain
 
-    if with_text:
-        print(plain(found.text))
+    print("\n".join(map(plain, lines)))
+
+
+def prediction_lines(found: Prediction, labels: tuple[str, ...]) -> list[str]:
     width = max(len(label) for label in labels)
-    for number in sorted(range(len(labels)), key=lambda number: -found.shares[number]):
-        share = found.shares[number]
-        print(f"  {plain(labels[number]):<{width}}  {share:6.1%}  {'█' * round(30 * share)}".rstrip())
+    shares = sorted(zip(labels, found.shares, strict=True), key=lambda pair: -pair[1])
+    return [f"  {label:<{width}}  {share:6.1%}  {'█' * round(30 * share)}".rstrip() for label, share in shares]
 
 
-def print_attribution(found: Attribution, label: str) -> None:
-    from fairtrial.report.text import plain
-
-    width = max(4, *(len(plain(word)) for word in found.words))
-    print(f"  how much each word supports {plain(label)!r} (log-odds, nats):")
-    print(f"  {'word':<{width}}  {'gradient x input':>16}  {'leave-one-out':>13}")
+def attribution_lines(found: Attribution, label: str) -> Iterator[str]:
+    width = max(4, *(len(word) for word in found.words))
+    yield f"  how much each word supports {label!r} (log-odds, nats):"
+    yield f"  {'word':<{width}}  {'gradient x input':>16}  {'leave-one-out':>13}"
     for word, gradient, fall in zip(found.words, found.gradient_times_input, found.leave_one_out, strict=True):
-        print(f"  {plain(word):<{width}}  {gradient:>+16.3f}  {fall:>+13.3f}")
+        yield f"  {word:<{width}}  {gradient:>+16.3f}  {fall:>+13.3f}"
 
 
 def print_prediction_json(found: Prediction, labels: tuple[str, ...], attribution: Attribution | None) -> None:
@@ -103,9 +97,7 @@ def surprisal(
     record: Annotated[Path, Argument(help="The record of a trained language model.")],
     texts: Texts = None,
     file: TextFile = None,
-    samples: Annotated[
-        bool, Option("--samples", help="Three built-in sentences: a normal, a weird and a long one.")
-    ] = False,
+    samples: Annotated[bool, Option("--samples", help="Three built-in sentences: normal, weird and long.")] = False,
     table: Annotated[
         bool | None, Option("--table/--no-table", help="One row per token.", show_default="with a single sentence")
     ] = None,
@@ -142,7 +134,7 @@ def print_surprisal(name: str, found: Surprisal, table: bool, short: bool) -> No
 
     perplexity = "no token is counted" if found.perplexity is None else f"perplexity {found.perplexity:,.1f}"
     if short:
-        print(f"{perplexity:<24} {found.counted:>5} tokens  {name or plain(found.text)[:70]}")
+        print_plain(f"{perplexity:<24} {found.counted:>5} tokens  {name or found.text[:70]}")
         return
     print(f"{name + ': ' if name else ''}{perplexity}, {found.counted} tokens counted, {found.nll:.2f} nats")
     pieces = [(plain(token.written or f" {token.word}"), token.nll) for token in found.tokens]
@@ -155,31 +147,27 @@ def print_surprisal(name: str, found: Surprisal, table: bool, short: bool) -> No
     else:
         print(plain_shaded(pieces))
     if table:
-        print("\n".join(["", *token_lines(found)]))
+        print_plain("", *token_lines(found))
     print()
 
 
-def token_lines(found: Surprisal) -> list[str]:
-    from fairtrial.report.text import plain
-
-    width = max(5, *(len(plain(token.word)) for token in found.tokens))
-    lines = [f"{'token':<{width}}  {'nats':>7}  {'probability':>11}  {'rank':>6}  most probable"]
+def token_lines(found: Surprisal) -> Iterator[str]:
+    width = max(5, *(len(token.word) for token in found.tokens))
+    yield f"{'token':<{width}}  {'nats':>7}  {'probability':>11}  {'rank':>6}  most probable"
     for token in found.tokens:
-        word = f"{plain(token.word):<{width}}"
+        word = f"{token.word:<{width}}"
         if token.nll is None or token.guess is None or token.guess_share is None:
-            lines.append(f"{word}  {'-':>7}  {'-':>11}  {'-':>6}  no context")
+            yield f"{word}  {'-':>7}  {'-':>11}  {'-':>6}  no context"
             continue
         probability = f"{exp(-token.nll):.3%}" if exp(-token.nll) >= 0.00001 else "< 0.001%"
-        unknown = f"  (unknown: {plain(token.written.strip())})" if token.unknown else ""
-        guess = f"{plain(token.guess)} {token.guess_share:.1%}"
-        lines.append(f"{word}  {token.nll:>7.3f}  {probability:>11}  {token.rank:>6,}  {guess}{unknown}")
-    return lines
+        unknown = f"  (unknown: {token.written.strip()})" if token.unknown else ""
+        guess = f"{token.guess} {token.guess_share:.1%}"
+        yield f"{word}  {token.nll:>7.3f}  {probability:>11}  {token.rank:>6,}  {guess}{unknown}"
 
 
 def print_totals(totals: Totals) -> None:
-    weighted, mean = (
-        "-" if value is None else f"{value:,.1f}" for value in (totals.token_weighted, totals.mean_of_sentences)
-    )
+    values = (totals.token_weighted, totals.mean_of_sentences)
+    weighted, mean = ("-" if value is None else f"{value:,.1f}" for value in values)
     print(f"{totals.sentences} sentences, {totals.tokens:,} tokens counted")
     print(f"  token-weighted perplexity          {weighted:>12}  exp(all nats / all tokens)")
     print(f"  mean of the sentences' perplexities {mean:>11}  every sentence has equal weight")
@@ -190,13 +178,9 @@ def generate(
     prompt: Annotated[str, Argument(help="The beginning of the text, in quotes.")] = "",
     tokens: Annotated[int, Option(help="Maximum number of new tokens.", min=1)] = 60,
     temperature: Annotated[float, Option(help="0: greedy; 1: the model's own probabilities.")] = 1.0,
-    top_k: Annotated[
-        int | None, Option("--top-k", help="Sample from the k most probable tokens only.", show_default="all")
-    ] = None,
-    top_p: Annotated[float, Option("--top-p", help="Sample from the fewest tokens with this total probability.")] = 1.0,
-    penalty: Annotated[
-        float, Option("--repetition-penalty", help="Above 1: earlier tokens are less likely; 1.2 is usual.")
-    ] = 1.0,
+    top_k: Annotated[int | None, Option(help="Sample from the k most probable tokens.", show_default="all")] = None,
+    top_p: Annotated[float, Option(help="Sample from the fewest tokens with this total probability.")] = 1.0,
+    penalty: Annotated[float, Option("--repetition-penalty", help="Above 1: fewer repetitions; 1.2 is usual.")] = 1.0,
     stop: Annotated[
         str | None,
         Option(help="Also stop after this word; a model of separate sentences stops at its stop mark.", metavar="WORD"),

@@ -14,35 +14,29 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from fairtrial.cli.options import Seed, Settings, With, sibling
+from fairtrial.cli.options import Seed, Settings, With
 from fairtrial.recipe import Recipe, choose_recipe, duration_of, finetune_recipe, one_of
+from fairtrial.record import Record, default_folder, ensure_free, sibling
 
 Events = Annotated[bool, Option("--json", help="Print events and the result as JSON lines, for machines.")]
 Log = Annotated[
-    list[str] | None,
-    Option("--log", help="Also log to 'tensorboard' or 'wandb' (extras; wandb works offline). Repeatable."),
+    list[str] | None, Option(help="Also log to 'tensorboard' or 'wandb' (extras; wandb works offline). Repeatable.")
 ]
 Out = Annotated[
     Path | None,
     Option(help="Folder of the record.", metavar="FOLDER", show_default="runs/<task>-<recipe>-<data>-<mark>-seed<n>"),
 ]
-SaveSeconds = Annotated[float, Option("--save-seconds", help="Seconds between checkpoints.", min=0.0)]
+SaveSeconds = Annotated[float, Option(help="Seconds between checkpoints.", min=0.0)]
 
 
 def train(
     what: Annotated[str, Argument(help="classify, lm, mlm, or a recipe file (TOML).", metavar="TASK|RECIPE.toml")],
     data: Annotated[
-        str | None,
-        Option(
-            help="A file or folder of text, or 'sotu' (the embedded speeches).", metavar="PATH", show_default="sotu"
-        ),
+        str | None, Option(help="A file or folder of text, or 'sotu' (embedded).", metavar="PATH", show_default="sotu")
     ] = None,
     recipe: Annotated[
         str | None,
-        Option(
-            help="A built-in recipe: 'default', or 'course' (the setting of five student reports).",
-            show_default="default",
-        ),
+        Option(help="A built-in recipe: 'default', or 'course' (of five student reports).", show_default="default"),
     ] = None,
     seed: Seed = 0,
     out: Out = None,
@@ -87,18 +81,12 @@ def finetune(
         str | None,
         Option(help="Sentence vector: 'first' token, 'mean', 'max' or 'attention'.", show_default="as pretrained"),
     ] = None,
-    frozen_layers: Annotated[
-        int | None, Option(help="Number of frozen layers, from the bottom.", min=0, show_default="0")
-    ] = None,
-    layer_decay: Annotated[
-        float | None, Option(help="Learning rate of a layer relative to the one above it.", show_default="1")
-    ] = None,
+    frozen_layers: Annotated[int | None, Option(help="Frozen layers from the bottom.", min=0, show_default="0")] = None,
+    layer_decay: Annotated[float | None, Option(help="Layer-wise learning-rate decay.", show_default="1")] = None,
     patience: Annotated[
         float | None, Option(help="Early stopping: evaluations without improvement.", show_default="no early stopping")
     ] = None,
-    recipe: Annotated[
-        Path | None, Option(help="A recipe file instead of the built-in one.", metavar="FILE.toml")
-    ] = None,
+    recipe: Annotated[Path | None, Option(help="A recipe file, not the built-in one.", metavar="FILE.toml")] = None,
     seed: Seed = 0,
     out: Out = None,
     settings: Settings = None,
@@ -140,8 +128,6 @@ def run(
     *,
     estimate: bool = False,
 ) -> None:
-    from fairtrial.record import default_folder, ensure_free
-
     folder = out if out is not None else default_folder(recipe, seed)
     ensure_free(folder)  # before torch is imported: a taken folder is refused at once
     from fairtrial.plugins import load_files
@@ -157,9 +143,7 @@ def run(
 
 def resume(
     record: Annotated[Path, Argument(help="The folder of an unfinished record.")],
-    anyway: Annotated[
-        bool, Option("--anyway", help="Even if torch, threads or code differ, so that results may differ.")
-    ] = False,
+    anyway: Annotated[bool, Option("--anyway", help="Accept other torch, threads, code: results may differ.")] = False,
     plugins: With = None,
     log: Log = None,
     save_seconds: SaveSeconds = 10.0,
@@ -168,8 +152,6 @@ def resume(
     """Resume a trial that was stopped or killed.
 
     Its weights and scores are bit for bit those of a trial that was never stopped."""
-    from fairtrial.record import Record
-
     opened = Record.open(record)
     if opened.complete:
         opened.drop_checkpoints()
@@ -247,13 +229,10 @@ def export(
     (pre-norm).
     """
     from fairtrial.pretrained.export import export_record
-    from fairtrial.record import Record
 
     one_of("--to", to, ("hf",))
     done = export_record(Record.open(record), out if out is not None else sibling(record, "hf"))
-    print(
-        f"{done.folder}: {done.architecture}; load it with"
-        f" transformers.{done.auto_class}.from_pretrained({str(done.folder)!r})"
-    )
+    loader = f"transformers.{done.auto_class}.from_pretrained({str(done.folder)!r})"
+    print(f"{done.folder}: {done.architecture}; load it with {loader}")
     if not done.whole:
         print("only the encoder was exported: no architecture of `transformers` has this pooling or activation")

@@ -8,22 +8,7 @@ from fairtrial.study.run import Options, describe, run_study
 from fairtrial.study.search import earlier_choice, tries_of
 
 __all__ = [
-    "OnEvent",
-    "Options",
-    "Plan",
-    "Settings",
-    "Study",
-    "StudyFolder",
-    "Variant",
-    "calibrate",
-    "describe",
-    "earlier_choice",
-    "gather",
-    "load_study",
-    "make_plan",
-    "missing",
-    "run_study",
-    "study_from",
-    "tries_of",
+    "OnEvent", "Options", "Plan", "Settings", "Study", "StudyFolder", "Variant", "calibrate", "describe",
+    "earlier_choice", "gather", "load_study", "make_plan", "missing", "run_study", "study_from", "tries_of",
     "write_study",
-]
+]  # fmt: skip

@@ -23,7 +23,7 @@ from fairtrial.recipe import fingerprint, to_table, write_recipe
 from fairtrial.record import Record, renamed_keys
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, stack_outcomes
 from fairtrial.study.design import METRIC
-from fairtrial.study.plan import OnEvent, Plan, run_jobs
+from fairtrial.study.plan import OnEvent, Plan, in_order, run_jobs
 
 PASSPORT_SECONDS = 180.0  # and so many more for each variant: a part that loops forever is killed
 MAP_SECONDS = 120.0
@@ -48,19 +48,20 @@ def data_audit_jobs(plan: Plan) -> list[Job]:
 
 def passport_jobs(plan: Plan, *, alone: bool = False) -> list[Job]:
     """Built-in parts together; plugins, which may take a process down, each alone."""
-    together: list[tuple[dict[str, str], tuple[str, ...]]] = []
-    single: list[tuple[dict[str, str], tuple[str, ...]]] = []
+    together, jobs = [], []
     for task, recipes in plan.recipes.items():
         for variant in plan.study.variants:
             known = plan.home.read(plan.home.passport(task, variant.name))
             if known.get("mark") != passport_mark(plan, task, variant.name):
                 asked = {"task": task, "variant": variant.name, "recipe": write_recipe(recipes[variant.name])}
-                (single if alone or variant.plugins else together).append((asked, variant.plugins))
-    groups = [*([together] if together else []), *([one] for one in single)]
-    return [passport_job([asked for asked, _ in group], group[0][1]) for group in groups]
+                if alone or variant.plugins:
+                    jobs.append(passport_job([asked], variant.plugins))
+                else:
+                    together.append(asked)
+    return [*([passport_job(together)] if together else []), *jobs]
 
 
-def passport_job(asked: list[dict[str, str]], plugins: tuple[str, ...]) -> Job:
+def passport_job(asked: list[dict[str, str]], plugins: tuple[str, ...] = ()) -> Job:
     key = (asked[0]["task"], asked[0]["variant"], "passport") if len(asked) == 1 else ("all", "variants", "passports")
     seconds = PASSPORT_SECONDS * (1 + len(asked))
     return Job(key, "passport", plugins=plugins, seconds=seconds, options={"plans": asked})
@@ -89,19 +90,12 @@ def keep_artifact(plan: Plan, result: JobResult) -> None:
         found = result.facts["passports"] if result.facts is not None else []
         if result.facts is None and len(asked) == 1:
             # a part that takes the whole process down has failed its audit: no check could be made
-            passport = failed_passport(asked[0]["variant"], asked[0]["task"], result.error)
-            found = [{**asked[0], "passport": passport}]
+            meaning = f"The audit could not be made: {result.error}"
+            finding = Finding("B1", "can be audited", math.inf, "-", FAIL, meaning, asked[0]["task"], level="red")
+            found = [{**asked[0], "passport": as_passport(asked[0]["variant"], [finding])}]
         for row in found:
             mark = {"mark": passport_mark(plan, row["task"], row["variant"])}
             plan.home.write(plan.home.passport(row["task"], row["variant"]), row["passport"] | mark)
-
-
-def failed_passport(variant: str, task: str, error: str) -> dict[str, Any]:
-    finding = Finding(
-        id="B1", name="can be audited", task=task, level="red", value=math.inf, limit="-", verdict=FAIL,
-        meaning=f"The audit could not be made: {error}",
-    )  # fmt: skip
-    return as_passport(variant, [finding])
 
 
 def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any] | None:
@@ -111,11 +105,8 @@ def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any] | None:
         return None
     findings = [Finding.from_dict(row) for row in passport["findings"]]
     level = worst(findings)
-    return {
-        "level": level,
-        "failed": [f"{found.id} {found.name}" for found in findings if level != "pass" and found.severity == level],
-        "accepted": plan.study.variant(variant).accept_failed_passport,
-    }
+    failed = [f"{found.id} {found.name}" for found in findings if level != "pass" and found.severity == level]
+    return {"level": level, "failed": failed, "accepted": plan.study.variant(variant).accept_failed_passport}
 
 
 def data_mark(plan: Plan, task: str) -> str:
@@ -138,8 +129,9 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
         errors = [row["error"] for row in failures if row["variant"] == baseline]
         hint = f"its error: {errors[-1]}" if errors else ""
         raise BadInput(f"no trial of the baseline {baseline!r} ({task}) has finished, so nothing can be judged", hint)
-    contamination = plan.home.read("contamination.json").get(task)
-    sets = plan.eval_sets[task]
+    contamination, sets = plan.home.read("contamination.json").get(task), plan.eval_sets[task]
+    audited = (contamination or {}).get("sets", {}).items()
+    failed = [row for row in failures if row["task"] == task and row["variant"] in records]
     passports = {name: passport_of(plan, task, name) for name in records}
     return TaskOutcomes(
         task=task,
@@ -152,20 +144,12 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
         },
         baselines=baselines(plan, task),
         labels=sets.labels,
-        status={
-            name: np.array(facts["status"], dtype=np.int8)
-            for name, facts in (contamination or {}).get("sets", {}).items()
-            if name in sets.items
-        },
+        status={name: np.array(facts["status"], dtype=np.int8) for name, facts in audited if name in sets.items},
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
         passports={name: passport for name, passport in passports.items() if passport},
         cost=cost(plan, task, records),
         test_reuse={name: test_reuse(list(found.values())) for name, found in records.items() if found},
-        failures=[
-            {"variant": row["variant"], "seed": row["seed"], "error": row["error"]}
-            for row in failures
-            if row["task"] == task and row["variant"] in records
-        ],
+        failures=[{key: row[key] for key in ("variant", "seed", "error")} for row in failed],
         contamination=without_items(contamination),
         search=dict(search) if search else None,
     )
@@ -244,29 +228,22 @@ def without_items(contamination: Mapping[str, Any] | None) -> dict[str, Any] | N
     """The audit of the data without its long lists."""
     if contamination is None:
         return None
-    sets = {
-        name: {key: value for key, value in facts.items() if key != "status"}
-        for name, facts in contamination["sets"].items()
-    }
+    sets = {name: {**facts} for name, facts in contamination["sets"].items()}
+    for facts in sets.values():
+        facts.pop("status", None)
     return {**contamination, "sets": sets}
 
 
 def make_maps(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> None:
     """Attention maps of each variant's first finished seed for one sentence, and its parameters, for the page."""
     sentence = plan.study.sentence or next(iter(plan.eval_sets.values())).sentence
-    jobs = [
-        Job(
-            (task, name, "maps"),
-            "portrait",
-            folder=str(record.folder),
-            plugins=plan.study.variant(name).plugins,
-            seconds=MAP_SECONDS,
-            options={"sentence": sentence},
-        )
-        for task in plan.recipes
-        for name, records in plan.finished(task).items()
-        for record in list(records.values())[:1]
-    ]
+    jobs = []
+    for task in plan.recipes:
+        for name, records in plan.finished(task).items():
+            for record in list(records.values())[:1]:
+                key, folder, options = (task, name, "maps"), str(record.folder), {"sentence": sentence}
+                plugins = plan.study.variant(name).plugins
+                jobs.append(Job(key, "portrait", folder=folder, plugins=plugins, seconds=MAP_SECONDS, options=options))
     maps: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
 
     def accept(result: JobResult) -> None:
@@ -275,15 +252,12 @@ def make_maps(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> None
             maps[task][variant] = result.facts
 
     run_jobs(engine, jobs, on_event, stop, accept)
-    ordered = {
-        task: {name: named[name] for name in plan.recipes[task] if name in named} for task, named in maps.items()
-    }
+    ordered = in_order(plan, maps)
     words = {task: {name: facts["words"] for name, facts in named.items()} for task, named in ordered.items()}
     first: list[str] = next((row for named in words.values() for row in named.values()), [])
     weights = {task: {name: facts["weights"] for name, facts in named.items()} for task, named in ordered.items()}
     # words_of: parts may set vectors of their own before a sentence
     plan.home.write("maps.json", {"sentence": sentence, "words": first, "words_of": words, "variants": weights})
-    parameters = {
-        task: {name: facts["ledger"] for name, facts in named.items()} for task, named in plan.calibration.items()
-    }
-    plan.home.write("ledger.json", parameters)
+    measured = plan.calibration.items()
+    ledger = {task: {name: facts["ledger"] for name, facts in named.items()} for task, named in measured}
+    plan.home.write("ledger.json", ledger)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,11 +20,13 @@ from fairtrial.recipe import (
     Recipe,
     built_in_recipe,
     load_recipe,
+    parse_value,
     read_setting,
     read_toml,
     recipe_from,
     to_table,
     toml,
+    with_data,
     with_settings,
 )
 from fairtrial.registry import did_you_mean
@@ -53,15 +54,8 @@ def _part(word: str, whole: str) -> Any:
         key, equals, value = (piece.strip() for piece in option.partition("="))
         if not equals or not key or not value:
             raise BadInput(f"{whole!r}: {option!r} is not an option", HOW)
-        found[key] = _value(value)
+        found[key] = parse_value(value)
     return found
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except ValueError:
-        return text
 
 
 def _name(part: Any) -> str:
@@ -142,10 +136,8 @@ class Study:
                 raise BadInput(what, f"take one above {last}, the last of the study's seeds")
         used = {seed for variant in self.variants for seed in self.seeds_of(variant)}
         if self.search and used & set(self.search.seeds):
-            what = f"search.seeds = {list(self.search.seeds)}: some of them are the study's own"
-            raise BadInput(
-                what, f"seeds of the search must differ from those that are judged: take seeds above {max(used)}"
-            )
+            hint = f"seeds of the search must differ from those that are judged: take seeds above {max(used)}"
+            raise BadInput(f"search.seeds = {list(self.search.seeds)}: some of them are the study's own", hint)
         return self
 
 
@@ -156,9 +148,8 @@ def base_recipes(recipes: tuple[str, ...]) -> dict[str, Recipe]:
         if name.endswith(".toml"):
             recipe = load_recipe(Path(name))
             if recipe.task in found:
-                raise BadInput(
-                    f"two recipes for the task {recipe.task!r}: {', '.join(recipes)}", "give one for each task"
-                )
+                what = f"two recipes for the task {recipe.task!r}: {', '.join(recipes)}"
+                raise BadInput(what, "give one for each task")
             found[recipe.task] = recipe
         else:
             there = [task for task in METRIC if (BUILT_IN / f"{name}-{task}.toml").is_file()]
@@ -176,11 +167,9 @@ def recipe_of(study: Study, task: str, variant: Variant, chosen: Settings | None
         recipe = load_recipe(Path(variant.recipe))
         if recipe.task != task:
             raise BadInput(f"{variant.recipe} is a recipe for {recipe.task!r}, and the study is about {task!r}")
-    if study.data:
-        recipe = replace(recipe, data=replace(recipe.data, source=study.data))
+    recipe = with_data(replace(recipe, name=variant.name), study.data or None)
     if variant.parts is not None:
         recipe = replace(recipe, parts=variant.parts)
-    recipe = replace(recipe, name=variant.name)
     try:
         return settled(recipe, study.settings, study.task_settings.get(task, {}), variant.settings, chosen or {})
     except BadInput as error:
@@ -235,15 +224,15 @@ def read_study_table(source: str | None) -> dict[str, Any]:
     """The table of a study file, or of the folder of a study that is to be continued."""
     if source is None:
         return {}
+    path = Path(source)
     if os.path.isdir(source):
-        path = Path(source) / "study.toml"
+        path = path / "study.toml"
         if not path.is_file():
             hint = "a study is a folder that `fairtrial study` wrote"
             raise BadInput(f"{source} is not a study (it has no study.toml)", hint)
-        return load_study(path)
-    if not source.endswith(".toml"):
+    elif not source.endswith(".toml"):
         raise BadInput(f"{source!r} is neither a study file nor a study's folder", "variants are given with --variants")
-    return load_study(Path(source))
+    return load_study(path)
 
 
 def design_study(
@@ -260,14 +249,13 @@ def design_study(
     plugins: Sequence[Path] = (),
 ) -> Study:
     """A study file's table with these changes; the options are those of `fairtrial study`."""
-    given = {"data": data, "recipe": recipe and [recipe], "baseline": baseline, "seeds": seeds}
-    given |= {"tasks": task and (list(METRIC) if task == "both" else [task])}
+    tasks = task and (list(METRIC) if task == "both" else [task])
+    given = {"data": data, "recipe": recipe and [recipe], "baseline": baseline, "seeds": seeds, "tasks": tasks}
     if recipe is not None and recipe.endswith(".toml"):
-        table = {key: value for key, value in table.items() if key != "tasks"}
+        table = table | {"tasks": []}  # the recipe's own
     if variants:
-        table = {key: value for key, value in table.items() if key != "baseline"} | {
-            "variants": variant_tables(variants)
-        }
+        table = table | {"variants": variant_tables(variants)}
+        table.pop("baseline", None)
     table = table | {key: value for key, value in given.items() if value is not None}
     if duration is not None:
         settings = [*settings, f"training.duration={toml(str(duration))}"]
@@ -304,71 +292,67 @@ def complete_study(table: dict[str, Any], plugins: Sequence[Path] = ()) -> Study
     recipes = as_list(table.get("recipe", "default"))
     if not table.get("tasks") and table.get("data") and not any(name.endswith(".toml") for name in recipes):
         format_ = table.get("set", {}).get("data.format", "auto")
-        tasks = tasks_of(Data(source=table["data"], format=format_))
-        table = table | {"tasks": [task for task in tasks if task in METRIC]}
+        table = table | {"tasks": list(tasks_of(Data(source=table["data"], format=format_)))}
     study = study_from(table)
     files = tuple(located(str(path)) for path in plugins)
     variants = tuple(replace(variant, plugins=(*variant.plugins, *files)) for variant in study.variants)
     return replace(study, variants=variants)
 
 
-def study_from(table: Mapping[str, Any], path: Path | None = None) -> Study:
-    refuse_unknown(table, KNOWN, "a study", path)
+def study_from(table: Mapping[str, Any]) -> Study:
+    refuse_unknown(table, KNOWN, "a study")
     recipes = tuple(as_list(table.get("recipe", "default")))
     tables = table.get("variants") or {name: {"parts": [name]} for name in DEFAULT_VARIANTS}
     if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
-        raise BadInput("variants must be tables: [variants.rope]", path=path)
-    variants = tuple(variant_from(name, each, path) for name, each in tables.items())
+        raise BadInput("variants must be tables: [variants.rope]")
+    variants = tuple(variant_from(name, each) for name, each in tables.items())
     if len({variant.name.lower() for variant in variants}) < len(variants):
-        raise BadInput("two variants share a name (upper and lower case are the same to some disks)", path=path)
+        raise BadInput("two variants share a name (upper and lower case are the same to some disks)")
     if len(variants) < 2:
-        raise BadInput("a study compares at least two variants", "--variants learned rope", path=path)
+        raise BadInput("a study compares at least two variants", "--variants learned rope")
     names = [variant.name for variant in variants]
-    baseline = typed(table, "baseline", str, names[0], path)
+    baseline = typed(table, "baseline", str, names[0])
     if baseline not in names:
-        raise BadInput(f"baseline = {baseline!r} is not a variant{did_you_mean(baseline, names)}", path=path)
+        raise BadInput(f"baseline = {baseline!r} is not a variant{did_you_mean(baseline, names)}")
     tasks = tuple(as_list(table.get("tasks", [])) or base_recipes(recipes))
     for task in tasks:
         if task not in METRIC:
-            raise BadInput(f"a study cannot be about {task!r}{did_you_mean(str(task), list(METRIC))}", path=path)
-    seeds = seeds_from(table.get("seeds", DEFAULT_SEEDS), "seeds", path)
-    data = typed(table, "data", str, "", path)
-    settings = typed(table, "set", dict, {}, path)
+            raise BadInput(f"a study cannot be about {task!r}{did_you_mean(str(task), list(METRIC))}")
+    data = typed(table, "data", str, "")
+    settings = typed(table, "set", dict, {})
     return Study(
-        name=typed(table, "name", str, " vs ".join(names), path),
+        name=typed(table, "name", str, " vs ".join(names)),
         tasks=tuple(dict.fromkeys(tasks)),
         recipes=tuple(located(name) if name.endswith(".toml") else name for name in recipes),
         data=data if data in ("", "sotu") else located(data),
         variants=variants,
         baseline=baseline,
-        seeds=seeds,
+        seeds=seeds_from(table.get("seeds", DEFAULT_SEEDS), "seeds"),
         settings={key: value for key, value in settings.items() if key not in METRIC},
-        task_settings={task: typed(settings, task, dict, {}, path) for task in METRIC if task in settings},
-        least_difference=least_from(typed(table, "least_difference", dict, {}, path), path),
-        sentence=typed(table, "sentence", str, "", path),
-        search=search_from(typed(table, "search", dict, {}, path), path, tasks),
+        task_settings={task: typed(settings, task, dict, {}) for task in METRIC if task in settings},
+        least_difference=least_from(typed(table, "least_difference", dict, {})),
+        sentence=typed(table, "sentence", str, ""),
+        search=search_from(typed(table, "search", dict, {}), tasks),
     ).checked()
 
 
-def variant_from(name: str, table: dict[str, Any], path: Path | None) -> Variant:
+def variant_from(name: str, table: dict[str, Any]) -> Variant:
     if not re.fullmatch(r"[\w+=,.()\[\] -]{1,80}", name) or name != name.strip(" ."):
         hint = "letters, digits and + - = , ( ) are fine: it becomes a folder's name"
-        raise BadInput(f"{name!r} cannot be a variant's name", hint, path=path)
+        raise BadInput(f"{name!r} cannot be a variant's name", hint)
     settings = {key: value for key, value in table.items() if key not in OF_A_VARIANT}
     for key, value in settings.items():
         if isinstance(value, dict):
             hint = f'quote a field\'s dots: "{key}.{next(iter(value), "x")}" = ...'
-            raise BadInput(f"variant {name!r}: {key!r} is a table", hint, path=path)
+            raise BadInput(f"variant {name!r}: {key!r} is a table", hint)
         if "." not in key:
             what = f"variant {name!r} has no field {key!r}{did_you_mean(key, list(OF_A_VARIANT))}"
-            raise BadInput(
-                what, 'fields of its recipe are written with a dot: "training.learning_rate" = 3e-4', path=path
-            )
-    parts = recipe_from({"parts": table["parts"]}, path).parts if "parts" in table else None
+            raise BadInput(what, 'fields of its recipe are written with a dot: "training.learning_rate" = 3e-4')
+    parts = recipe_from({"parts": table["parts"]}).parts if "parts" in table else None
     start = table.get("seeds_from")
     if start is not None and (type(start) is not int or start < 0):
-        raise BadInput(f"variant {name!r}: seeds_from = {start!r} must be a whole number from 0", path=path)
-    recipe = typed(table, "recipe", str, "", path)
+        raise BadInput(f"variant {name!r}: seeds_from = {start!r} must be a whole number from 0")
+    recipe = typed(table, "recipe", str, "")
     return Variant(
         name=name,
         parts=parts,
@@ -376,81 +360,78 @@ def variant_from(name: str, table: dict[str, Any], path: Path | None) -> Variant
         plugins=tuple(located(each) for each in as_list(table.get("with", []))),
         settings=settings,
         seeds_from=start,
-        accept_failed_passport=typed(table, "accept_failed_passport", bool, False, path),
-        searched=typed(table, "search", bool, True, path),
+        accept_failed_passport=typed(table, "accept_failed_passport", bool, False),
+        searched=typed(table, "search", bool, True),
     )
 
 
-def seeds_from(value: Any, name: str, path: Path | None) -> tuple[int, ...]:
+def seeds_from(value: Any, name: str) -> tuple[int, ...]:
     if type(value) is int and value > 0:
         return tuple(range(value))
     if isinstance(value, list) and value and all(type(each) is int and each >= 0 for each in value):
         if len(set(value)) == len(value):
             return tuple(value)
-        raise BadInput(f"{name} = {value!r}: a seed occurs twice", path=path)
-    raise BadInput(f"{name} = {value!r} must be a number of seeds, or a list of them", path=path)
+        raise BadInput(f"{name} = {value!r}: a seed occurs twice")
+    raise BadInput(f"{name} = {value!r} must be a number of seeds, or a list of them")
 
 
-def least_from(table: dict[str, Any], path: Path | None) -> dict[str, float]:
-    refuse_unknown(table, LEAST, "least_difference", path)
+def least_from(table: dict[str, Any]) -> dict[str, float]:
+    refuse_unknown(table, LEAST, "least_difference")
     for name, value in table.items():
         if type(value) not in (int, float) or not value > 0:
-            raise BadInput(f"least_difference.{name} = {value!r} must be a number above 0", path=path)
+            raise BadInput(f"least_difference.{name} = {value!r} must be a number above 0")
     return LEAST | {name: float(value) for name, value in table.items()}
 
 
-def search_from(table: dict[str, Any], path: Path | None, tasks: Iterable[str]) -> Search | None:
+def search_from(table: dict[str, Any], tasks: Iterable[str]) -> Search | None:
     if not table:
         return None
     fields = {name: value for name, value in table.items() if "." in name}
-    refuse_unknown({key: 0 for key in table if key not in fields}, ("random", "seeds"), "[search]", path)
+    refuse_unknown({key: 0 for key in table if key not in fields}, ("random", "seeds"), "[search]")
     random = table.get("random")
     if random is not None and (type(random) is not int or random < 1):
-        raise BadInput(f"search.random = {random!r} must be a number of tries", path=path)
+        raise BadInput(f"search.random = {random!r} must be a number of tries")
     for name, value in fields.items():
         is_range = isinstance(value, dict) and {"from", "to"} <= value.keys() <= {"from", "to", "scale"}
         if not (isinstance(value, list) and value) and not (is_range and random):
             hint = 'give a list of values, or {from = 1e-4, to = 1e-2, scale = "log"} together with random = 8'
-            raise BadInput(f"search: {name} = {value!r} has no values to try", hint, path=path)
+            raise BadInput(f"search: {name} = {value!r} has no values to try", hint)
         if is_range:
-            check_range(name, value, path)
+            check_range(name, value)
         if name.startswith("data."):
             hint = "a search chooses how to train; set it for all, under [set]"
-            raise BadInput(f"search: {name} decides what is read, so nothing would be comparable", hint, path=path)
+            raise BadInput(f"search: {name} decides what is read, so nothing would be comparable", hint)
         if name.startswith("tokens.") and "lm" in tasks:
             hint = "make variants of it: where no word is unknown they are compared by bits per byte"
-            raise BadInput(f"search: {name} changes what a token is, and with it perplexity", hint, path=path)
+            raise BadInput(f"search: {name} changes what a token is, and with it perplexity", hint)
     if not fields:
-        raise BadInput("[search] names no field", '"training.learning_rate" = [1e-3, 3e-4]', path=path)
-    seeds = seeds_from(table.get("seeds", [1000]), "search.seeds", path)
-    return Search(fields=fields, random=random, seeds=seeds)
+        raise BadInput("[search] names no field", '"training.learning_rate" = [1e-3, 3e-4]')
+    return Search(fields=fields, random=random, seeds=seeds_from(table.get("seeds", [1000]), "search.seeds"))
 
 
-def check_range(name: str, value: Mapping[str, Any], path: Path | None) -> None:
+def check_range(name: str, value: Mapping[str, Any]) -> None:
     low, high, scale = value["from"], value["to"], value.get("scale", "linear")
     if not all(type(each) in (int, float) for each in (low, high)) or not low < high:
-        raise BadInput(f"search: {name} = {value!r} must range from a number to a larger one", path=path)
+        raise BadInput(f"search: {name} = {value!r} must range from a number to a larger one")
     if scale not in ("log", "linear"):
-        raise BadInput(f"search: {name}: scale = {scale!r} must be log or linear", path=path)
+        raise BadInput(f"search: {name}: scale = {scale!r} must be log or linear")
     if scale == "log" and low <= 0:
-        raise BadInput(f"search: {name} = {value!r}: a log scale must start above 0", path=path)
+        raise BadInput(f"search: {name} = {value!r}: a log scale must start above 0")
 
 
-def typed(table: Mapping[str, Any], name: str, kind: type, default: Any, path: Path | None) -> Any:
+def typed(table: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
     value = table.get(name, default)
     if not isinstance(value, kind):
         type_name = {str: "text", dict: "a table", bool: "true or false"}[kind]
-        raise BadInput(f"{name} = {value!r} must be {type_name}", path=path)
+        raise BadInput(f"{name} = {value!r} must be {type_name}")
     return value
 
 
-def refuse_unknown(table: Mapping[str, Any], known: Iterable[str], what: str, path: Path | None) -> None:
+def refuse_unknown(table: Mapping[str, Any], known: Iterable[str], what: str) -> None:
     known = list(known)
     for key in table:
         if key not in known:
-            raise BadInput(
-                f"{what} has no field {key!r}{did_you_mean(key, known)}", f"there is: {', '.join(known)}", path=path
-            )
+            raise BadInput(f"{what} has no field {key!r}{did_you_mean(key, known)}", f"there is: {', '.join(known)}")
 
 
 def as_list(value: Any) -> list[str]:
@@ -479,14 +460,13 @@ def write_study(study: Study) -> str:
         *([f"sentence = {toml(study.sentence)}"] if study.sentence else []),
     ]
     if study.settings:
-        lines += ["", "[set]  # for all variants", *(f"{toml(name)} = {toml(v)}" for name, v in study.settings.items())]
+        lines += ["", "[set]  # for all variants", *_lines(study.settings)]
     for task, settings in study.task_settings.items():
-        lines += ["", f"[set.{task}]", *(f"{toml(name)} = {toml(value)}" for name, value in settings.items())]
+        lines += ["", f"[set.{task}]", *_lines(settings)]
     for variant in study.variants:
         lines += ["", f"[variants.{toml(variant.name)}]", *_variant_lines(variant)]
     if study.search:
-        lines += ["", "[search]  # on validation only"]
-        lines += [f"{toml(name)} = {toml(value)}" for name, value in study.search.fields.items()]
+        lines += ["", "[search]  # on validation only", *_lines(study.search.fields)]
         lines += [f"random = {study.search.random}"] if study.search.random else []
         lines += [f"seeds = {toml(list(study.search.seeds))}"]
     return "\n".join(lines) + "\n"
@@ -502,4 +482,8 @@ def _variant_lines(variant: Variant) -> list[str]:
         "search": None if variant.searched else False,
     }
     lines = [f"{name} = {toml(value)}" for name, value in fields.items() if value is not None]
-    return lines + [f"{toml(name)} = {toml(value)}" for name, value in variant.settings.items()]
+    return lines + _lines(variant.settings)
+
+
+def _lines(settings: Settings) -> list[str]:
+    return [f"{toml(name)} = {toml(value)}" for name, value in settings.items()]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtrial.disk import append_line, disk_errors, locked, read_json, write_json, write_text
+from fairtrial.disk import append_line, disk_errors, load_json, locked, read_json, write_json, write_text
 from fairtrial.errors import BadInput, Busy
-from fairtrial.record import Record
+from fairtrial.record import Record, read_log
 
 FAILURES, FAILED_TRIES = "failures.jsonl", "failed-tries.jsonl"
 
@@ -62,21 +62,10 @@ class StudyFolder:
     def read_plan(self) -> dict[str, Any]:
         """plan.json, empty where there is none; a damaged one is refused, since it says what each trial was asked."""
         path = self.path / "plan.json"
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise BadInput(f"{path} is damaged: {error}", "remove it; finished trials are found without it") from error
-        if not isinstance(found, dict):
-            raise BadInput(f"{path} is damaged: not a JSON object")
-        return found
+        return load_json(path, "remove it; finished trials are found without it") if path.exists() else {}
 
     def failures(self, name: str = FAILURES) -> list[dict[str, Any]]:
-        path = self.path / name
-        if not path.is_file():
-            return []
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+        return read_log(self.path / name)
 
     def add_failure(self, row: Mapping[str, Any], name: str = FAILURES) -> None:
         append_line(self.path / name, json.dumps(row, ensure_ascii=False))
@@ -97,9 +86,8 @@ class StudyFolder:
                 yield
         except Busy as error:
             if "study.lock" in str(error) or str(error).startswith(f"{self.path}:"):
-                raise Busy(
-                    f"{self.path}: another process is running this study", "wait for it, or choose another --out"
-                ) from error
+                what = f"{self.path}: another process is running this study"
+                raise Busy(what, "wait for it, or choose another --out") from error
             raise
 
     def refuse_foreign(self) -> None:

@@ -57,16 +57,14 @@ def run_trial_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
         elif event.kind in ("testing", "notice"):
             on_event(event.kind, event.facts)
 
-    how: dict[str, Any] = {"on_event": forward, "stop": stop, "save_seconds": job.options.get("save_seconds", 10.0)}
-    begin = partial(run_trial, recipe, job.seed, folder, plugins=plugins, **how)
-    if not (folder / "trial.json").is_file():
-        return {"result": patiently(begin).result}
-    try:
-        return {"result": patiently(partial(resume_trial, folder, **how)).result}
-    except EnvironmentChanged as error:  # begun by another torch, machine or code: its bits would be nobody's
-        on_event("notice", {"text": f"{'/'.join(job.key)} is started again: {error.what}"})
-        shutil.rmtree(folder)
-        return {"result": patiently(begin).result}
+    if (folder / "trial.json").is_file():
+        try:
+            return {"result": patiently(partial(resume_trial, folder, on_event=forward, stop=stop)).result}
+        except EnvironmentChanged as error:  # begun by another torch, machine or code: its bits would be nobody's
+            on_event("notice", {"text": f"{'/'.join(job.key)} is started again: {error.what}"})
+            shutil.rmtree(folder)
+    begin = partial(run_trial, recipe, job.seed, folder, plugins=plugins, on_event=forward, stop=stop)
+    return {"result": patiently(begin).result}
 
 
 def patiently(write: Callable[[], Record]) -> Record:

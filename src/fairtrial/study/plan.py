@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -48,10 +48,6 @@ LEAST_SHARE = 0.02  # of the steps: less is no training
 RESERVE = 0.9  # of a budget: calibration is short, and machines are noisy
 
 
-def ignore(kind: str, facts: dict[str, Any]) -> None:
-    """Takes no notice of an event."""
-
-
 @dataclass(frozen=True)
 class EvalSets:
     """What all variants of a task are tested on."""
@@ -75,11 +71,9 @@ class Trial:
     def name(self) -> tuple[str, str, int]:
         return self.task, self.variant.name, self.seed
 
-    def job(self, save_seconds: float = 10.0) -> Job:
+    def job(self) -> Job:
         key = (self.task, self.variant.name, f"seed {self.seed}")
-        options = {"save_seconds": save_seconds}
-        folder = str(self.folder)
-        return Job(key, "trial", write_recipe(self.recipe), self.seed, folder, self.variant.plugins, options=options)
+        return Job(key, "trial", write_recipe(self.recipe), self.seed, str(self.folder), self.variant.plugins)
 
 
 @dataclass(frozen=True)
@@ -93,15 +87,14 @@ class Plan:
 
     def trials(self) -> list[Trial]:
         """Seed by seed, so that a study that is stopped early has whole pairs."""
-        return list(self._trials())
-
-    def _trials(self) -> Iterator[Trial]:
+        found = []
         for index in range(len(self.study.seeds)):
             for task, recipes in self.recipes.items():
                 for variant in self.study.variants:
                     seed = self.study.seeds_of(variant)[index]
                     folder = self.home.trial(task, variant.name, seed)
-                    yield Trial(task, variant, seed, recipes[variant.name], folder)
+                    found.append(Trial(task, variant, seed, recipes[variant.name], folder))
+        return found
 
     def finished(self, task: str) -> dict[str, dict[int, Record]]:
         """Finished records of each variant by seed."""
@@ -111,6 +104,12 @@ class Plan:
             records = {seed: self.home.finished(self.home.trial(task, variant.name, seed)) for seed in seeds}
             found[variant.name] = {seed: record for seed, record in records.items() if record is not None}
         return found
+
+    def expected_seconds(self, width: int, seeds: int, share: float = 1.0) -> float:
+        """Wall-clock time of the whole study with so many seeds, nothing being there yet."""
+        one_seed = sum(seconds_of(facts, share) for named in self.calibration.values() for facts in named.values())
+        others = len(self.recipes) * (len(self.study.variants) * PASSPORT_SECONDS + seeds * BASELINE_SECONDS)
+        return (seeds * one_seed + others) / width + PAGE_SECONDS
 
     def with_recipes(self, chosen: Chosen) -> Plan:
         return replace(self, recipes=recipes_of(self.study, chosen))
@@ -149,13 +148,11 @@ def make_plan(study: Study, home: StudyFolder) -> Plan:
 
 
 def recipes_of(study: Study, chosen: Chosen) -> dict[str, dict[str, Recipe]]:
-    return {
-        task: {
-            variant.name: recipe_of(study, task, variant, chosen.get(task, {}).get(variant.name))
-            for variant in study.variants
-        }
-        for task in study.tasks
-    }
+    found = {}
+    for task in study.tasks:
+        best = chosen.get(task, {})
+        found[task] = {each.name: recipe_of(study, task, each, best.get(each.name)) for each in study.variants}
+    return found
 
 
 def default_study_folder(study: Study) -> Path:
@@ -190,14 +187,9 @@ def eval_sets_of(recipes: Mapping[str, Recipe], seed: int) -> EvalSets:
     prepared = prepare(recipe, seed)
     refuse_other_cuts(recipes, recipe, prepared)
     tests = prepared.splits.tests
-    groups = {name: grouped(documents, prepared) for name, documents in tests.items()}
-    return EvalSets(
-        prepared.corpus.files,
-        prepared.splits.labels,
-        {name: len(documents) for name, documents in tests.items()},
-        map_sentence(prepared.splits),
-        {name: group for name, group in groups.items() if group},
-    )
+    groups = {name: group for name, documents in tests.items() if (group := grouped(documents, prepared))}
+    items = {name: len(documents) for name, documents in tests.items()}
+    return EvalSets(prepared.corpus.files, prepared.splits.labels, items, map_sentence(prepared.splits), groups)
 
 
 def refuse_other_cuts(recipes: Mapping[str, Recipe], first: Recipe, prepared: Prepared) -> None:
@@ -247,31 +239,24 @@ def missing(plan: Plan, trials: Sequence[Trial]) -> tuple[list[Trial], list[str]
     left, other_code = [], 0
     for trial in trials:
         record = plan.home.record(trial.folder)
-        if record is None:
+        if record is None or not record.complete:
             left.append(trial)
+        if record is None:
             continue
         facts, mark = record.trial, fingerprint(trial.recipe)
         marks = (asked.get(plan.home.name_of(trial.folder)), fingerprint(record.recipe), facts["recipe"])
         plugins = {Path(name).name: sha256_of(Path(name)) for name in trial.variant.plugins}
-        if mark not in marks or facts["seed"] != trial.seed:
-            raise stale(plan, trial, "another recipe")
-        if facts["data"] != plan.eval_sets[trial.task].files:
-            raise stale(plan, trial, "other data")
-        if not set(plugins.items()) <= set(record.plugins.items()):
-            raise stale(plan, trial, "another version of " + ", ".join(plugins))
-        if record.complete:
-            other_code += facts["code"] != code_fingerprint()
-        else:
-            left.append(trial)
+        reasons = {
+            "another recipe": mark not in marks or facts["seed"] != trial.seed,
+            "other data": facts["data"] != plan.eval_sets[trial.task].files,
+            f"another version of {', '.join(plugins)}": not plugins.items() <= record.plugins.items(),
+        }
+        if why := next((why for why, holds in reasons.items() if holds), ""):
+            hint = f"keep {plan.home.path} as it is and write the new study elsewhere with --out"
+            raise BadInput(f"{trial.folder} holds a trial with {why} than the study asks for now", hint)
+        other_code += record.complete and facts["code"] != code_fingerprint()
     notice = f"{other_code} finished trials were run by another version of fairtrial; they are used as they are"
     return left, [notice] if other_code else []
-
-
-def stale(plan: Plan, trial: Trial, why: str) -> BadInput:
-    return BadInput(
-        f"{trial.folder} holds a trial with {why} than the study asks for now",
-        f"keep {plan.home.path} as it is and write the new study elsewhere with --out",
-    )
 
 
 def run_jobs(
@@ -326,10 +311,12 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
             raise BadInput(f"variant {name!r} ({task}): {result.error}")
 
     run_jobs(engine, jobs, on_event, stop, accept)
-    ordered = {
-        task: {name: named[name] for name in plan.recipes[task] if name in named} for task, named in found.items()
-    }
-    return replace(plan, calibration=ordered)
+    return replace(plan, calibration=in_order(plan, found))
+
+
+def in_order(plan: Plan, found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Facts by task and variant in the order of the study, as jobs end in any order."""
+    return {task: {name: found[task][name] for name in plan.recipes[task] if name in found[task]} for task in found}
 
 
 def calibration_mark(plan: Plan, task: str, variant: str) -> str:
@@ -338,16 +325,9 @@ def calibration_mark(plan: Plan, task: str, variant: str) -> str:
     return f"{fingerprint(plan.recipes[task][variant])}-{data}"
 
 
-def trial_seconds(facts: Mapping[str, Any], share: float = 1.0) -> float:
+def seconds_of(facts: Mapping[str, Any], share: float = 1.0) -> float:
     """Of one trial, at a share of its steps."""
     return float(facts["set_up_seconds"] + share * (facts["steps"] * facts["step_seconds"] + facts["score_seconds"]))
-
-
-def expected_seconds(plan: Plan, width: int, seeds: int, share: float = 1.0) -> float:
-    """Wall-clock time of the whole study with so many seeds, nothing being there yet."""
-    one_seed = sum(trial_seconds(facts, share) for named in plan.calibration.values() for facts in named.values())
-    others = len(plan.recipes) * (len(plan.study.variants) * PASSPORT_SECONDS + seeds * BASELINE_SECONDS)
-    return (seeds * one_seed + others) / width + PAGE_SECONDS
 
 
 def read_time(text: str) -> float:
@@ -364,44 +344,38 @@ def read_time(text: str) -> float:
 
 
 def fit_budget(
-    plan: Plan, width: int, seconds: float, most: int = MOST_SEEDS, search_seconds: float = 0.0
+    plan: Plan, width: int, seconds: float, most: int | None = None, search_seconds: float = 0.0
 ) -> tuple[Plan, str]:
     """As many seeds as fit; where five do not, fewer steps for all. The plan, and what was decided, in words."""
+    most = most or MOST_SEEDS
     if most < LEAST_SEEDS:
         hint = f"--seeds is the most that --budget may take: leave it out, or give {LEAST_SEEDS} or more"
         raise BadInput(f"{most} seeds are too few for a verdict", hint)
     refuse_unmeasured(plan)
     available = seconds * RESERVE
     counts = range(LEAST_SEEDS, most + 1)
-    fitting = [count for count in counts if expected_seconds(plan, width, count) + search_seconds <= available]
+    fitting = [count for count in counts if plan.expected_seconds(width, count) + search_seconds <= available]
     budget = f"budget {spoken_time(seconds)}"
     if fitting:
         study = plan.study.with_seeds(fitting[-1])
         return replace(plan, study=study), f"{budget}: {fitting[-1]} seeds of the whole training fit"
-    least = expected_seconds(plan, width, LEAST_SEEDS, 0.0)
-    whole = expected_seconds(plan, width, LEAST_SEEDS, 1.0) + search_seconds
+    least = plan.expected_seconds(width, LEAST_SEEDS, 0.0)
+    whole = plan.expected_seconds(width, LEAST_SEEDS) + search_seconds
     share = (available - least) / (whole - least) if whole > least else 0.0
     if share < LEAST_SHARE:
-        raise BadInput(
-            f"{spoken_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {spoken_time(whole / RESERVE)}",
-            "give a larger --budget, fewer variants, or one --task",
-        )
+        what = f"{spoken_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {spoken_time(whole / RESERVE)}"
+        raise BadInput(what, "give a larger --budget, fewer variants, or one --task")
     if any("training.duration" in variant.settings for variant in plan.study.variants):
-        raise BadInput(
-            f"{spoken_time(seconds)} is too short for {LEAST_SEEDS} seeds, and variants have durations of their own",
-            "give a larger --budget, or set training.duration for all",
-        )
-    steps = {
-        task: max(1, int(share * min(facts["steps"] for facts in named.values())))
-        for task, named in plan.calibration.items()
-    }
+        what = f"{spoken_time(seconds)} is too short for {LEAST_SEEDS} seeds, and variants have durations of their own"
+        raise BadInput(what, "give a larger --budget, or set training.duration for all")
     study = plan.study.with_seeds(LEAST_SEEDS)
-    settings = {
-        task: {**study.task_settings.get(task, {}), "training.duration": f"{count} steps"}
-        for task, count in steps.items()
-    }
+    steps, settings, calibration = {}, {}, {}
+    for task, named in plan.calibration.items():
+        steps[task] = count = max(1, int(share * min(facts["steps"] for facts in named.values())))
+        settings[task] = {**study.task_settings.get(task, {}), "training.duration": f"{count} steps"}
+        calibration[task] = {name: scaled(facts, count) for name, facts in named.items()}
     study = replace(study, task_settings=settings)
-    shorter = replace(plan, study=study, recipes=recipes_of(study, {}), calibration=scaled(plan, steps))
+    shorter = replace(plan, study=study, recipes=recipes_of(study, {}), calibration=calibration)
     per_task = ", ".join(f"{count:,} for {task}" for task, count in steps.items())
     text = (
         f"{budget}: {LEAST_SEEDS} seeds of the whole training do not fit, so all train for fewer steps ({per_task});"
@@ -418,13 +392,6 @@ def refuse_unmeasured(plan: Plan) -> None:
                 raise BadInput(what, "leave --budget out to see why, or leave the variant out")
 
 
-def scaled(plan: Plan, steps: dict[str, int]) -> dict[str, dict[str, dict[str, Any]]]:
+def scaled(facts: dict[str, Any], steps: int) -> dict[str, Any]:
     """The measured times, for shorter trials."""
-    return {
-        task: {
-            name: facts
-            | {"steps": steps[task], "score_seconds": round(facts["score_seconds"] * steps[task] / facts["steps"], 3)}
-            for name, facts in named.items()
-        }
-        for task, named in plan.calibration.items()
-    }
+    return facts | {"steps": steps, "score_seconds": round(facts["score_seconds"] * steps / facts["steps"], 3)}

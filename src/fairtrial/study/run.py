@@ -16,20 +16,7 @@ from fairtrial.statistics.verdict import is_clear, judge_study
 from fairtrial.study.artifacts import artifact_jobs, gather, keep_artifact, make_maps, passport_jobs
 from fairtrial.study.design import Study, load_study, study_from, write_study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.plan import (
-    MOST_SEEDS,
-    OnEvent,
-    Plan,
-    Trial,
-    calibrate,
-    expected_seconds,
-    fit_budget,
-    ignore,
-    make_plan,
-    missing,
-    run_jobs,
-    trial_seconds,
-)
+from fairtrial.study.plan import OnEvent, Plan, Trial, calibrate, fit_budget, make_plan, missing, run_jobs, seconds_of
 from fairtrial.study.search import earlier_choice, run_search, search_seconds_left, tries_of
 
 
@@ -49,7 +36,7 @@ def run_study(
     folder: Path,
     engine: Engine,
     options: Options | None = None,
-    on_event: OnEvent = ignore,
+    on_event: OnEvent = lambda kind, facts: None,
     stop: Stop = lambda: False,
 ) -> dict[str, Any] | None:
     """Run what is missing in `folder`, judge, and write the page. None: only the plan was asked for."""
@@ -68,7 +55,8 @@ def run_study(
             chosen, search = run_search(plan, engine, on_event, stop, retry_failed=options.retry_failed)
             plan = calibrate(plan.with_recipes(chosen), engine, on_event, stop)
             plan.write({})
-        for seeds in interim_looks(plan, options):
+        first = len(plan.study.seeds)
+        for seeds in [look.seeds for look in LOOKS if look.seeds >= first] if options.until_clear else [first]:
             if seeds != len(plan.study.seeds):
                 on_event("notice", {"text": f"inconclusive at {len(plan.study.seeds)} seeds: going on to {seeds}"})
                 plan = replace(plan, study=plan.study.with_seeds(seeds))
@@ -104,7 +92,7 @@ def plan_study(
     if options.budget_seconds is None:
         return plan, ""
     searching = search_seconds_left(plan) / engine.width
-    return fit_budget(plan, engine.width, options.budget_seconds, options.most_seeds or MOST_SEEDS, searching)
+    return fit_budget(plan, engine.width, options.budget_seconds, options.most_seeds, searching)
 
 
 def shortened_before(study: Study, folder: Path) -> Study | None:
@@ -115,12 +103,6 @@ def shortened_before(study: Study, folder: Path) -> Study | None:
     earlier = study_from(load_study(path))
     same = replace(earlier, seeds=study.seeds, task_settings=study.task_settings) == study
     return earlier if same and earlier.task_settings != study.task_settings else None
-
-
-def interim_looks(plan: Plan, options: Options) -> list[int]:
-    """The numbers of seeds at which the study is judged, until it is clear."""
-    count = len(plan.study.seeds)
-    return [look.seeds for look in LOOKS if look.seeds >= count] if options.until_clear else [count]
 
 
 def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent, stop: Stop) -> None:
@@ -184,11 +166,11 @@ def data_lines(verdict: Mapping[str, Any]) -> list[str]:
     """Red findings on the data that clean items do not mend. All variants share them, so differences stand."""
     lines = []
     for task, facts in verdict["tasks"].items():
-        if not facts.get("contamination"):
-            lines.append(
-                f"[{task}] The data could not be audited, so copies of test items in the training set are unknown."
-            )
-        findings = (facts.get("contamination") or {}).get("findings", [])
+        audit = facts.get("contamination") or {}
+        if not audit:
+            what = "The data could not be audited, so copies of test items in the training set are unknown."
+            lines.append(f"[{task}] {what}")
+        findings = audit.get("findings", [])
         red = {row["name"]: None for row in findings if row["verdict"] == "RED" and not row["id"].startswith("D1")}
         if red:
             lines.append(
@@ -212,9 +194,9 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
         "seed_count": seeds,
         "trial_count": len(trials),
         "left": len(left),
-        "expected_seconds": round(expected_seconds(plan, engine.width, seeds) * share_left + searching, 1),
+        "expected_seconds": round(plan.expected_seconds(engine.width, seeds) * share_left + searching, 1),
         "trial_seconds": {
-            task: {name: round(trial_seconds(facts), 2) for name, facts in named.items()}
+            task: {name: round(seconds_of(facts), 2) for name, facts in named.items()}
             for task, named in plan.calibration.items()
         },
         "smallest_detectable": {

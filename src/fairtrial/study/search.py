@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from statistics import mean
 from typing import Any
@@ -15,14 +14,14 @@ import numpy as np
 
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Recipe
 from fairtrial.rng import generator_for
 from fairtrial.study.design import METRIC, Search, Settings, Variant, settled
 from fairtrial.study.folder import FAILED_TRIES
-from fairtrial.study.plan import OnEvent, Plan, Trial, missing, run_jobs, trial_seconds
+from fairtrial.study.plan import OnEvent, Plan, Trial, missing, run_jobs, seconds_of
 
 Tries = list[dict[str, Any]]
 Choice = dict[str, dict[str, Settings]]  # task -> variant -> fields
+ByTry = dict[tuple[str, str, int], list[Trial]]  # task, variant, number of the try -> one trial for each search seed
 
 
 def tries_of(search: Search) -> Tries:
@@ -55,24 +54,19 @@ def searched(plan: Plan) -> list[Variant]:
     return [variant for variant in plan.study.variants if variant.searched]
 
 
-def search_trials(plan: Plan, search: Search, tries: Tries) -> dict[tuple[str, str, int], list[Trial]]:
-    """The trials of each task, variant and try, one for each search seed."""
+def search_trials(plan: Plan, search: Search, tries: Tries) -> ByTry:
     found = {}
     for task, recipes in plan.recipes.items():
         for variant in searched(plan):
             for number, settings in enumerate(tries):
-                recipe = without_tests(recipes[variant.name], settings)
+                recipe = settled(recipes[variant.name], settings)
+                # its trials cannot see a test set
+                recipe = replace(recipe, scoring=replace(recipe.scoring, tests=False, watch_test=False))
                 found[task, variant.name, number] = [
                     Trial(task, variant, seed, recipe, plan.home.search_trial(task, variant.name, number, seed))
                     for seed in search.seeds
                 ]
     return found
-
-
-def without_tests(recipe: Recipe, settings: Settings) -> Recipe:
-    """A recipe whose trials cannot see a test set."""
-    recipe = settled(recipe, settings)
-    return replace(recipe, scoring=replace(recipe.scoring, tests=False, watch_test=False))
 
 
 def run_search(
@@ -90,19 +84,18 @@ def run_search(
     if retry_failed:
         (home.path / FAILED_TRIES).unlink(missing_ok=True)
     failed = {row["folder"] for row in home.failures(FAILED_TRIES)}
-    known = [trial for trial in left if home.name_of(trial.folder) in failed]
-    if known:
-        notices = [*notices, f"{len(known)} tries failed before and are left out; --retry-failed tries them again"]
-    left = [trial for trial in left if trial not in known]
+    again = [trial for trial in left if home.name_of(trial.folder) not in failed]
+    if known := len(left) - len(again):
+        notices = [*notices, f"{known} tries failed before and are left out; --retry-failed tries them again"]
     for text in notices:
         on_event("notice", {"text": text})
-    on_event("search", {"tries": len(tries), "trials": len(trials), "left": len(left)})
+    on_event("search", {"tries": len(tries), "trials": len(trials), "left": len(again)})
 
     def accept(result: JobResult) -> None:
         if result.facts is None:
             home.add_failure({"folder": home.name_of(result.job.folder), "error": result.error}, FAILED_TRIES)
 
-    run_jobs(engine, [trial.job() for trial in left], on_event, stop, accept)
+    run_jobs(engine, [trial.job() for trial in again], on_event, stop, accept)
     chosen, facts = choose(plan, tries, by_try)
     home.write("search.json", {"format": 1, "seeds": list(search.seeds), "tries": tries, "tasks": facts})
     return chosen, facts
@@ -116,7 +109,7 @@ def search_seconds_left(plan: Plan) -> float:
     by_try = search_trials(plan, search, tries_of(search))
     left, _ = missing(plan, [trial for group in by_try.values() for trial in group])
     measured = [plan.calibration.get(trial.task, {}).get(trial.variant.name) for trial in left]
-    return sum(trial_seconds(facts) for facts in measured if facts)
+    return sum(seconds_of(facts) for facts in measured if facts)
 
 
 def earlier_choice(plan: Plan) -> Choice:
@@ -124,14 +117,11 @@ def earlier_choice(plan: Plan) -> Choice:
     search, found = plan.study.search, plan.home.read("search.json")
     if search is None or found.get("tries") != tries_of(search) or found.get("seeds") != list(search.seeds):
         return {}
-    return {
-        task: {name: row["best"] for name, row in facts["variants"].items()} for task, facts in found["tasks"].items()
-    }
+    tasks = found["tasks"].items()
+    return {task: {name: row["best"] for name, row in facts["variants"].items()} for task, facts in tasks}
 
 
-def choose(
-    plan: Plan, tries: Tries, by_try: Mapping[tuple[str, str, int], list[Trial]]
-) -> tuple[Choice, dict[str, Any]]:
+def choose(plan: Plan, tries: Tries, by_try: ByTry) -> tuple[Choice, dict[str, Any]]:
     chosen: Choice = {}
     found: dict[str, Any] = {}
     for task in plan.recipes:
@@ -145,9 +135,7 @@ def choose(
             better = max if METRIC[task] == "accuracy" else min
             best = better(known, key=lambda number: known[number])
             chosen[task][variant.name] = tries[best]
-            rows[variant.name] = {
-                "tries": len(tries), "best": tries[best], "validation": known[best], "scores": scores,
-            }  # fmt: skip
+            rows[variant.name] = {"tries": len(tries), "best": tries[best], "validation": known[best], "scores": scores}
         found[task] = {"tries": len(tries) * len(rows), "variants": rows}
     return chosen, found
 

@@ -198,7 +198,7 @@ def all_studies() -> dict[str, Study]:
     for path in sorted((HERE / "studies").glob("r*.toml")):
         table = load_study(path)
         source = table.pop("data")
-        both = study_from(table, path)
+        both = study_from(table)
         for task in both.tasks:
             key = f"{Path(source).name}-{task}" + ("-tuned" if both.search else "")
             study = replace(both, name=key, tasks=(task,))
