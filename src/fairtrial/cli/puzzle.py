@@ -90,10 +90,20 @@ class Puzzle:
                 print()
             print(*note, *lines_of(found), sep="\n")
         if self.out is not None:
-            from fairtrial.apps.puzzles.plots import picture_of
+            self.write(self.out, name or plain["ask"].translate(str.maketrans(" :/", "-=-"))[:80], found, plain)
 
-            name = name or plain["ask"].replace(" ", "-").replace(":", "=").replace("/", "-")[:80]
-            write_out(self.out, name, self.kind, picture_of(found, self.kind), plain, self.json)
+    def write(self, folder: Path, name: str, found: Found, plain: Any) -> None:
+        from fairtrial.apps.puzzles.plots import picture_of
+
+        figure = folder / f"{name}.{self.kind}"
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(figure, picture_of(found, self.kind))
+        write_text(folder / f"{name}.json", dumps(plain, indent=1))
+        rows = [each["query"] for each in plain] if isinstance(plain, list) else [plain["query"]]
+        write_text(folder / "query.csv", "".join(",".join(map(repr, row)) + "\n" for row in rows))
+        if not self.json:
+            print(f"\nfigure: {figure}")
 
 
 def question(command: Callable[..., None]) -> Callable[..., None]:
@@ -297,14 +307,3 @@ def print_rows(table: Any) -> None:
     wide = len(f"key {len(table) - 1}")
     for number, row in enumerate(table):
         print(f"{f'key {number}':<{wide}}  " + " ".join(f"{value:8.4f}" for value in row))
-
-
-def write_out(folder: Path, name: str, kind: str, picture: bytes, plain: Any, quiet: bool) -> None:
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    write_bytes(folder / f"{name}.{kind}", picture)
-    write_text(folder / f"{name}.json", dumps(plain, indent=1))
-    rows = [each["query"] for each in plain] if isinstance(plain, list) else [plain["query"]]
-    write_text(folder / "query.csv", "".join(",".join(map(repr, row)) + "\n" for row in rows))
-    if not quiet:
-        print(f"\nfigure: {folder / f'{name}.{kind}'}")

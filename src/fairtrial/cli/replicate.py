@@ -10,6 +10,7 @@ from typer import Argument, Option
 from fairtrial.cli.train import stopping
 
 if TYPE_CHECKING:
+    from fairtrial.apps.reports.claims import Answer
     from fairtrial.apps.reports.run import Replication
 
 
@@ -120,7 +121,7 @@ def answer_lines(found: Replication) -> list[str]:
     return [*lines, ""]
 
 
-def plain(answer: Any) -> dict[str, Any]:
+def plain(answer: Answer) -> dict[str, Any]:
     return {
         "id": answer.claim.id,
         "report": answer.claim.report,

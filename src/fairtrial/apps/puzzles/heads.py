@@ -58,11 +58,10 @@ def attention_of_many(keys: Array, queries: Array, scaled: bool) -> Array:
 
 @dataclass(frozen=True)
 class Head:
-    """One layer's head. `looks` gives its table of scores by place [query key]; `match` is what a matching word
-    adds."""
+    """One layer's head. `looks` gives its table of scores by place [query key]."""
 
     looks: Callable[[int], Tensor]
-    match: Callable[[int], float] | None = None
+    match: bool = False  # a matching word outdoes all that places add
     reads: str = "word"  # the key's slot that is matched with the query's word: word or before
     writes: str = "answer"  # the slot that gets the word that was found: before or answer
 
@@ -103,10 +102,6 @@ def look_late_but_not_here(places: int) -> Tensor:
     return look_late(places) - 4 * fallback(places) * torch.eye(places) * (torch.arange(places) > 0)
 
 
-def strong_match(places: int) -> float:
-    return 2 * fallback(places)
-
-
 def latest(words: list[int], place: int, shift: int, first: int) -> int:
     """The latest key place from `first` on whose word, or the one `shift` places before it, is the query's; else 0."""
     for key in range(first, 0, -1):
@@ -142,7 +137,7 @@ _add(
     "Each token looks for its own word further left, and copies it; a word that is new looks at ^ and copies that. "
     "Query and key hold the word, so equal words score high. Places add a little, so that the latest wins; a "
     "token's own place counts against it, so that no token finds itself.",
-    (Head(look_late_but_not_here, strong_match),),
+    (Head(look_late_but_not_here, match=True),),
     True,
     lambda words, place: latest(words, place, 0, place - 1),
 )
@@ -152,7 +147,7 @@ _add(
     "now knows the word before it. The second looks for a token whose word before is the query's own word, and "
     "copies its word: what followed last time is what comes next. Where the word is new, it looks at ^ and says "
     "so.",
-    (Head(look_back, writes="before"), Head(look_late, strong_match, reads="before")),
+    (Head(look_back, writes="before"), Head(look_late, match=True, reads="before")),
     True,
     lambda words, place: latest(words, place, 1, place),
 )
@@ -179,8 +174,8 @@ def build_head(name: str, words: int, places: int) -> LanguageModel:
         q, k, v = weights[f"{attention}.qkv.weight"].split(width)  # each [to from]
         put(q, slots["place"], slots["place"], back * head.looks(places).T)
         put(k, slots["place"], slots["place"], torch.eye(places))
-        if head.match is not None:
-            put(q, 0, 0, back * head.match(places) * torch.eye(words))
+        if head.match:
+            put(q, 0, 0, back * 2 * fallback(places) * torch.eye(words))
             put(k, 0, slots[head.reads], torch.eye(words))
         put(v, 0, 0, torch.eye(words) / size)
         put(weights[f"{attention}.out.weight"], slots[head.writes], 0, torch.eye(words))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,6 @@ from fairtrial.apps.puzzles.replace_key import Replacement
 from fairtrial.apps.puzzles.sentences import Found
 from fairtrial.apps.puzzles.solve import Answer, best_within
 from fairtrial.report import figure_bytes, our_look
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 BLUE, RED, GREY = "#1f77b4", "#d62728", "#8a8a8a"
 MOST_BARS, MOST_NAMES = 40, 20
@@ -44,42 +40,28 @@ def key_growth(answer: Replacement, points: int = 60) -> tuple[Array, Array]:
 
 def picture_of(found: Found, kind: str) -> bytes:
     """Three panels, as PNG or SVG: the same bytes for the same numbers."""
-    if isinstance(found, list):
-        return identity_picture(found, kind)
-    return answer_picture(found, kind) if isinstance(found, Answer) else replacement_picture(found, kind)
+    return identity_picture(found, kind) if isinstance(found, list) else answer_picture(found, kind)
 
 
-def answer_picture(answer: Answer, kind: str) -> bytes:
-    beside = {"least squares": answer.least_squares.weights}
-    axis_words = {"xlabel": "length of the query", "title": "weights of the best query of each length"}
-    return _picture(answer, kind, answer.keys, beside, query_growth(answer), answer.norm, axis_words)
-
-
-def replacement_picture(answer: Replacement, kind: str) -> bytes:
-    before = Frame.of(answer.keys, answer.scaled).weights(answer.query)
-    beside = {"before": before, answer.simple_way: answer.simple_weights}
-    reach = float(answer.key @ answer.query) / (float(np.linalg.norm(answer.query)) or 1.0)
-    axis_words = {"xlabel": "how far the new key goes along the query", "title": "weights as the key grows"}
-    old = answer.keys[answer.place]
-    return _picture(answer, kind, answer.new_keys, beside, key_growth(answer), reach, axis_words, old)
-
-
-def _picture(
-    answer: Answer | Replacement,
-    kind: str,
-    keys: Array,
-    beside: dict[str, Array],  # weights of other methods
-    growth: tuple[Array, Array],  # lengths and weights
-    reached: float,  # the answer's own length
-    axis_words: dict[str, str],
-    old_key: Array | None = None,
-) -> bytes:
+def answer_picture(answer: Answer | Replacement, kind: str) -> bytes:
+    if isinstance(answer, Answer):
+        keys, old_key, reached = answer.keys, None, answer.norm
+        others = {"least squares": answer.least_squares.weights}
+        growth = query_growth(answer)
+        axis_words = {"xlabel": "length of the query", "title": "weights of the best query of each length"}
+    else:
+        keys, old_key = answer.new_keys, answer.keys[answer.place]
+        reached = float(answer.key @ answer.query) / (float(np.linalg.norm(answer.query)) or 1.0)
+        before = Frame.of(answer.keys, answer.scaled).weights(answer.query)
+        others = {"before": before, answer.simple_way: answer.simple_weights}
+        growth = key_growth(answer)
+        axis_words = {"xlabel": "how far the new key goes along the query", "title": "weights as the key grows"}
     colours = colours_of(answer)
     verdict = "possible" if answer.possible else "impossible; the best there is"
     with our_look():
         figure = _new_figure(f"{answer.ask}: {verdict}")
-        draw_keys(figure, 131, keys, answer.names, colours, [(answer.query, BLUE)], "keys, hull, query", old_key)
-        _bars(figure.add_subplot(132), answer, beside)
+        draw_keys(figure, keys, answer.names, colours, [(answer.query, BLUE)], "keys, hull, query", old_key)
+        _bars(figure.add_subplot(132), answer, others)
         axis = figure.add_subplot(133)
         _curves(axis, *growth, answer.names, colours)
         axis.axvline(reached, color="0.6", linestyle=":")
@@ -97,12 +79,12 @@ def identity_picture(answers: Sequence[Answer], kind: str) -> bytes:
     with our_look():
         figure = _new_figure(f"identity: {verdict}")
         queries = [(answer.query, colour) for answer, colour in zip(answers, colours, strict=True)]
-        draw_keys(figure, 131, first.keys, first.names, colours, queries[:12], "keys, hull, queries")
+        draw_keys(figure, first.keys, first.names, colours, queries[:12], "keys, hull, queries")
         axis = figure.add_subplot(132)
         shown = axis.imshow(np.array([answer.weights for answer in answers]), vmin=0, vmax=1, cmap="viridis")
         axis.set(title="weights", xlabel="key", ylabel="query")
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axis.yaxis.set_major_locator(MaxNLocator(integer=True))
+        for side in (axis.xaxis, axis.yaxis):
+            side.set_major_locator(MaxNLocator(integer=True))
         figure.colorbar(shown, ax=axis, shrink=0.7)
         axis = figure.add_subplot(133)
         far = 1.2 * max(answer.smallest_norm for answer in answers)
@@ -160,7 +142,7 @@ def _names_at_ends(axis: Any, ends: list[tuple[float, float, str, str]]) -> None
     axis.set_xlim(low, right + 0.16 * (right - low))
 
 
-def _new_figure(title: str) -> Figure:
+def _new_figure(title: str) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.4), layout="constrained", dpi=110)
@@ -170,7 +152,6 @@ def _new_figure(title: str) -> Figure:
 
 def draw_keys(
     figure: Any,
-    place: int,
     keys: Array,
     names: Sequence[str],
     colours: Sequence[str],
@@ -185,7 +166,7 @@ def draw_keys(
         view, origin = np.linalg.svd(keys - mean, full_matrices=True)[2][:2], mean
         title += f"\n(seen along 2 of {width} axes, where keys differ most:\na corner may look as if it lay inside)"
     points, centre = (keys - origin) @ view.T, (mean - origin) @ view.T
-    axis = figure.add_subplot(place, **({"projection": "3d"} if len(view) == 3 else {}))
+    axis = figure.add_subplot(131, **({"projection": "3d"} if len(view) == 3 else {}))
     axis.set_title(title)
     spread = float(np.linalg.norm(points - centre, axis=1).max()) or 1.0
     if len(view) == 1:  # a line is drawn in the plane
@@ -229,7 +210,7 @@ def draw_arrow(axis: Any, centre: Array, seen: Array, spread: float, colour: str
 def draw_hull(axis: Any, points: Array) -> None:
     from scipy.spatial import ConvexHull
 
-    steps = np.linalg.svd(points - points.mean(0))[1]
+    _, steps, axes = np.linalg.svd(points - points.mean(0))
     rank = int((steps > 1e-9 * max(float(steps[0]), 1e-300)).sum()) if steps[0] > 0 else 0
     if rank == 0:
         return
@@ -237,8 +218,7 @@ def draw_hull(axis: Any, points: Array) -> None:
         way = points @ (points[np.abs(points - points[0]).sum(1).argmax()] - points[0])
         axis.plot(*points[[way.argmin(), way.argmax()]].T, color="0.7", linewidth=1)
     elif rank == 2:
-        flat = (points - points.mean(0)) @ np.linalg.svd(points - points.mean(0))[2][:2].T
-        ring = ConvexHull(flat).vertices
+        ring = ConvexHull((points - points.mean(0)) @ axes[:2].T).vertices
         axis.plot(*points[[*ring, ring[0]]].T, color="0.7", linewidth=1)
         if points.shape[1] == 2:
             axis.fill(*points[ring].T, color="#eef3f8", zorder=0)

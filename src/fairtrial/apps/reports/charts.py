@@ -26,15 +26,6 @@ def published_chart(rows: Sequence[Retried], title: str, unit: str) -> bytes:
                 axis.plot(row.interval, [y, y], "-", color=OURS, linewidth=2, zorder=3)
             axis.plot([row.mean], [y], "o", color=OURS, markersize=6, zorder=4)
             axis.plot([row.figure.value], [y], "D", color=THEIRS, markersize=5, zorder=5)
-        names = []
-        for row in rows:
-            picked = ", best epoch" if row.figure.picked_on_test else ""
-            where = "" if row.figure.measure == "accuracy" else f", {row.figure.set}"
-            run = f", {row.figure.note.partition(':')[0]}" if row.figure.note else ""
-            names.append(f"{row.figure.report}  {row.figure.variant}{run}{where}{picked}")
-        axis.set_yticks(range(len(rows)), names)
-        axis.set_xlabel(unit)
-        axis.set_title(title, loc="left", fontsize=9)
         for label, marker, colour in (
             ("published", "D", THEIRS),
             ("mean of ours, 95%", "o", OURS),
@@ -43,7 +34,13 @@ def published_chart(rows: Sequence[Retried], title: str, unit: str) -> bytes:
             axis.plot([], [], marker, color=colour, label=label, markersize=5)
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.45 / (ROW * len(rows) + 0.01)), ncol=3, frameon=False)
 
-    return drawn(draw, len(rows))
+    names = []
+    for figure in (row.figure for row in rows):
+        picked = ", best epoch" if figure.picked_on_test else ""
+        where = "" if figure.measure == "accuracy" else f", {figure.set}"
+        run = f", {figure.note.partition(':')[0]}" if figure.note else ""
+        names.append(f"{figure.report}  {figure.variant}{run}{where}{picked}")
+    return drawn(draw, title, unit, names)
 
 
 def claims_chart(answers: Sequence[Answer], title: str, unit: str) -> bytes:
@@ -53,29 +50,20 @@ def claims_chart(answers: Sequence[Answer], title: str, unit: str) -> bytes:
     def draw(axis: Any) -> None:
         axis.axvline(0, color=INK, linewidth=0.8)
         for y, (_, outcome, decided) in enumerate(rows):
-            shown = decided.shown()
-            if shown is None:
-                continue
-            colour = COLOURS.get(outcome, INK)
-            axis.plot(shown[1:], [y, y], "-", color=colour, linewidth=2)
-            axis.plot([shown[0]], [y], "o", color=colour, markersize=6)
-        axis.set_yticks(range(len(rows)), [f"{name}: {outcome}" for name, outcome, _ in rows])
-        axis.set_xlabel(unit)
-        axis.set_title(title, loc="left", fontsize=9)
+            if (shown := decided.shown()) is not None:
+                colour = COLOURS.get(outcome, INK)
+                axis.plot(shown[1:], [y, y], "-", color=colour, linewidth=2)
+                axis.plot([shown[0]], [y], "o", color=colour, markersize=6)
 
-    return drawn(draw, len(rows))
+    return drawn(draw, title, unit, [f"{name}: {outcome}" for name, outcome, _ in rows])
 
 
 def compared(answer: Answer) -> list[tuple[str, str, Decided]]:
     """Name, outcome and comparison; optimizers are compared twice."""
-    claim, at_one, rows = answer.claim, answer.at_one_rate, []
+    claim, at_one = answer.claim, answer.at_one_rate
     name = f"{claim.report}  {claim.variant} against {claim.against}"
-    if at_one is not None:
-        rows.append((f"{name}, one rate", at_one.outcome, at_one.decided))
-        name += ", own rates"
-    if answer.decided is not None:
-        rows.append((name, answer.outcome, answer.decided))
-    return rows
+    both = [(name, answer)] if at_one is None else [(f"{name}, one rate", at_one), (f"{name}, own rates", answer)]
+    return [(label, each.outcome, each.decided) for label, each in both if each.decided is not None]
 
 
 def curves_chart(rows: Sequence[Retried]) -> bytes:
@@ -129,26 +117,25 @@ def layers_chart(layers: Layers) -> bytes:
                 label = name if number == 0 else None
                 axis.plot(range(len(row)), row, "o-", color=colour, linewidth=1, markersize=3, label=label)
         axis.set_xticks(range(len(layers.trained[0])))
-        axis.set_xlabel("layer")
         axis.set_ylabel("entropy, share of uniform")
-        axis.set_title(
-            "Attention entropy (1: uniform; lower: more concentrated), a line for each seed", loc="left", fontsize=9
-        )
         axis.legend(frameon=False)
 
-    return drawn(draw, 7, horizontal=False)
+    return drawn(draw, "Attention entropy (1: uniform; lower: more concentrated), a line for each seed", "layer")
 
 
-def drawn(draw: Callable[[Any], None], rows: int, *, horizontal: bool = True) -> bytes:
-    """The same bytes for the same numbers."""
+def drawn(draw: Callable[[Any], None], title: str, xlabel: str, rows: Sequence[str] = ()) -> bytes:
+    """The same bytes for the same numbers. `rows`: names of what is drawn in rows."""
     from matplotlib.figure import Figure
 
     with our_look():
-        figure = Figure(figsize=(7.5, ROW * rows + 1.1), dpi=100, facecolor="white", layout="tight")
+        figure = Figure(figsize=(7.5, ROW * (len(rows) or 7) + 1.1), dpi=100, facecolor="white", layout="tight")
         axis = figure.add_subplot()
         axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(axis="x" if horizontal else "y", color="#e5e5e5")
+        axis.grid(axis="x" if rows else "y", color="#e5e5e5")
         draw(axis)
-        if horizontal:
-            axis.set_ylim(rows - 0.5, -0.5)
+        axis.set_xlabel(xlabel)
+        axis.set_title(title, loc="left", fontsize=9)
+        if rows:
+            axis.set_yticks(range(len(rows)), rows)
+            axis.set_ylim(len(rows) - 0.5, -0.5)
         return figure_bytes(figure, "svg")

@@ -41,15 +41,6 @@ class Found:
 
 
 @dataclass(frozen=True)
-class AtOneRate:
-    """What becomes of a claim about optimizers when all have one learning rate."""
-
-    outcome: str
-    because: str
-    decided: Decided
-
-
-@dataclass(frozen=True)
 class Answer:
     claim: Claim
     outcome: str
@@ -57,7 +48,7 @@ class Answer:
     unsound: tuple[str, ...] = ()  # what makes the report's own comparison worthless
     weak: tuple[str, ...] = ()  # what makes it say little
     decided: Decided | None = None
-    at_one_rate: AtOneRate | None = None
+    at_one_rate: Answer | None = None  # the same claim about optimizers, when all have one learning rate
 
     @property
     def headline(self) -> str:
@@ -86,7 +77,7 @@ def answer(claim: Claim, found: Found, published: list[Figure]) -> Answer:
     return Answer(claim, outcome, because, unsound(claim, evidence), weak(claim, published), decided, at_one)
 
 
-def at_one_rate(claim: Claim, found: Found) -> AtOneRate | None:
+def at_one_rate(claim: Claim, found: Found) -> Answer | None:
     """What the report saw, over several seeds."""
     decided = found.decided.get((claim.id, claim.one_rate))
     if decided is None:
@@ -95,7 +86,7 @@ def at_one_rate(claim: Claim, found: Found) -> AtOneRate | None:
     outcome, because = by_comparison(claim, evidence, found)
     rates = sorted({rate_of(evidence, name) for name in (claim.variant, claim.against)})
     with_rates = f"With one learning rate for all ({listed([f'{rate:g}' for rate in rates])}), as in the report"
-    return AtOneRate(outcome, f"{with_rates}: {levels(claim, evidence)}; {because}", decided)
+    return Answer(claim, outcome, f"{with_rates}: {levels(claim, evidence)}; {because}", decided=decided)
 
 
 def by_comparison(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
@@ -107,23 +98,16 @@ def by_comparison(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, 
     text = f"{claim.variant} against {claim.against}: {in_words(comparison, decided.p_adjusted, found.family)}."
     if comparison.subset == "clean" and decided.on_all is not None:
         text += f" On all items, copies included: {in_words(decided.on_all)}."
-    if kind == "undetected":
-        text += f" {smallest_words(decided)}"
+    smallest = decided.verdict.smallest
+    if kind == "undetected" and smallest is not None:
+        percent = decided.comparison.metric.name == "perplexity"
+        least = f"{100 * math.expm1(smallest):.1f}%" if percent else f"{smallest:.1f}{decided.unit}"
+        text += f" This many seeds and items can detect differences of {least} and more."
     if kind in ("undetected", "too_few_seeds"):
         return OPEN, text
     if kind == "same":
         text += " If they differ at all, then by less than matters (1 point, 1% of perplexity)."
     return (HOLDS if kind == claim.rule else FAILS), text
-
-
-def smallest_words(decided: Decided) -> str:
-    smallest = decided.verdict.smallest
-    if smallest is None:
-        return ""
-    least = f"{smallest:.1f}{decided.unit}"
-    if decided.comparison.metric.name == "perplexity":
-        least = f"{100 * math.expm1(smallest):.1f}%"
-    return f"This many seeds and items can detect differences of {least} and more."
 
 
 def narrows(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
@@ -140,17 +124,16 @@ def narrows(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
 
 def gaps(evidence: Evidence, variant: str) -> dict[int, float]:
     outcomes = evidence.pooled(variant)
-    right = outcomes["guess"] == outcomes["label"]
-    right = right[:, evidence.keep()]
+    right = (outcomes["guess"] == outcomes["label"])[:, evidence.keep()]
     train = {seed: record.result["train"]["accuracy"] for seed, record in evidence.records[variant].items()}
     return {seed: 100 * (train[seed] - float(row.mean())) for seed, row in zip(outcomes.seeds, right, strict=True)}
 
 
 def quicker(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
     """The median time of a step, seed by seed, on one machine in one study."""
-    paces = {name: step_seconds(evidence, name) for name in (claim.variant, claim.against)}
-    seeds = [seed for seed in paces[claim.variant] if seed in paces[claim.against]]
-    ratio = mean_of([math.log(paces[claim.variant][seed] / paces[claim.against][seed]) for seed in seeds])
+    one, other = step_seconds(evidence, claim.variant), step_seconds(evidence, claim.against)
+    seeds = [seed for seed in one if seed in other]
+    ratio = mean_of([math.log(one[seed] / other[seed]) for seed in seeds])
     if not seeds:
         return OPEN, "The records store no time per step."
     low, high = (f"{100 * math.expm1(each):+.1f}" for each in (ratio.low, ratio.high))
@@ -174,7 +157,7 @@ def concentrates(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, s
     """Entropy of the last layer against that of the first, seed by seed."""
     if found.layers is None:
         return NOT_RUN, "Attention was not measured."
-    change = mean_of(found.layers.change)
+    change = mean_of([row[-1] - row[0] for row in found.layers.trained])
     trained, untrained = (
         ", ".join(f"{mean_of(layer).value:.2f}" for layer in zip(*rows, strict=True))
         for rows in (found.layers.trained, found.layers.untrained)
@@ -224,9 +207,8 @@ def unsound(claim: Claim, evidence: Evidence) -> tuple[str, ...]:
         reasons.append(f"{code} fails checks of the passport ({', '.join(failed)})")
     if evidence.subset == "clean" and evidence.outcomes.metric == "accuracy" and claim.rule in ON_TEST_ITEMS:
         copies = evidence.copies()
-        reasons.append(
-            f"{copies['exact'] + copies['near']} of {copies['items']} test items also occur in the training set"
-        )
+        number = copies["exact"] + copies["near"]
+        reasons.append(f"{number} of {copies['items']} test items also occur in the training set")
     if claim.one_rate:
         reasons.append("optimizers that need different learning rates shared one")
     return tuple(reasons)
@@ -281,13 +263,10 @@ def own_rate_words(claim: Claim, evidence: Evidence) -> str:
 
 def setting_words(claim: Claim, evidence: Evidence) -> str:
     """What ours are trained with, beside what the report has."""
-    record = next(iter(evidence.records[claim.variant].values()))
+    record = evidence.first(claim.variant)
     encoder = {"minilm": "MiniLM"}.get(record.recipe.encoder.source, "another encoder")
-    return (
-        f"Ours fine-tune {encoder} with"
-        f" {record.trial['documents']['train']:,} sentences in {counted(record.result['steps'], 'step')};"
-        f" {claim.setting}."
-    )
+    sentences, steps = record.trial["documents"]["train"], counted(record.result["steps"], "step")
+    return f"Ours fine-tune {encoder} with {sentences:,} sentences in {steps}; {claim.setting}."
 
 
 def shared_words(claim: Claim, evidences: Mapping[str, Evidence]) -> str:
@@ -300,11 +279,8 @@ def shared_words(claim: Claim, evidences: Mapping[str, Evidence]) -> str:
     shared = [name for name, (a, b) in marks.items() if (a["recipe"], a["weights"]) == (b["recipe"], b["weights"])]
     if not shared:
         return ""
-    seeds = len(own.records[shared[0]])
-    return (
-        f"The {counted(seeds, 'trial')} of {listed(shared)} are the same in both comparisons: their recipes and trained"
-        " weights have the same fingerprints."
-    )
+    trials = f"The {counted(len(own.records[shared[0]]), 'trial')} of {listed(shared)} are the same in both comparisons"
+    return f"{trials}: their recipes and trained weights have the same fingerprints."
 
 
 @dataclass(frozen=True)
@@ -318,20 +294,14 @@ class Likeness:
     rows: dict[str, int]  # label -> rows of the training text that are known to be that speaker's
     claimed: str
 
-    @property
-    def easiest(self) -> dict[str, bool]:
-        """Whether the claimed set is clearly easier than every other, by model."""
-        return {model: all(low > 0 for low, _ in others.values()) for model, others in self.lead.items()}
-
     def verdict(self, label: str) -> str:
         """Perplexity must agree, with and without a transformer; and the speakers of rows, where they are known."""
         most = max(self.rows.values(), default=0)
         by_rows = not most or self.rows.get(label, 0) == most
-        if all(self.easiest.values()) and by_rows:
+        leads = [others.values() for others in self.lead.values()]
+        if by_rows and all(low > 0 for others in leads for low, _ in others):  # clearly the easiest for every model
             return HOLDS
-        if any(all(high < 0 for _, high in others.values()) for others in self.lead.values()) or not by_rows:
-            return FAILS
-        return OPEN
+        return FAILS if not by_rows or any(all(high < 0 for _, high in others) for others in leads) else OPEN
 
 
 def likeness(evidence: Evidence, variant: str, claimed: str) -> Likeness | None:

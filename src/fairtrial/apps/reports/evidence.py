@@ -18,7 +18,7 @@ from scipy.special import stdtrit
 
 from fairtrial.analysis import Ledger, ledger
 from fairtrial.apps.reports.published import FINE_TUNING, Claim, Count, claims, figures
-from fairtrial.recipe import Recipe, fingerprint
+from fairtrial.recipe import fingerprint
 from fairtrial.record import Record
 from fairtrial.statistics import (
     ALPHA,
@@ -63,15 +63,16 @@ class Evidence:
         """A test set by the name that the reports give it."""
         return next((known for known in (name, ALSO_CALLED.get(name, name)) if known in self.outcomes.sets), None)
 
+    def first(self, variant: str) -> Record:
+        return next(iter(self.records[variant].values()))
+
     def results(self, variant: str) -> list[dict[str, Any]]:
         return [record.result for record in self.records[variant].values()]
 
     def findings(self, variant: str) -> list[dict[str, Any]]:
         """What the passport found, check by check."""
-        found: list[dict[str, Any]] = self.plan.home.read(self.plan.home.passport(self.task, variant)).get(
-            "findings", []
-        )
-        return found
+        home = self.plan.home
+        return list(home.read(home.passport(self.task, variant)).get("findings", []))
 
     def status(self) -> np.ndarray | None:
         """Which items are copies, over all test sets in order; None where that is not known of every set."""
@@ -114,12 +115,8 @@ class Evidence:
         """Fingerprints of a variant's recipe and of all its trained weights."""
         records = self.records[variant].values()
         weights = hashlib.sha256("".join(record.result["model_sha256"] for record in records).encode()).hexdigest()
-        codes = sorted({record.trial["code"] for record in records})
-        return {
-            "recipe": fingerprint(self.plan.recipes[self.task][variant]),
-            "weights": weights[:16],
-            "code": ", ".join(codes),
-        }
+        code = ", ".join(sorted({record.trial["code"] for record in records}))
+        return {"recipe": fingerprint(self.plan.recipes[self.task][variant]), "weights": weights[:16], "code": code}
 
 
 def collect(plan: Plan) -> Evidence:
@@ -205,35 +202,26 @@ def decide_all(claims: Sequence[Claim], evidences: Mapping[str, Evidence]) -> di
     decided = {}
     for (name, study), comparison in made.items():
         evidence = evidences[study]
-        least = least_for(comparison, evidence.outcomes.least_difference, evidence.pooled(comparison.against))
-        on_all = None
-        if comparison.subset != "all":
-            on_all = compare_two(evidence, comparison.variant, comparison.against, "all")
-        p = adjusted.get((name, study))
+        variant, against, p = comparison.variant, comparison.against, adjusted.get((name, study))
+        least = least_for(comparison, evidence.outcomes.least_difference, evidence.pooled(against))
+        on_all = None if comparison.subset == "all" else compare_two(evidence, variant, against, "all")
         decided[name, study] = Decided(comparison, decide(comparison, p, ALPHA, least), p, on_all)
     return decided
 
 
 def with_validated(studies: Mapping[str, Study]) -> dict[str, Study]:
-    """Each study and, where it holds nothing back, the same with weights chosen on validation."""
-    found = dict(studies)
+    """Each study and, where it holds nothing back, the same with weights chosen on validation; that without the
+    reports' faulty code, whose figures mean nothing however they are measured."""
+    found, flawed = dict(studies), {claim.as_coded for claim in claims()}
     for key, study in studies.items():
-        if not key.startswith(FINE_TUNING):  # these data have a validation set
-            found[key + CHOSEN] = validated_study(key, study)
+        if key.startswith(FINE_TUNING):  # these data have a validation set
+            continue
+        needed = {name for claim in claims() for other, name in claim.needs if other == key} | {study.baseline}
+        needed |= {figure.variant for figure in figures() if figure.study == key}
+        settings = {**study.settings, **HOLD_BACK, **(EVERY_FEW_STEPS if "lm" in study.tasks else {})}
+        variants = tuple(variant for variant in study.variants if variant.name in needed - flawed)
+        found[key + CHOSEN] = replace(study, name=key + CHOSEN, settings=settings, variants=variants)
     return found
-
-
-def validated_study(key: str, study: Study) -> Study:
-    """Without the reports' faulty code: its figures mean nothing however they are measured."""
-    flawed = {claim.as_coded for claim in claims()}
-    needed = {name for claim in claims() for other, name in claim.needs if other == key}
-    needed |= {figure.variant for figure in figures() if figure.study == key} | {study.baseline}
-    return replace(
-        study,
-        name=key + CHOSEN,
-        settings={**study.settings, **HOLD_BACK, **(EVERY_FEW_STEPS if "lm" in study.tasks else {})},
-        variants=tuple(variant for variant in study.variants if variant.name in needed - flawed),
-    )
 
 
 def describe_validated(claim: Claim, validated: Mapping[str, Evidence]) -> str:
@@ -254,7 +242,7 @@ KNOWN_BY_RECORDS: dict[str, Callable[[dict[str, Any]], int]] = {
 
 def our_setting(name: str, evidence: Evidence) -> Any:
     """A recipe's field by its dotted name, or a fact from the records."""
-    record = next(iter(evidence.records[evidence.outcomes.baseline].values()))
+    record = evidence.first(evidence.outcomes.baseline)
     if name in KNOWN_BY_RECORDS:
         return KNOWN_BY_RECORDS[name](record.trial)
     return reduce(getattr, name.split("."), record.recipe)
@@ -262,9 +250,9 @@ def our_setting(name: str, evidence: Evidence) -> Any:
 
 def our_count(count: Count, evidence: Evidence) -> int:
     """Parameters of the study's baseline, counted as the report does."""
-    record = next(iter(evidence.records[evidence.outcomes.baseline].values()))
-    trial = record.trial
-    return WAYS[count.counted](ledger(record.recipe, trial["vocabulary"], len(trial["labels"])), record.recipe)
+    record = evidence.first(evidence.outcomes.baseline)
+    book = ledger(record.recipe, record.trial["vocabulary"], len(record.trial["labels"]))
+    return WAYS[count.counted](book, record.recipe.shape.layers)
 
 
 def matrices(book: Ledger, component: str) -> int:
@@ -272,13 +260,11 @@ def matrices(book: Ledger, component: str) -> int:
     return sum(row.bias_free for row in book.rows if row.component.startswith(component))
 
 
-WAYS: dict[str, Callable[[Ledger, Recipe], int]] = {
-    "everything": lambda book, recipe: book.total,
-    "matrices": lambda book, recipe: book.bias_free,
-    "token embedding": lambda book, recipe: matrices(book, "token embedding"),
-    "attention matrices of one layer": lambda book, recipe: matrices(book, "attention") // recipe.shape.layers,
-    "feed-forward matrices of one layer": lambda book, recipe: matrices(book, "feed-forward") // recipe.shape.layers,
-    "all but the classifier": lambda book, recipe: (
-        book.total - sum(row.count for row in book.rows if row.component == "classifier")
-    ),
+WAYS: dict[str, Callable[[Ledger, int], int]] = {  # parameters, layers -> how many
+    "everything": lambda book, layers: book.total,
+    "matrices": lambda book, layers: book.bias_free,
+    "token embedding": lambda book, layers: matrices(book, "token embedding"),
+    "attention matrices of one layer": lambda book, layers: matrices(book, "attention") // layers,
+    "feed-forward matrices of one layer": lambda book, layers: matrices(book, "feed-forward") // layers,
+    "all but the classifier": lambda book, layers: sum(row.count for row in book.rows if row.component != "classifier"),
 }

@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -67,11 +67,6 @@ class Retried:
         """Of the mean over seeds (95%): these test items, new seeds."""
         return self._interval(math.sqrt(1 / len(self.by_seed)))
 
-    @property
-    def one_run(self) -> tuple[float, float] | None:
-        """Where a single further run would fall (95%)."""
-        return self._interval(math.sqrt(1 + 1 / len(self.by_seed)))
-
     def _interval(self, factor: float) -> tuple[float, float] | None:
         if len(self.by_seed) < 2:
             return None
@@ -85,7 +80,7 @@ class Retried:
             return "other training text"
         if min(self.by_seed) <= self.figure.value <= max(self.by_seed):
             return "inside"
-        one = self.one_run
+        one = self._interval(math.sqrt(1 + 1 / len(self.by_seed)))  # where a single further run would fall
         if one and one[0] <= self.figure.value <= one[1]:
             return "near"
         return "below" if self.figure.value < min(self.by_seed) else "above"
@@ -102,14 +97,12 @@ class Missed:
 def retry(
     figures: Sequence[Figure], evidences: Mapping[str, Evidence], validated: Mapping[str, Evidence], batched: Batched
 ) -> tuple[list[Retried], list[Missed]]:
-    found, missed = [], []
-    for figure in figures:
-        ours = retry_one(figure, evidences.get(figure.study), validated.get(figure.study), batched)
-        if isinstance(ours, Retried):
-            found.append(ours)
-        else:
-            missed.append(Missed(figure, ours))
-    return found, missed
+    tried = [
+        (figure, retry_one(figure, evidences.get(figure.study), validated.get(figure.study), batched))
+        for figure in figures
+    ]
+    found = [ours for _, ours in tried if isinstance(ours, Retried)]
+    return found, [Missed(figure, why) for figure, why in tried if isinstance(why, str)]
 
 
 def retry_one(figure: Figure, evidence: Evidence | None, validated: Evidence | None, batched: Batched) -> Retried | str:
@@ -185,15 +178,12 @@ def sentence_loss(nll: np.ndarray, tokens: np.ndarray) -> float:
 def honest(figure: Figure, validated: Evidence | None, name: str) -> tuple[dict[str, Any] | None, str]:
     """The same idea measured as one should: weights chosen on validation, test items that do not occur in the training
     set, every token once."""
-    if name in NO_TEST_SET or figure.at is not None or figure.measure == "sentence loss":
-        return None, ""
-    if validated is None or not validated.has(figure.variant):
+    no_test = name in NO_TEST_SET or figure.at is not None or figure.measure == "sentence loss"
+    if no_test or validated is None or not validated.has(figure.variant):
         return None, ""
     outcomes = validated.outcomes.variants[figure.variant][name]
     status = validated.outcomes.status.get(name)
-    keep = np.ones(outcomes.items, bool)
-    if status is not None and validated.subset != "all":
-        keep = status == 0
+    keep = np.ones(outcomes.items, bool) if status is None or validated.subset == "all" else status == 0
     shown = score(validated.outcomes.metric, outcomes, keep, validated.outcomes.clusters.get(name))
     if figure.measure == "accuracy":
         return shown, f"{int(keep.sum())} {'items' if keep.all() else 'clean items'}"
@@ -207,13 +197,15 @@ class Measurements:
         self.path, self.on_progress = path, on_progress
         self.known: dict[str, Any] = read_json(path)
 
-    def of(self, record: Record) -> Any:
-        return self.known.get(record.result["model_sha256"])
-
-    def add(self, record: Record, what: str, measure: Callable[[], Any]) -> None:
-        self.on_progress(what)
-        self.known[record.result["model_sha256"]] = measure()
-        write_text(self.path, json.dumps(self.known, indent=1) + "\n")
+    def of(self, record: Record, what: str, measure: Callable[[], Any], needed: Iterable[str] = ()) -> Any:
+        """`needed`: names that must be among what was measured; if one is not, it is measured again."""
+        key = record.result["model_sha256"]
+        known = self.known.get(key)
+        if known is None or not set(needed) <= set(known):
+            self.on_progress(what)
+            self.known[key] = measure()
+            write_text(self.path, json.dumps(self.known, indent=1) + "\n")
+        return self.known[key]
 
 
 def in_batches(
@@ -226,14 +218,14 @@ def in_batches(
     for variant in variants:
         names = ("train", "test") if evidence.outcomes.stamp(variant) else ("train",)
         sets = dict.fromkeys(names, "") | dict(samples)  # name -> sentence, or nothing
+        keys = {name: sample_key(name, text) for name, text in sets.items()}
+        plugins = evidence.plan.study.variant(variant).plugins
         for seed, record in evidence.records[variant].items():
-            before = measurements.of(record) or {}
-            if new := {name: text for name, text in sets.items() if sample_key(name, text) not in before}:
-                plugins = evidence.plan.study.variant(variant).plugins
-                what = f"sentences of {variant}, seed {seed}"
-                measurements.add(record, what, lambda: before | sentence_means(record, plugins, new))  # noqa: B023
-            for name, text in sets.items():
-                perplexity, loss = measurements.of(record)[sample_key(name, text)]
+            before = measurements.known.get(record.result["model_sha256"], {})
+            measure = partial(sentence_means, record, plugins, sets, before)
+            known = measurements.of(record, f"sentences of {variant}, seed {seed}", measure, keys.values())
+            for name, key in keys.items():
+                perplexity, loss = known[key]
                 found.setdefault((variant, name), []).append((perplexity, loss))
     return found
 
@@ -242,12 +234,16 @@ def sample_key(name: str, text: str) -> str:
     return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:16]}" if text else name
 
 
-def sentence_means(record: Record, plugins: tuple[str, ...], sets: Mapping[str, str]) -> dict[str, tuple[float, float]]:
-    """By set: the mean of sentence perplexities, and of sentence losses."""
+def sentence_means(
+    record: Record, plugins: tuple[str, ...], sets: Mapping[str, str], before: dict[str, Any]
+) -> dict[str, Any]:
+    """By set: the mean of sentence perplexities, and of sentence losses; only what was not measured before."""
     load_files(map(Path, plugins))
     run = load(record)
-    found = {}
+    found = dict(before)
     for name, text in sets.items():
+        if sample_key(name, text) in found:
+            continue
         if text:
             rows = token_rows(run, (Document(text),))
         elif name == "train":
@@ -302,10 +298,8 @@ def together_and_alone(evidence: Evidence, cache: Path, on_progress: OnProgress)
         plugins = evidence.plan.study.variant(variant).plugins
         chosen = list(records.items())[: None if evidence.outcomes.stamp(variant) else 1]
         for seed, record in chosen:
-            if measurements.of(record) is None:
-                what = f"sentences of {variant}, seed {seed}, together and alone"
-                measurements.add(record, what, lambda: two_ways(record, plugins))  # noqa: B023
-            together, alone = measurements.of(record)
+            what = f"sentences of {variant}, seed {seed}, together and alone"
+            together, alone = measurements.of(record, what, partial(two_ways, record, plugins))
             found.setdefault(variant, []).append((together, alone))
     return found
 
@@ -326,19 +320,13 @@ class Layers:
     trained: list[list[float]]  # seed, layer
     untrained: list[list[float]]
 
-    @property
-    def change(self) -> list[float]:
-        """Last layer minus first, of each seed: below zero, attention becomes more concentrated."""
-        return [row[-1] - row[0] for row in self.trained]
-
 
 def by_layer(evidence: Evidence, variant: str, cache: Path, on_progress: OnProgress) -> Layers:
     measurements = Measurements(cache, on_progress)
-    rows = []
-    for seed, record in evidence.records[variant].items():
-        if measurements.of(record) is None:
-            measurements.add(record, f"attention of {variant}, seed {seed}", lambda: entropies(record))  # noqa: B023
-        rows.append(measurements.of(record))
+    rows = [
+        measurements.of(record, f"attention of {variant}, seed {seed}", partial(entropies, record))
+        for seed, record in evidence.records[variant].items()
+    ]
     return Layers([row["trained"] for row in rows], [row["untrained"] for row in rows])
 
 

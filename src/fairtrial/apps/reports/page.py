@@ -31,6 +31,10 @@ MORE_FLAWS = (
     ("r4", "lm1b-lm", "re-weight by row", "re-weight causal"),
     ("r0", "speeches-classify", "learned, normed stream", "learned"),
 )
+UNITS = {
+    "accuracy": "difference, points (to the right: better)",
+    "perplexity": "change of perplexity, % (to the left: lower)",
+}
 WORDS = {
     "shape.length": "context length",
     "shape.hidden": "width of the feed-forward layer",
@@ -98,10 +102,7 @@ def draw(found: Replication) -> dict[str, bytes]:
             unit = "accuracy on all test items, %" if evidence.outcomes.metric == "accuracy" else rows[0].figure.measure
             title = f"{key}: published figures among ours, measured as the reports measured"
             pictures[f"published-{key}.svg"] = published_chart(rows, title, unit)
-    for metric, unit in (
-        ("accuracy", "difference, points (to the right: better)"),
-        ("perplexity", "change of perplexity, % (to the left: lower)"),
-    ):
+    for metric, unit in UNITS.items():
         answers = [each for each in found.answers if each.decided and each.decided.comparison.metric.name == metric]
         if answers:
             title = f"Claims about {metric}, retried: difference and 95% interval"
@@ -166,8 +167,7 @@ def flaws_table(found: Replication) -> str:
 
 def passport_words(evidence: Evidence, variant: str) -> str:
     passport = evidence.outcomes.passports.get(variant, {})
-    failed = passport.get("failed", [])
-    return f"**{passport.get('level', 'none')}**" + (f": {'; '.join(failed)}" if failed else "")
+    return ": ".join(filter(None, (f"**{passport.get('level', 'none')}**", "; ".join(passport.get("failed", [])))))
 
 
 def headline(evidence: Evidence, variant: str) -> str:
@@ -323,16 +323,13 @@ def other_model(aside: Aside, evidences: Mapping[str, Evidence]) -> str:
     evidence = evidences.get(study)
     if evidence is None or not evidence.has(variant):
         return "another model, MiniLM: see docs/finetune.md"
-    results = evidence.results(variant)
-    parts = {"train": [each["train"] for each in results], "validation": [each["validation"] for each in results]}
-    parts |= {name: [each["tests"][name] for each in results] for name in evidence.outcomes.sets}
-    accuracies = ", ".join(f"{name} {100 * mean(row['accuracy'] for row in rows):.1f}" for name, rows in parts.items())
-    record = next(iter(evidence.records[variant].values()))
-    rate = record.recipe.training.learning_rate
-    return (
-        f"another model, MiniLM, {variant} at {rate:g}, {record.trial['documents']['train']:,} sentences,"
-        f" {record.result['steps']} steps, mean of {len(results)} seeds: {accuracies}; see docs/finetune.md"
-    )
+    results, record = evidence.results(variant), evidence.first(variant)
+    scores = [{name: each[name] for name in ("train", "validation")} | each["tests"] for each in results]
+    names = ("train", "validation", *evidence.outcomes.sets)
+    accuracies = ", ".join(f"{name} {100 * mean(row[name]['accuracy'] for row in scores):.1f}" for name in names)
+    rate, sentences = record.recipe.training.learning_rate, record.trial["documents"]["train"]
+    model = f"another model, MiniLM, {variant} at {rate:g}, {sentences:,} sentences, {record.result['steps']} steps"
+    return f"{model}, mean of {len(results)} seeds: {accuracies}; see docs/finetune.md"
 
 
 def counting_tables(found: Replication) -> dict[str, str]:
@@ -363,11 +360,11 @@ def counting_table(evidence: Evidence) -> str:
 
 def columns(ways: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Of a single test set its subsets; of several, all items of each."""
-    if len(ways) == 1:
-        parts = next(iter(ways.values()))
-        many = {subset: score for subset, score in parts.items() if score["items"] >= FEWEST_ITEMS}
-        return {SUBSETS[subset].format(f"{score['items']:,}"): score for subset, score in (many or parts).items()}
-    return {test: parts["all"] for test, parts in ways.items()}
+    if len(ways) > 1:
+        return {test: parts["all"] for test, parts in ways.items()}
+    (parts,) = ways.values()
+    many = {subset: score for subset, score in parts.items() if score["items"] >= FEWEST_ITEMS}
+    return {SUBSETS[subset].format(f"{score['items']:,}"): score for subset, score in (many or parts).items()}
 
 
 def interval_cell(score: dict[str, Any]) -> str:

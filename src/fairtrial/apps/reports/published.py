@@ -70,7 +70,7 @@ class Aside:
     what: str
     values: Mapping[str, Any]
     why: str
-    beside: tuple[str, str] | None = None  # study and variant of another model that may stand beside it
+    beside: list[str] | None = None  # study and variant of another model that may stand beside it
 
 
 @cache
@@ -79,11 +79,12 @@ def published() -> dict[str, Any]:
 
 
 def figures() -> list[Figure]:
-    return [*(each for figure in _single() for each in (figure, *_as_coded(figure))), *_curves()]
+    return [*_single(), *_curves()]
 
 
 def _single() -> list[Figure]:
-    found = []
+    """Each number; and once more beside the report's own code, where that is another variant."""
+    found, as_coded = [], published()["as_coded"]
     for measure in MEASURES:
         for row in published()[measure]:
             for name, value in row["values"].items():
@@ -91,13 +92,9 @@ def _single() -> list[Figure]:
                 at = Duration.read(row["at"]) if "at" in row else None
                 what = (row.get("variant", name), row.get("set", name), measure.replace("_", " "), value)
                 found.append(Figure(row["report"], row["study"], *what, at=at, **facts))
+                if coded := as_coded.get(row["report"], {}).get(found[-1].variant):
+                    found.append(replace(found[-1], variant=coded))
     return found
-
-
-def _as_coded(figure: Figure) -> list[Figure]:
-    """The same number beside the report's own code, where that is another variant."""
-    coded = published()["as_coded"].get(figure.report, {}).get(figure.variant)
-    return [replace(figure, variant=coded)] if coded else []
 
 
 def _curves() -> list[Figure]:
@@ -121,8 +118,7 @@ def settings() -> list[Published]:
 
 
 def asides() -> list[Aside]:
-    rows = published()["not_retried"]
-    return [Aside(**{**row, "beside": tuple(row["beside"]) if "beside" in row else None}) for row in rows]
+    return [Aside(**row) for row in published()["not_retried"]]
 
 
 def nearest_right(printed: str, items: int) -> tuple[int, str] | None:
@@ -191,17 +187,22 @@ def chosen_reports(names: list[str]) -> tuple[str, ...]:
 
 
 @cache
+def studies_in(path: Path) -> dict[str, Study]:
+    """A file's studies, one for each task. Named by data and task; `-tuned` where each variant searches its learning
+    rate."""
+    table = load_study(path)
+    source = Path(table.pop("data")).name
+    both = study_from(table)
+    names = {task: f"{source}-{task}" + ("-tuned" if both.search else "") for task in both.tasks}
+    return {name: replace(both, name=name, tasks=(task,)) for task, name in names.items()}
+
+
+@cache
 def all_studies() -> dict[str, Study]:
-    """The reports' study files, joined where they share a setting, so that no trial is run twice. Named by data and
-    task; `-tuned` where each variant searches its learning rate."""
+    """The reports' studies, joined where they share a setting, so that no trial is run twice."""
     found: dict[str, Study] = {}
     for path in sorted((HERE / "studies").glob("r*.toml")):
-        table = load_study(path)
-        source = table.pop("data")
-        both = study_from(table)
-        for task in both.tasks:
-            key = f"{Path(source).name}-{task}" + ("-tuned" if both.search else "")
-            study = replace(both, name=key, tasks=(task,))
+        for key, study in studies_in(path).items():
             found[key] = joined(found[key], study) if key in found else study
     return found
 
@@ -220,25 +221,14 @@ def joined(one: Study, other: Study) -> Study:
 
 def studies_of(reports: tuple[str, ...]) -> dict[str, Study]:
     """What these reports need: the variants of their own study files, and those of their figures and claims."""
-    needed: dict[str, set[str]] = {}
-    for report in reports:
-        for path in (HERE / "studies").glob(f"{report}*.toml"):
-            for study, names in variants_in(path).items():
-                needed.setdefault(study, set()).update(names)
     needs = [need for claim in claims() if claim.report in reports for need in claim.needs]
     needs += [(figure.study, figure.variant) for figure in figures() if figure.report in reports]
-    for study, name in needs:
-        needed.setdefault(study, set()).add(name)
-    return {
-        key: replace(
-            study, variants=tuple(each for each in study.variants if each.name in needed[key] | {study.baseline})
-        )
-        for key, study in all_studies().items()
-        if key in needed
-    }
-
-
-def variants_in(path: Path) -> Mapping[str, list[str]]:
-    table = load_study(path)
-    tuned = "-tuned" if "search" in table else ""
-    return {f"{Path(table['data']).name}-{task}{tuned}": list(table["variants"]) for task in table["tasks"]}
+    for path in [path for report in reports for path in (HERE / "studies").glob(f"{report}*.toml")]:
+        needs += [(key, variant.name) for key, study in studies_in(path).items() for variant in study.variants]
+    found = {}
+    for key, study in all_studies().items():
+        names = {name for other, name in needs if other == key}
+        if names:
+            chosen = tuple(each for each in study.variants if each.name in names | {study.baseline})
+            found[key] = replace(study, variants=chosen)
+    return found

@@ -9,20 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fairtrial.apps.reports import measures
 from fairtrial.apps.reports.claims import Answer, Found, answer, likeness
 from fairtrial.apps.reports.evidence import CHOSEN, Evidence, collect, decide_all
-from fairtrial.apps.reports.measures import (
-    SAMPLES,
-    Batched,
-    Layers,
-    Missed,
-    OnProgress,
-    Retried,
-    by_layer,
-    in_batches,
-    retry,
-    together_and_alone,
-)
 from fairtrial.apps.reports.published import FINE_TUNING, Figure, chosen_reports, claims, figures
 from fairtrial.data import is_course, read_lines
 from fairtrial.disk import disk_errors, read_json, write_text
@@ -118,8 +107,8 @@ def read_samples(data: Path) -> dict[str, str]:
     found = {}
     for number, line in read_lines(path).numbered():
         name, _, sentence = line.partition("\t")
-        if name not in SAMPLES or not sentence.strip():
-            hint = f"write one of {', '.join(SAMPLES)}, a tab, and the sentence"
+        if name not in measures.SAMPLES or not sentence.strip():
+            hint = f"write one of {', '.join(measures.SAMPLES)}, a tab, and the sentence"
             raise BadInput(f"{path}:{number}: not a sample sentence", hint)
         found[name] = sentence.strip()
     return found
@@ -144,9 +133,9 @@ class Replication:
     evidences: dict[str, Evidence]  # of the reports' own studies
     validated: dict[str, Evidence]  # the same with weights chosen on validation, by the same names
     answers: list[Answer]
-    retried: list[Retried]
-    missed: list[Missed]  # published figures that these records cannot be compared with
-    layers: Layers | None
+    retried: list[measures.Retried]
+    missed: list[measures.Missed]  # published figures that these records cannot be compared with
+    layers: measures.Layers | None
     alone: dict[str, list[tuple[float, float]]]  # variant -> for each seed: in batches, one by one
     left_out: tuple[str, ...]
     seconds: float  # of all runs of the command
@@ -210,7 +199,7 @@ def find_answers(
     names: list[str],
     selection: Selection,
     out: Path,
-    on_progress: OnProgress,
+    on_progress: measures.OnProgress,
     *,
     seconds: float,
     width: int,
@@ -231,17 +220,17 @@ def find_answers(
         if evidence is None or not evidence.has(claim.variant):
             continue
         if claim.rule == "concentrates":
-            layers = by_layer(evidence, claim.variant, out / "layers.json", on_progress)
+            layers = measures.by_layer(evidence, claim.variant, out / "layers.json", on_progress)
         if claim.rule == "nearest":
             like = likeness(evidence, claim.variant, claim.set)
         if claim.id == "r4-reweight":
-            alone = together_and_alone(evidence, out / "alone.json", on_progress)
+            alone = measures.together_and_alone(evidence, out / "alone.json", on_progress)
     decided = decide_all(chosen, evidences)
     family = sum(each.p_adjusted is not None for each in decided.values())
     found = Found(evidences, decided, family, layers, like, validated)
     answers = [answer(claim, found, published) for claim in chosen]
     batched = score_sentences(published, evidences, selection.samples, out / "sentences.json", on_progress)
-    retried, missed = retry(published, evidences, validated, batched)
+    retried, missed = measures.retry(published, evidences, validated, batched)
     return Replication(
         reports, evidences, validated, answers, retried, missed, layers, alone,
         selection.left_out, seconds, width, quick, command,
@@ -253,15 +242,15 @@ def score_sentences(
     evidences: Mapping[str, Evidence],
     samples: Mapping[str, str],
     cache: Path,
-    on_progress: OnProgress,
-) -> Batched:
+    on_progress: measures.OnProgress,
+) -> measures.Batched:
     """For figures of sentences that the records do not store."""
     needed: dict[str, dict[str, None]] = {}
     for figure in published:
         evidence = evidences.get(figure.study)
         if figure.measure.startswith("sentence") and evidence is not None and evidence.has(figure.variant):
             needed.setdefault(figure.study, {})[figure.variant] = None
-    found: Batched = {}
+    found: measures.Batched = {}
     for study, variants in needed.items():
-        found |= in_batches(evidences[study], variants, samples, cache, on_progress)
+        found |= measures.in_batches(evidences[study], variants, samples, cache, on_progress)
     return found
