@@ -1400,8 +1400,8 @@ ANALYSIS = (
         "generation-prompt",
         "analysis",
         "only the last token of the prompt is read",
-        "fresh = sequence[self.cache.length :]",
-        "fresh = sequence[-1:]",
+        "torch.tensor([sequence[cache.length :]])",
+        "torch.tensor([sequence[-1:]])",
         ("analysis/test_generate.py", "-k prefix"),
     ),
     Mutant(

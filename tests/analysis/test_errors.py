@@ -40,31 +40,31 @@ def test_the_calibration_error_is_its_definition(bins: int) -> None:
             if number / bins < share.max() <= (number + 1) / bins
         ]
         items += len(inside)
-        assert found.bins[number].items == len(inside)
+        assert found["bins"][number]["items"] == len(inside)
         if inside:
             gap = abs(np.mean([sure for sure, _ in inside]) - np.mean([right for _, right in inside]))
             error, worst = error + gap * len(inside) / len(labels), max(worst, gap)
     assert items == len(labels)
-    assert found.expected_error == pytest.approx(error)
-    assert found.worst_error == pytest.approx(worst)
+    assert found["expected_error"] == pytest.approx(error)
+    assert found["worst_error"] == pytest.approx(worst)
 
 
 def test_a_model_that_knows_itself_is_told_from_one_that_does_not() -> None:
     rng = np.random.default_rng(0)
     shares = rng.dirichlet([1, 1, 1], size=20_000)
     truth = np.array([rng.choice(3, p=share) for share in shares])
-    assert calibrate(np.log(shares), truth).expected_error < 0.02
+    assert calibrate(np.log(shares), truth)["expected_error"] < 0.02
     sharper = shares**3 / (shares**3).sum(1, keepdims=True)  # the same guesses, too sure of them
     too_sure = calibrate(np.log(sharper), truth)
-    assert too_sure.expected_error > 0.1
-    assert too_sure.overconfidence == pytest.approx(too_sure.expected_error, abs=0.01)
+    assert too_sure["expected_error"] > 0.1
+    assert too_sure["overconfidence"] == pytest.approx(too_sure["expected_error"], abs=0.01)
 
 
 def test_sureness_at_the_ends_has_a_bin() -> None:
     with np.errstate(divide="ignore"):
         found = calibrate(np.log(np.array([[1.0, 0.0], [0.5, 0.5]])), np.array([0, 1]), 2)
-    assert [each.items for each in found.bins] == [1, 1]
-    assert found.bins[1].confidence == 1.0
+    assert [each["items"] for each in found["bins"]] == [1, 1]
+    assert found["bins"][1]["confidence"] == 1.0
     with pytest.raises(BadInput):
         calibrate(np.zeros((1, 2)), np.zeros(1, int), 0)
 
@@ -76,13 +76,13 @@ def test_scores_are_those_of_scikit_learn() -> None:
     guesses[guesses == 2] = 0  # a class that is never guessed
     found = class_scores(confusion(labels, guesses, 3))
     precision, recall, f1, items = metrics.precision_recall_fscore_support(labels, guesses, zero_division=0)
-    assert [each.precision or 0.0 for each in found] == pytest.approx(precision)
-    assert found[2].precision is None
-    assert [each.recall for each in found] == pytest.approx(recall)
-    assert [each.f1 for each in found] == pytest.approx(f1)
-    assert [each.items for each in found] == items.tolist()
+    assert [each["precision"] or 0.0 for each in found] == pytest.approx(precision)
+    assert found[2]["precision"] is None
+    assert [each["recall"] for each in found] == pytest.approx(recall)
+    assert [each["f1"] for each in found] == pytest.approx(f1)
+    assert [each["items"] for each in found] == items.tolist()
     brier = ((np.exp(log_p) - np.eye(3)[labels]) ** 2).sum(1).mean()
-    assert calibrate(log_p, labels).brier == pytest.approx(brier)
+    assert calibrate(log_p, labels)["brier"] == pytest.approx(brier)
 
 
 def test_the_surest_mistakes_come_first() -> None:

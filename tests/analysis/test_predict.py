@@ -18,7 +18,6 @@ import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.analysis.attention import model_input
 from fairtrial.analysis.predictions import (
     Prediction,
-    WordAttribution,
     gradient_times_input,
     leave_one_out,
     log_odds,
@@ -131,11 +130,13 @@ def test_the_strongest_words_are_means_of_frequent_words() -> None:
     texts = [["a", "b"], ["a", "c"], ["a", "b"]]
     told = [np.array([1.0, 4.0]), np.array([2.0, 9.0]), np.array([3.0, -2.0])]
     assert strongest_words(texts, told, most=5, least_times=2) == [
-        WordAttribution("a", 2.0, 3),
-        WordAttribution("b", 1.0, 2),
+        {"word": "a", "mean": 2.0, "times": 3},
+        {"word": "b", "mean": 1.0, "times": 2},
     ]
-    assert strongest_words(texts, told, most=1, least_times=1) == [WordAttribution("c", 9.0, 1)]
-    assert strongest_words(texts, told, most=1, least_times=1, excluded=["c"]) == [WordAttribution("a", 2.0, 3)]
+    assert strongest_words(texts, told, most=1, least_times=1) == [{"word": "c", "mean": 9.0, "times": 1}]
+    assert strongest_words(texts, told, most=1, least_times=1, excluded=["c"]) == [
+        {"word": "a", "mean": 2.0, "times": 3}
+    ]
     assert not strongest_words([["a"]], [np.array([-1.0])], most=1, least_times=1)  # it opposes the prediction
 
 

@@ -139,11 +139,6 @@ def test_a_page_without_switched_off_heads_says_why() -> None:
     assert "No head was switched off: the data are gone." in page
 
 
-def test_more_sections_find_their_place() -> None:
-    page = look_page(some_album(), HEADS, replace(FRAME, sections=[("Guess", "<p>class <b>2</b></p>")]))
-    assert "<h2>Guess</h2><p>class <b>2</b></p>" in page
-
-
 def test_what_hatched_cells_are() -> None:
     assert hidden(some_album(causal=False)) == "padding"
     album = some_album(("a", "b", "c", "d", "<pad>"), causal=False)

@@ -88,10 +88,8 @@ def model_input(tokenizer: Tokenizer, text: str, length: int) -> ModelInput:
     cut = ""
     if len(ids) > length:
         before, after = tokenizer.words(ids[last - 1 : last + 1])
-        cut = (
-            f"the text has {len(ids):,} tokens and the model reads {length}: truncated between {before!r}"
-            f" (token {last}) and {after!r}"
-        )
+        cut = f"the text has {len(ids):,} tokens and the model reads {length}: truncated between"
+        cut += f" {before!r} (token {last}) and {after!r}"
     unknown = tuple(text[begin:end] for id_, (begin, end) in tokens[:last] if id_ == tokenizer.unknown)
     return ModelInput(np.array(tokenizer.cut(ids, length), dtype=np.int64), cut, unknown)
 
@@ -117,17 +115,9 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
     weights = weights * visible[:, None]  # rows of padding are computed, but mean nothing
     words = (*before, *tokenizer.words(encoded.ids), *tokenizer.words([tokenizer.pad]) * (shown - real))
     return Maps(
-        words,
-        weights[:, :, :shown, :shown],
-        visible[:, :shown, :shown],
-        network.body.causal,
-        len(before),
-        shown - real,
-        length,
-        encoded.cut,
-        encoded.unknown,
-        checks,
-    )
+        words, weights[:, :, :shown, :shown], visible[:, :shown, :shown], network.body.causal, len(before),
+        shown - real, length, encoded.cut, encoded.unknown, checks,
+    )  # fmt: skip
 
 
 def watch_maps(network: Network, ids: Tensor, lengths: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -154,11 +144,9 @@ def open_keys(network: Network, real: Tensor, time: int) -> np.ndarray:
     for layer in range(len(network.body.blocks)):
         site = Site(layer, network.body.causal, positions, positions)
         seen = filled[:, None, :] & filled[:, :, None]
-        if network.body.causal:
-            seen = seen & (site.offset >= 0)
-        for part in network.body.listed_parts():
-            allowed = part.allow(site)
-            seen = seen if allowed is None else seen & allowed
+        masks = [part.allow(site) for part in network.body.listed_parts()]
+        for mask in (site.offset >= 0 if network.body.causal else None, *masks):
+            seen = seen if mask is None else seen & mask
         layers.append(seen.numpy())
     return np.stack(layers)
 
@@ -172,9 +160,7 @@ def check_maps(weights: np.ndarray, visible: np.ndarray, real: int, causal: bool
     keys = np.arange(time)
     ahead = (keys > np.arange(real)[:, None]) & (keys < real)  # query key
     forbidden = ~visible[:, None, :real] & (keys < real) & ~(ahead & causal)
-    checks = [
-        Check("rows sum to one", float(gaps.max(initial=0.0)), SUM_TOLERANCE, "largest distance of a row's sum from 1"),
-    ]
+    checks = [Check("rows sum to one", most(gaps), SUM_TOLERANCE, "largest distance of a row's sum from 1")]
     if time > real:
         meaning = f"most weight on any of {time - real} padded positions"
         checks.append(Check("nothing on padding", most(rows[..., real:]), 0.0, meaning))
@@ -191,9 +177,8 @@ def check_outputs(unwatched: Tensor, watched: Tensor) -> Check:
     gap = float((unwatched - watched).abs().max())
     how = "bitwise equal" if gap == 0 else "the fused kernel rounds differently"
     scale = 1 + float(unwatched.abs().max())
-    return Check(
-        "watching changes no number", gap, OUTPUT_TOLERANCE * scale, f"watched versus unwatched outputs: {how}"
-    )
+    meaning = f"watched versus unwatched outputs: {how}"
+    return Check("watching changes no number", gap, OUTPUT_TOLERANCE * scale, meaning)
 
 
 def most(weights: np.ndarray) -> float:

@@ -31,6 +31,11 @@ from fairtrial.rng import seed_for
 
 VERBS = ("embed", "prefix", "rotate", "bias", "score", "allow", "merge", "residual", "pool")
 CLAIMS = {"sees_order": "sees order", "relative": "by distance alone"}
+CHANGES = {  # of verbs that show in attention
+    "score": "scores are changed",
+    "residual": "the residual stream is changed",
+    "prefix": "vectors are put before the sentence",
+}
 HEAD_DIM, LAYERS = 8, 2  # of plots: enough to see a pattern
 HEAD = """# Parts: every architecture idea as one small file
 
@@ -64,9 +69,9 @@ def catalogue() -> list[Entry]:
 
 def describe(name: str) -> Entry:
     kind = parts.find(name)
-    own = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
-    of_module = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "")
-    definition = "\n\n".join(text for text in (own, of_module) if text)
+    own, of_module = (
+        inspect.cleandoc(text or "") for text in (vars(kind).get("__doc__"), sys.modules[kind.__module__].__doc__)
+    )
     return Entry(
         name=name,
         line=first_sentence(own or of_module) or "no description",
@@ -74,7 +79,7 @@ def describe(name: str) -> Entry:
         options_help=" ".join((kind.__init__.__doc__ or "").split()) if "__init__" in vars(kind) else "",
         verbs=tuple(verb for verb in VERBS if kind.owns(verb)),
         claims=tuple(words for claim, words in CLAIMS.items() if getattr(kind, claim)),
-        definition=definition,
+        definition="\n\n".join(filter(None, (own, of_module))),
         papers=tuple(dict.fromkeys(re.findall(r"https?://[^\s,;)]+", own or of_module))),
         file=inspect.getsourcefile(kind) or "",
     )
@@ -94,10 +99,8 @@ def options_of(kind: type[Part]) -> list[inspect.Parameter]:
 
 
 def written(default: object) -> str:
-    if default is inspect.Parameter.empty:
-        return "must be given"
-    if default is None:
-        return "not set"
+    if default is inspect.Parameter.empty or default is None:
+        return "not set" if default is None else "must be given"
     return str(default).lower() if isinstance(default, bool) else repr(default)
 
 
@@ -115,12 +118,7 @@ def plot_part(name: str, *, heads: int = 4, length: int = 24, causal: bool = Tru
     plots = [plot(part, site) for verb, plot in PLOTS.items() if part.owns(verb)]
     if plots and not part.owns("score"):
         return plots
-    changes = {
-        "score": "scores are changed",
-        "residual": "the residual stream is changed",
-        "prefix": "vectors are put before the sentence",
-    }
-    change = next((words for verb, words in changes.items() if part.owns(verb)), "nothing is changed")
+    change = next((words for verb, words in CHANGES.items() if part.owns(verb)), "nothing is changed")
     return [*plots, attention_map(network, site, change)]
 
 
@@ -150,7 +148,7 @@ def plot_bias(part: Part, site: Site) -> Picture:
     bias = part.bias(site)
     assert bias is not None
     bias = bias.expand(part.shape.heads, -1, -1)
-    panels = [panel(f"head {head}", bias[head], future(site)) for head in range(part.shape.heads)]
+    panels = [panel(f"head {head}", values, future(site)) for head, values in enumerate(bias)]
     return Picture("what is added to every score", "query", "key", merged(panels, "all heads"))
 
 
@@ -212,11 +210,10 @@ def future(site: Site) -> Tensor | None:
 
 
 def panel(title: str, values: Tensor, hidden: Tensor | None = None) -> Panel:
-    rows = values.detach().double().tolist()
-    if hidden is None:
-        return Panel(title, rows)
-    masks = zip(rows, hidden.tolist(), strict=True)
-    return Panel(title, [[None if hide else value for value, hide in zip(*pair, strict=True)] for pair in masks])
+    rows = values.detach().double().numpy().astype(object)
+    if hidden is not None:
+        rows[hidden.numpy()] = None
+    return Panel(title, rows.tolist())
 
 
 def merged(panels: Sequence[Panel], title: str) -> tuple[Panel, ...]:
@@ -248,10 +245,9 @@ def audit_part(name: str) -> list[Finding]:
 
 def page_text(entries: Sequence[Entry], passports: Mapping[str, Sequence[Finding]], plots: str) -> str:
     table = ["| part | what it does | uses | claims |", "|---|---|---|---|"]
-    table += [
-        f"| [`{entry.name}`](#{entry.name}) | {entry.line} | {listed(entry.verbs)} | {listed(entry.claims)} |"
-        for entry in entries
-    ]
+    for entry in entries:
+        verbs, claims = (", ".join(words) or "nothing" for words in (entry.verbs, entry.claims))
+        table.append(f"| [`{entry.name}`](#{entry.name}) | {entry.line} | {verbs} | {claims} |")
     rows = [markdown_row(name, findings) for name, findings in passports.items()]
     sections = [section(entry, passports[entry.name], plots) for entry in entries]
     return "\n".join([HEAD, *table, PASSPORTS, HEADER, *rows, "", "## One by one", "", *sections])
@@ -263,14 +259,7 @@ def section(entry: Entry, findings: Sequence[Finding], plots: str) -> str:
     options = [f"- {name} = {default}" for name, default in entry.options.items()]
     lines += ["Options:", "", *options, ""] if options else []
     lines += [entry.options_help, ""] if entry.options_help else []
-    failed = [
-        f"- {finding.id} {finding.name} ({KINDS[finding.task]}): {finding.meaning}"
-        for finding in findings
-        if finding.verdict == FAIL
-    ]
-    lines += ["It fails its passport:", "", *failed, ""] if failed else []
+    failed = [one for one in findings if one.verdict == FAIL]
+    told = [f"- {one.id} {one.name} ({KINDS[one.task]}): {one.meaning}" for one in failed]
+    lines += ["It fails its passport:", "", *told, ""] if failed else []
     return "\n".join([*lines, f"![what {entry.name} does]({plots}/{entry.name}.svg)", ""])
-
-
-def listed(words: Sequence[str]) -> str:
-    return ", ".join(words) or "nothing"

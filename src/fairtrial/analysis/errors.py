@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -26,53 +25,32 @@ MAX_TEXTS = 1000  # that are searched for influential words, evenly spaced where
 LEAST_TIMES = 5  # occurrences; a rarer word is an anecdote
 
 
-@dataclass(frozen=True)
-class Bin:
-    """Predictions of similar confidence, the probability of the predicted class."""
-
-    low: float
-    high: float
-    items: int
-    confidence: float | None  # their mean; None: the bin is empty
-    accuracy: float | None
-    interval: tuple[float, float] | None  # of the accuracy, 95%
-
-
-@dataclass(frozen=True)
-class Calibration:
-    bins: tuple[Bin, ...]
-    expected_error: float  # ECE (Guo et al. 2017, https://arxiv.org/abs/1706.04599): mean |confidence - accuracy|
-    worst_error: float  # largest gap of a bin
-    overconfidence: float  # mean confidence - accuracy; above 0 the model is overconfident
-    brier: float  # mean squared error of the probabilities, summed over classes (0 best, 2 worst)
-
-
-def calibrate(log_p: np.ndarray, labels: np.ndarray, bins: int = 10) -> Calibration:
+def calibrate(log_p: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str, Any]:
     """Log-probabilities [item class] and true classes [item], in `bins` bins of equal width over (0, 1]."""
     if bins < 1:
         raise BadInput(f"bins must be at least 1, got {bins}")
     shares = np.exp(log_p)
     confidence, right = shares.max(1), shares.argmax(1) == labels
     index = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)  # a bin includes its upper end
-    found = tuple(_bin(number, bins, confidence[index == number], right[index == number]) for number in range(bins))
-    gaps = [(abs(each.confidence - each.accuracy), each.items) for each in found
-            if each.confidence is not None and each.accuracy is not None]  # fmt: skip
+    found, gaps = [], []
+    for number in range(bins):
+        sure, hits = confidence[index == number], right[index == number]
+        # an empty bin has no mean confidence, no accuracy and no 95% interval of it
+        measured: dict[str, Any] = dict.fromkeys(("confidence", "accuracy", "interval"))
+        if len(hits):
+            mean, accuracy = float(sure.mean()), float(hits.mean())
+            measured = {"confidence": mean, "accuracy": accuracy, "interval": wilson(int(hits.sum()), len(hits))}
+            gaps.append((abs(mean - accuracy), len(hits)))
+        found.append({"low": number / bins, "high": (number + 1) / bins, "items": len(hits), **measured})
     truth = np.eye(log_p.shape[1])[labels]
-    return Calibration(
-        found,
-        float(sum(gap * items for gap, items in gaps) / len(labels)),
-        float(max(gap for gap, _ in gaps)),
-        float(confidence.mean() - right.mean()),
-        float(((shares - truth) ** 2).sum(1).mean()),
-    )
-
-
-def _bin(number: int, bins: int, confidence: np.ndarray, right: np.ndarray) -> Bin:
-    low, high = number / bins, (number + 1) / bins
-    if not len(confidence):
-        return Bin(low, high, 0, None, None, None)
-    interval = wilson(int(right.sum()), len(right))
-    return Bin(low, high, len(confidence), float(confidence.mean()), float(right.mean()), interval)
+    return {
+        "bins": found,
+        # ECE (Guo et al. 2017, https://arxiv.org/abs/1706.04599): mean |confidence - accuracy|
+        "expected_error": float(sum(gap * items for gap, items in gaps) / len(labels)),
+        "worst_error": float(max(gap for gap, _ in gaps)),
+        "overconfidence": float(confidence.mean() - right.mean()),
+        "brier": float(((shares - truth) ** 2).sum(1).mean()),  # summed over classes: 0 best, 2 worst
+    }
 
 
 def confident_mistakes(log_p: np.ndarray, labels: np.ndarray, most: int) -> list[int]:
@@ -81,24 +59,16 @@ def confident_mistakes(log_p: np.ndarray, labels: np.ndarray, most: int) -> list
     return [int(item) for item in wrong[np.argsort(-log_p.max(1)[wrong], kind="stable")][:most]]
 
 
-@dataclass(frozen=True)
-class ClassScore:
-    precision: float | None  # None: the class was never predicted
-    recall: float | None  # None: there are no such items
-    f1: float
-    items: int
-
-
-def class_scores(confusion: np.ndarray) -> list[ClassScore]:
+def class_scores(confusion: np.ndarray) -> list[dict[str, Any]]:
     """Of a table of counts [true class, guessed class]."""
     counts = zip(confusion.diagonal().tolist(), confusion.sum(1).tolist(), confusion.sum(0).tolist(), strict=True)
     return [
-        ClassScore(
-            right / guessed if guessed else None,
-            right / items if items else None,
-            2 * right / (items + guessed) if items + guessed else 0.0,
-            items,
-        )
+        {
+            "precision": right / guessed if guessed else None,  # None: the class was never predicted
+            "recall": right / items if items else None,  # None: there are no such items
+            "f1": 2 * right / (items + guessed) if items + guessed else 0.0,
+            "items": items,
+        }
         for right, items, guessed in counts
     ]
 
@@ -155,15 +125,15 @@ def errors_of(
     copied = find_duplicates(known, [each.text for each in documents]).status > 0
     clean: dict[str, Any] | None = None  # the score of items that do not occur in the training set
     if copied.any() and not copied.all():
-        calibration = calibrate(log_p[~copied], labels[~copied], bins)
-        clean = _accuracy(guesses[~copied], labels[~copied]) | {"expected_error": calibration.expected_error}
+        error = calibrate(log_p[~copied], labels[~copied], bins)["expected_error"]
+        clean = _accuracy(guesses[~copied], labels[~copied]) | {"expected_error": error}
     scores = zip(names, class_scores(counts), strict=True)
     found: dict[str, Any] = {
         **_accuracy(guesses, labels),
         "macro_f1": macro_f1(counts),
         "confusion": counts.tolist(),
-        "classes": [{"label": name, **asdict(score)} for name, score in scores],
-        "calibration": asdict(calibrate(log_p, labels, bins)),
+        "classes": [{"label": name, **score} for name, score in scores],
+        "calibration": calibrate(log_p, labels, bins),
         "copies": int(copied.sum()),
         "clean": clean,
         "mistakes": [
@@ -209,6 +179,5 @@ def _influential_words(
         for number, name in enumerate(names):
             own = [each for each, guess in zip(attributions, classes, strict=True) if guess == number]
             words, values = [each.words for each in own], [getattr(each, method) for each in own]
-            best = strongest_words(words, values, most=most, least_times=least, excluded=marks)
-            found[method][name] = [asdict(word) for word in best]
+            found[method][name] = strongest_words(words, values, most=most, least_times=least, excluded=marks)
     return found

@@ -38,17 +38,15 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < math.inf:
-            raise BadInput(
-                f"temperature must be zero or positive, got {self.temperature}", "0 is greedy, 1 the model's own"
-            )
+            hint = "0 is greedy, 1 the model's own"
+            raise BadInput(f"temperature must be zero or positive, got {self.temperature}", hint)
         if self.top_k is not None and self.top_k < 1:
             raise BadInput(f"top-k must be at least 1, got {self.top_k}")
         if not 0 < self.top_p <= 1:
             raise BadInput(f"top-p must be above 0 and at most 1, got {self.top_p}")
         if not 0 < self.repetition_penalty < math.inf:
-            raise BadInput(
-                f"repetition penalty must be positive, got {self.repetition_penalty}", "1 is none, 1.2 is usual"
-            )
+            hint = "1 is none, 1.2 is usual"
+            raise BadInput(f"repetition penalty must be positive, got {self.repetition_penalty}", hint)
 
 
 def token_probabilities(
@@ -102,27 +100,23 @@ def plan_context(network: LanguageModel, ids: Sequence[int], tokens: int, contex
     notices = []
     needed = len(ids) + tokens - 1  # the last token is not read
     if context is None and needed > length:
-        why = why_not_beyond(network, length + 1)
-        if why is not None:
+        if why := why_not_beyond(network, length + 1):
             context = length
             notices.append(f"{why}: the model sees a sliding window of the last {length} tokens")
         else:
             notices.append(f"up to {needed} tokens are read at once, but the model was trained on {length}")
-    elif context is not None and context > length:
-        why = why_not_beyond(network, context)
-        if why is not None:
-            raise BadInput(f"{why}: the context must be at most {length} tokens, got {context}")
-    seen = len(ids) if context is None else context
+    elif context is not None and context > length and (why := why_not_beyond(network, context)):
+        raise BadInput(f"{why}: the context must be at most {length} tokens, got {context}")
     if context is not None and len(ids) > context:
         notices.append(f"only the last {context} of the prompt's {len(ids)} tokens are seen")
-    cached = cache_agrees(network, ids[-seen:])
+    cached = cache_agrees(network, ids[-(context or 0) :])
     if not cached:
         notices.append("a part gives other outputs when tokens come one by one: every prefix is recomputed")
     return ContextPlan(context, cached, tuple(notices))
 
 
-def why_not_beyond(network: LanguageModel, tokens: int) -> str | None:
-    """The error of a part that is given more tokens than it was trained on; None: it extrapolates."""
+def why_not_beyond(network: LanguageModel, tokens: int) -> str:
+    """The error of a part that is given more tokens than it was trained on; empty: it extrapolates."""
     try:
         with scoring(network):
             network(torch.zeros(1, tokens, dtype=torch.long))
@@ -130,7 +124,7 @@ def why_not_beyond(network: LanguageModel, tokens: int) -> str | None:
         return error.what
     except (IndexError, RuntimeError, ValueError):  # a plugin's part
         return f"its parts do not support {tokens} tokens"
-    return None
+    return ""
 
 
 def cache_agrees(network: LanguageModel, ids: Sequence[int]) -> bool:
@@ -162,31 +156,23 @@ def generate_tokens(
         raise BadInput("the prompt is empty", "give a prompt of at least one word")
     sequence, rng = list(ids), generator_for(seed, "generate", sample)
     stops, never = frozenset(stops), frozenset(never)
-    reader = Reader(network, plan)
+    cache = KVCache(len(network.body.blocks))
     with scoring(network):
         for _ in range(tokens):
-            probabilities = token_probabilities(reader.logits(sequence), sampling, sequence, never)
+            logits = last_logits(network, sequence, plan, cache)
+            probabilities = token_probabilities(logits, sampling, sequence, never)
             sequence.append(sample_token(probabilities, rng))
             yield sequence[-1]
             if sequence[-1] in stops:
                 return
 
 
-class Reader:
+def last_logits(network: LanguageModel, sequence: Sequence[int], plan: ContextPlan, cache: KVCache) -> np.ndarray:
     """The logits after the last token, with as little work as possible."""
-
-    def __init__(self, network: LanguageModel, plan: ContextPlan) -> None:
-        self.network, self.plan = network, plan
-        self.cache = KVCache(len(network.body.blocks))
-
-    def logits(self, sequence: Sequence[int]) -> np.ndarray:
-        limit = self.plan.context
-        if not self.plan.cached or (limit is not None and len(sequence) > limit):
-            # in a sliding window every token changes its position, so a cache would be wrong
-            recent = sequence if limit is None else sequence[-limit:]
-            return self.network(torch.tensor([recent]))[0, -1].numpy()
-        fresh = sequence[self.cache.length :]
-        return self.network(torch.tensor([fresh]), cache=self.cache)[0, -1].numpy()
+    if plan.cached and len(sequence) <= (plan.context or len(sequence)):
+        return network(torch.tensor([sequence[cache.length :]]), cache=cache)[0, -1].numpy()
+    # in a sliding window every token changes its position, so a cache would be wrong
+    return network(torch.tensor([sequence[-(plan.context or 0) :]]))[0, -1].numpy()
 
 
 class TextStream:
@@ -212,12 +198,10 @@ class TextStream:
         previous = [id_ for id_ in self.ids[-1:] if id_ not in marks]
         self.ids.append(token)
         if self.words:
-            word = self.tokenizer.words([token])[0]
-            if not previous:
-                return word if self.spaced else spelled(word)
+            before, word = self.tokenizer.words(previous), self.tokenizer.words([token])[0]
             if self.spaced:
-                return f" {word}"
-            return gap(self.tokenizer.words(previous)[0], word) + spelled(word)
+                return f" {word}" if before else word
+            return (gap(before[0], word) if before else "") + spelled(word)
         text = self.tokenizer.decode(self.ids)
         if text.endswith("\ufffd"):  # an incomplete character
             return ""

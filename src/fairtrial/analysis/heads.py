@@ -23,6 +23,7 @@ from fairtrial.statistics.crossed import paired_change, perplexity_interval
 from fairtrial.training.scoring import Score, score_lm
 from fairtrial.training.tasks import LanguageTask, Task
 
+Heads = Sequence[tuple[int, int]]  # (layer, head)
 MAX_WEIGHTS = 2**22  # attention weights held at once
 # limits of the captions
 LEAD = 0.40  # least share of attention on one position for a caption that names it
@@ -90,10 +91,9 @@ def head_statistics(
         done += len(batch)
         on_progress("reading", done, len(inputs))
     found = []
-    for layer in range(layers):
-        for head in range(heads):
-            after, before, alike = (sums.means(layer, head) for sums in (trained, untrained, uniform))
-            found.append(HeadSummary(layer, head, after, before, alike, caption(after, before, alike, stage, first)))
+    for layer, head in np.ndindex(layers, heads):
+        after, before, alike = (sums.means(layer, head) for sums in (trained, untrained, uniform))
+        found.append(HeadSummary(layer, head, after, before, alike, caption(after, before, alike, stage, first)))
     return found
 
 
@@ -138,9 +138,7 @@ class Sums:
         positions = {"itself": offset == 0, "previous": offset == 1, "next": offset == -1, "first": first}
         for name, keys in positions.items():
             self.share(name, weights, visible & keys & free[..., None])
-        marks = np.zeros((len(words), time), dtype=bool)
-        for item, row in enumerate(words):
-            marks[item, : len(row)] = [is_punctuation(word) for word in row]
+        marks = np.array([[*map(is_punctuation, row), *[False] * (time - len(row))] for row in words])
         self.share("punctuation", weights, visible & marks[None, :, None, :] & free[..., None])
         self.stripe(weights, visible & (offset != 0) & free[..., None], words)
 
@@ -196,12 +194,10 @@ def caption(
     kind_then, value_then = kind_of(untrained, uniform)
     alike = kind == kind_then and abs(value - value_then) < ALIKE
     end = f", as {before}" if alike else ""
-    names = POSITIONS | {"first": first, "punctuation": "punctuation"}
+    named = repr(trained.stripe_word) if trained.stripe_often > 0.5 else "one word of each text"
+    names = POSITIONS | {"first": first, "punctuation": "punctuation", "stripe": f"stripe on {named}"}
     if kind in names:
         return f"{names[kind]}, {value:.0%}{end}"
-    if kind == "stripe":
-        named = repr(trained.stripe_word) if trained.stripe_often > 0.5 else "one word of each text"
-        return f"stripe on {named}, {value:.0%}{end}"
     if kind == "near":
         return f"near words, mean distance {trained.distance:.1f}{end}"
     if kind == "nothing":
@@ -219,11 +215,9 @@ def kind_of(statistics: HeadStatistics, uniform: HeadStatistics) -> tuple[str, f
     shares = {name: (getattr(statistics, name), getattr(uniform, name)) for name in (*POSITIONS, "punctuation")}
     leading = {name: share for name, (share, alike) in shares.items() if leads(share, alike, LEAD)}
     if leading:
-        best = max(leading, key=lambda name: leading[name])
-        return best, leading[best]
+        return max(leading.items(), key=lambda item: item[1])
     if leads(statistics.stripe, uniform.stripe, STRIPE):
-        assert statistics.stripe is not None
-        return "stripe", statistics.stripe
+        return "stripe", statistics.stripe or 0.0
     if statistics.distance is not None and uniform.distance and statistics.distance <= NEAR * uniform.distance:
         return "near", statistics.distance / uniform.distance
     return "diffuse" if statistics.entropy_share >= DIFFUSE else "mixed", statistics.entropy_share
@@ -275,9 +269,7 @@ def head_off(network: Network, layer: int, head: int) -> Iterator[None]:
             value.copy_(before)
 
 
-def ablate_heads(
-    task: Task, test: str, heads: Sequence[tuple[int, int]], on_progress: OnProgress = no_progress
-) -> list[Effect]:
+def ablate_heads(task: Task, test: str, heads: Heads, on_progress: OnProgress = no_progress) -> list[Effect]:
     """The effect of ablating each (layer, head) alone."""
     what, scores = f"ablating heads on {test}", len(heads) + 1
     on_progress(what, 0, scores)

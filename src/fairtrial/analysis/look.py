@@ -7,6 +7,7 @@ import textwrap
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtrial.analysis.attention import Maps, initial_model, maps_of, model_input
-from fairtrial.analysis.heads import Effect, HeadSummary, ablate_heads, head_statistics
+from fairtrial.analysis.heads import Effect, Heads, HeadSummary, ablate_heads, head_statistics
 from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
@@ -29,7 +30,6 @@ from fairtrial.trial import load
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Heads = Sequence[tuple[int, int]]  # (layer, head)
 MAX_TEST_TEXTS = 1000  # of the test set, where no texts are given
 MAX_DRAWN = 3  # texts whose maps are drawn; statistics are over all
 MANY_HEADS = 32  # of more heads, only the first text gets a figure for each
@@ -130,9 +130,8 @@ def look(
     if ablate and no_task_because:
         notices.append(f"no head was ablated: {no_task_because}")
     because = no_task_because if ablate else "ablation was switched off (--no-ablate)"
-    return LookResult(
-        length, len(encoded), cut, drawn, tuple(heads), tuple(effects), stage, source, because, tuple(notices)
-    )
+    found = drawn, tuple(heads), tuple(effects)
+    return LookResult(length, len(encoded), cut, *found, stage, source, because, tuple(notices))
 
 
 def choose_heads(shape: Shape, layer: int | None = None, head: int | None = None) -> list[tuple[int, int]]:
@@ -140,8 +139,8 @@ def choose_heads(shape: Shape, layer: int | None = None, head: int | None = None
     for name, index, count in (("layer", layer, shape.layers), ("head", head, shape.heads)):
         if index is not None and index >= count:
             raise BadInput(f"there is no {name} {index}", f"this network has {name}s 0 to {count - 1}")
-    layers = range(shape.layers) if layer is None else [layer]
-    return [(each, number) for each in layers for number in (range(shape.heads) if head is None else [head])]
+    every = product(range(shape.layers), range(shape.heads))
+    return [place for place in every if layer in (None, place[0]) and head in (None, place[1])]
 
 
 def check_look_folder(folder: Path, record: Path) -> None:
@@ -246,7 +245,7 @@ def map_figure(
         return figure_bytes(figure, kind)
 
 
-@dataclass(frozen=True)
+@dataclass
 class GridLayout:
     """Sizes and positions in inches. matplotlib's own layout engine would draw each figure twice."""
 
@@ -264,17 +263,10 @@ class GridLayout:
         longest = max(len(axis_word(word)) for word in words)
         return cls(rows, columns, side, points, 0.1 + 0.62 * points * longest / 72)
 
-    @property
-    def width(self) -> float:
-        return 0.3 + self.label + self.columns * (self.side + 0.1) + 1.1
-
-    @property
-    def height(self) -> float:
-        return 0.5 + self.rows * self.step + 0.1
-
-    @property
-    def step(self) -> float:
-        return 0.4 + self.side + self.label + 0.25  # title, map, words, axis name
+    def __post_init__(self) -> None:
+        self.width = 0.3 + self.label + self.columns * (self.side + 0.1) + 1.1
+        self.step = 0.4 + self.side + self.label + 0.25  # title, map, words, axis name
+        self.height = 0.5 + self.rows * self.step + 0.1
 
     def box(self, row: int, column: int) -> tuple[float, float, float, float]:
         left = 0.3 + self.label + column * (self.side + 0.1)
@@ -282,8 +274,7 @@ class GridLayout:
         return left / self.width, low / self.height, self.side / self.width, self.side / self.height
 
     def bar(self) -> tuple[float, float, float, float]:
-        low = self.box(0, 0)[1]
-        return (self.width - 1.0) / self.width, low, 0.1 / self.width, self.side / self.height
+        return (self.width - 1.0) / self.width, self.box(0, 0)[1], 0.1 / self.width, self.side / self.height
 
 
 def draw_map(axis: Axes, maps: Maps, layer: int, head: int, points: float, *, left: bool) -> Any:

@@ -1,7 +1,6 @@
 """Parameter counts and FLOPs of a network, component by component, summing exactly to the totals.
 
-Beside each parameter count stands the bias-free count of the five student reports: the token embedding and the weight
-matrices of attention and feed-forward only (no biases, norms, positions or other parts, no classifier or output layer).
+Beside each parameter count stands the bias-free count of the five student reports (`BIAS_FREE`, without biases).
 
 FLOPs are those of matrix products, as torch's counter counts them (a multiplication and an addition are two), for rows
 of `length` real tokens. Attention is counted as its equation says, even where a mask hides half of it; local attention
@@ -14,9 +13,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -32,7 +30,7 @@ from fairtrial.plugins import load_installed
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
 from fairtrial.recipe import Recipe
-from fairtrial.record import Record
+from fairtrial.training.scoring import scoring
 
 Sizes = tuple[int, ...]
 Network = Classifier | LanguageModel | MaskedModel
@@ -59,15 +57,17 @@ class Ledger:
         return sum(row.bias_free for row in self.rows)
 
 
-# what a parameter's name begins with -> component; each match of the pattern is one copy of it
+# what a parameter's name begins with -> component, in the order of rows; each text that a pattern matches is one copy
 COMPONENTS = (
-    (r"body\.tokens", "token embedding"),
-    (r"body\.blocks\.\d+\.attention\.qkv", "attention: queries, keys, values"),
-    (r"body\.blocks\.\d+\.attention\.out", "attention: output"),
-    (r"body\.blocks\.\d+\.feed_forward", "feed-forward"),
-    (r"body\.(?:blocks\.\d+\.\w+_)?norm", "norms"),
+    (r"body\.tokens\.", "token embedding"),
+    (r"body\.parts\.([^.]+)\.", "part {!r}"),
+    (r"body\.blocks\.\d+\.attention\.qkv\.", "attention: queries, keys, values"),
+    (r"body\.blocks\.\d+\.attention\.out\.", "attention: output"),
+    (r"body\.blocks\.\d+\.feed_forward\.", "feed-forward"),
+    (r"body\.(?:blocks\.\d+\.\w+_)?norm\.", "norms"),
+    (r"(?=(?:hidden|norm|out)\.)", "head"),
 )
-BIAS_FREE = frozenset(name for _, name in COMPONENTS if name != "norms")
+BIAS_FREE = ("token embedding", "attention: queries, keys, values", "attention: output", "feed-forward")
 
 
 def ledger(recipe: Recipe, vocabulary: int, classes: int = 0) -> Ledger:
@@ -89,51 +89,35 @@ def fresh_network(recipe: Recipe, vocabulary: int, classes: int = 0) -> Network:
 
 def ledger_of(network: nn.Module) -> Ledger:
     """The ledger of a network. A shared tensor (a tied output layer) is counted once, where it comes first."""
-    found: dict[str, dict[str, list[tuple[str, Sizes]]]] = {}  # component -> copy -> its tensors
+    found: dict[tuple[int, str], dict[str, list[tuple[str, Sizes]]]] = {}  # component -> copy -> its tensors
     for name, parameter in network.named_parameters():
-        component, copy = component_of(name)
-        found.setdefault(component, {}).setdefault(copy, []).append((name, tuple(parameter.shape)))
-    return Ledger(tuple(row_of(component, list(found[component].values())) for component in sorted(found, key=rank)))
+        rank, component, copy = component_of(name)
+        found.setdefault((rank, component), {}).setdefault(copy, []).append((name, tuple(parameter.shape)))
+    components = sorted(found, key=lambda component: component[0])
+    return Ledger(tuple(row_of(component[1], list(found[component].values())) for component in components))
 
 
-def component_of(name: str) -> tuple[str, str]:
-    """The component that a parameter belongs to, and which of its copies."""
-    for pattern, component in COMPONENTS:
-        if match := re.match(rf"{pattern}\.", name):
-            return component, match.group()
-    if match := re.match(r"body\.parts\.([^.]+)\.", name):
-        return f"part {match[1]!r}", ""
-    if name.startswith(("hidden.", "norm.", "out.")):
-        return "head", ""
-    return name.rsplit(".", 1)[0], ""
-
-
-def rank(component: str) -> float:
-    """Parts come after the token embedding, the output head at the end."""
-    order = [name for _, name in COMPONENTS]
-    if component in order:
-        return order.index(component)
-    return 0.5 if component.startswith("part ") else len(order)
+def component_of(name: str) -> tuple[int, str, str]:
+    """The component that a parameter belongs to: its rank, its name, and which of its copies."""
+    for rank, (pattern, component) in enumerate(COMPONENTS):
+        if match := re.match(pattern, name):
+            return rank, component.format(*match.groups()), match.group()
+    return len(COMPONENTS) - 1, name.rsplit(".", 1)[0], ""
 
 
 def row_of(component: str, copies: list[list[tuple[str, Sizes]]]) -> Row:
-    tensors = [tensor for copy in copies for tensor in copy]
+    tensors = dict(tensor for copy in copies for tensor in copy)
     counted = component in BIAS_FREE
+    if component == "head":
+        component = "output layer" if "out.weight" in tensors else "output layer (its weights are the token embedding)"
+        if "hidden.weight" in tensors and "norm.weight" not in tensors:
+            component = "classifier"
     return Row(
-        title(component, tensors),
-        formula([[sizes_of(*tensor) for tensor in copy] for copy in copies]),
-        sum(math.prod(sizes) for _, sizes in tensors),
-        sum(math.prod(sizes) for _, sizes in tensors if len(sizes) > 1) if counted else 0,
+        component,
+        summed(summed(product(*sizes_of(*tensor))[0] or "1" for tensor in copy) for copy in copies),
+        sum(math.prod(sizes) for sizes in tensors.values()),
+        sum(math.prod(sizes) for sizes in tensors.values() if len(sizes) > 1) if counted else 0,
     )
-
-
-def title(component: str, tensors: Sequence[tuple[str, Sizes]]) -> str:
-    if component != "head":
-        return component
-    names = {name for name, _ in tensors}
-    if "hidden.weight" in names and "norm.weight" not in names:
-        return "classifier"
-    return "output layer" if "out.weight" in names else "output layer (its weights are the token embedding)"
 
 
 def sizes_of(name: str, sizes: Sizes) -> Sizes:
@@ -145,19 +129,11 @@ def sizes_of(name: str, sizes: Sizes) -> Sizes:
     return sizes
 
 
-def formula(copies: Sequence[Sequence[Sizes]]) -> str:
-    """'4 × (64 × 64 + 64)': equal terms are written once."""
-    return summed(summed(" × ".join(f"{size:,}" for size in sizes) or "1" for sizes in copy) for copy in copies)
-
-
 def summed(terms: Iterable[str]) -> str:
-    return " + ".join(times(count, term) for term, count in Counter(terms).items())
-
-
-def times(count: int, term: str) -> str:
-    if count == 1:
-        return term
-    return f"{count} × ({term})" if "+" in term else f"{count} × {term}"
+    """'4 × (64 × 64 + 64)': equal terms are written once."""
+    counts = Counter(terms)
+    bracketed = {term: f"({term})" if "+" in term else term for term in counts}
+    return " + ".join(term if count == 1 else f"{count} × {bracketed[term]}" for term, count in counts.items())
 
 
 @dataclass(frozen=True)
@@ -230,20 +206,13 @@ def product(*numbers: int) -> tuple[str, int]:
 def counted(network: Network, length: int) -> tuple[int, int]:
     """Forward and backward of one full row, by torch's counter. It cannot look into a fused kernel or into our loss, so
     the row runs attention in plain products and a plain loss."""
-    was_training = network.training
-    network.eval()
-    ids = torch.zeros(1, length, dtype=torch.long)
-    counter = partial(FlopCounterMode, display=False)
-    try:
-        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
-            with counter() as forward:
-                logits = network(ids)
-            loss = cross_entropy(logits.flatten(0, -2), torch.zeros(logits.shape[:-1], dtype=torch.long).flatten())
-            learnt = [parameter for parameter in network.parameters() if parameter.requires_grad]
-            with counter() as backward:  # not loss.backward(): the network's own gradients stay as they are
-                torch.autograd.grad(loss, learnt, allow_unused=True)
-    finally:
-        network.train(was_training)
+    with scoring(network), torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+        with FlopCounterMode(display=False) as forward:
+            logits = network(torch.zeros(1, length, dtype=torch.long)).flatten(0, -2)
+        loss = cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long))
+        learnt = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        with FlopCounterMode(display=False) as backward:  # loss.backward() would change the network's own gradients
+            torch.autograd.grad(loss, learnt, allow_unused=True)
     return forward.get_total_flops(), backward.get_total_flops()
 
 
@@ -258,27 +227,20 @@ class Cost:
     flops: Flops
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "task": self.recipe.task,
-            "vocabulary": self.vocabulary,
-            "classes": self.classes,
-            "rows": [asdict(row) for row in self.ledger.rows],
-            "total": self.ledger.total,
-            "bias_free": self.ledger.bias_free,
+        ledger, flops = self.ledger, self.flops
+        facts = {"task": self.recipe.task, "vocabulary": self.vocabulary, "classes": self.classes}
+        facts |= {**asdict(ledger), "total": ledger.total, "bias_free": ledger.bias_free}
+        return facts | {
             "flops": {
-                "rows": [asdict(row) for row in self.flops.rows],
-                "length": self.flops.length,
-                "forward_per_row": self.flops.forward,
-                "backward_per_row": self.flops.backward,
-                "per_token": self.flops.per_token,
-                "rows_in_step": self.flops.rows_in_step,
-                "per_step": self.flops.per_step,
+                "rows": [asdict(row) for row in flops.rows],
+                "length": flops.length,
+                "forward_per_row": flops.forward,
+                "backward_per_row": flops.backward,
+                "per_token": flops.per_token,
+                "rows_in_step": flops.rows_in_step,
+                "per_step": flops.per_step,
             },
         }
-
-
-def cost_of_record(record: Record) -> Cost:
-    return cost_of_recipe(record.recipe, int(record.trial["vocabulary"]), len(record.trial["labels"]))
 
 
 def cost_of_recipe(recipe: Recipe, vocabulary: int | None = None, classes: int | None = None, seed: int = 0) -> Cost:

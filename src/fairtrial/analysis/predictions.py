@@ -23,7 +23,7 @@ from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
-from fairtrial.training.scoring import ROWS, log_probabilities
+from fairtrial.training.scoring import ROWS, log_probabilities, scoring
 from fairtrial.trial import Run
 
 CHUNK = 256  # texts between two reports of progress
@@ -133,8 +133,6 @@ def gradient_times_input(
     network: Classifier, rows: Sequence[np.ndarray], classes: Sequence[int], pad: int
 ) -> list[np.ndarray]:
     """For each token of each row: d log-odds(class) / d vector, times the vector, summed over its width."""
-    was_training = network.training
-    network.eval()
     vectors: list[Tensor] = []
 
     def keep(module: Any, inputs: Any, output: Tensor) -> Tensor:
@@ -144,7 +142,7 @@ def gradient_times_input(
     handle = network.body.tokens.register_forward_hook(keep)
     found: list[np.ndarray] = []
     try:
-        with torch.enable_grad():
+        with scoring(network), torch.enable_grad():
             for begin in range(0, len(rows), ROWS):
                 chunk = rows[begin : begin + ROWS]
                 ids, lengths = padded(chunk, pad)
@@ -155,7 +153,6 @@ def gradient_times_input(
                 found += np.split(values.astype(np.float64), np.cumsum(lengths)[:-1])
     finally:
         handle.remove()
-        network.train(was_training)
     return found
 
 
@@ -189,13 +186,6 @@ def leave_one_out(
     return found
 
 
-@dataclass(frozen=True)
-class WordAttribution:
-    word: str
-    mean: float  # nats, over all occurrences in texts with this prediction
-    times: int
-
-
 def strongest_words(
     words: Iterable[Sequence[str]],
     values: Iterable[np.ndarray],
@@ -203,16 +193,13 @@ def strongest_words(
     most: int,
     least_times: int,
     excluded: Iterable[str] = (),
-) -> list[WordAttribution]:
-    """The words that support a prediction most, over many texts that got it; `excluded`: marks that are no words."""
+) -> list[dict[str, Any]]:
+    """The words that support a prediction most, by their mean in nats over all occurrences in many texts that got it;
+    `excluded`: marks that are no words."""
     found: dict[str, list[float]] = defaultdict(list)
     for row, numbers in zip(words, values, strict=True):
         for word, value in zip(row, numbers, strict=True):
             found[word].append(float(value))
-    excluded = set(excluded)
-    means = [
-        WordAttribution(word, float(np.mean(numbers)), len(numbers))
-        for word, numbers in found.items()
-        if word not in excluded and len(numbers) >= least_times
-    ]
-    return sorted((each for each in means if each.mean > 0), key=lambda each: (-each.mean, each.word))[:most]
+    often = {word: numbers for word, numbers in found.items() if len(numbers) >= least_times}
+    ranked = sorted((-float(np.mean(often[word])), word) for word in often.keys() - set(excluded))
+    return [{"word": word, "mean": -mean, "times": len(often[word])} for mean, word in ranked[:most] if mean < 0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import cast
 
 import numpy as np
@@ -127,12 +128,10 @@ def token_surprisals(
     all_windows = list(sliding(rows, length, max(1, int(length * (1 - full_context)))))
     done = 0
     for windows in in_batches(all_windows, TOKENS):
-        numbers = window_numbers(network, rows, windows)
-        begin = 0
-        for window in windows:
-            size = window.end - window.counted
-            found[window.sequence][window.counted + 1 : window.end + 1] = numbers[begin : begin + size]
-            begin += size
+        ends = np.cumsum([window.end - window.counted for window in windows])
+        numbers = np.split(window_numbers(network, rows, windows), ends[:-1])
+        for window, own in zip(windows, numbers, strict=True):
+            found[window.sequence][window.counted + 1 : window.end + 1] = own
         done += len(windows)
         on_progress("reading", done, len(all_windows))
     return [
@@ -160,14 +159,10 @@ def window_numbers(network: LanguageModel, rows: Sequence[np.ndarray], windows: 
 
 
 def tokens_of(text: EncodedText, row: np.ndarray, numbers: np.ndarray, tokenizer: Tokenizer) -> Iterator[Token]:
-    words, before = tokenizer.words(row), int(tokenizer.start is not None)
-    pieces = text.pieces()
-    for index, (word, (nats, rank, guess, share)) in enumerate(zip(words, numbers, strict=True)):
-        if index < before:
-            continue  # a start mark is given, not predicted
-        inside = index - before < len(pieces)
-        written = pieces[index - before] if inside else ""
-        unknown = inside and int(row[index]) == tokenizer.unknown
+    first = int(tokenizer.start is not None)  # a start mark is given, not predicted
+    words, pieces = tokenizer.words(row)[first:], text.pieces()
+    for word, id_, written, (nats, rank, guess, share) in zip_longest(words, row[first:], pieces, numbers[first:]):
+        written, unknown = written or "", written is not None and int(id_) == tokenizer.unknown
         if np.isnan(nats):
             yield Token(word, written, None, None, None, None, unknown)
         else:

@@ -49,10 +49,8 @@ def encode_text(tokenizer: Tokenizer, text: str) -> Tokens:
     as_one = _tokens(tokenizer, text)
     if tokenizer.facts.get("kind") != "word":
         return as_one
-    by_sentences = tokenizer.facts.get("by_sentences")  # older records lack this entry
-    if by_sentences is False or (by_sentences is None and not _unknown(tokenizer, as_one)):
-        return as_one
-    split = _by_sentences(tokenizer, text)
+    by_sentences = tokenizer.facts.get("by_sentences")  # older records lack this entry: fewer unknown words decide
+    split = None if by_sentences is False else _by_sentences(tokenizer, text)
     if split is None or (by_sentences is None and _unknown(tokenizer, split) >= _unknown(tokenizer, as_one)):
         return as_one
     return split

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -124,19 +124,21 @@ def params(
     if record is not None and (data is not None or vocabulary is not None or settings):
         raise BadInput("a record's network is fixed", "leave out --data, --vocabulary and --set, or name a recipe")
     recipes = [] if record is not None else find_recipes(what, task, data, settings or [])
-    from fairtrial.analysis.parameters import cost_of_recipe, cost_of_record
+    from fairtrial.analysis.parameters import cost_of_recipe
     from fairtrial.plugins import load_files
 
     load_files(plugins or [])
-    costs = (cost_of_recipe(recipe, vocabulary, classes, seed) for recipe in recipes)
-    for number, cost in enumerate(costs if record is None else [cost_of_record(record)]):
+    if record is not None:
+        recipes, vocabulary, classes = [record.recipe], record.trial["vocabulary"], len(record.trial["labels"])
+    for number, recipe in enumerate(recipes):
+        cost = cost_of_recipe(recipe, vocabulary, classes, seed)
         print(dumps(cost.to_dict()) if json else "\n" * (number > 0) + "\n".join(cost_lines(cost, kind)))
 
 
 def cost_lines(cost: Cost, kind: str) -> list[str]:
-    from fairtrial.report.text import cost_table, ledger_table
+    from fairtrial.report.text import sum_table
 
-    table = ledger_table([(row.component, row.formula, row.count, row.bias_free) for row in cost.ledger.rows], kind)
+    table = sum_table(("parameters", "weight matrices only"), [astuple(row) for row in cost.ledger.rows], kind)
     if kind == "csv":
         return [table.removesuffix("\n")]
     sign, flops = "% " if kind == "latex" else "", cost.flops
@@ -148,7 +150,7 @@ def cost_lines(cost: Cost, kind: str) -> list[str]:
         f"{sign}The last column counts the token embedding and the weight matrices of attention and feed-forward",
         f"{sign}only: no biases, norms, positions or other parts, no classifier or output layer.",
         "",
-        cost_table([(row.component, row.formula, row.flops) for row in flops.rows], kind),
+        sum_table(("operations",), [astuple(row) for row in flops.rows], kind),
         f"{sign}Forward FLOPs of one row at its full length of {flops.length} tokens:",
         f"{sign}{flops.per_token:,.0f} per token; {flops.per_step:,} per training step (forward and backward over"
         f" {flops.rows_in_step} rows).",

@@ -74,13 +74,17 @@ class Area:
     def text(self, words: str, x: float, y: float, anchor: str, *, class_: str = "mark", dy: int = 4) -> str:
         return element("text", escape(words), class_=class_, x=self.at(x), y=self.at(y), dy=dy, text_anchor=anchor)
 
+    def line(self, class_: str, x1: float, y1: float, x2: float, y2: float) -> str:
+        return element("line", class_=class_, x1=self.at(x1), x2=self.at(x2), y1=self.at(y1), y2=self.at(y2))
+
+    def dot(self, title: str, class_: str, x: float, y: float, r: object = 3) -> str:
+        label = element("title", escape(title))
+        return element("circle", label, class_=class_, cx=self.at(self.x(x)), cy=self.at(self.y(y)), r=r)
+
     def y_axis(self, marks: Sequence[float], labels: Sequence[str]) -> list[str]:
-        shapes = []
-        ends = {"x1": self.at(self.left), "x2": self.at(self.left + self.width)}
-        gap = 1.5 if self.unit else 6
-        for mark, label in zip(marks, labels, strict=True):
-            y = self.y(mark)
-            shapes.append(element("line", class_="grid", **ends, y1=self.at(y), y2=self.at(y)))
+        shapes, gap = [], 1.5 if self.unit else 6
+        for y, label in zip(map(self.y, marks), labels, strict=True):
+            shapes.append(self.line("grid", self.left, y, self.left + self.width, y))
             shapes.append(self.text(label, self.left - gap, y, "end"))
         return shapes
 
@@ -106,13 +110,14 @@ def y_marks(low: float, high: float, percent: bool, log: bool) -> list[float]:
         if len(inside) > 1:
             return inside[:: max(1, -(-len(inside) // 6))]
         low, high = math.exp(low), math.exp(high)  # no two of 1, 2, 5, 10 ... lie so close together
-    if not sys.float_info.min * 100 < high - low < math.inf or high - low < 1e-9 * max(abs(low), abs(high)):
+    span = high - low
+    if not sys.float_info.min * 100 < span < math.inf or span < 1e-9 * max(abs(low), abs(high)):
         return [low]  # too close for numbers between them
-    step = 10.0 ** math.floor(math.log10(high - low))
-    while (high - low) / step < 4:
+    step = 10.0 ** math.floor(math.log10(span))
+    while span / step < 4:
         step /= 2
-    first = math.ceil(low / step)
-    return [mark * step for mark in range(first, math.floor(high / step) + 1)][:: max(1, int((high - low) / step / 5))]
+    numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return [number * step for number in numbers][:: max(1, int(span / step / 5))]
 
 
 def mark_labels(marks: Sequence[float]) -> list[str]:
@@ -134,9 +139,9 @@ def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bo
     curves = [curve for curve in (drawable(curve, log) for curve in curves) if curve.points]
     if not curves:
         return ""
-    values = [value for curve in curves for _, value in curve.points]
+    steps, values = zip(*(point for curve in curves for point in curve.points), strict=True)
     low, high = (0.0, 1.0) if percent else value_range(values, log)
-    area = Area(54, 16, 334, 220, max(step for curve in curves for step, _ in curve.points) or 1, low, high, log)
+    area = Area(54, 16, 334, 220, max(steps) or 1, low, high, log)
     marks = y_marks(low, high, percent, log)
     shapes = area.y_axis(marks, [f"{mark:.0%}" for mark in marks] if percent else mark_labels(marks))
     shapes += area.step_axis()
@@ -149,10 +154,7 @@ def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bo
         shapes.append(area.text(curve.name, area.x(step) + 6, y, "start", class_=f"name {colour}"))
         for step, value in curve.points if len(curve.points) <= 40 else ():
             shown = f"{value:.1%}" if percent else f"{value:.4g}"
-            label = element("title", escape(f"{curve.name}, step {step:,}: {shown}"))
-            shapes.append(
-                element("circle", label, class_=colour, cx=area.at(area.x(step)), cy=area.at(area.y(value)), r=3)
-            )
+            shapes.append(area.dot(f"{curve.name}, step {step:,}: {shown}", colour, step, value))
     ends = "; ".join(f"{curve.name} from {curve.points[0][1]:.3g} to {curve.points[-1][1]:.3g}" for curve in curves)
     box = f"0 0 {WIDTH} {HEIGHT}"
     return figure(shapes, f"{title}: {ends}", f"{title} ({y_label})", class_="chart", viewBox=box)
@@ -210,17 +212,11 @@ def band_chart(bands: Sequence[Band], *, title: str, unit: str, log: bool = Fals
     area = Area(11, 5, 88, 80, last, low, high, log, unit="%")
     paper = Area(0, 0, PAPER, PAPER, last, low, high, log)
     marks = y_marks(low, high, percent=False, log=log)
-    field = element(
-        "svg",
-        "".join(band_area(band, paper) for band in bands) + "".join(band_line(band, paper) for band in bands),
-        class_="field",
-        x=area.at(area.left),
-        y=area.at(area.top),
-        width=area.at(area.width),
-        height=area.at(area.height),
-        viewBox=f"0 0 {PAPER} {PAPER}",
-        preserveAspectRatio="none",
-    )
+    areas = [band_area(band, paper) for band in bands if band.seeds > 1]
+    drawn = "".join([*areas, *(band_line(band, paper) for band in bands)])
+    x, y, wide, tall = map(area.at, (area.left, area.top, area.width, area.height))
+    stretch = {"viewBox": f"0 0 {PAPER} {PAPER}", "preserveAspectRatio": "none"}
+    field = element("svg", drawn, class_="field", x=x, y=y, width=wide, height=tall, **stretch)
     shapes = [*area.y_axis(marks, mark_labels(marks)), *area.step_axis(), field]
     spoken = "; ".join(f"{band.name} from {band.points[0][1]:.3g} to {band.points[-1][1]:.3g}" for band in bands)
     return figure(shapes, f"{title}, {unit}, mean over seeds: {spoken}", f"{title}, {unit}", class_="curves")
@@ -228,15 +224,12 @@ def band_chart(bands: Sequence[Band], *, title: str, unit: str, log: bool = Fals
 
 def band_area(band: Band, paper: Area) -> str:
     """From the lowest seed to the highest."""
-    if band.seeds < 2:
-        return ""
     over, under = ([(point[0], point[at]) for point in band.points] for at in (3, 2))
     return element("polygon", class_=f"area v{band.style % STYLES}", points=paper.points([*over, *under[::-1]]))
 
 
 def band_line(band: Band, paper: Area) -> str:
-    points = paper.points(point[:2] for point in band.points)
-    title = element("title", escape(band.name))
+    points, title = paper.points(point[:2] for point in band.points), element("title", escape(band.name))
     return element("polyline", title, class_=f"curve v{band.style % STYLES}", points=points)
 
 
@@ -304,15 +297,12 @@ def difference_strip(
 ) -> str:
     """One comparison: the difference and its interval, beside zero and the differences too small to matter."""
     mean, low, high = values
-    shapes = []
-    if least is not None:
-        left, right = (min(100.0, max(0.0, scale.place(value))) for value in (-least, least))
-        wide = f"{right - left:.2f}%"
-        shapes.append(element("rect", class_="small", x=f"{left:.2f}%", width=wide, y=0, height="100%"))
-    shapes.append(scale.grid())
-    if scale.holds(0):
-        shapes.append(scale.grid([0], "zero"))
+    shapes = [scale.grid(), scale.grid([0] if scale.holds(0) else [], "zero")]
     shapes.append(interval_shapes(scale, mean, low, high, y=15))
+    if least is not None:  # below all others
+        left, right = (min(100.0, max(0.0, scale.place(value))) for value in (-least, least))
+        strip_ends = {"x": f"{left:.2f}%", "width": f"{right - left:.2f}%"}
+        shapes.insert(0, element("rect", class_="small", **strip_ends, y=0, height="100%"))
     shown = plain_number(mean, decimals_for(low, high), sign=True)
     return strip(shapes, f"{name}: difference {shown}, 95% interval {interval_text(low, high, sign=True)}", kind)
 
@@ -333,16 +323,10 @@ def axis_strip(scale: Scale, *, sign: bool = False) -> str:
     """The numbers below a column of strips."""
     fits = (places for places in range(5) if all(abs(round(mark, places) - mark) < 1e-9 for mark in scale.marks))
     decimals = next(fits, decimals_for(scale.low, scale.high))
-    texts = "".join(
-        element(
-            "text",
-            plain_number(mark, decimals, sign=sign).replace("-", "−"),
-            x=scale.at(mark),
-            y=12,
-            text_anchor="middle",
-        )
-        for mark in scale.marks
-    )
+    texts = ""
+    for mark in scale.marks:
+        number = plain_number(mark, decimals, sign=sign).replace("-", "−")
+        texts += element("text", number, x=scale.at(mark), y=12, text_anchor="middle")
     return element("svg", texts, class_="strip axis", aria_hidden="true")
 
 
@@ -363,16 +347,13 @@ def reliability_chart(bins: Sequence[dict[str, Any]], title: str) -> str:
     points = area.points((part["confidence"], part["accuracy"]) for part in filled)
     shapes.append(element("polyline", class_="line c0", points=points))
     for part in filled:
-        x, (low, high) = area.at(area.x(part["confidence"])), part["interval"]
-        label = (
-            f"{part['items']:,} answers, confidence {part['confidence']:.1%}, {part['accuracy']:.1%} right"
-            f" ({low:.1%} to {high:.1%})"
-        )
+        confidence, accuracy, (low, high) = part["confidence"], part["accuracy"], part["interval"]
+        right = f"{accuracy:.1%} right ({low:.1%} to {high:.1%})"
         radius = f"{3 + 6 * (part['items'] / most) ** 0.5:.1f}"
-        ends = {"y1": area.at(area.y(low)), "y2": area.at(area.y(high))}
-        shapes.append(element("line", class_="whisker c0", x1=x, x2=x, **ends))
-        dot = {"cx": x, "cy": area.at(area.y(part["accuracy"])), "r": radius}
-        shapes.append(element("circle", element("title", escape(label)), class_="c0", **dot))
+        x = area.x(confidence)
+        shapes.append(area.line("whisker c0", x, area.y(low), x, area.y(high)))
+        label = f"{part['items']:,} answers, confidence {confidence:.1%}, {right}"
+        shapes.append(area.dot(label, "c0", confidence, accuracy, radius))
     shapes.append(area.text("confidence", area.x(0.5), area.y(0), "middle", dy=36))
     spoken = "; ".join(f"confidence {part['confidence']:.0%}, {part['accuracy']:.0%} right" for part in filled)
     return figure(shapes, f"{title}: {spoken}", title, class_="chart square", viewBox="0 0 364 356")
@@ -388,25 +369,19 @@ def mean_over_heads(heads: Sequence[Map]) -> list[list[float | None]]:
     return [[mean(values) for values in zip(*rows, strict=False)] for rows in zip(*heads, strict=False)]
 
 
-def without_future(heads: Sequence[Sequence[Map]]) -> list[list[list[list[float | None]]]]:
+def without_future(layers: Sequence[Sequence[Map]]) -> list[Sequence[Map]]:
     """Keys after the query are hidden where no head of any layer sees any of them, as in a decoder."""
-    seen = any(value for layer in heads for head in layer for at, row in enumerate(head) for value in row[at + 1 :])
-    if seen:
-        return [[[list(row) for row in head] for head in layer] for layer in heads]
-    return [
-        [
-            [[value if key <= at else None for key, value in enumerate(row)] for at, row in enumerate(head)]
-            for head in layer
-        ]
-        for layer in heads
-    ]
+
+    def hide(head: Map) -> Map:
+        return [[*row[: at + 1], *[None] * len(row[at + 1 :])] for at, row in enumerate(head)]
+
+    seen = any(value for heads in layers for head in heads for at, row in enumerate(head) for value in row[at + 1 :])
+    return list(layers) if seen else [[hide(head) for head in heads] for heads in layers]
 
 
 def shade(value: float | None) -> int:
     """0 (nothing) to SHADES (all), by the root: most weights are small, and a reader should see them."""
-    if value is None or not is_number(value) or value <= 0:
-        return 0
-    return min(SHADES, round(SHADES * min(1.0, value) ** 0.5))
+    return round(SHADES * min(1.0, value) ** 0.5) if is_number(value) and value > 0 else 0
 
 
 def map_shapes(values: Map) -> str:
@@ -436,13 +411,13 @@ def spoken_map(name: str, values: Map, words: Sequence[str]) -> str:
         (value, query, key)
         for query, row in enumerate(values)
         for key, value in enumerate(row)
-        if value is not None and is_number(value) and (len(values) == 1 or sum(map(is_number, row)) > 1)
+        if is_number(value) and (len(values) == 1 or len(finite(row)) > 1)
     ]  # the first word of a language model sees itself alone: 100%, whatever the head
     if not links:
         return name
     value, query, key = max(links)
-    on_self = [row[at] for at, row in enumerate(values) if at < len(row) and is_number(row[at])]
-    mean = sum(finite(on_self)) / max(1, len(on_self))
+    on_self = finite([row[at] for at, row in enumerate(values) if at < len(row)])
+    mean = sum(on_self) / max(1, len(on_self))
     strongest = f"strongest link {word_at(words, query)} to {word_at(words, key)}, {value:.0%}"
     return f"{name}: {strongest}; on the word itself {mean:.0%} on average"
 
@@ -464,13 +439,12 @@ def large_map(identity: str, name: str, size: int, words: Sequence[str], cell: i
     shown = [word_at(words, index) for index in range(size)]
     margin = 8 * min(14, max((len(word) for word in shown), default=1)) + 8
     edge = margin + cell * size
-    use = element("use", href=f"#{identity}")
-    shapes = [element("g", use, transform=f"translate({margin} {margin}) scale({cell})")]
+    place = f"translate({margin} {margin}) scale({cell})"
+    shapes = [element("g", element("use", href=f"#{identity}"), transform=place)]
     for index, word in enumerate(shown):
         text = escape(word if len(word) <= 14 else word[:13] + "…")
         middle = f"{margin + cell * (index + 0.5) + 4:.0f}"
         shapes.append(element("text", text, x=margin - 6, y=middle, text_anchor="end"))
         shapes.append(element("text", text, transform=f"translate({middle} {margin - 6}) rotate(-90)"))
-    box, label = f"0 0 {edge} {edge}", f"{name} with words"
-    style = f"max-width:{edge}px"
+    box, label, style = f"0 0 {edge} {edge}", f"{name} with words", f"max-width:{edge}px"
     return element("svg", "".join(shapes), class_="words", role="img", aria_label=label, viewBox=box, style=style)

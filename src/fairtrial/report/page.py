@@ -31,13 +31,13 @@ HEAD_COLUMNS = (
     ("entropy", "entropy, nats", "{:.2f}"),
     ("entropy_share", "of maximum", "{:.0%}"),
     ("distance", "distance", "{:.1f}"),
-    ("itself", "itself", "{:.0%}"),
-    ("previous", "previous", "{:.0%}"),
-    ("next", "next", "{:.0%}"),
-    ("first", "first", "{:.0%}"),
-    ("punctuation", "punctuation", "{:.0%}"),
-    ("stripe", "stripe", "{:.0%}"),
+    *((name, name, "{:.0%}") for name in ("itself", "previous", "next", "first", "punctuation", "stripe")),
 )
+SCORES = {  # task: title and y axis of a chart; all but accuracy have a log scale
+    "classify": ("Accuracy during training", "share right"),
+    "lm": ("Perplexity during training", "non-overlapping windows of {} tokens, log scale"),
+    "mlm": ("Perplexity during training", "of masked tokens, log scale"),
+}
 
 
 def render(page: str, title: str, **values: Any) -> str:
@@ -77,19 +77,9 @@ def records_page(records: Sequence[Record], title: str) -> str:
 def about_record(record: Record) -> dict[str, Any]:
     recipe, trial, events = record.recipe, record.trial, record.events()
     result = record.result if record.complete else None
-    classify = recipe.task == "classify"
-    y_labels = {
-        "classify": "share right",
-        "lm": f"non-overlapping windows of {recipe.shape.length} tokens, log scale",
-        "mlm": "of masked tokens, log scale",
-    }
-    scores = line_chart(
-        curves_of(events),
-        title="Accuracy during training" if classify else "Perplexity during training",
-        y_label=y_labels[recipe.task],
-        percent=classify,
-        log=not classify,
-    )
+    title, y_label = SCORES[recipe.task]
+    percent, y_label = recipe.task == "classify", y_label.format(recipe.shape.length)
+    scores = line_chart(curves_of(events), title=title, y_label=y_label, percent=percent, log=not percent)
     confusions = [
         confusion_table(f"Confusion on {name}", score["confusion"], trial["labels"])
         for name, score in (result["tests"] if result else {}).items()
@@ -130,7 +120,6 @@ class Frame:
     read: str  # which texts the head statistics are over
     command: str  # that made it
     why_not: str = ""  # no head was switched off
-    sections: Sequence[tuple[str, str]] = ()  # further sections: title and safe HTML
 
 
 def look_page(look: Any, heads: Sequence[tuple[int, int]], frame: Frame) -> str:
@@ -165,15 +154,12 @@ def look_page(look: Any, heads: Sequence[tuple[int, int]], frame: Frame) -> str:
 def packed(drawn: Any, heads: Sequence[tuple[int, int]]) -> dict[str, Any]:
     """Small enough for a page: 16-bit shares, and one bit for what is visible. Arrays are [head query key]."""
     layers, numbers = (list(column) for column in zip(*heads, strict=True))
-    trained, untrained = (
-        b64encode(
-            np.round(np.clip(maps.weights[layers, numbers], 0, 1) * LARGEST_SHARE).astype("<u2").tobytes()
-        ).decode()
-        for maps in (drawn.trained, drawn.untrained)
-    )
-    seen = np.packbits(drawn.trained.open[layers].reshape(len(layers), -1), axis=1)
-    words = list(drawn.trained.words)
-    return {"words": words, "trained": trained, "untrained": untrained, "open": b64encode(seen.tobytes()).decode()}
+    arrays = {"open": np.packbits(drawn.trained.open[layers].reshape(len(layers), -1), axis=1)}
+    for name in ("trained", "untrained"):
+        shares = np.clip(getattr(drawn, name).weights[layers, numbers], 0, 1)
+        arrays[name] = np.round(shares * LARGEST_SHARE).astype("<u2")
+    encoded = {name: b64encode(array.tobytes()).decode() for name, array in arrays.items()}
+    return {"words": drawn.trained.words, **encoded}
 
 
 def hidden(look: Any) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
+from fairtrial.report.curves import UNITS
 from fairtrial.statistics.outcomes import headline
 
 if TYPE_CHECKING:
@@ -33,11 +34,6 @@ LOOK: dict[str, Any] = {
 SHADES = "·░▒▓█"
 TERMINAL_WIDTH = 100
 LOSSES = ("nll", "window_nll", "masked_nll")
-TITLES = {
-    "accuracy": "Accuracy",
-    "window_perplexity": "Perplexity, non-overlapping windows",
-    "masked_perplexity": "Perplexity of masked tokens",
-}
 
 
 def our_look(more: dict[str, Any] | None = None) -> AbstractContextManager[None]:
@@ -85,7 +81,11 @@ def picture_lines(picture: Picture) -> list[str]:
     low, high = picture.range
     longest = max(len(row) for panel in picture.panels for row in panel.values)
     cell = 2 if 2 * longest <= TERMINAL_WIDTH // 2 else 1
-    drawn = [panel_lines(panel, low, high, cell) for panel in picture.panels]
+    drawn = [
+        [panel.title] * bool(panel.title)
+        + ["".join(shade(value, low, high) * cell for value in row) for row in panel.values]
+        for panel in picture.panels
+    ]
     wide = max(len(line) for lines in drawn for line in lines)
     across = max(1, (TERMINAL_WIDTH + 2) // (wide + 2))
     lines = [picture.what]
@@ -97,11 +97,6 @@ def picture_lines(picture: Picture) -> list[str]:
     return [*lines, legend(picture)]
 
 
-def panel_lines(panel: Panel, low: float, high: float, cell: int) -> list[str]:
-    title = [panel.title] if panel.title else []
-    return title + ["".join(shade(value, low, high) * cell for value in row) for row in panel.values]
-
-
 def shade(value: float | None, low: float, high: float) -> str:
     if value is None:
         return " "
@@ -110,15 +105,12 @@ def shade(value: float | None, low: float, high: float) -> str:
 
 
 def legend(picture: Picture) -> str:
-    if picture.yes_or_no:
-        return f"{SHADES[-1]} seen   {SHADES[0]} forbidden" + ("   blank: the future" if has_hidden(picture) else "")
     low, high = picture.range
     ends = f"{SHADES[-1]} {high:.3g}" if low == high else f"{SHADES[0]} {low:.3g}   {SHADES[-1]} {high:.3g}"
-    return ends + ("   blank: the future" if has_hidden(picture) else "")
-
-
-def has_hidden(picture: Picture) -> bool:
-    return any(value is None for panel in picture.panels for row in panel.values for value in row)
+    if picture.yes_or_no:
+        ends = f"{SHADES[-1]} seen   {SHADES[0]} forbidden"
+    hidden = any(None in row for panel in picture.panels for row in panel.values)
+    return ends + "   blank: the future" * hidden
 
 
 def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
@@ -169,7 +161,7 @@ def curves_figure(record: Record, kind: str) -> bytes:
         figure = Figure(figsize=(10, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2)
         _draw(left, scores, loss, "Loss (nats per answer)", record)
-        _draw(right, scores, metric, TITLES[metric], record)
+        _draw(right, scores, metric, UNITS[metric].capitalize(), record)
         if metric == "accuracy":
             right.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         else:

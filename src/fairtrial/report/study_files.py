@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,13 +48,9 @@ TASK = {
     "best_of": {"variants": NUMBER, "expected_bias": NUMBER, "sentence": str},
 }  # fmt: skip
 VERDICT = {
+    "format": NUMBER, "name": str, "baseline": str, "sentences": [str], "tasks": {str: TASK},
     "look": {"seeds": NUMBER, "alpha": NUMBER, "next": NUMBER},
-    "format": NUMBER,
-    "name": str,
-    "baseline": str,
-    "sentences": [str],
-    "tasks": {str: TASK},
-}
+}  # fmt: skip
 
 
 def check_verdict(value: Any, path: object) -> dict[str, Any]:
@@ -80,22 +77,16 @@ def without_nulls(value: Any) -> Any:
 
 def first_wrong(value: Any, shape: Any, path: str) -> str:
     """The path of the first value that does not have the type in `shape`; empty if there is none."""
+    kind: Any = type(shape) if isinstance(shape, dict | list) else shape
+    if not isinstance(value, kind) or (shape is NUMBER and isinstance(value, bool)):
+        return path or "its top"
+    inside: list[tuple[Any, Any, str]] = []
     if isinstance(shape, dict):
-        if not isinstance(value, dict):
-            return path or "its top"
-        for key, inner in value.items():
-            expected = shape.get(str) if str in shape else shape.get(key, ANY)
-            if wrong := first_wrong(inner, expected, f"{path}.{key}" if path else key):
-                return wrong
-        return ""
-    if isinstance(shape, list):
-        if not isinstance(value, list):
-            return path
-        wrongs = (first_wrong(inner, shape[0], f"{path}[{at}]") for at, inner in enumerate(value) if inner is not None)
-        return next((wrong for wrong in wrongs if wrong), "")
-    if shape is ANY or (isinstance(value, shape) and not (shape is NUMBER and isinstance(value, bool))):
-        return ""
-    return path
+        lead = f"{path}." if path else ""
+        inside = [(inner, shape.get(str, shape.get(key, ANY)), f"{lead}{key}") for key, inner in value.items()]
+    elif isinstance(shape, list):
+        inside = [(inner, shape[0], f"{path}[{at}]") for at, inner in enumerate(value) if inner is not None]
+    return next(filter(None, (first_wrong(*each) for each in inside)), "")
 
 
 MAPS = {
@@ -118,9 +109,8 @@ class StudyFiles:
         if not folder.is_dir():
             raise BadInput(f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}", HINT)
         if (folder / "trial.json").is_file() and not (folder / "verdict.json").exists():
-            raise BadInput(
-                f"{folder} is the record of one trial, not a study", f"look at it with: fairtrial show {folder}"
-            )
+            hint = f"look at it with: fairtrial show {folder}"
+            raise BadInput(f"{folder} is the record of one trial, not a study", hint)
         if not (folder / "verdict.json").is_file():
             unfinished = (folder / "plan.json").is_file() or (folder / "study.toml").is_file()
             what = "has no verdict yet" if unfinished else "is not a study (it has no verdict.json)"
@@ -158,6 +148,10 @@ class StudyFiles:
                 record = Record.open(self.inside(path.relative_to(self.folder).as_posix()))
                 found.setdefault(task, {}).setdefault(variant, []).append(record)
         return found
+
+    def trials(self) -> Iterator[dict[str, Any]]:
+        """The facts of every trial."""
+        return (one.trial for variants in self.records.values() for found in variants.values() for one in found)
 
     def inside(self, name: str) -> Path:
         """A path below the folder; a symlink could lead out of it."""

@@ -12,14 +12,14 @@ from fairtrial.finding import Finding, summary, table_lines
 from fairtrial.record import Record
 from fairtrial.report.curves import Curve, curves_of, trained_seconds
 from fairtrial.report.table import FORMATS, Cell, Table, as_text, plain, row, wrapped
-from fairtrial.report.words import KINDS, bracket, describe_result, spoken_parts, spoken_time
+from fairtrial.report.words import KINDS, accuracy_text, bracket, describe_result, spoken_parts, spoken_time
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 MOST_CURVE_ROWS = 21
 SPARKS = "▁▂▃▄▅▆▇█"
-SUBSETS = ("all", "clean", "contaminated")
+
 FEW_DOCUMENTS = 5  # an interval over fewer says nothing
 BAR = 20  # letters of a reliability bar
 ATTRIBUTIONS = {"gradient_times_input": "gradient x input", "leave_one_out": "leave-one-out"}
@@ -101,13 +101,12 @@ def confusion_table(
 ) -> Table:
     """Rows are true classes, columns guessed ones; `scores`: precision, recall and F1 of each class."""
     measures = ("precision", "recall", "f1") if scores else ()
-    rows = [row(label, *counts) for label, counts in zip(labels, confusion, strict=True)]
-    if scores:
-        rows = [
-            cells + row(*(percent(score[name]) for name in measures)) for cells, score in zip(rows, scores, strict=True)
-        ]
+    rows = tuple(
+        row(label, *counts, *(percent(score[name]) for name in measures))
+        for label, counts, score in zip(labels, confusion, scores or [{}] * len(labels), strict=True)
+    )
     columns = ("true class", *labels, *(name.replace("f1", "F1") for name in measures))
-    return Table(f"{title} (rows: true class, columns: guessed class)", columns, tuple(rows))
+    return Table(f"{title} (rows: true class, columns: guessed class)", columns, rows)
 
 
 def percent(value: float | None) -> str:
@@ -133,28 +132,22 @@ def baseline_lines(found: dict[str, Any]) -> Iterator[str]:
         f" fitted on {found['documents']['train']:,} documents"
     )
     for name, copies in found["sets"].items():
-        shown = [
-            subset
-            for subset in SUBSETS
-            if subset == "all" or (copies["exact"] + copies["near"] and (subset != "clean" or copies["clean"]))
-        ]
+        copied = copies["exact"] + copies["near"]
+        there = {"all": True, "clean": copied and copies["clean"], "contaminated": copied}
+        shown = [subset for subset, items in there.items() if items]
         rows = tuple(
             row(baseline, *(baseline_cell(sets[name].get(subset)) for subset in shown))
             for baseline, sets in found["baselines"].items()
         )
         yield from as_text(Table(f"{name}: {copies_text(copies)}", (metric, *shown), rows))
-    yield from wrapped(
-        "Intervals: 95% over test items. A transformer that does not beat these does no better than counting words."
-    )
+    note = "Intervals: 95% over test items. A transformer that does not beat these does no better than counting words."
+    yield from wrapped(note)
 
 
 def baseline_cell(score: dict[str, Any] | None) -> str:
-    if score is None:
-        return ""
-    if "accuracy" in score:
-        low, high = score["interval"]
-        return f"{score['accuracy']:.1%} [{low:.1%}, {high:.1%}]"
-    if score["perplexity"] is None:
+    if score is not None and "accuracy" in score:
+        return accuracy_text(score)
+    if score is None or score["perplexity"] is None:
         return ""
     return f"{score['perplexity']:.1f}" + bracket(score["interval"] if score["items"] >= FEW_DOCUMENTS else None)
 
@@ -186,49 +179,32 @@ def mix_lines(found: dict[str, Any]) -> Iterator[str]:
     for added in found["more"]:
         dropped = f"{added['dropped']:,} left out that also occur in scored sets"
         yield f"with {added['name']}: {added['documents']:,} documents; {dropped}"
-    models = dict.fromkeys([*found["validation"], *weights])
     unit = "%" if metric == "accuracy" else ""
     validation = {name: f"{score['mean']:.1f}{unit}" for name, score in found["validation"].items()}
-    rows = tuple(
-        row(name, f"{weights[name]:.3f}" if name in weights else "", validation.get(name, "")) for name in models
-    )
-    yield from as_text(Table("", ("model", "weight", "validation"), rows))
+    chosen = {name: f"{weight:.3f}" for name, weight in weights.items()}
+    rows = [row(name, chosen.get(name, ""), validation.get(name, "")) for name in validation | chosen]
+    yield from as_text(Table("", ("model", "weight", "validation"), tuple(rows)))
     for test_set, scores in found["tests"].items():
         shown = list(next(iter(scores.values())))
-        rows = tuple(
-            row(name, *(ensemble_cell(metric, score[subset]) for subset in shown)) for name, score in scores.items()
-        )
+        rows = [row(name, *(ensemble_cell(unit, score[subset]) for subset in shown)) for name, score in scores.items()]
         title = f"{test_set}: {metric}, " + (f"mean of {seeds} seeds" if seeds > 1 else "1 seed")
-        yield from as_text(Table(title, ("model", *shown), rows))
-    if found["tests"]:
-        yield from wrapped(
-            "Intervals: 95% for a new seed and new test items. No test set was used to choose the weights."
-        )
+        yield from as_text(Table(title, ("model", *shown), tuple(rows)))
+    note = "Intervals: 95% for a new seed and new test items. No test set was used to choose the weights."
+    yield from wrapped(note) if found["tests"] else ()
 
 
-def ensemble_cell(metric: str, score: dict[str, Any]) -> str:
+def ensemble_cell(unit: str, score: dict[str, Any]) -> str:
     if score["mean"] is None:
         return ""
-    unit = "%" if metric == "accuracy" else ""
     mean, *ends = (None if score[key] is None else f"{score[key]:.1f}{unit}" for key in ("mean", "low", "high"))
     return f"{mean}" if None in ends else f"{mean} [{ends[0]}, {ends[1]}]"
 
 
-def ledger_table(rows: Sequence[tuple[str, str, int, int]], kind: str) -> str:
-    """Rows of component, formula, parameters and parameters of weight matrices alone, in one of FORMATS."""
-    return sum_table(("component", "formula", "parameters", "weight matrices only"), rows, kind)
-
-
-def cost_table(rows: Sequence[tuple[str, str, int]], kind: str) -> str:
-    """Rows of component, formula and operations."""
-    return sum_table(("component", "formula", "operations"), rows, kind)
-
-
-def sum_table(columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]], kind: str) -> str:
-    """Two columns of text, then integers, and their sums."""
-    sums = [sum(cells[at] for cells in rows) for at in range(2, len(columns))]
+def sum_table(counted: Sequence[str], rows: Sequence[tuple[Any, ...]], kind: str) -> str:
+    """Rows of component, formula and what is `counted`, and the sums, in one of FORMATS."""
     body = [row(component, Cell(formula, kind="formula"), *counts) for component, formula, *counts in rows]
-    table = Table("", columns, (*body, row("total", "", *sums)), text_columns=2, total=True)
+    sums = row("total", "", *map(sum, list(zip(*rows, strict=True))[2:]))
+    table = Table("", ("component", "formula", *counted), (*body, sums), text_columns=2, total=True)
     return "\n".join(FORMATS[kind](table)) + "\n"
 
 
@@ -279,14 +255,10 @@ def change(effect: dict[str, Any]) -> str:
 def errors_lines(name: str, found: dict[str, Any], labels: Sequence[str]) -> list[str]:
     """A classifier's mistakes on one test set."""
     low, high = found["interval"]
-    lines = [
-        f"{plain(name)}: {found['accuracy']:.1%} right of {found['items']:,} ({low:.1%} to {high:.1%}, 95%);"
-        f" macro-F1 {found['macro_f1']:.1%}"
-    ]
-    if found["copies"]:
-        lines.append(
-            f"{found['copies']:,} items also occur in the training set, exactly or nearly: there memory is tested"
-        )
+    right = f"{found['accuracy']:.1%} right of {found['items']:,} ({low:.1%} to {high:.1%}, 95%)"
+    lines = [f"{plain(name)}: {right}; macro-F1 {found['macro_f1']:.1%}"]
+    if copies := found["copies"]:
+        lines.append(f"{copies:,} items also occur in the training set, exactly or nearly: there memory is tested")
         if clean := found["clean"]:
             low, high = clean["interval"]
             accuracy = f"{clean['accuracy']:.1%} right ({low:.1%} to {high:.1%})"
@@ -354,8 +326,7 @@ def shaded(pieces: Sequence[Piece]) -> Text:
 
     text = Text()
     for piece, nats in pieces:
-        colour = colour_of(nats)
-        word = piece.rstrip()
+        colour, word = colour_of(nats), piece.rstrip()
         text.append(word, style=f"black on {colour}" if colour else "dim" if nats is None else "")
         text.append(piece[len(word) :])
     return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,9 @@ VERDICTS = {
     "below": "below, not clearly",
     "equal": "the same",
 }
+LEVELS = {
+    "pass": Cell("passed"), "red": Cell("failed", kind="not_comparable"), "amber": Cell("failed, amber", kind="remark")
+}  # fmt: skip
 Task = dict[str, Any]
 Row = dict[str, Any]
 
@@ -61,8 +64,7 @@ def verdict_tables(verdict: dict[str, Any], *, every: bool = True) -> list[Table
     found = []
     for name, task in verdict.get("tasks", {}).items():
         for maker in MAIN + FURTHER if every else MAIN:
-            table = maker(task)
-            if table is not None:
+            if (table := maker(task)) is not None:
                 found.append(replace(table, title=f"{task_title(name)}: {table.title}"))
     return found
 
@@ -103,7 +105,7 @@ def verdict_cell(comparison: Row) -> Cell:
 def estimate_text(estimate: dict[str, Any]) -> str:
     """A mean in the hundreds is a perplexity: its decimals mean nothing unless the interval is narrow."""
     mean = estimate.get("mean")
-    least = 0 if mean is not None and is_number(mean) and mean > 100 else 1
+    least = 0 if is_number(mean) and mean > 100 else 1
     return with_interval(mean, estimate.get("low"), estimate.get("high"), least=least)
 
 
@@ -117,8 +119,8 @@ def shown_difference(task: Task, comparison: Row) -> tuple[float | None, float |
 
 
 def percent_change(ratio: float | None, log_ratio: float | None) -> float | None:
-    if ratio is None or not is_number(ratio):
-        if log_ratio is None or not is_number(log_ratio) or log_ratio > 700:
+    if not is_number(ratio):
+        if not is_number(log_ratio) or log_ratio > 700:
             return None
         ratio = math.exp(log_ratio)
     return 100 * (ratio - 1)
@@ -126,25 +128,27 @@ def percent_change(ratio: float | None, log_ratio: float | None) -> float | None
 
 def shown_least(task: Task, value: float | None) -> float | None:
     """A smallest difference, which has no sign, in the unit of `shown_difference`."""
-    if value is None or not is_number(value):
-        return None
-    return percent_change(None, value) if is_perplexity(task) else value
+    if is_perplexity(task):
+        return percent_change(None, value)
+    return value if is_number(value) else None
 
 
 def least_text(task: Task, value: float | None) -> str:
     shown = shown_least(task, value)
-    if shown is None:
-        return MISSING
-    return plain_number(shown, 1 if shown >= 0.095 else 2)
+    return plain_number(shown, 2 if shown is not None and shown < 0.095 else 1)
 
 
-def some(table: Table) -> Table | None:
+def some(
+    title: str, columns: tuple[str, ...], rows: Iterable[tuple[Cell, ...]], note: str = "", *, text_columns: int = 1
+) -> Table | None:
+    """A table without empty columns; None without rows."""
+    table = Table(title, columns, tuple(rows), note, text_columns)
     return table.without_empty_columns() if table.rows else None
 
 
 def comparisons(task: Task) -> Table | None:
     found = task.get("comparisons", [])
-    rows = tuple(comparison_row(task, one, "p_adjusted") for one in found)
+    rows = (comparison_row(task, one, "p_adjusted") for one in found)
     against = " and ".join(dict.fromkeys(named(task, one.get("against", "")).stamped for one in found))
     columns = ("variant", "test set", "verdict", "difference", "p (Holm)", "seeds", "items", "80% power", "more needed")
     least = least_text(task, task.get("least_difference"))
@@ -152,7 +156,7 @@ def comparisons(task: Task) -> Table | None:
     if least != MISSING:
         note += f"; least difference of interest, set before: {least} {difference_unit(task)}"
     title = f"compared with {against}, in {difference_unit(task)}"
-    return some(Table(title, columns, rows, f"{note}.", text_columns=3))
+    return some(title, columns, rows, f"{note}.", text_columns=3)
 
 
 def exploratory(task: Task) -> Table | None:
@@ -165,7 +169,7 @@ def exploratory(task: Task) -> Table | None:
         rows.append((*cells[:2], Cell(metric), *cells[3:7]))
     columns = ("variant", "test set", "metric", "difference", "q", "seeds", "items")
     note = "Not what the study asked: no verdict follows from these. q: false discovery rate over all of them."
-    return some(Table("exploratory comparisons", columns, tuple(rows), note, text_columns=3))
+    return some("exploratory comparisons", columns, rows, note, text_columns=3)
 
 
 def comparison_row(task: Task, comparison: Row, chance: str) -> tuple[Cell, ...]:
@@ -203,7 +207,7 @@ def scores(task: Task) -> Table | None:
             rows.append(row(cell, test_set, *(estimate_text(estimates.get(subset, {})) for subset in SUBSETS)))
     columns = ("variant", "test set", "all items", "clean items", "contaminated items")
     note = "Mean over seeds, 95% interval; contaminated: items that also occur in the training set."
-    return some(Table(f"scores ({metric_text(task)})", columns, tuple(rows), note, text_columns=2))
+    return some(f"scores ({metric_text(task)})", columns, rows, note, text_columns=2)
 
 
 def contenders(task: Task) -> Iterator[tuple[Cell, dict[str, Any], bool]]:
@@ -233,32 +237,25 @@ def versus_baselines(task: Task) -> Table | None:
     def secondary(place: tuple[str, str, str]) -> bool:
         return bool(task.get("sets", {}).get(place[1], {}).get("basis", "all") != place[2])
 
-    cells = tuple(
+    cells = (
         row(named(task, place[0]), *place[1:], *(rows[place].get(name, Cell(MISSING)) for name in baselines))
         for place in sorted(rows, key=secondary)
     )
-    note = (
-        f"Difference in {difference_unit(task)}, 95% interval; the word is after Holm's correction, not the interval."
-    )
+    unit = difference_unit(task)
+    note = f"Difference in {unit}, 95% interval; the word is after Holm's correction, not the interval."
     columns = ("variant", "test set", "subset", *baselines)
-    return some(Table("compared with what needs no transformer", columns, cells, note, text_columns=3))
+    return some("compared with what needs no transformer", columns, cells, note, text_columns=3)
 
 
 def data_audit(task: Task) -> Table | None:
     levels = {"RED": "not_comparable", "AMBER": "remark"}
-    rows = tuple(
-        row(
-            f"{finding.get('id', '')} {finding.get('name', '')}",
-            finding.get("where", ""),
-            Cell(finding["verdict"].lower(), kind=levels[finding["verdict"]]),
-            finding.get("shown", ""),
-            finding.get("meaning", ""),
-        )
-        for finding in task.get("contamination", {}).get("findings", [])
-        if finding.get("verdict") in levels
-    )
+    rows = []
+    for finding in task.get("contamination", {}).get("findings", []):
+        if (verdict := finding.get("verdict")) in levels:
+            id_, name, where, shown, why = (finding.get(key, "") for key in ("id", "name", "where", "shown", "meaning"))
+            rows.append(row(f"{id_} {name}", where, Cell(verdict.lower(), kind=levels[verdict]), shown, why))
     note = "Failed checks of the data audit; `fairtrial audit --data` shows examples."
-    return some(Table("audit of the data", ("check", "where", "level", "found", "meaning"), rows, note, text_columns=5))
+    return some("audit of the data", ("check", "where", "level", "found", "meaning"), rows, note, text_columns=5)
 
 
 def copies(task: Task) -> Table | None:
@@ -268,7 +265,7 @@ def copies(task: Task) -> Table | None:
         copied = facts["exact"] + facts["near"] if "exact" in facts and "near" in facts else None
         rows.append(row(name, facts.get("basis", ""), *map(few_digits, counts), share(copied, facts.get("items"))))
     columns = ("test set", "verdict on", "items", "exact duplicates", "near duplicates", "clean", "contaminated")
-    return some(Table("test items that also occur in the training set", columns, tuple(rows), text_columns=2))
+    return some("test items that also occur in the training set", columns, rows, text_columns=2)
 
 
 def reuse(task: Task) -> Table | None:
@@ -284,35 +281,27 @@ def reuse(task: Task) -> Table | None:
     if any(cells[4].text != MISSING for cells in rows):
         note = "A step picked on test flatters: the first number would be claimed, the second is unbiased"
         note += "; perplexity while training is over non-overlapping windows." if is_perplexity(task) else "."
-    return some(Table("use of the test sets", columns, tuple(rows), note, text_columns=3))
+    return some("use of the test sets", columns, rows, note, text_columns=3)
 
 
 def cost(task: Task) -> Table | None:
     rows = []
     for variant, facts in task.get("cost", {}).items():
+        sizes = few_digits(facts.get("parameters")), few_digits(facts.get("flops_per_step"), whole_below=1e6)
         seconds, ratio, memory = (facts.get(key) for key in ("seconds_per_step", "seconds_ratio", "peak_memory_mb"))
-        rows.append(
-            row(
-                named(task, variant),
-                few_digits(facts.get("parameters")),
-                few_digits(facts.get("flops_per_step"), whole_below=1e6),
-                MISSING if seconds is None else few_digits(1000 * seconds),
-                MISSING if ratio is None else f"{ratio:.2f}×",
-                MISSING if memory is None else f"{memory:,.0f}",
-            )
-        )
+        milliseconds = MISSING if seconds is None else few_digits(1000 * seconds)
+        relative = MISSING if ratio is None else f"{ratio:.2f}×"
+        rows.append(row(named(task, variant), *sizes, milliseconds, relative, plain_number(memory, 0)))
     columns = ("variant", "parameters", "FLOPs per step", "ms per step", "time, relative", "peak memory, MB")
-    return some(Table("cost", columns, tuple(rows)))
+    return some("cost", columns, rows)
 
 
 def passports(task: Task) -> Table | None:
     rows = []
     for variant, facts in task.get("passports", {}).items():
-        level = facts.get("level", "")
-        verdict = {"pass": "passed", "red": "failed", "amber": "failed, amber"}.get(level, level)
-        kind = {"red": "not_comparable", "amber": "remark"}.get(level, "")
-        rows.append(row(named(task, variant), Cell(verdict, kind=kind), ", ".join(facts.get("failed", [])) or MISSING))
-    return some(Table("passports", ("variant", "audit", "failed checks"), tuple(rows), text_columns=3))
+        level, failed = facts.get("level", ""), ", ".join(facts.get("failed", [])) or MISSING
+        rows.append(row(named(task, variant), LEVELS.get(level, Cell(level)), failed))
+    return some("passports", ("variant", "audit", "failed checks"), rows, text_columns=3)
 
 
 def search(task: Task) -> Table | None:
@@ -322,15 +311,15 @@ def search(task: Task) -> Table | None:
         tried = (few_digits(facts.get("tries")), plain_number(facts.get("validation"), 1))
         rows.append(row(named(task, variant), best, *tried))
     columns = ("variant", "chosen on validation", "tries", f"validation ({metric_text(task)})")
-    return some(Table("search", columns, tuple(rows), "A try never scores a test set.", text_columns=2))
+    return some("search", columns, rows, "A try never scores a test set.", text_columns=2)
 
 
 def failures(task: Task) -> Table | None:
-    rows = tuple(
+    rows = (
         row(named(task, failure.get("variant", "")), str(failure.get("seed", "")), failure.get("error", ""))
         for failure in task.get("failures", [])
     )
-    return some(Table("trials that failed", ("variant", "seed", "error"), rows, text_columns=3))
+    return some("trials that failed", ("variant", "seed", "error"), rows, text_columns=3)
 
 
 MAIN = (comparisons, scores, versus_baselines, cost, failures)

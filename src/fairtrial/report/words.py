@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from fairtrial.recipe import Recipe
 from fairtrial.report.table import MISSING, Table, as_text, row
 from fairtrial.statistics.outcomes import headline
 
-KINDS = {
-    "classify": "encoder and classifier",
-    "lm": "decoder language model",
-    "mlm": "masked language model",
+KINDS = {"classify": "encoder and classifier", "lm": "decoder language model", "mlm": "masked language model"}
+SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
+COLUMNS = {  # of the scores on a test set
+    "accuracy": ("accuracy", "macro-F1", "majority class", "items"),
+    "masked_perplexity": ("perplexity of masked tokens", "masked tokens"),
+    "perplexity": ("perplexity", "bits per byte", "unknown", "non-overlapping windows", "tokens"),
 }
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """A finite number; JSON may also hold null, NaN and infinities, which must not reach a page."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -26,14 +28,14 @@ def decimals_for(low: float | None, high: float | None, *, least: int = 1, most:
     """The interval decides: half of it keeps one digit, or two where it begins with 1 or 2."""
     if not (is_number(low) and is_number(high)) or low == high:
         return max(1, least)
-    half = abs(high - low) / 2  # type: ignore[operator]
+    half = abs(high - low) / 2
     power = math.floor(math.log10(half))
     kept = power - 1 if round(half / 10.0**power, 6) < 3 else power
     return min(most, max(least, -kept))
 
 
 def plain_number(value: float | None, decimals: int, *, sign: bool = False) -> str:
-    if value is None or not is_number(value):
+    if not is_number(value):
         return MISSING
     text = f"{value:{'+' if sign else ''},.{decimals}f}"
     return text.replace("-", "").replace("+", "") if float(text.replace(",", "")) == 0 else text  # no -0.0, no +0.0
@@ -54,7 +56,7 @@ def interval_text(low: float | None, high: float | None, *, sign: bool = False, 
 
 def probability(value: float | None) -> str:
     """`0.032`, `<0.001`: a p-value, never zero."""
-    if value is None or not is_number(value):
+    if not is_number(value):
         return MISSING
     if value < 0.001:
         return "<0.001"
@@ -63,30 +65,21 @@ def probability(value: float | None) -> str:
 
 def few_digits(value: float | None, digits: int = 3, *, whole_below: float = 1e7) -> str:
     """`576,467`, `1.24G`, `0.0123`: a size without an interval."""
-    if value is None or not is_number(value):
+    if not is_number(value):
         return MISSING
     if float(value).is_integer() and abs(value) < whole_below:
         return f"{int(value):,}"
-    for power, letter in ((12, "T"), (9, "G"), (6, "M")):
-        if abs(value) >= 10.0**power:
-            return f"{significant(value / 10.0**power, digits)}{letter}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else significant(value, digits)
-
-
-def significant(value: float, digits: int) -> str:
-    """Never as 1e+03."""
-    text = f"{value:.{digits}g}"
-    return f"{value:,.0f}" if "e+" in text else text
+    size, letter = next(((size, letter) for size, letter in SIZES if abs(value) >= size), (1, ""))
+    text = f"{value / size:.{digits}g}"
+    return (f"{value / size:,.0f}" if abs(value) >= 1000 * size or "e+" in text else text) + letter  # never 1e+03
 
 
 def share(part: float | None, total: float | None) -> str:
-    if not (is_number(part) and is_number(total)) or not total:
-        return MISSING
-    return f"{part / total:.1%}"  # type: ignore[operator]
+    return f"{part / total:.1%}" if is_number(part) and is_number(total) and total else MISSING
 
 
 def finite(values: Sequence[object]) -> list[float]:
-    return [float(value) for value in values if is_number(value)]  # type: ignore[arg-type]
+    return [float(value) for value in values if is_number(value)]
 
 
 def spoken_time(seconds: float) -> str:
@@ -147,11 +140,7 @@ def score_table(result: dict[str, Any]) -> Table:
     """Validation and test sets, one row each."""
     scores = {**({"validation": result["validation"]} if result["validation"] else {}), **result["tests"]}
     first: dict[str, Any] = next(iter(scores.values()), {})
-    columns: tuple[str, ...] = ("perplexity", "bits per byte", "unknown", "non-overlapping windows", "tokens")
-    if "accuracy" in first:
-        columns = ("accuracy", "macro-F1", "majority class", "items")
-    elif "masked_perplexity" in first:
-        columns = ("perplexity of masked tokens", "masked tokens")
+    columns = COLUMNS[next((metric for metric in COLUMNS if metric in first), "perplexity")]
     over = "items" if "accuracy" in first else "documents"
     note = f"95% intervals over test {over}, of this one seed; other seeds differ, so compare several."
     rows = tuple(row(name, *_score_cells(score)) for name, score in scores.items())
@@ -159,14 +148,19 @@ def score_table(result: dict[str, Any]) -> Table:
 
 
 def _score_cells(score: dict[str, Any]) -> tuple[str | int, ...]:
+    """In the order of COLUMNS."""
     if "accuracy" in score:
-        low, high = score["interval"]
-        accuracy = f"{score['accuracy']:.1%} [{low:.1%}, {high:.1%}]"
-        return accuracy, f"{score['macro_f1']:.1%}", f"{majority(score):.1%}", score["items"]
+        majority = max(map(sum, score["confusion"])) / score["items"]  # of always guessing the most frequent class
+        return accuracy_text(score), f"{score['macro_f1']:.1%}", f"{majority:.1%}", score["items"]
     if "masked_perplexity" in score:
         return f"{score['masked_perplexity']:.1f}{bracket(score['interval'])}", score["tokens"]
     perplexity, windows = f"{score['perplexity']:.1f}{bracket(score['interval'])}", f"{score['window_perplexity']:.1f}"
     return perplexity, f"{score['bits_per_byte']:.3f}", f"{score['unknown_share']:.1%}", windows, score["tokens"]
+
+
+def accuracy_text(score: dict[str, Any]) -> str:
+    low, high = score["interval"]
+    return f"{score['accuracy']:.1%} [{low:.1%}, {high:.1%}]"
 
 
 def flatters(best: dict[str, Any], score: dict[str, Any]) -> bool:
@@ -177,11 +171,6 @@ def flatters(best: dict[str, Any], score: dict[str, Any]) -> bool:
 
 def bracket(interval: Sequence[float] | None) -> str:
     return "" if interval is None else f" [{interval[0]:.1f}, {interval[1]:.1f}]"
-
-
-def majority(score: dict[str, Any]) -> float:
-    """The accuracy of always guessing the most frequent class of the set."""
-    return max(sum(counts) for counts in score["confusion"]) / score["items"]
 
 
 def _headline_text(score: dict[str, Any]) -> str:
