@@ -135,7 +135,7 @@ def test_the_page_says_what_was_found_and_what_it_is_not() -> None:
 
 
 def test_a_page_without_switched_off_heads_says_why() -> None:
-    page = look_page(replace(some_album(), effects=()), HEADS, replace(FRAME, why_not="the data are gone"))
+    page = look_page(replace(some_album(), effects=(), not_ablated_because="the data are gone"), HEADS, FRAME)
     assert "No head was switched off: the data are gone." in page
 
 

@@ -110,7 +110,7 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
     real += len(before)
     shown = min(time + len(before), real + SHOWN_PADDING)
     visible = open_keys(network, torch.tensor([real]), time + len(before))[:, 0]  # layer query key
-    weights = np.stack([layer_maps[0].numpy() for layer_maps in maps])  # layer head query key
+    weights = maps[:, 0]  # layer head query key
     checks = (*check_maps(weights, visible, real, network.body.causal), check_outputs(unwatched, watched))
     weights = weights * visible[:, None]  # rows of padding are computed, but mean nothing
     words = (*before, *tokenizer.words(encoded.ids), *tokenizer.words([tokenizer.pad]) * (shown - real))
@@ -120,11 +120,12 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
     )  # fmt: skip
 
 
-def watch_maps(network: Network, ids: Tensor, lengths: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """(the network's output while it is watched, maps [batch head query key] of each layer)"""
+def watch_maps(network: Network, ids: Tensor, lengths: Tensor) -> tuple[Tensor, np.ndarray]:
+    """(the network's output while it is watched, maps [layer batch head query key])"""
     with scoring(network), watch(network) as seen:
         output = network(ids, lengths)
-    return output, [seen[f"body.blocks.{layer}.attention.maps"] for layer in range(len(network.body.blocks))]
+    maps = [seen[f"body.blocks.{layer}.attention.maps"] for layer in range(len(network.body.blocks))]
+    return output, np.stack([of_layer.numpy() for of_layer in maps])
 
 
 def prefix_words(network: Network) -> tuple[str, ...]:

@@ -21,11 +21,12 @@ from torch import Tensor
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import plans_of_part, subject_of
 from fairtrial.disk import disk_errors, write_bytes, write_text
-from fairtrial.finding import FAIL, HEADER, KINDS, Finding, markdown_row
+from fairtrial.finding import HEADER, KINDS, Finding, markdown_row
 from fairtrial.model.layers import watch
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import Part, Site, parts
 from fairtrial.recipe import PartChoice, Shape
+from fairtrial.report.page import environment
 from fairtrial.report.plots import Panel, Picture, image
 from fairtrial.rng import seed_for
 
@@ -37,17 +38,6 @@ CHANGES = {  # of verbs that show in attention
     "prefix": "vectors are put before the sentence",
 }
 HEAD_DIM, LAYERS = 8, 2  # of plots: enough to see a pattern
-HEAD = """# Parts: every architecture idea as one small file
-
-This page is made by `fairtrial parts --page docs/parts.md`; do not edit it. Each plot is measured on the untrained
-part in a decoder with 4 heads at 24 positions (pools in an encoder). How to add yours: [add-a-part.md](add-a-part.md).
-"""
-PASSPORTS = """
-## Passports
-
-Does it cheat? Each part alone, at the default shape, in an encoder and in a decoder, by the checks of
-`fairtrial audit PART`.
-"""
 
 
 @dataclass(frozen=True)
@@ -99,8 +89,10 @@ def options_of(kind: type[Part]) -> list[inspect.Parameter]:
 
 
 def written(default: object) -> str:
-    if default is inspect.Parameter.empty or default is None:
-        return "not set" if default is None else "must be given"
+    if default is inspect.Parameter.empty:
+        return "must be given"
+    if default is None:
+        return "not set"
     return str(default).lower() if isinstance(default, bool) else repr(default)
 
 
@@ -244,22 +236,5 @@ def audit_part(name: str) -> list[Finding]:
 
 
 def page_text(entries: Sequence[Entry], passports: Mapping[str, Sequence[Finding]], plots: str) -> str:
-    table = ["| part | what it does | uses | claims |", "|---|---|---|---|"]
-    for entry in entries:
-        verbs, claims = (", ".join(words) or "nothing" for words in (entry.verbs, entry.claims))
-        table.append(f"| [`{entry.name}`](#{entry.name}) | {entry.line} | {verbs} | {claims} |")
-    rows = [markdown_row(name, findings) for name, findings in passports.items()]
-    sections = [section(entry, passports[entry.name], plots) for entry in entries]
-    return "\n".join([HEAD, *table, PASSPORTS, HEADER, *rows, "", "## One by one", "", *sections])
-
-
-def section(entry: Entry, findings: Sequence[Finding], plots: str) -> str:
-    lines = [f"### {entry.name}", "", entry.definition, ""]
-    lines += [f"Paper: {', '.join(f'<{paper}>' for paper in entry.papers)}", ""] if entry.papers else []
-    options = [f"- {name} = {default}" for name, default in entry.options.items()]
-    lines += ["Options:", "", *options, ""] if options else []
-    lines += [entry.options_help, ""] if entry.options_help else []
-    failed = [one for one in findings if one.verdict == FAIL]
-    told = [f"- {one.id} {one.name} ({KINDS[one.task]}): {one.meaning}" for one in failed]
-    lines += ["It fails its passport:", "", *told, ""] if failed else []
-    return "\n".join([*lines, f"![what {entry.name} does]({plots}/{entry.name}.svg)", ""])
+    values = {"entries": entries, "passports": passports, "plots": plots, "header": HEADER, "kinds": KINDS}
+    return environment().get_template("parts.md").render(values, markdown_row=markdown_row).rstrip() + "\n"

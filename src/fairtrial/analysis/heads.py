@@ -84,8 +84,8 @@ def head_statistics(
         if added or tokenizer.start is not None:
             first = repr(words[0][0])  # a mark, the same in every text
         visible = open_keys(network, lengths + len(added), ids.shape[1] + len(added))  # layer batch query key
-        trained.add(weights_of(network, ids, lengths), visible, words)
-        untrained.add(weights_of(initial, ids, lengths), visible, words)
+        trained.add(watch_maps(network, ids, lengths)[1], visible, words)
+        untrained.add(watch_maps(initial, ids, lengths)[1], visible, words)
         even = visible / np.maximum(1, visible.sum(-1, keepdims=True))
         uniform.add(np.repeat(even[:, :, None], heads, 2), visible, words)
         done += len(batch)
@@ -107,11 +107,6 @@ def batches(inputs: Sequence[ModelInput], maps: int) -> Iterator[list[ModelInput
         batch.append(text)
     if batch:
         yield batch
-
-
-def weights_of(network: Network, ids: torch.Tensor, lengths: torch.Tensor) -> np.ndarray:
-    """[layer batch head query key]"""
-    return np.stack([maps.numpy() for maps in watch_maps(network, ids, lengths)[1]])
 
 
 class Sums:

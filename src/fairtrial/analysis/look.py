@@ -174,7 +174,6 @@ def write_look(
         notes=trial["notes"],
         read=f"{result.texts:,} {result.source}" if result.texts > 1 else one_text,
         command=command,
-        why_not=result.not_ablated_because,
     )
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -75,8 +75,7 @@ def predict(
     """The probability of each class for each text. `names`: shown instead of the labels; `words`: with attributions."""
     labels = label_names(run.labels, names)
     network: Any = run.network
-    length = run.recipe.shape.length
-    encoded = encode_texts(run.tokenizer, texts)
+    length, encoded = run.recipe.shape.length, encode_texts(run.tokenizer, texts)
     # a pretrained encoder's tokenizer sets marks around a text
     ids = run.tokenizer.encode(texts) if run.tokenizer.pretrained else [list(text.ids) for text in encoded]
     rows = [np.array(run.tokenizer.cut(row, length), dtype=np.int64) for row in ids]

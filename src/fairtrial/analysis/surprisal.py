@@ -105,9 +105,8 @@ def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progr
     notices = [unknown_notice(tokenizer, encoded)]
     if max(len(text.ids) for text in encoded) > length:
         notices.append(f"the context length is {length} tokens: a longer text is read in sliding windows")
-    if tokenizer.start is None:
-        counting = "the first token has no context and is not counted"
-    else:
+    counting = "the first token has no context and is not counted"
+    if tokenizer.start is not None:
         counting = f"the first token is predicted from {START}, and the end of the text ({STOP}) is counted as a token"
     return SurprisalResult(found, Totals.of(found), tuple(filter(None, notices)), counting)
 
@@ -190,11 +189,10 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
     for test in run.record.trial["test_sets"]:
         for factor in times:
             length = factor * task.length
+            # a token sees at least 3/4 of the length: at 8x a stride of one token would take 8 x 8 the time
+            full_context = task.full_context if factor == 1 else 0.75
             try:
-                # a token sees at least 3/4 of the length: at 8x a stride of one token would take 8 x 8 the time
-                full_context = task.full_context if factor == 1 else 0.75
-                score = score_lm(task.network, task.sets[test], length=length, full_context=full_context, pad=0)
+                found = score_lm(task.network, task.sets[test], length=length, full_context=full_context, pad=0).metrics
+                yield LengthScore(test, factor, length, found["perplexity"], found["interval"])
             except BadInput as error:
                 yield LengthScore(test, factor, length, None, None, error.what)
-                continue
-            yield LengthScore(test, factor, length, score.metrics["perplexity"], score.metrics["interval"])

@@ -119,7 +119,6 @@ class Frame:
     notes: Sequence[str]  # what a reader of the record must know
     read: str  # which texts the head statistics are over
     command: str  # that made it
-    why_not: str = ""  # no head was switched off
 
 
 def look_page(look: Any, heads: Sequence[tuple[int, int]], frame: Frame) -> str:

@@ -20,8 +20,7 @@ ANY = object
 
 ESTIMATE = {"mean": NUMBER, "low": NUMBER, "high": NUMBER, "by_seed": [NUMBER]}
 FINDING = dict.fromkeys(("id", "name", "where", "shown", "limit", "verdict", "meaning"), str)
-COST_OF = ("parameters", "flops_per_step", "seconds_per_step", "seconds_ratio", "peak_memory_mb")
-COST = dict.fromkeys(COST_OF, NUMBER)
+COST = dict.fromkeys(("parameters", "flops_per_step", "seconds_per_step", "seconds_ratio", "peak_memory_mb"), NUMBER)
 SCORES = {str: {str: {str: ESTIMATE}}}  # variant, test set, all | clean | contaminated
 COMPARISON = {
     "variant": str, "against": str, "baseline": str, "set": str, "basis": str, "metric": str, "verdict": str,

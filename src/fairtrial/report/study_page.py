@@ -164,8 +164,8 @@ def score_panels(task: tables.Task, reference: str) -> list[dict[str, Any]]:
 
 
 def score_panel(task: tables.Task, reference: str, test_set: str, subset: str) -> dict[str, Any] | None:
-    shown = [(cell, by_set.get(test_set, {}).get(subset, {}), ours) for cell, by_set, ours in tables.contenders(task)]
-    shown = [(cell, estimate, ours) for cell, estimate, ours in shown if "mean" in estimate]
+    found = [(cell, by_set.get(test_set, {}).get(subset, {}), ours) for cell, by_set, ours in tables.contenders(task)]
+    shown = [(cell, estimate, ours) for cell, estimate, ours in found if "mean" in estimate]
     inside = [number for _, estimate, ours in shown if ours for number in numbers_of(estimate)]
     outside = [numbers_of(estimate) for _, estimate, ours in shown if not ours]
     scale = charts.Scale.around(inside or [number for group in outside for number in group], near=outside)
@@ -175,12 +175,10 @@ def score_panel(task: tables.Task, reference: str, test_set: str, subset: str) -
         comparison.get("variant"): tables.verdict_cell(comparison).kind
         for comparison in task.get("comparisons", [])
         if (comparison.get("set"), comparison.get("basis")) == (test_set, subset)
-    }
+    } | {reference: "reference"}
     rows = []
     for cell, estimate, ours in shown:
-        kind = kinds.get(cell.text, "") if ours else "simple"
-        if ours:
-            kind = "not_comparable" if cell.stamp else "reference" if cell.text == reference else kind
+        kind = "simple" if not ours else "not_comparable" if cell.stamp else kinds.get(cell.text, "")
         label = f"{cell.stamped}, {test_set}, {subset} items"
         drawn = charts.score_strip(label, estimate, scale, task.get("seeds", []), kind)
         rows.append({"name": cell, "chart": drawn, "figure": tables.estimate_text(estimate), "kind": kind})
@@ -230,10 +228,8 @@ def fine_print(task: tables.Task, comparison: tables.Row) -> str:
     facts = [f"{few_digits(comparison.get('seeds'))} seeds, {few_digits(comparison.get('items'))} items"]
     if "smallest_detectable" in comparison:
         facts.append(f"smallest detectable {tables.least_text(task, comparison['smallest_detectable'])}")
-    if "more_seeds" in comparison:
-        facts.append(f"more seeds needed: {comparison['more_seeds']}")
-    if "more_items" in comparison:
-        facts.append(f"test items needed: {comparison['more_items']}")
+    needed = {"more_seeds": "more seeds needed", "more_items": "test items needed"}
+    facts += [f"{words}: {comparison[key]}" for key, words in needed.items() if key in comparison]
     if "share" in comparison.get("share_of_seeds_better", {}):
         facts.append(f"better in {comparison['share_of_seeds_better']['share']:.0%} of seeds")
     if shares := comparison.get("variance_shares", {}):

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 MISSING = "–"
@@ -72,9 +72,8 @@ def terminal_width() -> int:
 def wrapped(text: str, indent: str = "  ", first: str | None = None, width: int | None = None) -> list[str]:
     """Prose in lines of at most PROSE_WIDTH columns."""
     width = min(PROSE_WIDTH, width or terminal_width())
-    return textwrap.wrap(
-        plain(text), width, initial_indent=indent if first is None else first, subsequent_indent=indent
-    )
+    first = indent if first is None else first
+    return textwrap.wrap(plain(text), width, initial_indent=first, subsequent_indent=indent)
 
 
 def column_widths(table: Table, space: int) -> list[int | None]:
@@ -119,16 +118,14 @@ def as_text(table: Table, width: int | None = None) -> list[str]:
 
 
 def as_markdown(table: Table) -> list[str]:
-    def line(texts: Sequence[str]) -> str:
-        return f"| {' | '.join(texts)} |"
-
     rows = [[markdown_cell(cell) for cell in cells] for cells in table.rows]
     if table.total:
         rows[-1] = [f"**{text}**" if text else "" for text in rows[-1]]
-    rule = ["---" if at < table.text_columns else "---:" for at in range(len(table.columns))]
+    names = [markdown_escape(name) for name in table.columns]
+    rule = ["---" if at < table.text_columns else "---:" for at in range(len(names))]
     title = [f"**{markdown_escape(table.title)}**", ""] if table.title else []
-    lines = [*title, line([markdown_escape(name) for name in table.columns]), line(rule), *map(line, rows)]
-    return [*lines, "", markdown_escape(table.note)] if table.note else lines
+    note = ["", markdown_escape(table.note)] if table.note else []
+    return [*title, *(f"| {' | '.join(texts)} |" for texts in (names, rule, *rows)), *note]
 
 
 def markdown_cell(cell: Cell) -> str:
@@ -144,16 +141,13 @@ def markdown_escape(text: str) -> str:
 
 def as_latex(table: Table) -> list[str]:
     """For `\\usepackage{booktabs}`; without a title only the tabular."""
-
-    def line(texts: Sequence[str]) -> str:
-        return "  " + " & ".join(texts) + r" \\"
-
     alignment = "l" * table.text_columns + "r" * (len(table.columns) - table.text_columns)
-    rows = [line([latex_cell(cell) for cell in cells]) for cells in table.rows]
+    texts = [map(latex_escape, table.columns), *(map(latex_cell, cells) for cells in table.rows)]
+    names, *rows = [f"  {' & '.join(cells)} \\\\" for cells in texts]
     if table.total:
         rows.insert(-1, r"\midrule")
-    lines = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", line([latex_escape(name) for name in table.columns])]
-    lines += [r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+    lines = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", names, r"\midrule", *rows, r"\bottomrule"]
+    lines.append(r"\end{tabular}")
     if not table.title:
         return lines
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_escape(table.title)}}}", *lines]

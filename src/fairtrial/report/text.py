@@ -74,10 +74,7 @@ def curve_lines(curves: list[Curve]) -> list[str]:
     """One row for each scored step, one column for each split, sparklines on top."""
     if not curves:
         return ["no scores yet"]
-    steps = sorted({step for curve in curves for step, _ in curve.points})
-    if len(steps) > MOST_CURVE_ROWS:
-        last = MOST_CURVE_ROWS - 1
-        steps = [steps[round(at * (len(steps) - 1) / last)] for at in range(MOST_CURVE_ROWS)]
+    steps = evenly(sorted({step for curve in curves for step, _ in curve.points}), MOST_CURVE_ROWS)
     values, unit = [dict(curve.points) for curve in curves], curves[0].unit
     form = "{:.1%}" if unit == "accuracy" else "{:.1f}"
     rows = [row("", *map(spark, curves))]
@@ -88,12 +85,15 @@ def curve_lines(curves: list[Curve]) -> list[str]:
 
 def spark(curve: Curve) -> str:
     """At most ten blocks that rise and fall with the curve."""
-    values = [value for _, value in curve.points if math.isfinite(value)]
-    if not values:
-        return ""
-    chosen = [values[round(at * (len(values) - 1) / 9)] for at in range(10)] if len(values) > 10 else values
-    low, high = min(chosen), max(chosen)
+    chosen = evenly([value for _, value in curve.points if math.isfinite(value)], 10)
+    low, high = min(chosen, default=0.0), max(chosen, default=0.0)
     return "".join(SPARKS[int((value - low) / (high - low or 1) * 7)] for value in chosen)
+
+
+def evenly(values: Sequence[Any], most: int) -> Sequence[Any]:
+    """At most so many of them, with both ends."""
+    few = len(values) <= most
+    return values if few else [values[round(at * (len(values) - 1) / (most - 1))] for at in range(most)]
 
 
 def confusion_table(
@@ -237,11 +237,9 @@ def head_table(look: Any) -> Table:
         effects = [change(asdict(effect)) for effect in look.effects if (effect.layer, effect.head) == place]
         rows.append(row(str(head.layer), str(head.head), head.caption, *effects))
     columns = ("layer", "head", "where it looks", *(f"without it: {test}" for test in tests))
-    note = ""
-    if look.effects:
-        what = "accuracy" if look.effects[0].measure == "accuracy" else "perplexity"
-        note = f"Without it: change of {what} on the whole test set [95% over its items, this one seed]"
-    return Table("", columns, tuple(rows), note, text_columns=len(columns))
+    measure = look.effects[0].measure if look.effects else ""
+    note = f"Without it: change of {measure} on the whole test set [95% over its items, this one seed]"
+    return Table("", columns, tuple(rows), note if measure else "", text_columns=len(columns))
 
 
 def change(effect: dict[str, Any]) -> str:
@@ -295,10 +293,9 @@ def mistake_lines(mistakes: Sequence[dict[str, Any]]) -> list[str]:
     lines = ["most confident mistakes:"]
     for mistake in mistakes:
         file = f"  ({plain(Path(mistake['place']).name)})" if mistake["place"] else ""
-        lines.append(
-            f"  {mistake['confidence']:6.1%} for {plain(mistake['guess'])}, truth {plain(mistake['true'])}"
-            f" ({mistake['share_of_truth']:.1%}{', a copy' if mistake['copy'] else ''}): {plain(mistake['text'])}{file}"
-        )
+        guess = f"{mistake['confidence']:6.1%} for {plain(mistake['guess'])}"
+        truth = f"{plain(mistake['true'])} ({mistake['share_of_truth']:.1%}{', a copy' * mistake['copy']})"
+        lines.append(f"  {guess}, truth {truth}: {plain(mistake['text'])}{file}")
     return lines
 
 

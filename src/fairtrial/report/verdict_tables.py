@@ -17,7 +17,6 @@ from fairtrial.report.words import (
     is_number,
     plain_number,
     probability,
-    share,
     with_interval,
 )
 
@@ -261,9 +260,10 @@ def data_audit(task: Task) -> Table | None:
 def copies(task: Task) -> Table | None:
     rows = []
     for name, facts in task.get("sets", {}).items():
-        counts = (facts.get("items"), facts.get("exact"), facts.get("near"), facts.get("clean"))
-        copied = facts["exact"] + facts["near"] if "exact" in facts and "near" in facts else None
-        rows.append(row(name, facts.get("basis", ""), *map(few_digits, counts), share(copied, facts.get("items"))))
+        counts = [facts.get(key) for key in ("items", "exact", "near", "clean")]
+        items, exact, near = counts[:3]
+        copied = MISSING if None in (exact, near) or not items else f"{(exact + near) / items:.1%}"
+        rows.append(row(name, facts.get("basis", ""), *map(few_digits, counts), copied))
     columns = ("test set", "verdict on", "items", "exact duplicates", "near duplicates", "clean", "contaminated")
     return some("test items that also occur in the training set", columns, rows, text_columns=2)
 

@@ -74,10 +74,6 @@ def few_digits(value: float | None, digits: int = 3, *, whole_below: float = 1e7
     return (f"{value / size:,.0f}" if abs(value) >= 1000 * size or "e+" in text else text) + letter  # never 1e+03
 
 
-def share(part: float | None, total: float | None) -> str:
-    return f"{part / total:.1%}" if is_number(part) and is_number(total) and total else MISSING
-
-
 def finite(values: Sequence[object]) -> list[float]:
     return [float(value) for value in values if is_number(value)]
 
@@ -125,8 +121,9 @@ def describe_result(result: dict[str, Any]) -> list[str]:
     reads = sorted(set(result["test_reads"].values()))
     lines.append(f"  test watched: each test set was scored {' or '.join(map(str, reads))} times")
     for name, best in result["picked_on_test"].items():
-        if flatters(best, result["tests"][name]):
-            numbers = f"{_headline_text(best)} instead of {_headline_text(result['tests'][name])}"
+        kept, (metric, sign) = result["tests"][name], headline(best)
+        if sign * best[metric] > sign * kept[metric]:
+            numbers = f"{_headline_text(best)} instead of {_headline_text(kept)}"
             lines.append(f"  with its best step ({best['step']:,}) picked on {name}, it would score {numbers}")
     return lines
 
@@ -161,12 +158,6 @@ def _score_cells(score: dict[str, Any]) -> tuple[str | int, ...]:
 def accuracy_text(score: dict[str, Any]) -> str:
     low, high = score["interval"]
     return f"{score['accuracy']:.1%} [{low:.1%}, {high:.1%}]"
-
-
-def flatters(best: dict[str, Any], score: dict[str, Any]) -> bool:
-    """Whether the best step on test looks better than the kept weights, by the same metric."""
-    name, sign = headline(best)
-    return bool(sign * best[name] > sign * score[name])
 
 
 def bracket(interval: Sequence[float] | None) -> str:
