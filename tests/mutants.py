@@ -603,8 +603,8 @@ TRAINING = (
         "adamw-is-adam",
         "training",
         "AdamW's decay goes through the moments",
-        "return AdamW(groups, lr=rate, fused=True)",
-        "return Adam(groups, lr=rate, fused=True)",
+        '"adamw": AdamW,',
+        '"adamw": Adam,',
         ("training/test_optimizer.py",),
     ),
     Mutant(
@@ -619,8 +619,8 @@ TRAINING = (
         "best-not-restored",
         "training",
         "the last weights are kept under the name of the best",
-        ".copy_(progress.best_weights[name])",
-        ".clone()",
+        "put_weights(self.network, progress.best_weights)",
+        "pass",
         ("trial/test_trial.py", "-k best_weights"),
     ),
     Mutant(
@@ -691,8 +691,8 @@ TRAINING = (
         "checkpoint-without-buffers",
         "training",
         "checkpoints leave out what parts remember, such as the draws so far",
-        "**dict(network.named_buffers()),",
-        "",
+        "(*network.named_parameters(), *network.named_buffers())",
+        "network.named_parameters()",
         ("parts/test_oracle_merge.py", "-k resumed"),
     ),
     Mutant(

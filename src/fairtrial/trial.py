@@ -22,8 +22,8 @@ from fairtrial.prepare import Prepared, prepare, prepare_like
 from fairtrial.provenance import located, result_facts, start_facts, trial_facts
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record, ensure_free
-from fairtrial.training.checkpoint import Checkpoints, put_weights, weights_of
-from fairtrial.training.loop import Event, Loop
+from fairtrial.training.checkpoint import Checkpoints
+from fairtrial.training.loop import Event, Loop, put_weights, weights_of
 from fairtrial.training.tasks import Network, Task, build_network, build_task
 
 OnEvent = Callable[[Event], None]

@@ -66,7 +66,7 @@ def test_sums_are_those_of_a_test_score(marks: bool, full_context: float) -> Non
     network = decoder(tokenizer)
     lines = LINES if marks else LINES[1:2]
     scored = token_set([Document(text=line, label="", location="") for line in lines], tokenizer, running=not marks)
-    score = score_lm(network, scored, length=8, full_context=full_context, pad=0)
+    score = score_lm(network, scored, length=8, full_context=full_context)
     found = read(network, tokenizer, *lines, full_context=full_context)
     np.testing.assert_allclose([each.nll for each in found], score.outcomes["nll"], rtol=1e-9)
     assert [each.counted for each in found] == score.outcomes["tokens"].tolist()

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from fairtrial.model.layers import watch
 from fairtrial.model.part import build_parts, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape, fingerprint, recipe_from, write_recipe
-from fairtrial.training.checkpoint import put_weights, weights_of
+from fairtrial.training.loop import put_weights, weights_of
 
 all_subjects = pytest.mark.parametrize("subject", SUBJECTS, ids=title)
 

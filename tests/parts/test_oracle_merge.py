@@ -19,7 +19,7 @@ from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import Part, Site, build_parts
 from fairtrial.parts.merge import CausalReweight, Concat, Reweight, Shift, Shuffle
 from fairtrial.recipe import PartChoice, Recipe, Shape
-from fairtrial.training.checkpoint import put_weights, weights_of
+from fairtrial.training.loop import put_weights, weights_of
 from fairtrial.trial import resume_trial, run_trial
 from sampling import sample
 

@@ -15,8 +15,8 @@ from fairtrial import disk
 from fairtrial.errors import DiskTrouble, Interrupted
 from fairtrial.prepare import prepare
 from fairtrial.recipe import Recipe
-from fairtrial.training.checkpoint import Checkpoints, weights_of
-from fairtrial.training.loop import Event, Loop
+from fairtrial.training.checkpoint import Checkpoints
+from fairtrial.training.loop import Event, Loop, weights_of
 from fairtrial.trial import resume_trial, run_trial
 
 SAVING = ["write", "fsync", "replace", "fsync", "write"]  # the file, its folder, the manifest's line

@@ -17,8 +17,8 @@ from fairtrial.recipe import PartChoice, Shape
 from fairtrial.training import scoring as module
 from fairtrial.training.scoring import TokenSet, score_lm, score_windows, sliding
 
-ENTRIES, LENGTH, PAD, UNKNOWN = 23, 6, 0, 1
-FULL = {"length": LENGTH, "full_context": 1.0, "pad": PAD}
+ENTRIES, LENGTH, UNKNOWN = 23, 6, 1
+FULL = {"length": LENGTH, "full_context": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_perplexity_is_the_exponential_of_total_nats_by_total_tokens(network: La
 
 def test_less_context_is_another_score_but_the_same_targets(network: LanguageModel) -> None:
     tokens = running(40, 30)
-    scores = [score_lm(network, tokens, length=LENGTH, full_context=share, pad=PAD) for share in (0.0, 0.5, 1.0)]
+    scores = [score_lm(network, tokens, length=LENGTH, full_context=share) for share in (0.0, 0.5, 1.0)]
     assert len({score.metrics["tokens"] for score in scores}) == 1
     assert len({score.metrics["perplexity"] for score in scores}) == 3
 
@@ -139,7 +139,7 @@ def test_the_window_way_equals_a_plain_loop_over_disjoint_windows(network: Langu
     # running text leaves a last, shorter window out; sentences that stand alone all count, token by token
     counted = (whole or short) if len(tokens.sequences) == 1 else whole + short
     loss = float(np.mean([nat for nats in counted for nat in nats]))
-    score = score_windows(network, tokens, length=LENGTH, pad=PAD)
+    score = score_windows(network, tokens, length=LENGTH)
     assert score.metrics["window_nll"] == pytest.approx(loss, rel=1e-9)
     assert score.metrics["window_perplexity"] == pytest.approx(math.exp(loss), rel=1e-9)
     exact = score_lm(network, tokens, **FULL)
@@ -153,11 +153,11 @@ def test_a_few_windows_are_spread_evenly_from_the_first_to_the_last(
 ) -> None:
     seen: list[int] = []
     plain = module._score
-    monkeypatch.setattr(module, "_score", lambda n, t, w, p: seen.extend(each.begin for each in w) or plain(n, t, w, p))
+    monkeypatch.setattr(module, "_score", lambda n, t, w: seen.extend(each.begin for each in w) or plain(n, t, w))
     tokens = running(LENGTH * 9 + 1)
-    few = score_windows(network, tokens, length=LENGTH, pad=PAD, most=3)
+    few = score_windows(network, tokens, length=LENGTH, most=3)
     assert seen == [0, 4 * LENGTH, 8 * LENGTH]
-    everything = score_windows(network, tokens, length=LENGTH, pad=PAD, most=9)
+    everything = score_windows(network, tokens, length=LENGTH, most=9)
     assert seen[3:] == list(range(0, 9 * LENGTH, LENGTH))
     assert few.metrics != everything.metrics
 

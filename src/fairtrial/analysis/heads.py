@@ -281,7 +281,7 @@ def ablate_heads(task: Task, test: str, heads: Heads, on_progress: OnProgress = 
 
 def score_test(task: Task, test: str) -> Score:
     if isinstance(task, LanguageTask):
-        return score_lm(task.network, task.sets[test], length=task.length, full_context=LEAST_CONTEXT, pad=0)
+        return score_lm(task.network, task.sets[test], length=task.length, full_context=LEAST_CONTEXT)
     return task.score(test)
 
 

@@ -192,7 +192,7 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
             # a token sees at least 3/4 of the length: at 8x a stride of one token would take 8 x 8 the time
             full_context = task.full_context if factor == 1 else 0.75
             try:
-                found = score_lm(task.network, task.sets[test], length=length, full_context=full_context, pad=0).metrics
+                found = score_lm(task.network, task.sets[test], length=length, full_context=full_context).metrics
                 yield LengthScore(test, factor, length, found["perplexity"], found["interval"])
             except BadInput as error:
                 yield LengthScore(test, factor, length, None, None, error.what)

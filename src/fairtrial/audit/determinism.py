@@ -34,8 +34,8 @@ from fairtrial.model.part import parts
 from fairtrial.plugins import load_installed
 from fairtrial.recipe import Duration, PartChoice, Scoring, Shape, Training
 from fairtrial.rng import generator_for
-from fairtrial.training.checkpoint import Checkpoints, put_weights, weights_of
-from fairtrial.training.loop import Loop
+from fairtrial.training.checkpoint import Checkpoints
+from fairtrial.training.loop import Loop, put_weights, weights_of
 from fairtrial.training.scoring import Score
 
 STEPS, RESUMED_STEPS = 30, 8

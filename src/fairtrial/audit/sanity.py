@@ -15,7 +15,7 @@ from fairtrial.audit.subject import Subject, as_batch, largest_change
 from fairtrial.audit.visibility import maps_of
 from fairtrial.finding import Measured, at_most
 from fairtrial.model.layers import Dropout
-from fairtrial.training.checkpoint import weights_of
+from fairtrial.training.loop import weights_of
 
 
 def collapsed(subject: Subject) -> Measured | None:

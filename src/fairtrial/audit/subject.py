@@ -24,7 +24,7 @@ from fairtrial.model.part import Part
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.record import Record
 from fairtrial.rng import seed_for
-from fairtrial.training.checkpoint import put_weights
+from fairtrial.training.loop import put_weights
 
 MOST = 64  # tokens of a row; longer rows would cost much and show nothing more
 CLASSES = 3

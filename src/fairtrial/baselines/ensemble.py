@@ -216,7 +216,7 @@ class LanguageEnsemble(Ensemble):
 
 
 def _token_probabilities(task: LanguageTask, tokens: TokenSet) -> np.ndarray:
-    return np.exp(-token_nll(task.network, tokens, length=task.length, full_context=task.full_context, pad=0))
+    return np.exp(-token_nll(task.network, tokens, length=task.length, full_context=task.full_context))
 
 
 def _count_probabilities(model: KneserNey, tokens: TokenSet) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -14,14 +13,14 @@ from fairtrial.registry import did_you_mean
 
 Key = tuple[str, ...]
 
-# what a job may ask for: a module's function of (job, on_event, stop) that gives plain facts
+# what a job may ask for: a function of (job, on_event, stop) in fairtrial.study.jobs that gives plain facts
 KINDS = {
-    "trial": ("fairtrial.study.jobs", "run_trial_job"),
-    "calibrate": ("fairtrial.study.jobs", "calibrate_job"),
-    "passport": ("fairtrial.study.jobs", "audit_job"),
-    "baselines": ("fairtrial.study.jobs", "baselines_job"),
-    "contamination": ("fairtrial.study.jobs", "audit_data_job"),
-    "portrait": ("fairtrial.study.jobs", "attention_job"),
+    "trial": "run_trial_job",
+    "calibrate": "calibrate_job",
+    "passport": "audit_job",
+    "baselines": "baselines_job",
+    "contamination": "audit_data_job",
+    "portrait": "attention_job",
 }
 
 
@@ -75,8 +74,7 @@ def run_job(job: Job, on_event: OnEvent, stop: Stop) -> JobResult:
     """Run a job in this process. Whatever a plugin raises becomes the result's error."""
     started = time.monotonic()
     try:
-        module, name = KINDS[job.kind]
-        facts = getattr(import_module(module), name)(job, on_event, stop)
+        facts = getattr(import_module("fairtrial.study.jobs"), KINDS[job.kind])(job, on_event, stop)
     except Interrupted as error:
         return JobResult(job, error=error.what, stopped=True)
     except FairtrialError as error:
@@ -95,15 +93,14 @@ class InProcess:
     width = 1
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
+        def reporter(job: Job) -> OnEvent:
+            return lambda kind, facts: on_progress(JobEvent(job, kind, facts))
+
         for job in jobs:
             if stop():
                 return
             on_progress(JobEvent(job, "begin"))
-            yield run_job(job, partial(_forward, job, on_progress), stop)
-
-
-def _forward(job: Job, on_progress: OnProgress, kind: str, facts: dict[str, Any]) -> None:
-    on_progress(JobEvent(job, kind, facts))
+            yield run_job(job, reporter(job), stop)
 
 
 def open_engine(name: str = "cores", jobs: int | None = None, address: str | None = None) -> Engine:

@@ -22,13 +22,8 @@ PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to st
 LAST_SECONDS = 5.0  # for a process that has sent its result to end by itself
 EVENT_SECONDS = 0.5  # between two step events
 # torch._dynamo: the first optimizer imports it, which takes as long as torch itself
-PRELOADED = [
-    "fairtrial.trial",
-    "torch._dynamo",
-    "fairtrial.audit.run",
-    "fairtrial.analysis.parameters",
-    "fairtrial.baselines.classifiers",
-]
+PRELOADED = ["fairtrial.trial", "torch._dynamo", "fairtrial.audit.run", "fairtrial.analysis.parameters"]
+PRELOADED += ["fairtrial.baselines.classifiers"]
 
 
 @dataclass
@@ -39,6 +34,15 @@ class Running:
     started: float
     asked: float | None = None  # when it was asked to stop
     result: JobResult | None = None
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+    def give_up(self, error: str, stopped: bool = False) -> None:
+        self.process.kill()
+        self.result = JobResult(self.job, error=error, stopped=stopped)
 
 
 class Processes:
@@ -63,16 +67,12 @@ class Processes:
                 for each in [each for each in running if each.result is not None]:
                     running.remove(each)
                     each.process.join(LAST_SECONDS)
-                    each.process.kill()  # a plugin's thread may hold it for ever; its result is here
-                    each.process.join()
-                    each.pipe.close()
+                    each.end()  # a plugin's thread may hold it for ever; its result is here
                     assert each.result is not None
                     yield each.result
         finally:  # the caller went away: no process is left behind
             for each in running:
-                each.process.kill()
-                each.process.join()
-                each.pipe.close()
+                each.end()
 
 
 def usable_cores() -> int:
@@ -99,16 +99,14 @@ def start(job: Job) -> Running:
 def one_thread() -> Iterator[None]:
     """The fork server and what it loads use one thread; this process's own environment stays as it is."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
+    before = {name: os.environ[name] for name in names if name in os.environ}
     os.environ.update(dict.fromkeys(names, "1"))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in names:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def run_in_process(job: Job, pipe: connection.Connection) -> None:
@@ -173,8 +171,7 @@ def ask_to_stop(running: list[Running]) -> None:
     """Trials save what they have; other jobs have nothing to save, and are started again another time."""
     for each in running:
         if each.job.kind != "trial" and each.result is None:
-            each.process.kill()
-            each.result = JobResult(each.job, error="stopped", stopped=True)
+            each.give_up("stopped", stopped=True)
         elif each.asked is None:
             each.asked = time.monotonic()
             with suppress(OSError):
@@ -188,10 +185,6 @@ def kill_late(running: list[Running]) -> None:
         if each.result is not None:
             continue
         if each.job.seconds is not None and now - each.started > each.job.seconds:
-            each.process.kill()
-            each.result = JobResult(
-                each.job, error=f"it took longer than {each.job.seconds:.0f} seconds and was killed"
-            )
+            each.give_up(f"it took longer than {each.job.seconds:.0f} seconds and was killed")
         elif each.asked is not None and now - each.asked > PATIENCE_SECONDS:
-            each.process.kill()
-            each.result = JobResult(each.job, error="it did not stop when asked, and was killed", stopped=True)
+            each.give_up("it did not stop when asked, and was killed", stopped=True)

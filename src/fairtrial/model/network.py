@@ -31,6 +31,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
 }
 
+Loss = tuple[Tensor, Tensor]  # the objective, the summed nats
+State = tuple[list[Tensor], list[Tensor]]  # of generators, of buffers
+
 
 def make_norm(shape: Shape) -> nn.Module:
     kind = nn.LayerNorm if shape.norm == "layer" else nn.RMSNorm
@@ -92,10 +95,10 @@ def recomputed(block: nn.Module, x: Tensor, view: View, parts: Sequence[Part]) -
     generators = [module.generator for module in modules if isinstance(module, Dropout) and module.drops]
     buffers = [buffer for part in parts for buffer in part.buffers()]
 
-    def state() -> tuple[list[Tensor], list[Tensor]]:
+    def state() -> State:
         return [generator.get_state() for generator in generators], [buffer.clone() for buffer in buffers]
 
-    def set_state(to: tuple[list[Tensor], list[Tensor]]) -> None:
+    def set_state(to: State) -> None:
         for generator, old in zip(generators, to[0], strict=True):
             generator.set_state(old)
         for buffer, saved in zip(buffers, to[1], strict=True):
@@ -103,7 +106,7 @@ def recomputed(block: nn.Module, x: Tensor, view: View, parts: Sequence[Part]) -
                 buffer.copy_(saved)
 
     @contextmanager
-    def wound_back(first: tuple[list[Tensor], list[Tensor]]) -> Iterator[None]:
+    def wound_back(first: State) -> Iterator[None]:
         now = state()
         set_state(first)
         try:
@@ -111,10 +114,8 @@ def recomputed(block: nn.Module, x: Tensor, view: View, parts: Sequence[Part]) -
         finally:
             set_state(now)
 
-    made: Tensor = checkpoint(
-        block, x, view, parts, use_reentrant=False, context_fn=lambda: (nullcontext(), wound_back(state()))
-    )
-    return made
+    contexts = lambda: (nullcontext(), wound_back(state()))  # noqa: E731
+    return cast(Tensor, checkpoint(block, x, view, parts, use_reentrant=False, context_fn=contexts))
 
 
 class Body(nn.Module):
@@ -151,12 +152,9 @@ class Body(nn.Module):
         if not self.causal:
             x, layout = with_prefixes(x, layout, parts)
         view = View.of(layout, self.causal, past, x.dtype)
-        if self.save_memory and cache is None and torch.is_grad_enabled() and not self.watched():
-            for block in self.blocks:
-                x = recomputed(block, x, view, parts)
-        else:
-            for block in self.blocks:
-                x = block(x, view, parts, cache)
+        recompute = self.save_memory and cache is None and torch.is_grad_enabled() and not self.watched()
+        for block in self.blocks:
+            x = recomputed(block, x, view, parts) if recompute else block(x, view, parts, cache)
         if cache is not None:
             cache.length += time
         return x if before else self.norm(x), layout
@@ -176,10 +174,7 @@ def with_prefixes(x: Tensor, layout: Layout, parts: Sequence[Part]) -> tuple[Ten
         return x, layout
     before = torch.cat(found).to(x.dtype)  # vector width
     x = torch.cat((before.expand(layout.batch, -1, -1), layout.unpack(x)), dim=1)
-    if layout.lengths is None:
-        layout = Layout.full(layout.batch, layout.time + len(before))
-    else:
-        layout = Layout.ragged(layout.lengths + len(before), layout.time + len(before))
+    layout = Layout.ragged(layout.real().sum(1) + len(before), layout.time + len(before))
     return layout.pack(x), layout
 
 
@@ -205,9 +200,7 @@ class Classifier(nn.Module):
         pooled = layout.mean(x) if owner is None else owner.pool(layout.unpack(x), layout.real())
         return self.out(self.activation(self.hidden(pooled)))
 
-    def loss(
-        self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float
-    ) -> tuple[Tensor, Tensor]:
+    def loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float) -> Loss:
         """(objective x scale, summed nats)"""
         logits = self(ids, lengths)
         nats = cross_entropy(logits, answers, reduction="sum")
@@ -217,7 +210,51 @@ class Classifier(nn.Module):
         return smoothed * scale, nats.detach().double()
 
 
-class LanguageModel(nn.Module):
+class VocabularyModel(nn.Module):
+    """A body and an output layer over the vocabulary."""
+
+    body: Body
+    out: nn.Linear
+    scratch: Scratch
+
+    def init(self, shape: Shape, seed: int) -> None:
+        """The first weights, once all layers are there."""
+        self.scratch = Scratch()
+        init_weights(self, shape.start, seed)
+        if shape.tied:
+            self.out.weight = self.body.tokens.weight
+
+    def read(self, x: Tensor) -> Tensor:
+        """What the output layer gets [token width]"""
+        return x
+
+    def forward(self, ids: Tensor, lengths: Tensor | None = None, cache: KVCache | None = None) -> Tensor:
+        """[batch time] -> logits [batch time entry], zeros at padding"""
+        x, layout = self.body(ids, lengths, cache)
+        return layout.unpack(self.out(self.read(x)))
+
+    def answered(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors and answers of the real tokens whose answer is not below 0. [answer width], [answer]"""
+        x, layout = self.body(ids, lengths)
+        answers = layout.pack(pad(answers, (layout.time - answers.shape[1], 0), value=-1))  # a prefix is no answer
+        chosen = (answers >= 0).nonzero()[:, 0]
+        if len(chosen) < len(answers):
+            x, answers = x.index_select(0, chosen), answers.index_select(0, chosen)
+        return self.read(x), answers
+
+    def loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float) -> Loss:
+        """(objective x scale, summed nats) over the answers"""
+        x, targets = self.answered(ids, lengths, answers)
+        return VocabularyLoss.apply(x, self.out.weight, self.out.bias, targets, smoothing, scale, self.scratch)
+
+    @torch.no_grad()
+    def nll(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> Tensor:
+        """Nats of each answer, in reading order [answer]"""
+        x, targets = self.answered(ids, lengths, answers)
+        return vocabulary_nats(x, self.out.weight, self.out.bias, targets)
+
+
+class LanguageModel(VocabularyModel):
     """A decoder: each token sees itself and those before it, and predicts the next."""
 
     def __init__(self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, *, seed: int = 0) -> None:
@@ -225,36 +262,10 @@ class LanguageModel(nn.Module):
         with preserve_rng():
             self.body = Body(shape, choices, vocabulary, causal=True, seed=seed)
             self.out = nn.Linear(shape.width, vocabulary, bias=shape.output_bias)
-        self.scratch = Scratch()
-        init_weights(self, shape.start, seed)
-        if shape.tied:
-            self.out.weight = self.body.tokens.weight
-
-    def forward(self, ids: Tensor, lengths: Tensor | None = None, cache: KVCache | None = None) -> Tensor:
-        """[batch time] -> logits of the next token [batch time entry], zeros at padding"""
-        x, layout = self.body(ids, lengths, cache)
-        return layout.unpack(self.out(x))
-
-    def loss(
-        self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float
-    ) -> tuple[Tensor, Tensor]:
-        """Next tokens [batch time] -> (objective x scale, summed nats) over real tokens"""
-        x, layout = self.body(ids, lengths)
-        answers = layout.pack(answers)
-        return VocabularyLoss.apply(x, self.out.weight, self.out.bias, answers, smoothing, scale, self.scratch)
-
-    @torch.no_grad()
-    def nll(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, counted: Tensor | None = None) -> Tensor:
-        """Nats of each real target, in reading order [token]; only where `counted` [batch time], if given."""
-        x, layout = self.body(ids, lengths)
-        answers = layout.pack(answers)
-        if counted is not None:
-            chosen = layout.pack(counted).nonzero()[:, 0]
-            x, answers = x.index_select(0, chosen), answers.index_select(0, chosen)
-        return vocabulary_nats(x, self.out.weight, self.out.bias, answers)
+        self.init(shape, seed)
 
 
-class MaskedModel(nn.Module):
+class MaskedModel(VocabularyModel):
     """Body, a layer with a norm, the vocabulary: the head of BERT and RoBERTa, and their gelu in it."""
 
     def __init__(self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, *, seed: int = 0) -> None:
@@ -264,71 +275,31 @@ class MaskedModel(nn.Module):
             self.hidden = nn.Linear(shape.width, shape.width)
             self.out = nn.Linear(shape.width, vocabulary)
         self.norm = make_norm(shape)
-        self.scratch = Scratch()
-        init_weights(self, shape.start, seed)
-        if shape.tied:
-            self.out.weight = self.body.tokens.weight
-
-    def forward(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """[batch time] -> logits of each token [batch time entry], zeros at padding"""
-        x, layout = self.body(ids, lengths)
-        return layout.unpack(self.out(self.read(x)))
+        self.init(shape, seed)
 
     def read(self, x: Tensor) -> Tensor:
-        """[token width] -> [token width]"""
         return self.norm(gelu(self.hidden(x)))
-
-    def masked_tokens(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors and answers of the masked tokens: those whose answer is not below 0. [guess width], [guess]"""
-        x, layout = self.body(ids, lengths)
-        answers = layout.pack(pad(answers, (layout.time - answers.shape[1], 0), value=-1))  # a prefix is no answer
-        chosen = (answers >= 0).nonzero()[:, 0]
-        return self.read(x.index_select(0, chosen)), answers.index_select(0, chosen)
-
-    def loss(
-        self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float
-    ) -> tuple[Tensor, Tensor]:
-        """(objective x scale, summed nats) over the masked tokens"""
-        x, targets = self.masked_tokens(ids, lengths, answers)
-        return VocabularyLoss.apply(x, self.out.weight, self.out.bias, targets, smoothing, scale, self.scratch)
-
-    @torch.no_grad()
-    def nll(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> Tensor:
-        """Nats of each masked token, in reading order [guess]"""
-        x, targets = self.masked_tokens(ids, lengths, answers)
-        return vocabulary_nats(x, self.out.weight, self.out.bias, targets)
 
 
 @torch.no_grad()
 def init_weights(network: nn.Module, how: str, seed: int) -> None:
     """Draw every embedding and linear layer, each parameter from a stream of its own name, so that variants at one seed
     share what they have in common. Norms and the bare parameters of parts stay as they were built."""
+
+    def stream(name: str) -> torch.Generator:
+        return torch.Generator().manual_seed(seed_for(seed, "init", name))
+
     for name, module in network.named_modules():
         if isinstance(module, nn.Embedding):
-            _normal(module.weight, 1.0 if how == "torch" else SMALL_INIT, seed, f"{name}.weight")
-        elif isinstance(module, nn.Linear):
+            module.weight.normal_(0.0, 1.0 if how == "torch" else SMALL_INIT, generator=stream(f"{name}.weight"))
+        elif isinstance(module, nn.Linear) and how == "torch":
             bound = 1 / math.sqrt(module.in_features)  # what torch.nn.Linear does, for weight and bias alike
-            if how == "torch":
-                _uniform(module.weight, bound, seed, f"{name}.weight")
-            else:
-                _normal(module.weight, SMALL_INIT, seed, f"{name}.weight")
+            for kind, parameter in module.named_parameters(recurse=False):
+                parameter.uniform_(-bound, bound, generator=stream(f"{name}.{kind}"))
+        elif isinstance(module, nn.Linear):
+            module.weight.normal_(0.0, SMALL_INIT, generator=stream(f"{name}.weight"))
             if module.bias is not None:
-                _uniform(module.bias, bound if how == "torch" else 0.0, seed, f"{name}.bias")
-
-
-def _generator(seed: int, name: str) -> torch.Generator:
-    return torch.Generator().manual_seed(seed_for(seed, "init", name))
-
-
-def _normal(weight: Tensor, deviation: float, seed: int, name: str) -> None:
-    weight.normal_(0.0, deviation, generator=_generator(seed, name))
-
-
-def _uniform(weight: Tensor, bound: float, seed: int, name: str) -> None:
-    if bound:
-        weight.uniform_(-bound, bound, generator=_generator(seed, name))
-    else:
-        weight.zero_()
+                module.bias.zero_()
 
 
 def preserve_rng() -> AbstractContextManager[None]:

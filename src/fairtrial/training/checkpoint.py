@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from fairtrial.disk import append_line, disk_errors, write_bytes
 from fairtrial.errors import BadInput
-from fairtrial.training.loop import Loop
+from fairtrial.training.loop import Loop, put_weights, weights_of
 
 KEPT = 2  # checkpoints
 
@@ -122,20 +121,6 @@ def fill(loop: Loop, tensors: dict[str, Tensor], facts: dict[str, Any], path: Pa
         progress.stopped, progress.best_weights = facts["stopped"], under("best/", tensors)
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
         raise BadInput(f"the checkpoint does not fit the network ({error})", "start a new record", path=path) from error
-
-
-def weights_of(network: nn.Module) -> dict[str, Tensor]:
-    """Every parameter and buffer once, also where two names share one tensor."""
-    return {
-        **{name: tensor.detach() for name, tensor in network.named_parameters()},
-        **dict(network.named_buffers()),
-    }
-
-
-@torch.no_grad()
-def put_weights(network: nn.Module, tensors: dict[str, Tensor]) -> None:
-    for name, tensor in weights_of(network).items():
-        tensor.copy_(tensors[name])
 
 
 def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:

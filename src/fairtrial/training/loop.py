@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
@@ -122,7 +122,7 @@ class Loop:
         if progress.best_key is None or score.selection_key > progress.best_key:
             progress.best_step, progress.best_key, progress.stale = progress.step, score.selection_key, 0
             if self.training.keep == "best":
-                progress.best_weights = {name: tensor.detach().clone() for name, tensor in self.state()}
+                progress.best_weights = {name: tensor.clone() for name, tensor in weights_of(self.network).items()}
             yield Event("best", progress.step, {"split": split})
         else:
             progress.stale += 1
@@ -141,27 +141,29 @@ class Loop:
         score = self.task.quick_score(split)
         if not all(map(math.isfinite, score.selection_key)):  # the last step's loss was finite, its weights are not
             rate = learning_rate(self.training, max(0, self.progress.step - 1), self.steps)
-            raise Diverged(
-                f"the {split} score is not a finite number after step {self.progress.step} (learning rate {rate:g})",
-                REMEDY,
-            )
+            what = f"the {split} score is not a finite number after step {self.progress.step}"
+            raise Diverged(f"{what} (learning rate {rate:g})", REMEDY)
         return score
-
-    def state(self) -> Iterator[tuple[str, Tensor]]:
-        """Weights, and the buffers of parts."""
-        yield from self.network.named_parameters()
-        yield from self.network.named_buffers()
 
     def restore_best(self) -> int:
         """Put the selected weights into the network; the step they are from."""
         progress = self.progress
         if self.training.keep == "last" or not progress.best_weights:
             return progress.step
-        with torch.no_grad():
-            for name, tensor in self.state():
-                tensor.copy_(progress.best_weights[name])
+        put_weights(self.network, progress.best_weights)
         assert progress.best_step is not None
         return progress.best_step
+
+
+def weights_of(network: nn.Module) -> dict[str, Tensor]:
+    """Every parameter and buffer once, also where two names share one tensor."""
+    return {name: tensor.detach() for name, tensor in (*network.named_parameters(), *network.named_buffers())}
+
+
+@torch.no_grad()
+def put_weights(network: nn.Module, tensors: dict[str, Tensor]) -> None:
+    for name, tensor in weights_of(network).items():
+        tensor.copy_(tensors[name])
 
 
 def as_tensors(batch: Batch) -> tuple[Tensor, Tensor | None, Tensor]:

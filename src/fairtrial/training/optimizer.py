@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,15 +17,10 @@ from fairtrial.recipe import Training
 
 def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
     """Weight decay applies to matrices only, not to norms and biases."""
+    sgd = partial(SGD, momentum=training.momentum)
+    kinds: dict[str, Callable[..., Optimizer]] = {"adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "sgd": sgd}
     groups = list(group_parameters(network, training))
-    rate = training.learning_rate
-    if training.optimizer == "adam":
-        return Adam(groups, lr=rate, fused=True)
-    if training.optimizer == "adamw":
-        return AdamW(groups, lr=rate, fused=True)
-    if training.optimizer == "adagrad":
-        return Adagrad(groups, lr=rate, fused=True)
-    return SGD(groups, lr=rate, momentum=training.momentum, fused=True)
+    return kinds[training.optimizer](groups, lr=training.learning_rate, fused=True)
 
 
 def group_parameters(network: nn.Module, training: Training) -> Iterator[dict[str, Any]]:

@@ -49,6 +49,13 @@ def scoring(network: nn.Module) -> Iterator[None]:
         network.train(was_training)
 
 
+def evenly(count: int, most: int | None) -> Sequence[int]:
+    """At most `most` of `count` items, evenly spread; None: all."""
+    if most is None or count <= most:
+        return range(count)
+    return np.linspace(0, count - 1, most).round().astype(int).tolist()
+
+
 def log_probabilities(network: Classifier, rows: Sequence[np.ndarray], pad: int) -> np.ndarray:
     """[item class], float64"""
     order = np.argsort([len(row) for row in rows], kind="stable")
@@ -66,14 +73,15 @@ def score_classify(network: Classifier, rows: Sequence[np.ndarray], labels: np.n
     log_p = log_probabilities(network, rows, pad)
     guesses = log_p.argmax(1)
     right = guesses == labels
+    table = confusion(labels, guesses, log_p.shape[1])
     nats = -log_p[np.arange(len(labels)), labels]
     metrics = {
         "items": len(labels),
         "accuracy": float(right.mean()),
         "interval": list(wilson(int(right.sum()), len(labels))),
-        "macro_f1": macro_f1(confusion(labels, guesses, log_p.shape[1])),
+        "macro_f1": macro_f1(table),
         "nll": float(nats.mean()),
-        "confusion": confusion(labels, guesses, log_p.shape[1]).tolist(),
+        "confusion": table.tolist(),
     }
     outcomes = {"label": labels.astype(np.int64), "guess": guesses.astype(np.int64), "log_p": -nats}
     return Score(metrics, (float(right.mean()), -float(nats.mean())), outcomes)
@@ -105,6 +113,12 @@ class TokenSet:
     def targets(self) -> int:
         """Tokens that can be predicted: all but the first of a sequence, which has nothing before it."""
         return sum(max(0, len(sequence) - 1) for sequence in self.sequences)
+
+    def target_owners(self) -> tuple[np.ndarray, np.ndarray]:
+        """The document of every target, and whether the target is unknown [target]"""
+        ids = np.concatenate([sequence[1:] for sequence in self.sequences])
+        unknown = -1 if self.unknown is None else self.unknown
+        return np.concatenate([each[1:] for each in self.owners]), ids == unknown
 
 
 @dataclass(frozen=True)
@@ -142,126 +156,78 @@ def in_batches(windows: Iterable[Window], least: int) -> Iterator[list[Window]]:
 
 
 def score_lm(
-    network: LanguageModel,
-    tokens: TokenSet,
-    *,
-    length: int,
-    full_context: float,
-    pad: int,
-    on_progress: OnProgress = ignore,
+    network: LanguageModel, tokens: TokenSet, *, length: int, full_context: float, on_progress: OnProgress = ignore
 ) -> Score:
     """The exact score, and that of non-overlapping windows."""
-    stride = max(1, int(length * (1 - full_context)))
-    nats, counts, unknown_nats, unknown_counts = _by_document(network, tokens, length, stride, pad, on_progress)
-    total, count = float(nats.sum()), int(counts.sum())
-    side_by_side = score_windows(network, tokens, length=length, pad=pad)
-    known = count - int(unknown_counts.sum())
+    token_nats = token_nll(network, tokens, length=length, full_context=full_context, on_progress=on_progress)
+    outcomes = document_outcomes(tokens, token_nats)
+    owners, lost = tokens.target_owners()
+    lost_nats = float(np.bincount(owners[lost], token_nats[lost], minlength=tokens.documents).sum())
+    total, count, unknown = float(outcomes["nll"].sum()), len(token_nats), int(lost.sum())
     metrics = {
         "documents": tokens.documents,
         "tokens": count,
         "perplexity": math.exp(min(700.0, total / count)),
-        "interval": perplexity_interval(nats, counts),
+        "interval": perplexity_interval(outcomes["nll"], outcomes["tokens"]),
         "bits_per_byte": total / math.log(2) / int(tokens.bytes.sum()),
-        "unknown_share": int(unknown_counts.sum()) / count,
-        "unknown_nll": float(unknown_nats.sum() / unknown_counts.sum()) if unknown_counts.any() else 0.0,
-        "perplexity_without_unknown": math.exp(min(700.0, float(total - unknown_nats.sum()) / max(1, known))),
-        "window_perplexity": side_by_side.metrics["window_perplexity"],
-    }
-    outcomes = {
-        "nll": nats,
-        "tokens": counts,
-        "bytes": tokens.bytes.astype(np.int64),
-        "unknown": unknown_counts,
+        "unknown_share": unknown / count,
+        "unknown_nll": lost_nats / unknown if unknown else 0.0,
+        "perplexity_without_unknown": math.exp(min(700.0, (total - lost_nats) / max(1, count - unknown))),
+        "window_perplexity": score_windows(network, tokens, length=length).metrics["window_perplexity"],
     }
     return Score(metrics, (-total / count,), outcomes)
 
 
-def token_nll(network: LanguageModel, tokens: TokenSet, *, length: int, full_context: float, pad: int) -> np.ndarray:
+def token_nll(
+    network: LanguageModel, tokens: TokenSet, *, length: int, full_context: float, on_progress: OnProgress = ignore
+) -> np.ndarray:
     """Nats of every target, one sequence after another [target]: what the exact score sums up."""
-    stride = max(1, int(length * (1 - full_context)))
-    scored = [nats for _, nats in _score(network, tokens, sliding(tokens.sequences, length, stride), pad)]
-    return np.concatenate(scored).astype(np.float64)
+    scored: list[np.ndarray] = []
+    done = reported = 0
+    on_progress(0.0)
+    for nats in _score(network, tokens, sliding(tokens.sequences, length, max(1, int(length * (1 - full_context))))):
+        scored.append(nats)
+        done += len(nats)
+        if done - reported >= TOKENS:
+            on_progress(done / tokens.targets)
+            reported = done
+    return np.concatenate(scored)
 
 
 def document_outcomes(tokens: TokenSet, nats: np.ndarray) -> dict[str, np.ndarray]:
     """Nats of every target, one sequence after another -> the outcomes of each document, as a record keeps them."""
-    ids = np.concatenate([sequence[1:] for sequence in tokens.sequences])
-    owners = np.concatenate([each[1:] for each in tokens.owners])
-    lost = owners[ids == tokens.unknown] if tokens.unknown is not None else owners[:0]
+    owners, lost = tokens.target_owners()
     return {
         "nll": np.bincount(owners, nats, minlength=tokens.documents),
         "tokens": np.bincount(owners, minlength=tokens.documents),
         "bytes": tokens.bytes.astype(np.int64),
-        "unknown": np.bincount(lost, minlength=tokens.documents),
+        "unknown": np.bincount(owners[lost], minlength=tokens.documents),
     }
 
 
-def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, pad: int, most: int | None = None) -> Score:
+def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, most: int | None = None) -> Score:
     """Non-overlapping windows of `length` tokens: the exponential of the mean of their mean losses. Each token sees
     only its own window; separate sentences are windows of their own, and every token has the same weight. With `most`,
     that many windows evenly spread over the set."""
     windows = list(sliding(tokens.sequences, length, length))
-    if most is not None and len(windows) > most:
-        windows = [windows[index] for index in np.linspace(0, len(windows) - 1, most).round().astype(int)]
-    apart = [Window(window.sequence, window.counted, window.end, window.counted) for window in windows]
+    chosen = [windows[index] for index in evenly(len(windows), most)]
+    apart = [Window(window.sequence, window.counted, window.end, window.counted) for window in chosen]
     if len(tokens.sequences) == 1:  # running text: a last, shorter window is left out
         apart = [window for window in apart if window.end - window.begin == length] or apart
-    scored = [nats for _, nats in _score(network, tokens, apart, pad)]
-    loss = float(np.concatenate(scored).mean())  # windows of one length: the mean of their means
+    loss = float(np.concatenate(list(_score(network, tokens, apart))).mean())  # of one length: the mean of their means
     return Score({"window_perplexity": math.exp(min(700.0, loss)), "window_nll": loss}, (-loss,))
 
 
-def _by_document(
-    network: LanguageModel, tokens: TokenSet, length: int, stride: int, pad: int, on_progress: OnProgress
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Summed nats, counted tokens, and both for unknown targets, of each document."""
-    nats, unknown_nats = np.zeros(tokens.documents), np.zeros(tokens.documents)
-    counts, unknown_counts = np.zeros(tokens.documents, np.int64), np.zeros(tokens.documents, np.int64)
-    done = reported = 0
-    on_progress(0.0)
-    for window, values in _score(network, tokens, sliding(tokens.sequences, length, stride), pad):
-        done += len(values)
-        if done - reported >= TOKENS:
-            on_progress(done / tokens.targets)
-            reported = done
-        targets = slice(window.counted + 1, window.end + 1)
-        owners, answers = tokens.owners[window.sequence][targets], tokens.sequences[window.sequence][targets]
-        np.add.at(nats, owners, values)
-        np.add.at(counts, owners, 1)
-        if tokens.unknown is not None:
-            lost = answers == tokens.unknown
-            np.add.at(unknown_nats, owners[lost], values[lost])
-            np.add.at(unknown_counts, owners[lost], 1)
-    return nats, counts, unknown_nats, unknown_counts
-
-
-def _score(
-    network: LanguageModel, tokens: TokenSet, windows: Iterable[Window], pad: int
-) -> Iterator[tuple[Window, np.ndarray]]:
-    """Each window with the nats of the targets that it scores."""
+def _score(network: LanguageModel, tokens: TokenSet, windows: Iterable[Window]) -> Iterator[np.ndarray]:
+    """Nats of the targets that the windows score, a batch of windows at a time."""
     for batch in in_batches(windows, TOKENS):
-        yield from _score_batch(network, tokens, batch, pad)
-
-
-def _score_batch(
-    network: LanguageModel, tokens: TokenSet, windows: list[Window], pad: int
-) -> Iterator[tuple[Window, np.ndarray]]:
-    ids, lengths = padded([tokens.sequences[each.sequence][each.begin : each.end + 1] for each in windows], pad)
-    first = np.array([each.counted - each.begin for each in windows])
-    inputs = np.arange(ids.shape[1] - 1)
-    counted = (inputs >= first[:, None]) & (inputs < lengths[:, None] - 1)
-    with scoring(network):
-        nats = network.nll(
-            torch.from_numpy(ids[:, :-1].copy()),
-            torch.from_numpy(lengths - 1),
-            torch.from_numpy(ids[:, 1:].copy()),
-            torch.from_numpy(counted),
-        ).numpy()
-    begin = 0
-    for window in windows:
-        size = window.end - window.counted
-        yield window, nats[begin : begin + size]
-        begin += size
+        ids, lengths = padded([tokens.sequences[each.sequence][each.begin : each.end + 1] for each in batch], 0)
+        first = np.array([each.counted - each.begin for each in batch])
+        answers = np.where(np.arange(ids.shape[1] - 1) >= first[:, None], ids[:, 1:], -1)
+        with scoring(network):
+            arrays = (ids[:, :-1].copy(), lengths - 1, answers)
+            nats = network.nll(*(torch.from_numpy(array) for array in arrays)).numpy()
+        yield nats
 
 
 @dataclass(frozen=True)
@@ -276,10 +242,7 @@ class MaskedSet:
 
 def score_masked(network: MaskedModel, masked: MaskedSet, most: int | None = None) -> Score:
     """Perplexity of masked words: exp(nats / words) over the words that were masked, and only those."""
-    chosen: Sequence[int] = range(len(masked.hidden))
-    if most is not None and len(masked.hidden) > most:
-        chosen = np.linspace(0, len(masked.hidden) - 1, most).round().astype(int).tolist()
-    order = sorted(chosen, key=lambda index: len(masked.hidden[index][0]))
+    order = sorted(evenly(len(masked.hidden), most), key=lambda index: len(masked.hidden[index][0]))
     nats, counts = np.zeros(masked.documents), np.zeros(masked.documents, np.int64)
     with scoring(network):
         for begin in range(0, len(order), ROWS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,17 +18,8 @@ from fairtrial.model.network import Classifier, LanguageModel, MaskedModel, coun
 from fairtrial.model.part import refuse_idle
 from fairtrial.recipe import Recipe
 from fairtrial.rng import generator_for
-from fairtrial.training.scoring import (
-    MaskedSet,
-    OnProgress,
-    Score,
-    TokenSet,
-    ignore,
-    score_classify,
-    score_lm,
-    score_masked,
-    score_windows,
-)
+from fairtrial.training import scoring
+from fairtrial.training.scoring import MaskedSet, OnProgress, Score, TokenSet, evenly, ignore
 
 # items scored for a point of a curve, evenly spread where the split is larger
 MOST_SENTENCES = 4096
@@ -38,72 +29,70 @@ FEWER_SENTENCES = 1024  # of the training split, where the network is large and 
 LARGE = 5_000_000  # parameters
 
 
+Network = Classifier | LanguageModel | MaskedModel
+
+
 @dataclass
-class ClassifyTask:
-    network: Classifier
+class Task:
+    network: Any
     batches: Batches
     choose_on: str | None
     curves: tuple[str, ...]
+    sets: dict[str, Any]  # encoded documents by split
+    facts: dict[str, Any]  # for the record
+
+    def quick_score(self, split: str) -> Score:
+        """The score of a few items, for a point of a curve."""
+        raise NotImplementedError
+
+    def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
+        raise NotImplementedError
+
+
+@dataclass
+class ClassifyTask(Task):
+    network: Classifier
     sets: dict[str, tuple[list[np.ndarray], np.ndarray]]  # token ids, labels
-    facts: dict[str, Any]
 
     def quick_score(self, split: str) -> Score:
         rows, labels = self.sets[split]
         most = FEWER_SENTENCES if split == "train" and count_parameters(self.network) > LARGE else MOST_SENTENCES
-        if len(rows) > most:
-            chosen = np.linspace(0, len(rows) - 1, most).round().astype(int)
-            rows, labels = [rows[index] for index in chosen], labels[chosen]
-        return score_classify(self.network, rows, labels, pad=0)
+        chosen = list(evenly(len(rows), most))
+        return scoring.score_classify(self.network, [rows[index] for index in chosen], labels[chosen], pad=0)
 
     def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
         on_progress(0.0)  # it takes a moment only
-        return score_classify(self.network, *self.sets[split], pad=0)
+        return scoring.score_classify(self.network, *self.sets[split], pad=0)
 
 
 @dataclass
-class LanguageTask:
+class LanguageTask(Task):
     network: LanguageModel
-    batches: Batches
-    choose_on: str | None
-    curves: tuple[str, ...]
     sets: dict[str, TokenSet]
-    facts: dict[str, Any]
     length: int
     full_context: float
 
     def quick_score(self, split: str) -> Score:
-        return score_windows(self.network, self.sets[split], length=self.length, pad=0, most=MOST_WINDOWS)
+        return scoring.score_windows(self.network, self.sets[split], length=self.length, most=MOST_WINDOWS)
 
     def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
-        return score_lm(
-            self.network,
-            self.sets[split],
-            length=self.length,
-            full_context=self.full_context,
-            pad=0,
-            on_progress=on_progress,
-        )
+        how: dict[str, Any] = {"length": self.length, "full_context": self.full_context, "on_progress": on_progress}
+        return scoring.score_lm(self.network, self.sets[split], **how)
 
 
 @dataclass
-class MaskedTask:
+class MaskedTask(Task):
     network: MaskedModel
-    batches: Batches
-    choose_on: str | None
-    curves: tuple[str, ...]
     sets: dict[str, MaskedSet]
-    facts: dict[str, Any]
 
     def quick_score(self, split: str) -> Score:
-        return score_masked(self.network, self.sets[split], most=MOST_MASKED_SENTENCES)
+        return scoring.score_masked(self.network, self.sets[split], most=MOST_MASKED_SENTENCES)
 
     def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
         on_progress(0.0)
-        return score_masked(self.network, self.sets[split])
+        return scoring.score_masked(self.network, self.sets[split])
 
 
-Task = ClassifyTask | LanguageTask | MaskedTask
-Network = Classifier | LanguageModel | MaskedModel
 Documents = dict[str, tuple[Document, ...]]  # by split
 Sets = tuple[dict[str, Any], Batches, dict[str, Any]]  # encoded documents by split, batches, facts for the record
 
@@ -129,13 +118,10 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     if network is None:
         network = build_network(recipe, seed, tokenizer.size, len(splits.labels))
     network.body.save_memory = recipe.training.save_memory
-    if isinstance(network, Classifier):
-        return ClassifyTask(network, batches, choose_on, curves, sets, facts)
-    if isinstance(network, MaskedModel):
-        return MaskedTask(network, batches, choose_on, curves, sets, facts)
-    return LanguageTask(
-        network, batches, choose_on, curves, sets, facts, recipe.shape.length, recipe.scoring.full_context
-    )
+    common = (cast(Any, network), batches, choose_on, curves, sets, facts)
+    if recipe.task == "lm":
+        return LanguageTask(*common, recipe.shape.length, recipe.scoring.full_context)
+    return ClassifyTask(*common) if recipe.task == "classify" else MaskedTask(*common)
 
 
 def labelled_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, tokenizer: Tokenizer) -> Sets:
