@@ -115,7 +115,7 @@ def notes_on(prepared: Prepared, cut: Mapping[str, int]) -> list[str]:
     """`cut`: how many documents of each split are longer than the model's length."""
     recipe, splits, tokenizer = prepared.recipe, prepared.splits, prepared.tokenizer
     notes = [*duplicates(splits), *cuts(recipe, splits, cut)]
-    if tokenizer.unknown is not None and not tokenizer.unknown_trained:
+    if tokenizer.unknown is not None and not tokenizer.facts["unknown_trained"]:
         notes.append(
             "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
         )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import fairtrial
 from fairtrial.data.tokenizer import BYTES, KINDS, Tokenizer, fit
-from fairtrial.errors import BadInput, FairtrialError
+from fairtrial.errors import BadInput
 from fairtrial.recipe import Tokens
 
 TEXTS = ["The sea is wide.", "The sea, the sea!", "It's a wide, wide world; isn't it?", "Öl 北京 🙂 “quoted”"]
@@ -98,7 +98,7 @@ def test_rare_words_become_unknown_so_unknown_is_trained() -> None:
     tokenizer = fitted("word", ["to be or not to be", "to see"], min_count=2)
     assert tokenizer.words(range(tokenizer.size)) == ["<pad>", "<unk>", "to", "be"]
     assert tokenizer.encode(["to see be"]) == [[2, 1, 3]]
-    assert tokenizer.unknown_trained
+    assert tokenizer.facts["unknown_trained"]
     facts = tokenizer.facts
     assert (facts["size"], facts["min_count"], facts["kept"], facts["dropped"], facts["unknown_tokens"]) == (
         4,
@@ -111,7 +111,7 @@ def test_rare_words_become_unknown_so_unknown_is_trained() -> None:
 
 def test_keeping_every_word_leaves_unknown_untrained() -> None:
     tokenizer = fitted("word", min_count=1)
-    assert tokenizer.unknown_trained is tokenizer.facts["unknown_trained"] is False
+    assert tokenizer.facts["unknown_trained"] is False
     assert tokenizer.facts["dropped"] == 0
     assert tokenizer.encode(["unseen"]) == [[tokenizer.unknown]]
 
@@ -119,12 +119,12 @@ def test_keeping_every_word_leaves_unknown_untrained() -> None:
 def test_a_full_vocabulary_trains_unknown_too() -> None:
     tokenizer = fitted("word", ["a a b b c"], min_count=1, size=4)
     assert tokenizer.words(range(tokenizer.size)) == ["<pad>", "<unk>", "a", "b"]
-    assert tokenizer.unknown_trained
+    assert tokenizer.facts["unknown_trained"]
 
 
 def test_bpe_knows_every_byte_and_no_unknown() -> None:
     assert BPE.unknown is None
-    assert not BPE.unknown_trained
+    assert not BPE.facts["unknown_trained"]
     assert BYTES + 1 < BPE.size <= 300
     assert fitted("bpe", ["a"], size=257).size == 257
     assert BPE.decode(BPE.encode(["".join(map(chr, range(0x250)))])[0]) == "".join(map(chr, range(0x250)))
@@ -202,12 +202,10 @@ def test_fitting_tells_what_it_was_fitted_on() -> None:
     assert "training split" in first.facts["fitted_text"]
 
 
-def test_facts_return_when_given_and_are_missed_when_not(tmp_path: Path) -> None:
+def test_facts_return_when_given(tmp_path: Path) -> None:
     tokenizer = fitted("word")
     (tmp_path / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8", newline="\n")
-    assert Tokenizer.load(tmp_path / "tokenizer.json", tokenizer.facts).unknown_trained
-    with pytest.raises(FairtrialError, match="without its facts"):
-        _ = Tokenizer.load(tmp_path / "tokenizer.json").unknown_trained
+    assert Tokenizer.load(tmp_path / "tokenizer.json", tokenizer.facts).facts["unknown_trained"]
 
 
 @pytest.mark.parametrize("damage", ["", "{}", "half", "bytes", "other pad", "missing", "folder"])

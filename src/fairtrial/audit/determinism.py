@@ -16,9 +16,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ from fairtrial.recipe import Duration, PartChoice, Scoring, Shape, Training
 from fairtrial.rng import generator_for
 from fairtrial.training.checkpoint import Checkpoints
 from fairtrial.training.loop import Loop, put_weights, weights_of
-from fairtrial.training.scoring import Score
+from fairtrial.training.tasks import Task
 
 STEPS, RESUMED_STEPS = 30, 8
 ROWS, BATCH = 12, 4
@@ -108,23 +108,8 @@ def reloads(subject: Subject) -> Measured:
     return at_most(change, 1e-12, good, bad)
 
 
-# a short training of an audited network on a few rows
-
-
-@dataclass
-class SmallTask:
-    """What the loop trains: no split to select by and no curve."""
-
-    network: object
-    batches: Batches
-    choose_on: str | None = None
-    curves: tuple[str, ...] = ()
-
-    def quick_score(self, split: str) -> Score:
-        raise KeyError(split)  # there are no splits, so this is never called
-
-
 def small_loop(plan: Plan, steps: int) -> Loop:
+    """A short training on a few rows, without any split to score."""
     rng = generator_for(plan.seed, "passport", "training")
     longest = min(plan.shape.length, MOST // 2) + (plan.task == "lm")  # a language model's row holds its last target
     sizes = rng.integers(min(2, longest), longest + 1, size=ROWS)
@@ -135,14 +120,13 @@ def small_loop(plan: Plan, steps: int) -> Loop:
     else:
         batches = LabelledSentences(rows, np.arange(ROWS) % plan.classes, batch=BATCH, seed=plan.seed, pad=0)
     training = Training(duration=Duration(steps, "steps"), batch=BATCH)
-    return Loop(SmallTask(plan.build(), batches), training, Scoring(), plan.seed)
+    task = Task(plan.build(), batches, choose_on=None, curves=(), sets={}, facts={})
+    return Loop(task, training, Scoring(), plan.seed)
 
 
 def train_to(loop: Loop, step: int) -> list[float]:
     """Train until `step` is done; the losses on the way."""
     losses: list[float] = []
-    if loop.progress.begun and loop.progress.step >= step:
-        return losses
     for event in loop.run():
         if event.kind == "step":
             losses.append(float(event.facts["loss"]))
@@ -172,16 +156,13 @@ def seed_global_rng(number: int) -> None:
     torch.manual_seed(number)
 
 
-# R1 in fresh processes
-
-
 class RepeatedRuns:
-    """Two fresh processes train the same plans, with different hash seeds, while the other checks run; `judge` waits
-    for them."""
+    """R1: two fresh processes train the same plans, with different hash seeds, while the other checks run; `judge`
+    waits for them."""
 
     def __init__(self, plans: Sequence[Plan]) -> None:
         self.plans = list(plans)
-        self.running: list[tuple[subprocess.Popen[str], IO[str]]] = []
+        self.running: list[subprocess.Popen[str]] = []
         self.states: list[list[str]] | None = None
 
     def __enter__(self) -> RepeatedRuns:
@@ -189,40 +170,35 @@ class RepeatedRuns:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for process, stderr in self.running:
-            if process.poll() is None:
-                process.kill()
+        for process in self.running:
+            process.kill()
             process.communicate()
-            stderr.close()
 
     def judge(self, plan: Plan) -> Measured:
         if self.states is None:
-            self.states = [wait_for_states(process, stderr) for process, stderr in self.running]
+            self.states = [wait_for_states(process) for process in self.running]
         first, second = (states[self.plans.index(plan)] for states in self.states)
         return same_bits(first == second, "Training in two fresh processes")
 
 
-def start_process(plans: Sequence[Plan], number: int) -> tuple[subprocess.Popen[str], IO[str]]:
+def start_process(plans: Sequence[Plan], number: int) -> subprocess.Popen[str]:
     request = {"plans": [asdict(plan) for plan in plans], "number": number, "plugins": plugins_of(plans)}
     paths = os.pathsep.join(filter(None, (str(Path(fairtrial.__file__).parents[1]), *sys.path)))
-    stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115  (a file never fills up, as a pipe does)
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", "fairtrial.audit.determinism", json.dumps(request)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=stderr,
+        stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths},
     )
-    return process, stderr
 
 
-def wait_for_states(process: subprocess.Popen[str], stderr: IO[str]) -> list[str]:
+def wait_for_states(process: subprocess.Popen[str]) -> list[str]:
     """The states that a process ended with, one for each plan."""
-    out, _ = process.communicate(timeout=SECONDS)
+    out, errors = process.communicate(timeout=SECONDS)
     if process.returncode:
-        stderr.seek(0)
-        last = (stderr.read().strip().splitlines() or ["no message"])[-1]
+        last = (errors.strip().splitlines() or ["no message"])[-1]
         raise FairtrialError(f"training in a fresh process failed: {last}")
     return [str(state) for state in json.loads(out.strip().splitlines()[-1])]
 

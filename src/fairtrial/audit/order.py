@@ -97,12 +97,10 @@ def sees_order(subject: Subject) -> Measured:
     testable = {name: part for name, part in claims.items() if not hides_nothing(subject, part)}
     seen = total_variation(subject)
     if not testable or subject.longest < SHORTEST:
+        some = "No part claims to see word order; the model sees some anyway."
+        meaning = some if seen > LEAST else "It sees no word order: a text is a bag of words."
         if claims:
             meaning = "The texts are too short to test its claim to see word order."
-        elif seen > LEAST:
-            meaning = "No part claims to see word order; the model sees some anyway."
-        else:
-            meaning = "It sees no word order: a text is a bag of words."
         return Measured(seen, f"> {LEAST:.0e} if claimed", None, meaning)
     blind = [name for name, part in testable.items() if not order_of_part(subject, part) > LEAST]
     if blind:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -66,14 +67,14 @@ def audit(subject: Subject, runs: RepeatedRuns | None = None, *, only: Sequence[
 
 
 def audit_plans(plans: Sequence[Plan]) -> list[Finding]:
-    return [finding for findings in audit_each(plans) for finding in findings]
+    return list(chain.from_iterable(audit_each(plans)))
 
 
 def audit_each(plans: Sequence[Plan]) -> list[list[Finding]]:
     """Build and audit each plan. What a user got wrong is raised; what a part does wrong is a finding, also while it is
     built."""
     found: list[list[Finding]] = []
-    for choice in (choice for plan in plans for choice in plan.choices):
+    for choice in chain.from_iterable(plan.choices for plan in plans):
         parts.find(choice.name)  # an unknown name is refused before any work
     with RepeatedRuns(plans) as runs:
         for plan in plans:

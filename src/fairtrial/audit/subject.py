@@ -185,9 +185,9 @@ def word_ids() -> list[int]:
     return [numbers[word] for line in SENTENCES for word in line.split()]
 
 
-def plans_of_part(name: str, shape: Shape | None = None) -> list[Plan]:
+def plans_of_part(name: str) -> list[Plan]:
     """A part alone, in an encoder and in a decoder."""
-    return [Plan(task, shape or Shape(), (PartChoice(name=name),)) for task in AUDITED]
+    return [Plan(task, Shape(), (PartChoice(name=name),)) for task in AUDITED]
 
 
 def plan_of_recipe(recipe: Recipe) -> Plan:

@@ -131,9 +131,6 @@ def file_of(document: Document) -> str:
     return PurePath(document.location).name or "(no file)"
 
 
-# duplicates and groups on both sides of a split: a score on them tests memory
-
-
 def audit_duplicates(
     name: str, known: Sequence[Document], items: Sequence[Document], duplicates: Duplicates, most: str = RED
 ) -> Iterator[Finding]:
@@ -152,10 +149,8 @@ def audit_duplicates(
     ):
         found = np.flatnonzero(duplicates.status == kind).tolist()
         pairs = [(items[number], known[duplicates.partner[number]]) for number in found[:EXAMPLES]]
-        examples = [
-            f"{quote(item)} = {file_of(other)}" if kind == EXACT else f"{quote(item)} ~ {quote(other)}"
-            for item, other in pairs
-        ]
+        same = [f"{quote(item)} = {file_of(other)}" for item, other in pairs]
+        examples = same if kind == EXACT else [f"{quote(item)} ~ {quote(other)}" for item, other in pairs]
         verdict = by_share(len(found), len(items), most)
         yield share_finding(id, name, len(found), len(items), verdict, meaning, examples, none)
 
@@ -176,9 +171,8 @@ def audit_groups(name: str, known: Sequence[Document], items: Sequence[Document]
     """D7: groups (speeches, threads, books) with texts on both sides."""
     groups = {document.group for document in known} - {""}
     if not groups or not any(document.group for document in items):
-        meaning = (
-            "The data name no groups (a column or key `group`), so texts of one source on both sides cannot be found."
-        )
+        unnamed = "The data name no groups (a column or key `group`)"
+        meaning = f"{unnamed}, so texts of one source on both sides cannot be found."
         return value_finding("D7", name, 0.0, "not known", REPORT, meaning)
     shared = [document for document in items if document.group in groups]
     meaning = "Test items whose group is also trained on: its names and phrases are known."
@@ -187,24 +181,17 @@ def audit_groups(name: str, known: Sequence[Document], items: Sequence[Document]
     return share_finding("D7", name, count, of, by_share(count, of), meaning, examples, "No group is on both sides.")
 
 
-# labels
-
-
 def audit_conflicts(splits: Mapping[str, Sequence[Document]]) -> Iterator[Finding]:
     """D3: the same text under two labels, inside train, inside each test set, and between them."""
-    for name, documents in splits.items():
-        yield _conflicts(name, documents, documents)
-        if name != "train":
-            yield _conflicts(f"{name} and train", documents, splits["train"])
-
-
-def _conflicts(where: str, documents: Sequence[Document], others: Sequence[Document]) -> Finding:
-    pairs = conflicts(documents, others)
-    count = len({document.location for document, _ in pairs})
     meaning = "Texts that also occur under another label: at most one of the two can be predicted."
-    examples = [f"{one.label!r} {quote(one)}, {other.label!r} {quote(other)}" for one, other in pairs[:EXAMPLES]]
     none = "No text occurs under two labels."
-    return share_finding("D3", where, count, len(documents), AMBER, meaning, examples, none)
+    for name, documents in splits.items():
+        compared = {name: documents} if name == "train" else {name: documents, f"{name} and train": splits["train"]}
+        for where, others in compared.items():
+            pairs = conflicts(documents, others)
+            count = len({document.location for document, _ in pairs})
+            examples = [f"{one.label!r} {quote(one)}, {two.label!r} {quote(two)}" for one, two in pairs[:EXAMPLES]]
+            yield share_finding("D3", where, count, len(documents), AMBER, meaning, examples, none)
 
 
 def audit_leaks(train: Sequence[Document], labels: Sequence[str]) -> Iterator[Finding]:
@@ -219,23 +206,16 @@ def audit_leaks(train: Sequence[Document], labels: Sequence[str]) -> Iterator[Fi
         (label, own), count = counts.most_common(1)[0], counts.total()
         if count >= LEAST_TEXTS and own >= PURE * count and (classes[label] / len(train)) ** own < CHANCE:
             leaking.append(f"{word!r}: {own} of its {count} texts are {label!r}")
-    verdict, meaning = PASS, f"No word in {LEAST_TEXTS} texts or more belongs to one class alone."
-    if leaking:
-        verdict = AMBER
-        meaning = (
-            f"Words in at least {LEAST_TEXTS} texts, {PURE:.0%} of them of one class: is that the task, or an artefact"
-            " of how the data were made?"
-        )
-    count = len(leaking)
+    none = f"No word in {LEAST_TEXTS} texts or more belongs to one class alone."
+    some = f"Words in at least {LEAST_TEXTS} texts, {PURE:.0%} of them of one class"
+    meaning = f"{some}: is that the task, or an artefact of how the data were made?" if leaking else none
+    verdict, count = AMBER if leaking else PASS, len(leaking)
     yield value_finding("D5", "train", float(count), f"{count} words", verdict, meaning, leaking[:EXAMPLES])
     named = [(label, by_class[word]) for label in labels for word in words(label) if words(label) == [word]]
     own, total = sum(counts[label] for label, counts in named), sum(counts.total() for _, counts in named)
     verdict = AMBER if own >= LEAST_TEXTS and own >= 0.9 * total else REPORT
     meaning = f"Texts that name their own label; {total - own:,} texts name another."
     yield share_finding("D5n", "train", own, len(train), verdict, meaning, none="No text names its label.")
-
-
-# vocabulary
 
 
 def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
@@ -259,11 +239,9 @@ def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
     meaning = "Lines that the vocabulary was fitted on together with their label column."
     none = "The vocabulary was fitted on no label column."
     yield share_finding("D4l", "train", count, len(fitted), RED, meaning, none=none)
-    if prepared.tokenizer.unknown is not None:
-        yield from _unknown_tokens(prepared, prepared.tokenizer)
-
-
-def _unknown_tokens(prepared: Prepared, tokenizer: Tokenizer) -> Iterator[Finding]:
+    tokenizer = prepared.tokenizer
+    if tokenizer.unknown is None:
+        return
     count = int(tokenizer.facts["unknown_tokens"])
     verdict, meaning = PASS, "The unknown token occurs in training, so a model can learn what to expect of it."
     if not count:
@@ -283,16 +261,13 @@ def _unknown_tokens(prepared: Prepared, tokenizer: Tokenizer) -> Iterator[Findin
 
 def unknown_share(documents: Sequence[Document], tokenizer: Tokenizer) -> float:
     """Measured on evenly spaced documents where the set is large."""
-    chosen = documents[:: -(-len(documents) // MOST_ENCODED)] if len(documents) > MOST_ENCODED else documents
+    chosen = documents[:: max(1, -(-len(documents) // MOST_ENCODED))]
     rows = tokenizer.encode([document.text for document in chosen])
     return sum(row.count(tokenizer.unknown or 0) for row in rows) / max(1, sum(map(len, rows)))
 
 
-# drift: how test sets differ from train
-
-
 def audit_drift(splits: Splits) -> Iterator[Finding]:
-    """D6c, D6l"""
+    """D6c, D6l: how test sets differ from train."""
     for name, documents in splits.tests.items():
         if splits.labels:
             yield _class_shares(name, splits, documents)

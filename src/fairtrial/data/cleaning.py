@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fairtrial.data.corpus import Corpus, Document
+from fairtrial.data.corpus import Corpus, Document, Documents
 from fairtrial.data.duplicates import CLEAN, EXACT, find_duplicates
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.splits import conflicts, into_sentences, text_key
@@ -24,8 +24,6 @@ from fairtrial.recipe import Data
 EXACT_DUPLICATE, NEAR_DUPLICATE = "exact duplicates", "near duplicates"
 REPEATED, CONFLICT = "repeated texts", "texts under two labels"
 LIST = "dropped.tsv"
-
-Documents = tuple[Document, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +59,8 @@ def clean_data(
     on_progress("reading")
     corpora = read_all(source, kind)
     if not any(corpus.tests or corpus.validation for corpus in corpora) and not options.inside_train:
-        raise BadInput(
-            "the data bring no test set: fairtrial carves one when it trains",
-            "use --duplicates or --conflicts to clean the training texts themselves",
-            path=source,
-        )
+        hint = "use --duplicates or --conflicts to clean the training texts themselves"
+        raise BadInput("the data bring no test set: fairtrial carves one when it trains", hint, path=source)
     dropped: dict[str, Dropped] = {}  # by file and line
     for corpus in corpora:
         on_progress(f"searching {len(corpus.train):,} training documents for duplicates")
@@ -126,9 +121,9 @@ def drop_duplicates(
         chosen, others, status, partner = training, tests, found.known_status, found.known_partner
     for document, kind, number in zip(chosen, status, partner, strict=True):
         if kind == EXACT:
-            dropped[document.location] = Dropped(EXACT_DUPLICATE, others[int(number)].location)
+            dropped[document.location] = Dropped(EXACT_DUPLICATE, others[number].location)
         elif kind != CLEAN and options.near:
-            dropped.setdefault(document.location, Dropped(NEAR_DUPLICATE, others[int(number)].location))
+            dropped.setdefault(document.location, Dropped(NEAR_DUPLICATE, others[number].location))
 
 
 def repeated(documents: Sequence[Document]) -> dict[str, Dropped]:
@@ -216,7 +211,6 @@ def list_dropped(folder: Path, dropped: Mapping[str, Dropped]) -> str:
         name = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
         return f"{name}:{line}" if line else name
 
-    rows = sorted((split_location(location), location, found) for location, found in dropped.items())
-    return "dropped\twhy\tbecause of\n" + "".join(
-        f"{short(location)}\t{found.why}\t{short(found.because)}\n" for _, location, found in rows
-    )
+    rows = sorted(dropped.items(), key=lambda row: split_location(row[0]))
+    lines = [f"{short(location)}\t{found.why}\t{short(found.because)}\n" for location, found in rows]
+    return "dropped\twhy\tbecause of\n" + "".join(lines)

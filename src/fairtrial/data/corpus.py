@@ -15,13 +15,16 @@ class Document:
     location: str = ""  # file and line, for messages
 
 
+Documents = tuple[Document, ...]
+
+
 @dataclass(frozen=True)
 class Corpus:
     """What a reader gives."""
 
-    train: tuple[Document, ...]
-    validation: tuple[Document, ...] = ()  # where the data bring one
-    tests: dict[str, tuple[Document, ...]] = field(default_factory=dict)  # by name; empty: to be carved from train
+    train: Documents
+    validation: Documents = ()  # where the data bring one
+    tests: dict[str, Documents] = field(default_factory=dict)  # by name; empty: to be carved from train
     labels: tuple[str, ...] = ()  # class names, sorted; a label's number is its index here
     running: bool = False  # documents form one running text; else each is separate, with start and stop marks
     paragraphs: bool = False  # a document may hold several sentences
@@ -37,8 +40,8 @@ class Corpus:
 class Splits:
     """A corpus, split."""
 
-    train: tuple[Document, ...]
-    validation: tuple[Document, ...]
-    tests: dict[str, tuple[Document, ...]]
+    train: Documents
+    validation: Documents
+    tests: dict[str, Documents]
     labels: tuple[str, ...]
     running: bool

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,6 @@ class Duplicates:
 
     status: np.ndarray  # [item]
     partner: np.ndarray  # [item]
-    similarity: np.ndarray  # [item] 1 for exact duplicates, else the larger of Jaccard and contained share
     known_status: np.ndarray  # [known text] the same from the other side: what to remove
     known_partner: np.ndarray  # [known text]
     identical: int  # items that are equal character by character
@@ -46,17 +45,15 @@ class Duplicates:
         return {**items, "exact": exact, "near": near, "clean": clean, "share": share}
 
 
-def find_duplicates(
-    known: Sequence[str], items: Sequence[str], on_progress: Callable[[float], None] = lambda share: None
-) -> Duplicates:
-    """Duplicates of `known` texts (training) among `items` (test). `on_progress` gets the share that is done."""
+def find_duplicates(known: Sequence[str], items: Sequence[str]) -> Duplicates:
+    """Duplicates of `known` texts (training) among `items` (test)."""
     found = Duplicates(
-        *(np.zeros(len(items), np.int8), np.full(len(items), -1), np.zeros(len(items))),
+        *(np.zeros(len(items), np.int8), np.full(len(items), -1)),
         *(np.zeros(len(known), np.int8), np.full(len(known), -1)),
         identical=sum(map(set(known).__contains__, items)),
     )
     _mark_exact(found, [text_key(text) for text in known], [text_key(text) for text in items])
-    _mark_near(found, known, items, on_progress)
+    _mark_near(found, known, items)
     return found
 
 
@@ -71,12 +68,9 @@ def _mark_exact(found: Duplicates, known: list[str], items: list[str]) -> None:
         for number, key in enumerate(keys):
             if key in first:
                 status[number], partner[number] = EXACT, first[key]
-    found.similarity[found.status == EXACT] = 1
 
 
-def _mark_near(
-    found: Duplicates, known: Sequence[str], items: Sequence[str], on_progress: Callable[[float], None]
-) -> None:
+def _mark_near(found: Duplicates, known: Sequence[str], items: Sequence[str]) -> None:
     """Marks both sides. An exact duplicate of one text may be a near duplicate of another, so none is left out."""
     grams, lengths = _gram_matrix([*known, *items])
     train, test = grams[: len(known)], grams[len(known) :]
@@ -101,17 +95,15 @@ def _mark_near(
         near = (shared >= LEAST_SHARED) & ((jaccard >= JACCARD) | (contained >= CONTAINED))
         _mark_pairs(found, rows[near], columns[near], np.maximum(jaccard, contained)[near])
         begin = end
-        on_progress(begin / test.shape[0])
 
 
 def _mark_pairs(found: Duplicates, rows: np.ndarray, columns: np.ndarray, similarity: np.ndarray) -> None:
     order = np.argsort(similarity, kind="stable")  # the most similar is written last, so that it stays
-    rows, columns, similarity = rows[order], columns[order], similarity[order]
+    rows, columns = rows[order], columns[order]
     free = found.known_status[columns] != EXACT
     found.known_status[columns[free]], found.known_partner[columns[free]] = NEAR, rows[free]
     free = found.status[rows] != EXACT
-    rows, columns, similarity = rows[free], columns[free], similarity[free]
-    found.status[rows], found.partner[rows], found.similarity[rows] = NEAR, columns, similarity
+    found.status[rows[free]], found.partner[rows[free]] = NEAR, columns[free]
 
 
 def _rarest(texts: sparse.csr_matrix, common: np.ndarray, share: float) -> sparse.csr_matrix:

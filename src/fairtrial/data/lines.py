@@ -162,12 +162,9 @@ def _read_bytes(path: Path) -> bytearray:
                 raise BadInput(f"this is a {kind} file, not plain text", "unpack it or export text", path=path, line=1)
             first = re.search(rb"[\r\n]", chunk)
             if unfinished + (first.start() if first else len(chunk)) > LINE_LIMIT:
-                raise BadInput(
-                    f"this line is longer than {LINE_LIMIT:,} bytes",
-                    "if it is plain text, break it into lines of one document or paragraph",
-                    path=path,
-                    line=_line_at(data, len(data)),
-                )
+                what = f"this line is longer than {LINE_LIMIT:,} bytes"
+                hint = "if it is plain text, break it into lines of one document or paragraph"
+                raise BadInput(what, hint, path=path, line=_place(data, len(data))[0])
             last = max(chunk.rfind(b"\n"), chunk.rfind(b"\r"))
             unfinished = unfinished + len(chunk) if first is None else len(chunk) - last - 1
             data += chunk
@@ -179,13 +176,11 @@ def _decode(path: Path, data: bytearray) -> str:
         hint = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name}"
         raise BadInput("expected UTF-8, found UTF-16", hint, path=path, line=1)
     if (nul := data.find(0)) >= 0:
+        line, byte = _place(data, nul)
         looks_wide = len(data) > 3 and data.count(0) > len(data) // 4
-        raise BadInput(
-            f"expected plain UTF-8 text, but byte {_byte_in_line(data, nul)} of this line is NUL",
-            f"it looks like UTF-16; convert it: iconv -f UTF-16LE -t UTF-8 {path.name}" if looks_wide else "remove it",
-            path=path,
-            line=_line_at(data, nul),
-        )
+        wide = f"it looks like UTF-16; convert it: iconv -f UTF-16LE -t UTF-8 {path.name}"
+        what = f"expected plain UTF-8 text, but byte {byte} of this line is NUL"
+        raise BadInput(what, wide if looks_wide else "remove it", path=path, line=line)
     begin = 3 if data.startswith(b"\xef\xbb\xbf") else 0  # a byte order mark, as Windows editors write it
     try:
         return data[begin:].decode("utf-8")
@@ -193,17 +188,13 @@ def _decode(path: Path, data: bytearray) -> str:
         at = begin + error.start
         around = bytes(data[max(0, at - 12) : at + 12]).decode("latin-1")
         excerpt = re.split(r"[\r\n]", around[: min(12, at)])[-1] + re.split(r"[\r\n]", around[min(12, at) :])[0]
-        raise BadInput(
-            f"byte {_byte_in_line(data, at)} of this line, 0x{data[at]:02X}, is not UTF-8",
-            f"as Latin-1 it would read {excerpt!r}; then convert it: iconv -f LATIN1 -t UTF-8 {path.name}",
-            path=path,
-            line=_line_at(data, at),
-        ) from error
+        line, byte = _place(data, at)
+        what = f"byte {byte} of this line, 0x{data[at]:02X}, is not UTF-8"
+        hint = f"as Latin-1 it would read {excerpt!r}; then convert it: iconv -f LATIN1 -t UTF-8 {path.name}"
+        raise BadInput(what, hint, path=path, line=line) from error
 
 
-def _line_at(data: bytearray, at: int) -> int:
-    return len(re.findall(rb"\r\n|\r|\n", data[:at])) + 1
-
-
-def _byte_in_line(data: bytearray, at: int) -> int:
-    return at - max(data.rfind(b"\n", 0, at), data.rfind(b"\r", 0, at))
+def _place(data: bytearray, at: int) -> tuple[int, int]:
+    """(line, byte in the line), both from 1"""
+    before = re.split(rb"\r\n|\r|\n", data[:at])
+    return len(before), len(before[-1]) + 1

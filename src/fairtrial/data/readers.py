@@ -15,22 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import recipe
-from fairtrial.data.corpus import Corpus, Document
-from fairtrial.data.lines import (
-    TextFile,
-    by_split,
-    entries,
-    hashes,
-    is_folder,
-    read_lines,
-    source_files,
-    split_files,
-)
+from fairtrial.data.corpus import Corpus, Document, Documents
+from fairtrial.data.lines import TextFile, by_split, entries, hashes, is_folder, read_lines, source_files, split_files
 from fairtrial.data.sotu import read_sotu
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 
-# the folder of an NLP course: labelled sentences and running text of the same speakers
 TRAIN_CLS, TEST_CLS, TRAIN_LM, TEST_LM = "train_CLS.tsv", "test_CLS.tsv", "train_LM.txt", "test_LM_"
 TEXT_NAMES = ("text", "sentence", "content", "document", "review", "comment", "tweet", "message", "body", "phrase")
 LABEL_NAMES = ("label", "class", "target", "category", "sentiment", "topic", "speaker", "author", "rating")
@@ -42,7 +32,6 @@ INVALID = re.compile("[\0\ud800-\udfff]")
 TABLE_SUFFIXES, JSONL_SUFFIXES, LINE_SUFFIXES = (".tsv", ".csv"), (".jsonl", ".ndjson"), (".tokens", ".txt")
 NAME_COLUMNS = "name the columns in a first row: text and label"
 
-Documents = tuple[Document, ...]
 Row = tuple[int, list[str]]  # line number, cells
 
 
@@ -50,10 +39,11 @@ def read(data: recipe.Data, task: str) -> Corpus:
     """The corpus at `data.source`, its labels numbered."""
     recipe.one_of("data.format", data.format, FORMATS)
     recipe.one_of("task", task, recipe.TASKS)
-    chosen = find_format(data)
-    if chosen == "sotu":
-        return _checked(read_sotu(data, task), data, task)
-    return _checked(READERS[chosen](Path(data.source).expanduser(), task), data, task)
+    chosen, path = find_format(data), Path(data.source).expanduser()
+    if chosen in ("text", "lines") and task == "classify":
+        hint = "classify needs a label for each text: use a .tsv, .csv or .jsonl file, or one folder per class"
+        raise BadInput("plain text has no labels", f"{hint}; or choose task 'lm'", path=path)
+    return _checked(read_sotu(data, task) if chosen == "sotu" else READERS[chosen](path, task), data, task)
 
 
 def find_format(data: recipe.Data) -> str:
@@ -74,7 +64,7 @@ def detect(path: Path) -> str:
         return SUFFIXES[path.suffix.lower()]
     if is_course(path):
         return "course"
-    for suffixes, found in ((TABLE_SUFFIXES, "table"), (JSONL_SUFFIXES, "jsonl"), ((".tokens",), "lines")):
+    for found, suffixes in SPLIT_SUFFIXES.items():
         if split_files(path, suffixes):
             return found
     if any(entry.is_dir() for entry in entries(path)):
@@ -103,12 +93,10 @@ def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
     for name, documents in {"validation": corpus.validation, **corpus.tests}.items():
         for document in documents:
             if document.label not in labels:
-                what = f"label {document.label!r} does not occur in the training set"
-                raise BadInput(
-                    what + did_you_mean(document.label, list(labels)),
-                    "correct its spelling, or add its class to the training set",
-                    path=document.location,
-                )
+                meant = did_you_mean(document.label, list(labels))
+                what = f"label {document.label!r} does not occur in the training set{meant}"
+                hint = "correct its spelling, or add its class to the training set"
+                raise BadInput(what, hint, path=document.location)
         absent = set(labels) - {document.label for document in documents}
         if documents and absent:
             notes.append(f"no document of class {', '.join(sorted(absent))} in {name}")
@@ -128,9 +116,6 @@ def _parsed(path: Path, sources: dict[str, Path], parse: Callable[[TextFile], Do
     return _corpus(path, list(files.values()), {split: parse(file) for split, file in files.items()}, **more)
 
 
-# the course
-
-
 def is_course(folder: Path) -> bool:
     """Any one of the files is enough, so that an incomplete copy gets an error that names what is missing."""
     names = [entry.name for entry in entries(folder)]
@@ -138,6 +123,7 @@ def is_course(folder: Path) -> bool:
 
 
 def read_course(folder: Path, task: str) -> Corpus:
+    """The folder of an NLP course: labelled sentences and running text of the same speakers."""
     names = [entry.name for entry in entries(folder)]
     test_names = [name for name in names if name.startswith(TEST_LM) and name.endswith(".txt")]
     missing = [name for name in (TRAIN_CLS, TEST_CLS, TRAIN_LM) if name not in names]
@@ -176,9 +162,6 @@ def _labelled(file: TextFile) -> Documents:
     return tuple(documents)
 
 
-# tables: .tsv (split at tabs, nothing quoted) or .csv (quoted as usual), a label and a text in each row
-
-
 @dataclass(frozen=True)
 class Columns:
     """Which column is what; `label` is None where there is none (language modelling)."""
@@ -190,6 +173,7 @@ class Columns:
 
 
 def read_table(path: Path, task: str) -> Corpus:
+    """A label and a text in each row: .tsv (split at tabs, nothing quoted) or .csv (quoted as usual)."""
     files: list[TextFile] = []
     documents: dict[str, Documents] = {}
     notes: tuple[str, ...] = ()
@@ -295,14 +279,13 @@ def _header_warning(documents: Documents) -> tuple[str, ...]:
     return (f"label {first!r} occurs only in the first row: if that row is a header, {NAME_COLUMNS}",)
 
 
-# JSON lines: one object per line
-
-
 def read_jsonl(path: Path, task: str) -> Corpus:
-    def documents(file: TextFile) -> Documents:
-        return tuple(_document(file, number, line, task) for number, line in file.numbered())
-
-    return _parsed(path, source_files(path, JSONL_SUFFIXES), documents)
+    """One JSON object per line."""
+    return _parsed(
+        path,
+        source_files(path, JSONL_SUFFIXES),
+        lambda file: tuple(_document(file, number, line, task) for number, line in file.numbered()),
+    )
 
 
 def _document(file: TextFile, number: int, line: str, task: str) -> Document:
@@ -338,10 +321,8 @@ def _document(file: TextFile, number: int, line: str, task: str) -> Document:
     return Document(text, label, "" if group is None else str(group), file.location(number))
 
 
-# one folder per class, one text file per document; train/, dev/ and test/ may be above the classes
-
-
 def read_folder(folder: Path, task: str) -> Corpus:
+    """One folder per class, one text file per document; train/, dev/ and test/ may be above the classes."""
     splits = by_split(folder, "folders", {entry: entry.name for entry in _folders(folder)})
     if "train" not in splits:
         splits = {"train": folder}  # then its folders are the classes
@@ -374,18 +355,13 @@ def _folders(folder: Path) -> list[Path]:
     return [entry for entry in entries(folder) if entry.is_dir()]
 
 
-# unlabelled text: a novel in paragraphs (text), or separate sentences, one per line (lines)
-
-
 def read_text(path: Path, task: str) -> Corpus:
     """One plain text file, or a folder of train.txt, valid.txt, test.txt: running text in reading order."""
-    _refuse_classes(path, task)
     return _parsed(path, source_files(path, (".txt",)), paragraphs, running=True, paragraphs=True, ordered=True)
 
 
 def read_sentences(path: Path, task: str) -> Corpus:
     """One sentence per line: a file, or a folder of *.train.tokens, *.dev.tokens, *.test.tokens."""
-    _refuse_classes(path, task)
     notes: tuple[str, ...] = ()
     found = split_files(path, LINE_SUFFIXES) if is_folder(path) else {}
     if set(found) == {"validation", "test"}:
@@ -414,12 +390,6 @@ def paragraphs(file: TextFile) -> Documents:
     )
 
 
-def _refuse_classes(path: Path, task: str) -> None:
-    if task == "classify":
-        hint = "classify needs a label for each text: use a .tsv, .csv or .jsonl file, or one folder per class"
-        raise BadInput("plain text has no labels", f"{hint}; or choose task 'lm'", path=path)
-
-
 READERS: dict[str, Callable[[Path, str], Corpus]] = {
     "course": read_course,
     "table": read_table,
@@ -429,10 +399,6 @@ READERS: dict[str, Callable[[Path, str], Corpus]] = {
     "lines": read_sentences,
 }
 FORMATS = ("auto", *READERS, "sotu")
-SUFFIXES = {
-    **dict.fromkeys(TABLE_SUFFIXES, "table"),
-    **dict.fromkeys(JSONL_SUFFIXES, "jsonl"),
-    ".tokens": "lines",
-    ".txt": "text",
-}
+SPLIT_SUFFIXES = {"table": TABLE_SUFFIXES, "jsonl": JSONL_SUFFIXES, "lines": (".tokens",)}
+SUFFIXES = {suffix: name for name, suffixes in SPLIT_SUFFIXES.items() for suffix in suffixes} | {".txt": "text"}
 HINT = "set data.format to one of: " + ", ".join(READERS)

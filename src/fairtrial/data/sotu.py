@@ -28,8 +28,6 @@ READABLE = {"bush-41": "H. W. Bush", "bush-43": "W. Bush"}
 LEAST_WORDS = 3
 SECTION = 25  # sentences that stay together when validation is carved
 
-Documents = tuple[Document, ...]
-
 
 @dataclass(frozen=True)
 class Speech:

@@ -17,13 +17,11 @@ from typing import Any
 import numpy as np
 
 from fairtrial import recipe
-from fairtrial.data.corpus import Corpus, Document, Splits
+from fairtrial.data.corpus import Corpus, Document, Documents, Splits
 from fairtrial.data.words import sentences
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Tokens
 from fairtrial.rng import generator_for
-
-Documents = tuple[Document, ...]
 
 
 def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
@@ -62,10 +60,8 @@ def _subsample(documents: Documents, data: recipe.Data, seed: int) -> Documents:
     rng = generator_for(seed, "split", "train")
     _, taken = carve(documents, data.train_share, rng, "data.train_share", data.source)
     lost = {document.label for document in documents} - {document.label for document in taken}
-    if not lost:
-        return taken
     # a class that is too small to give a share is kept whole
-    return tuple(document for document in documents if document in taken or document.label in lost)
+    return tuple(document for document in documents if document in taken or document.label in lost) if lost else taken
 
 
 def normalised(text: str) -> str:
@@ -108,44 +104,34 @@ def carve(
         counts = Counter(documents[member].label for member in clusters[number])
         empties = any(taken[label] + count >= sizes[label] for label, count in counts.items())
         # a cluster that overshoots is taken where that still comes closer to the share
-        gain = sum(
-            abs(targets[label] - taken[label]) - abs(targets[label] - taken[label] - count)
-            for label, count in counts.items()
-        )
+        missing = {label: targets[label] - taken[label] for label in counts}
+        gain = sum(abs(missing[label]) - abs(missing[label] - count) for label, count in counts.items())
         if gain > 0 and not empties:
             taken.update(counts)
             chosen.update(clusters[number])
     if not chosen:
-        raise BadInput(
-            f"{share:.0%} of {len(documents)} training documents in {len(clusters)} groups of duplicates and neighbours"
-            " cannot be taken without emptying a class",
-            f"add documents, bring your own split, or change {field}",
-            path=source,
-        )
+        of = f"{len(documents)} training documents in {len(clusters)} groups of duplicates and neighbours"
+        what = f"{share:.0%} of {of} cannot be taken without emptying a class"
+        raise BadInput(what, f"add documents, bring your own split, or change {field}", path=source)
     rest = tuple(document for number, document in enumerate(documents) if number not in chosen)
     return rest, tuple(documents[number] for number in sorted(chosen))
 
 
 def cluster(documents: Sequence[Document]) -> list[list[int]]:
     """Numbers of documents that share a group or a text, directly or through others."""
-    parent = list(range(len(documents)))
-
-    def root(number: int) -> int:
-        while parent[number] != number:
-            parent[number] = parent[parent[number]]
-            number = parent[number]
-        return number
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
     first: dict[tuple[str, str], int] = {}
+    pairs: list[tuple[int, int]] = []  # each document with the first one of its text, of its group
     for number, document in enumerate(documents):
         keys = [("text", text_key(document.text))]
         keys += [("group", document.group)] if document.group else []
-        for key in keys:
-            one, other = root(first.setdefault(key, number)), root(number)
-            parent[max(one, other)] = min(one, other)
+        pairs += [(number, first.setdefault(key, number)) for key in keys]
+    graph = coo_array((np.ones(len(pairs)), tuple(zip(*pairs, strict=True))), shape=(len(documents),) * 2)
     members: defaultdict[int, list[int]] = defaultdict(list)
-    for number in range(len(documents)):
-        members[root(number)].append(number)
+    for number, component in enumerate(connected_components(graph, directed=False)[1].tolist()):
+        members[component].append(number)
     return list(members.values())
 
 
@@ -156,11 +142,9 @@ def _carve_section(
     length = max(1, round(share * len(documents)))
     at_end = field == "data.test"
     if len(documents) < length + (2 if at_end else 3):
-        raise BadInput(
-            f"{len(documents)} paragraphs or lines are too few to take {share:.0%} of them and leave a gap",
-            f"add text, separate paragraphs by blank lines, or choose a smaller {field}",
-            path=source,
-        )
+        what = f"{len(documents)} paragraphs or lines are too few to take {share:.0%} of them and leave a gap"
+        hint = f"add text, separate paragraphs by blank lines, or choose a smaller {field}"
+        raise BadInput(what, hint, path=source)
     last = len(documents) - length
     start = last if at_end else int(rng.integers(0, last + 1))
     rest = documents[: max(0, start - 1)] + documents[start + length + 1 :]

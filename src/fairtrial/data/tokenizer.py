@@ -23,7 +23,7 @@ import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from fairtrial.data.words import word_splitter
-from fairtrial.errors import BadInput, FairtrialError
+from fairtrial.errors import BadInput
 from fairtrial.recipe import Tokens, one_of
 
 PAD, UNKNOWN, START, STOP, MASK = "<pad>", "<unk>", "<start>", "<stop>", "<mask>"
@@ -111,16 +111,6 @@ class Tokenizer:
     @property
     def mask(self) -> int | None:
         return self._special("mask", MASK)
-
-    @property
-    def unknown_trained(self) -> bool:
-        """Whether unknown tokens occurred in the text that it was fitted on, so that a model can learn them."""
-        if "unknown_trained" not in self.facts:
-            raise FairtrialError(
-                "this tokenizer was loaded without its facts, so it is not known whether the unknown token was trained",
-                "pass the stored facts: Tokenizer.load(path, facts)",
-            )
-        return bool(self.facts["unknown_trained"])
 
     def to_json(self) -> str:
         """The content of a tokenizer.json."""

@@ -61,7 +61,7 @@ class Attention(nn.Module):
         biases, allowed = collect_biases(site, parts)
         for bias in biases:  # after all scores, so that the order of parts does not matter
             scores = scores + bias
-        visible = and_masks(view.visible_or_triangle(), allowed)
+        visible = and_masks(view.visible, allowed)
         weights = scores.softmax(-1) if visible is None else masked_softmax(scores, ~visible)
         return self.dropout(self.maps(weights)) @ v
 
@@ -76,13 +76,11 @@ class Attention(nn.Module):
         biases, allowed = collect_biases(site, parts)
         if not biases and not allowed:
             return scaled_dot_product_attention(q, k, v, attn_mask=view.added, is_causal=view.triangle)
-        mask = view.mask.get(
-            lambda: to_attention_mask(biases, and_masks(view.visible_or_triangle(), allowed), q.dtype),
-            q.dtype,
-            len(biases),
-            *biases,
-            *allowed,
-        )
+
+        def make_mask() -> Tensor:
+            return to_attention_mask(biases, and_masks(view.visible, allowed), q.dtype)
+
+        mask = view.mask.get(make_mask, q.dtype, len(biases), *biases, *allowed)
         return scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def attend_local(
@@ -134,10 +132,10 @@ class View:
 
     @cached_property
     def visible(self) -> Tensor | None:
-        """True where a key may be seen [batch head query key]; None: by `triangle` alone. As large as the square of
-        the text's length: local attention never uses it."""
+        """True where a key may be seen [batch head query key]; None: everywhere. As large as the square of the text's
+        length: local attention never uses it."""
         visible = None
-        if self.causal and not self.triangle and self.layout.time > 1:
+        if self.causal and self.layout.time > 1:
             visible = (self.keys <= self.queries[:, None])[None, None]
         if self.layout.lengths is None:
             return visible
@@ -146,12 +144,10 @@ class View:
 
     @cached_property
     def added(self) -> Tensor | None:
-        """`visible` as what is added to scores, made once for all layers: the fused kernel would make it in each."""
-        return None if self.visible is None else to_attention_mask([], self.visible, self.dtype)
-
-    def visible_or_triangle(self) -> Tensor | None:
-        """`visible` with the triangle written out."""
-        return (self.keys <= self.queries[:, None])[None, None] if self.triangle else self.visible
+        """`visible` as what is added to scores, made once for all layers: the fused kernel would make it in each. None
+        where that kernel needs no mask."""
+        plain = self.triangle or self.visible is None
+        return None if plain else to_attention_mask([], self.visible, self.dtype)
 
 
 @dataclass(frozen=True)
@@ -163,7 +159,6 @@ class Layout:
     positions: Tensor  # of each real token [token]
     lengths: Tensor | None = None  # real tokens in each row [batch]; None: every row is full
     index: Tensor | None = None  # of each real token in the flattened batch [token]
-    rows: Tensor | None = None  # row of each real token [token]
 
     @classmethod
     def full(cls, batch: int, time: int, first: int = 0) -> Layout:
@@ -177,7 +172,7 @@ class Layout:
             return cls.full(len(lengths), time)
         real = torch.arange(time) < lengths[:, None]
         rows, positions = real.nonzero(as_tuple=True)
-        return cls(len(lengths), time, positions, lengths, rows * time + positions, rows)
+        return cls(len(lengths), time, positions, lengths, rows * time + positions)
 
     def real(self) -> Tensor:
         """True at real tokens [batch time]"""
@@ -198,9 +193,9 @@ class Layout:
 
     def mean(self, x: Tensor) -> Tensor:
         """Mean of each row's real tokens: [token width] -> [batch width]"""
-        if self.rows is None or self.lengths is None:
+        if self.index is None or self.lengths is None:
             return x.view(self.batch, self.time, -1).mean(1)
-        sums = x.new_zeros(self.batch, x.shape[-1]).index_add_(0, self.rows, x)
+        sums = x.new_zeros(self.batch, x.shape[-1]).index_add_(0, self.index // self.time, x)
         return sums / self.lengths.clamp(min=1)[:, None]
 
 

@@ -32,6 +32,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 Loss = tuple[Tensor, Tensor]  # the objective, the summed nats
+Choices = Sequence[PartChoice]
 State = tuple[list[Tensor], list[Tensor]]  # of generators, of buffers
 
 
@@ -121,9 +122,7 @@ def recomputed(block: nn.Module, x: Tensor, view: View, parts: Sequence[Part]) -
 class Body(nn.Module):
     """Tokens in, one vector for each real token out."""
 
-    def __init__(
-        self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, *, causal: bool, seed: int
-    ) -> None:
+    def __init__(self, shape: Shape, choices: Choices, vocabulary: int, *, causal: bool, seed: int) -> None:
         super().__init__()
         self.shape, self.causal = shape, causal
         self.save_memory = False  # in training, compute each block again for its gradient instead of storing it
@@ -181,9 +180,7 @@ def with_prefixes(x: Tensor, layout: Layout, parts: Sequence[Part]) -> tuple[Ten
 class Classifier(nn.Module):
     """An encoder, the mean over real tokens, and a classifier with one hidden layer."""
 
-    def __init__(
-        self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, classes: int, *, seed: int = 0
-    ) -> None:
+    def __init__(self, shape: Shape, choices: Choices, vocabulary: int, classes: int, *, seed: int = 0) -> None:
         super().__init__()
         with preserve_rng():
             self.body = Body(shape, choices, vocabulary, causal=False, seed=seed)
@@ -257,7 +254,7 @@ class VocabularyModel(nn.Module):
 class LanguageModel(VocabularyModel):
     """A decoder: each token sees itself and those before it, and predicts the next."""
 
-    def __init__(self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, *, seed: int = 0) -> None:
+    def __init__(self, shape: Shape, choices: Choices, vocabulary: int, *, seed: int = 0) -> None:
         super().__init__()
         with preserve_rng():
             self.body = Body(shape, choices, vocabulary, causal=True, seed=seed)
@@ -268,7 +265,7 @@ class LanguageModel(VocabularyModel):
 class MaskedModel(VocabularyModel):
     """Body, a layer with a norm, the vocabulary: the head of BERT and RoBERTa, and their gelu in it."""
 
-    def __init__(self, shape: Shape, choices: Sequence[PartChoice], vocabulary: int, *, seed: int = 0) -> None:
+    def __init__(self, shape: Shape, choices: Choices, vocabulary: int, *, seed: int = 0) -> None:
         super().__init__()
         with preserve_rng():
             self.body = Body(shape, choices, vocabulary, causal=False, seed=seed)

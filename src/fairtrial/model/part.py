@@ -161,11 +161,9 @@ def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int) -> nn.Mo
             raise BadInput(f"a part cannot be called {choice.name!r}", "take another name of small letters")
         kind = parts.find(choice.name)
         built[choice.name] = _build(kind, choice.name, shape, choice.options, seed)
-        for verb in SINGLE_OWNER:
-            if kind.owns(verb):
-                if verb in owners:
-                    raise BadInput(f"{owners[verb]!r} and {choice.name!r} both own {verb!r}", "keep one of them")
-                owners[verb] = choice.name
+        for verb in filter(kind.owns, SINGLE_OWNER):
+            if owners.setdefault(verb, choice.name) != choice.name:
+                raise BadInput(f"{owners[verb]!r} and {choice.name!r} both own {verb!r}", "keep one of them")
     return built
 
 
@@ -174,10 +172,8 @@ def refuse_idle(choices: Sequence[PartChoice]) -> None:
     for choice in choices:
         kind = parts.find(choice.name)
         if any(kind.owns(verb) for verb in ("pool", "prefix")) and not any(kind.owns(verb) for verb in IN_A_DECODER):
-            raise BadInput(
-                f"part {choice.name!r} works for sentence vectors, and a language model has none",
-                f"leave {choice.name!r} out, or train a classifier",
-            )
+            what = f"part {choice.name!r} works for sentence vectors, and a language model has none"
+            raise BadInput(what, f"leave {choice.name!r} out, or train a classifier")
 
 
 def _build(kind: type[Part], name: str, shape: Shape, options: dict[str, Any], seed: int) -> Part:

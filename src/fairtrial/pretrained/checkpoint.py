@@ -34,13 +34,9 @@ SPECIAL = {
     "mask": ("[MASK]", "<mask>"),
 }
 ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-}
+    "gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu", "silu": "silu", "swish": "silu",
+}  # fmt: skip
 TABLE = "body.parts.learned.table.weight"
 WEIGHTS = "model.safetensors"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")

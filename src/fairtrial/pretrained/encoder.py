@@ -132,9 +132,8 @@ def take_vocabulary(folder: Path, texts: Sequence[str]) -> Tokenizer:
     """The tokenizer of a record, so that two trials on different text score the same tokens. Whether its unknown
     token is trained depends on `texts`, the training text here."""
     tokenizer = Record.open(folder).tokenizer()
-    unknown = (
-        sum(row.count(tokenizer.unknown) for row in tokenizer.encode(texts)) if tokenizer.unknown is not None else 0
-    )
+    mark = tokenizer.unknown
+    unknown = 0 if mark is None else sum(row.count(mark) for row in tokenizer.encode(texts))
     facts = {
         **tokenizer.facts,
         "unknown_tokens": unknown,

@@ -104,7 +104,9 @@ def export_record(record: Record, folder: Path) -> Exported:
     shutil.rmtree(beside, ignore_errors=True)
     with disk_errors(beside):
         beside.mkdir(parents=True)
-    config = {"architectures": [architecture], **config, "vocab_size": len(tensors[next(iter(tensors))])}
+    marks = {"pad_token_id": tokenizer.pad, "bos_token_id": tokenizer.start, "eos_token_id": tokenizer.stop}
+    config = {"architectures": [architecture], **config, "tie_word_embeddings": recipe.shape.tied, **marks}
+    config["vocab_size"] = len(tensors[next(iter(tensors))])
     write_text(beside / "config.json", json.dumps(config, indent=1) + "\n")
     write_bytes(beside / "model.safetensors", save(tensors, {"format": "pt"}))
     write_text(beside / "tokenizer.json", tokenizer.to_json())
@@ -157,22 +159,11 @@ def gpt2(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], tokenize
     if not shape.tied:
         found["lm_head.weight"] = weights["out.weight"]
     config = {
-        "model_type": "gpt2",
-        "n_layer": shape.layers,
-        "n_head": shape.heads,
-        "n_embd": shape.width,
-        "n_inner": shape.hidden,
-        "n_positions": shape.length,
-        "activation_function": ACTIVATIONS[shape.activation],
+        "model_type": "gpt2", "n_layer": shape.layers, "n_head": shape.heads, "n_positions": shape.length,
+        "n_embd": shape.width, "n_inner": shape.hidden, "activation_function": ACTIVATIONS[shape.activation],
+        "resid_pdrop": shape.dropout, "embd_pdrop": shape.dropout, "attn_pdrop": shape.attention_dropout,
         "layer_norm_epsilon": shape.norm_epsilon,
-        "resid_pdrop": shape.dropout,
-        "embd_pdrop": shape.dropout,
-        "attn_pdrop": shape.attention_dropout,
-        "tie_word_embeddings": shape.tied,
-        "bos_token_id": tokenizer.start,
-        "eos_token_id": tokenizer.stop,
-        "pad_token_id": tokenizer.pad,
-    }
+    }  # fmt: skip
     return "GPT2LMHeadModel", True, config, found
 
 
@@ -219,10 +210,6 @@ def encoder(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], token
         "layer_norm_eps": shape.norm_epsilon,
         "hidden_dropout_prob": shape.dropout,
         "attention_probs_dropout_prob": shape.attention_dropout,
-        "tie_word_embeddings": shape.tied,
-        "pad_token_id": tokenizer.pad,
-        "bos_token_id": tokenizer.start,
-        "eos_token_id": tokenizer.stop,
     }
     if recipe.task == "classify":
         config["id2label"] = dict(enumerate(labels))

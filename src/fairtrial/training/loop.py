@@ -5,32 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
-from fairtrial.data.batches import Batch, Batches
+from fairtrial.data.batches import Batch
 from fairtrial.errors import Diverged
 from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.recipe import Scoring, Training
 from fairtrial.training.optimizer import gradient_norm, learning_rate, make_optimizer
 from fairtrial.training.scoring import Score
+from fairtrial.training.tasks import Task
 
 REMEDY = "try a lower learning rate, warm-up steps, or training.clip=1"
-
-
-class TaskProtocol(Protocol):
-    """What the loop needs of a task: a network, its batches, and quick scores of splits, for curves and selection."""
-
-    network: Any
-    batches: Batches
-    choose_on: str | None  # the split to select weights on; None: there is none
-    curves: tuple[str, ...]
-
-    def quick_score(self, split: str) -> Score: ...
 
 
 @dataclass
@@ -56,7 +46,7 @@ class Event:
 
 
 class Loop:
-    def __init__(self, task: TaskProtocol, training: Training, scoring: Scoring, seed: int) -> None:
+    def __init__(self, task: Task, training: Training, scoring: Scoring, seed: int) -> None:
         self.task, self.training, self.seed = task, training, seed
         self.network: Any = task.network
         self.optimizer: Optimizer = make_optimizer(self.network, training)

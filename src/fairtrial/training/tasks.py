@@ -36,7 +36,7 @@ Network = Classifier | LanguageModel | MaskedModel
 class Task:
     network: Any
     batches: Batches
-    choose_on: str | None
+    choose_on: str | None  # the split to select weights on; None: there is none
     curves: tuple[str, ...]
     sets: dict[str, Any]  # encoded documents by split
     facts: dict[str, Any]  # for the record
