@@ -106,9 +106,9 @@ def test_a_language_models_effect_is_a_factor_of_its_perplexity(finished_records
     assert effect.interval is not None
     assert effect.interval[0] < effect.change < effect.interval[1]
     set_ = bench.sets[test]
-    whole = score_lm(bench.network, set_, length=bench.length, full_context=0.5, pad=0)  # type: ignore[union-attr, arg-type]
+    whole = score_lm(bench.network, set_, length=bench.length, full_context=0.5)  # type: ignore[union-attr, arg-type]
     with head_off(bench.network, 0, 1):
-        without = score_lm(bench.network, set_, length=bench.length, full_context=0.5, pad=0)  # type: ignore[union-attr, arg-type]
+        without = score_lm(bench.network, set_, length=bench.length, full_context=0.5)  # type: ignore[union-attr, arg-type]
     added = without.outcomes["nll"] - whole.outcomes["nll"]
     assert effect.interval == perplexity_interval(added, whole.outcomes["tokens"])
 

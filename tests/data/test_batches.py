@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.data.batches import Batch, Batches, LabelledSentences, Order, Sentences, Windows, padded
+from fairtrial.data.batches import Batch, Batches, LabelledSentences, Sentences, Windows, padded
 from fairtrial.errors import BadInput
 
 PAD = 0
@@ -66,7 +66,7 @@ def test_two_epochs_have_different_orders(kind: str) -> None:
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 5))
 @settings(deadline=None)
 def test_an_epoch_sees_every_item_once(items: int, batch: int, number: int) -> None:
-    order = Order(items, batch, seed=3)
+    order = Batches(items, batch, seed=3)
     seen = []
     for index in range(number * order.batches_per_epoch(), (number + 1) * order.batches_per_epoch()):
         at, chosen = order.at(index)

@@ -47,7 +47,7 @@ def test_what_the_cache_holds_is_what_makes_them_equal() -> None:
     network(ids[:, :5], cache=cache)
     forgetful = KVCache(LAYERS)
     forgetful.length = 5  # knows how far it is, but not what was said
-    forgetful.buffers = [(k * 0, v * 0) for k, v in cache.buffers]
+    forgetful.buffers = [buffer * 0 for buffer in cache.buffers]
     difference = network(ids[:, 5:], cache=forgetful) - network(ids[:, 5:], cache=cache)
     assert difference.abs().max() > 1e-3
 

@@ -1,8 +1,6 @@
 """Two ways to one answer: fast kernel and equation (E1), cache and full text (C1); the same training gives the same
-bits (R1), also when it is resumed (R2), and its saved weights the same answers (R3).
-
-`python -m fairtrial.audit.determinism` is R1's short training in a process of its own.
-"""
+bits (R1), also when it is resumed (R2), and its saved weights the same answers (R3). Run as a module, this is R1's
+short training in a process of its own."""
 
 from __future__ import annotations
 
@@ -12,12 +10,12 @@ import inspect
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
 import numpy as np
@@ -162,7 +160,7 @@ class RepeatedRuns:
 
     def __init__(self, plans: Sequence[Plan]) -> None:
         self.plans = list(plans)
-        self.running: list[subprocess.Popen[str]] = []
+        self.running: list[Popen[str]] = []
         self.states: list[list[str]] | None = None
 
     def __enter__(self) -> RepeatedRuns:
@@ -181,20 +179,15 @@ class RepeatedRuns:
         return same_bits(first == second, "Training in two fresh processes")
 
 
-def start_process(plans: Sequence[Plan], number: int) -> subprocess.Popen[str]:
-    request = {"plans": [asdict(plan) for plan in plans], "number": number, "plugins": plugins_of(plans)}
+def start_process(plans: Sequence[Plan], number: int) -> Popen[str]:
+    request = json.dumps([[asdict(plan) for plan in plans], number, plugins_of(plans)])
     paths = os.pathsep.join(filter(None, (str(Path(fairtrial.__file__).parents[1]), *sys.path)))
-    return subprocess.Popen(
-        [sys.executable, "-m", "fairtrial.audit.determinism", json.dumps(request)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths},
-    )
+    command = [sys.executable, "-m", "fairtrial.audit.determinism", request]
+    environment = os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths}
+    return Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, text=True, env=environment)
 
 
-def wait_for_states(process: subprocess.Popen[str]) -> list[str]:
+def wait_for_states(process: Popen[str]) -> list[str]:
     """The states that a process ended with, one for each plan."""
     out, errors = process.communicate(timeout=SECONDS)
     if process.returncode:
@@ -203,28 +196,26 @@ def wait_for_states(process: subprocess.Popen[str]) -> list[str]:
     return [str(state) for state in json.loads(out.strip().splitlines()[-1])]
 
 
-def plugins_of(plans: Sequence[Plan]) -> dict[str, dict[str, str]]:
+def plugins_of(plans: Sequence[Plan]) -> dict[str, tuple[str, str]]:
     """File and class of every part that is not built in."""
-    found = {}
-    for name in dict.fromkeys(choice.name for plan in plans for choice in plan.choices):
-        kind = parts.find(name)
-        if not kind.__module__.startswith("fairtrial."):
-            found[name] = {"file": inspect.getfile(kind), "class": kind.__qualname__}
-    return found
+    kinds = {choice.name: parts.find(choice.name) for plan in plans for choice in plan.choices}
+    others = {name: kind for name, kind in kinds.items() if not kind.__module__.startswith("fairtrial.")}
+    return {name: (inspect.getfile(kind), kind.__qualname__) for name, kind in others.items()}
 
 
-def train_as_requested(request: dict[str, Any]) -> list[str]:
+def train_as_requested(plans: list[dict[str, Any]], number: int, plugins: dict[str, tuple[str, str]]) -> list[str]:
     """In the fresh process: the state of each plan after its training."""
     torch.set_num_threads(1)
-    load_installed(request["plugins"])
-    for name, plugin in request["plugins"].items():
+    load_installed(plugins)
+    for name, (file, class_name) in plugins.items():
         if name not in parts.list():
-            load_plugin(name, Path(plugin["file"]), plugin["class"])
-    plans = []
-    for fields in request["plans"]:
+            load_plugin(name, Path(file), class_name)
+    states = []
+    for fields in plans:
         choices = tuple(PartChoice(**choice) for choice in fields["choices"])
-        plans.append(Plan(**fields | {"shape": Shape(**fields["shape"]), "choices": choices}))
-    return [trained_state(plan, request["number"]) for plan in plans]
+        plan = Plan(**fields | {"shape": Shape(**fields["shape"]), "choices": choices})
+        states.append(trained_state(plan, number))
+    return states
 
 
 def load_plugin(name: str, file: Path, class_name: str) -> None:
@@ -241,4 +232,4 @@ def load_plugin(name: str, file: Path, class_name: str) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(train_as_requested(json.loads(sys.argv[1]))))
+    print(json.dumps(train_as_requested(*json.loads(sys.argv[1]))))

@@ -1,8 +1,6 @@
-"""What is audited: a network in float64 and eval mode, with rows of real text and of random tokens.
-
-Some faults of a fresh network are hidden (a gate that starts shut) until its weights have moved. So a part or a recipe
-is audited with every weight perturbed, and a record with its trained weights.
-"""
+"""What is audited: a network in float64 and eval mode, with rows of real text and of random tokens. Some faults of a
+fresh network are hidden (a gate that starts shut) until its weights have moved. So a part or a recipe is audited with
+every weight perturbed, and a record with its trained weights."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The audit of a data set: does a test set test what it should? Duplicates, labels, vocabulary, drift.
-
-Each check gives findings; docs/contamination.md lists the checks and their limits.
-"""
+"""The audit of a data set: does a test set test what it should? Duplicates, labels, vocabulary, drift. Each check gives
+findings; docs/contamination.md lists the checks and their limits."""
 
 from __future__ import annotations
 
@@ -135,14 +133,10 @@ def audit_duplicates(
     name: str, known: Sequence[Document], items: Sequence[Document], duplicates: Duplicates, most: str = RED
 ) -> Iterator[Finding]:
     """D1, D1n: one test set against everything that training sees. `most`: the verdict above one per cent."""
-    exact = (
-        "Test items that also occur in the training set, apart from case and punctuation;"
-        f" {duplicates.identical:,} are identical character by character: a score on them tests memory."
-    )
-    near = (
-        "Test items of 8 words or more that share half of their 3-word runs with a training text, or where one of"
-        " the two texts contains the other."
-    )
+    exact = "Test items that also occur in the training set, apart from case and punctuation;"
+    exact += f" {duplicates.identical:,} are identical character by character: a score on them tests memory."
+    near = "Test items of 8 words or more that share half of their 3-word runs with a training text, or where one of"
+    near += " the two texts contains the other."
     for id, kind, meaning, none in (
         ("D1", EXACT, exact, "No test item also occurs in the training set."),
         ("D1n", NEAR, near, "No test item is a near duplicate of a training text."),
@@ -227,10 +221,8 @@ def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
     known = {text_key(document.text) for document in prepared.known}
     seen = {text_key(line.partition("\t")[2] or line) for line in fitted} - known  # D1 counts what occurs in train
     none = "The vocabulary was fitted on no test item that is not in train."
-    meaning = (
-        "Test items that are not in the training split, but in the text that the vocabulary was fitted on:"
-        " their words are never unknown."
-    )
+    meaning = "Test items that are not in the training split, but in the text that the vocabulary was fitted on:"
+    meaning += " their words are never unknown."
     for name, documents in prepared.splits.tests.items():
         found = [document for document in documents if text_key(document.text) in seen]
         examples = list(map(quote, found[:EXAMPLES]))
@@ -246,10 +238,8 @@ def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
     verdict, meaning = PASS, "The unknown token occurs in training, so a model can learn what to expect of it."
     if not count:
         verdict = RED if prepared.recipe.task == "lm" else AMBER
-        meaning = (
-            "Every training word has an entry, so the unknown token is never trained and each unknown word costs a"
-            " random amount (raise tokens.min_count)."
-        )
+        meaning = "Every training word has an entry, so the unknown token is never trained and each unknown word costs"
+        meaning += " a random amount (raise tokens.min_count)."
     yield value_finding("P3", "train", float(count), f"{count:,} tokens", verdict, meaning)
     train = unknown_share(prepared.splits.train, tokenizer)
     meaning = "Tokens of the test set that are not in the vocabulary."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -23,14 +22,6 @@ class Batch:
     count: int  # targets that count in the loss
 
 
-class Batches(Protocol):
-    """Endless batches; `index` runs on from one epoch to the next."""
-
-    def batches_per_epoch(self) -> int: ...
-
-    def batch(self, index: int) -> Batch: ...
-
-
 def padded(rows: Sequence[np.ndarray], pad: int) -> tuple[np.ndarray, np.ndarray]:
     """(ids [batch time], lengths [batch]); rows are padded at their end to the longest"""
     lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
@@ -40,8 +31,8 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> tuple[np.ndarray, np.ndarray
 
 
 @dataclass(eq=False)
-class Order:
-    """Which items are in which batch: a new shuffle every epoch, drawn from the epoch's own random stream."""
+class Batches:
+    """Endless batches; `index` runs on over epochs. Every epoch's shuffle is drawn from its own random stream."""
 
     items: int
     size: int  # items of a batch
@@ -59,8 +50,11 @@ class Order:
             self._epoch, self._order = epoch, generator_for(self.seed, "order", epoch).permutation(self.items)
         return epoch, self._order[number * self.size : (number + 1) * self.size]
 
+    def batch(self, index: int) -> Batch:
+        raise NotImplementedError
 
-class Sentences(Order):
+
+class Sentences(Batches):
     """Separate sentences for a language model: each predicts its own next tokens. Rows hold inputs and the last
     target."""
 
@@ -87,7 +81,7 @@ class LabelledSentences(Sentences):
         return Batch(ids, lengths, self.answers[chosen], len(chosen))
 
 
-class Windows(Order):
+class Windows(Batches):
     """Windows of a running text. `every`: one at each start position; `disjoint`: side by side, with a new offset every
     epoch."""
 

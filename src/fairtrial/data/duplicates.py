@@ -1,10 +1,7 @@
-"""Duplicates: texts of one set that also occur in another, exactly or nearly.
-
-Exact: the same letters and digits, whatever case and punctuation. Near: the word 3-grams of two texts have a Jaccard
-similarity of at least one half, or four fifths of the shorter text's 3-grams occur in the longer one. The search is
-complete, not sampled: near duplicates share one of their rarest 3-grams, so only these are looked up (prefix filtering,
-Chaudhuri et al. 2006).
-"""
+"""Duplicates: texts of one set that also occur in another. Exact: the same letters and digits, whatever case and
+punctuation. Near: the word 3-grams of two texts have a Jaccard similarity of at least one half, or four fifths of the
+shorter text's 3-grams occur in the longer one. The search is complete, not sampled: near duplicates share one of their
+rarest 3-grams, so only these are looked up (prefix filtering, Chaudhuri et al. 2006)."""
 
 from __future__ import annotations
 
@@ -137,9 +134,8 @@ def _gram_matrix(texts: Sequence[str]) -> tuple[sparse.csr_matrix, np.ndarray]:
     grams = ids[starts]
     for step in range(1, GRAM):  # renumbered at each step, so that no product overflows
         _, grams = np.unique(grams * len(numbers) + ids[starts + step], return_inverse=True)
-    matrix = sparse.csr_matrix(
-        (np.ones(len(starts), np.int64), (owner[starts], grams)), shape=(len(texts), int(grams.max(initial=0)) + 1)
-    )
+    shape = (len(texts), int(grams.max(initial=0)) + 1)
+    matrix = sparse.csr_matrix((np.ones(len(starts), np.int64), (owner[starts], grams)), shape=shape)
     matrix.sum_duplicates()
     matrix.data[:] = 1
     return matrix, sizes

@@ -1,7 +1,5 @@
-"""Reading a data source: `read` finds the format, calls its reader and checks the corpus.
-
-docs/data.md lists the formats. Every mistake in the data is a BadInput with file and line.
-"""
+"""Reading a data source: `read` finds the format, calls its reader and checks the corpus. docs/data.md lists the
+formats. Every mistake in the data is a BadInput with file and line."""
 
 from __future__ import annotations
 
@@ -213,10 +211,8 @@ def _header(file: TextFile, row: Row, task: str) -> Columns | None:
     """A first row that names both columns is a header; there may be other columns."""
     number, cells = row
     names = [cell.strip().lower() for cell in cells]
-    text, label, group = (
-        next((names.index(name) for name in known if name in names), None)
-        for known in (TEXT_NAMES, LABEL_NAMES, (GROUP_NAME,))
-    )
+    wanted = (TEXT_NAMES, LABEL_NAMES, (GROUP_NAME,))
+    text, label, group = (next((names.index(name) for name in known if name in names), None) for known in wanted)
     bare = set(names) <= {*TEXT_NAMES, *ROW_NAMES, GROUP_NAME}
     if text is not None and (label is not None or (task != "classify" and bare)):
         return Columns(len(cells), text, label, group)
@@ -281,11 +277,8 @@ def _header_warning(documents: Documents) -> tuple[str, ...]:
 
 def read_jsonl(path: Path, task: str) -> Corpus:
     """One JSON object per line."""
-    return _parsed(
-        path,
-        source_files(path, JSONL_SUFFIXES),
-        lambda file: tuple(_document(file, number, line, task) for number, line in file.numbered()),
-    )
+    sources = source_files(path, JSONL_SUFFIXES)
+    return _parsed(path, sources, lambda file: tuple(_document(file, *row, task) for row in file.numbered()))
 
 
 def _document(file: TextFile, number: int, line: str, task: str) -> Document:
@@ -384,10 +377,8 @@ def paragraphs(file: TextFile) -> Documents:
     blocks = [list(block) for filled, block in rows if filled]
     if len(blocks) == 1:
         return one_per_line(file)
-    return tuple(
-        Document("\n".join(line.rstrip() for _, line in block).strip(), location=file.location(block[0][0]))
-        for block in blocks
-    )
+    texts = ["\n".join(line.rstrip() for _, line in block).strip() for block in blocks]
+    return tuple(Document(text, location=file.location(block[0][0])) for text, block in zip(texts, blocks, strict=True))
 
 
 READERS: dict[str, Callable[[Path, str], Corpus]] = {

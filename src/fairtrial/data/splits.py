@@ -1,8 +1,6 @@
 """Splits: test and validation sets that the data bring are used as they are, the rest is carved from training.
-
 Duplicates, and documents of one group, never straddle two splits: a test on them would test memory. A running text is
-cut at its end instead; the audit of the data finds what it repeats there.
-"""
+cut at its end instead; the audit of the data finds what it repeats there."""
 
 from __future__ import annotations
 
@@ -15,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from fairtrial import recipe
 from fairtrial.data.corpus import Corpus, Document, Documents, Splits
@@ -22,6 +21,8 @@ from fairtrial.data.words import sentences
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Tokens
 from fairtrial.rng import generator_for
+
+Carved = tuple[Documents, Documents]  # the rest, the share
 
 
 def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
@@ -88,9 +89,7 @@ def conflicts(documents: Sequence[Document], others: Sequence[Document]) -> list
     ]
 
 
-def carve(
-    documents: Documents, share: float, rng: np.random.Generator, field: str, source: str
-) -> tuple[Documents, Documents]:
+def carve(documents: Documents, share: float, rng: Generator, field: str, source: str) -> Carved:
     """The rest and the share, stratified by label, clusters undivided."""
     sizes = Counter(document.label for document in documents)
     # a class of one document stays in training, any larger one is represented
@@ -135,9 +134,7 @@ def cluster(documents: Sequence[Document]) -> list[list[int]]:
     return list(members.values())
 
 
-def _carve_section(
-    documents: Documents, share: float, rng: np.random.Generator, field: str, source: str
-) -> tuple[Documents, Documents]:
+def _carve_section(documents: Documents, share: float, rng: Generator, field: str, source: str) -> Carved:
     """The rest and one contiguous section of a text (its end for a test set), with a gap of one document between."""
     length = max(1, round(share * len(documents)))
     at_end = field == "data.test"

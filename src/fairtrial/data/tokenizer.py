@@ -1,9 +1,7 @@
 """Tokenizers: text to token ids and back. Fitted on given texts only, saved as a standard tokenizer.json.
 
-Special tokens are entries of the vocabulary, but are never searched for in text. So a text that contains "<pad>" does
-not become padding: word splits it at its brackets, character and bpe spell it out, and whitespace reads it as the word
-"\\<pad>". (`transformers` does search for the special tokens that it is told about.)
-"""
+Special tokens are entries of the vocabulary, but are never searched for in text, as `transformers` does: "<pad>" in a
+text is split at its brackets (word), spelled out (character, bpe), or read as the word "\\<pad>" (whitespace)."""
 
 from __future__ import annotations
 

@@ -3,11 +3,8 @@
 Words are split as NLTK 3.9 does, with rules for the `tokenizers` library, so that a saved tokenizer.json splits them,
 too. The rules are those of NLTK's `NLTKWordTokenizer` (nltk/tokenize/destructive.py, by Liling Tan and Tom Aarsen after
 Robert MacIntyre's Penn Treebank script; https://www.nltk.org, Apache 2.0). NLTK rewrites matched text by group
-references; `Replace` knows only literal text, so most rules here match a position, by lookaround, for a space.
-
-One difference is intended: an initialism that ends the line ("in Washington, D.C.") keeps its last period, as it does
-everywhere else in a line. NLTK gives "D.C" and ".", a separate word for the same city.
-"""
+references; `Replace` knows only literal text, so most rules here match a position, by lookaround, for a space. One
+difference is intended: an initialism that ends the line ("Washington, D.C.") keeps its last period, as elsewhere."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Processes on this machine: one for each job, one thread each.
-
-A process per job keeps a crash (or kill -9) to one job and makes its peak memory its own. They are forked from a server
-that has torch loaded already, so a process costs milliseconds, not seconds.
-"""
+"""Processes on this machine: one for each job, one thread each. A process per job keeps a crash (or kill -9) to one job
+and makes its peak memory its own. They are forked from a server that has torch loaded already, so a process costs
+milliseconds, not seconds."""
 
 from __future__ import annotations
 
@@ -77,9 +75,7 @@ class Processes:
 
 def usable_cores() -> int:
     """The cores that this process may use, which on a shared machine are fewer than there are."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def start(job: Job) -> Running:

@@ -1,8 +1,6 @@
-"""A Ray cluster: each trial a task, retried where a machine is lost, its record shipped back.
-
-Machines need not share a disk: what a trial reads (its recipe, plugin files, the data, the records or checkpoints that
-its vocabulary and first weights come from, what an earlier attempt saved) travels with it, and its record comes back.
-"""
+"""A Ray cluster: each trial a task, retried where a machine is lost. Machines need not share a disk: what a trial reads
+(its recipe, plugin files, the data, the records or checkpoints that its vocabulary and first weights come from, what an
+earlier attempt saved) travels with it, and its record comes back."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Multi-head attention: the one place that knows what may be seen, and that calls the parts' verbs in order.
 
 Between attentions a network carries real tokens only, packed one after another: [token width]. Attention unpacks them
-to [batch time width] and packs its output again, so that linear layers never run on padding (a third of a padded batch
-of sentences).
+to [batch time width] and packs its output again: linear layers never run on padding, a third of a batch of sentences.
 """
 
 from __future__ import annotations
@@ -203,22 +202,17 @@ class KVCache:
     """Keys and values of the tokens so far, so that generating one token costs one token's work."""
 
     def __init__(self, layers: int) -> None:
-        self.buffers: list[tuple[Tensor, Tensor] | None] = [None] * layers  # longer than what they hold
+        self.buffers: list[Tensor | None] = [None] * layers  # [key-or-value batch head time head_dim], with room
         self.length = 0
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """All keys and values so far, the new ones [batch head time head_dim] at their end."""
-        end = self.length + k.shape[2]
-        buffers = self.buffers[layer]
-        if buffers is None or buffers[0].shape[2] < end:
-            old = (k, v) if buffers is None else buffers
-            buffers = self.buffers[layer] = (self._grown(old[0], end), self._grown(old[1], end))
-        buffers[0][:, :, self.length : end] = k.detach()
-        buffers[1][:, :, self.length : end] = v.detach()
-        return buffers[0][:, :, :end], buffers[1][:, :, :end]
-
-    def _grown(self, old: Tensor, end: int) -> Tensor:
-        """Twice the length that is needed, so that growing costs little over many tokens."""
-        grown = old.new_empty(old.shape[0], old.shape[1], 2 * end, old.shape[3])
-        grown[:, :, : self.length] = old[:, :, : self.length].detach()
-        return grown
+        new = torch.stack((k, v)).detach()
+        end, buffer = self.length + k.shape[2], self.buffers[layer]
+        if buffer is None or buffer.shape[3] < end:  # twice the length that is needed, so that it rarely grows
+            before = new[:, :, :, :0] if buffer is None else buffer[:, :, :, : self.length]
+            room = new.new_empty(*new.shape[:3], 2 * end - self.length, new.shape[4])
+            buffer = self.buffers[layer] = torch.cat((before, room), 3)
+        buffer[:, :, :, self.length : end] = new
+        keys, values = buffer[:, :, :, :end]
+        return keys, values

@@ -35,8 +35,7 @@ class Dropout(nn.Module):
 
 def dropouts_of(network: nn.Module) -> dict[str, Dropout]:
     """The dropouts that drop something, by module name."""
-    found = {name: module for name, module in network.named_modules() if isinstance(module, Dropout)}
-    return {name: module for name, module in found.items() if module.share}
+    return {name: module for name, module in network.named_modules() if isinstance(module, Dropout) and module.share}
 
 
 def seed_dropout(dropouts: dict[str, Dropout], seed: int, step: int) -> None:

@@ -1,9 +1,7 @@
-"""Loss over a vocabulary: the output layer, the loss and all their gradients, chunk by chunk in small buffers.
-
-At the course's size the output layer is most of a decoder's step. Written the usual way it fills and re-reads four
-arrays of tokens x vocabulary; here CHUNK rows of logits turn into probabilities and then into gradients while they are
-still in the processor's cache, and the same memory serves every step.
-"""
+"""Loss over a vocabulary: the output layer, the loss and all their gradients, chunk by chunk in small buffers. At the
+course's size the output layer is most of a decoder's step. Written the usual way it fills and re-reads four arrays of
+tokens x vocabulary; here CHUNK rows of logits turn into probabilities and then into gradients while they are still in
+the processor's cache, and the same memory serves every step."""
 
 from __future__ import annotations
 

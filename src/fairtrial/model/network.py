@@ -201,9 +201,7 @@ class Classifier(nn.Module):
         """(objective x scale, summed nats)"""
         logits = self(ids, lengths)
         nats = cross_entropy(logits, answers, reduction="sum")
-        if not smoothing:
-            return nats * scale, nats.detach().double()
-        smoothed = cross_entropy(logits, answers, reduction="sum", label_smoothing=smoothing)
+        smoothed = cross_entropy(logits, answers, reduction="sum", label_smoothing=smoothing) if smoothing else nats
         return smoothed * scale, nats.detach().double()
 
 

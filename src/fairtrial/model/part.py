@@ -1,8 +1,6 @@
 """The seam: a part changes attention, and what it is added to, through a few verbs that are identities by default.
-
-`attention.py` and `network.py` call the verbs in order; a part overrides those that carry its idea.
-Causality and padding are not a part's business: no verb can show a token that attention has masked.
-"""
+`attention.py` and `network.py` call the verbs in order; a part overrides those that carry its idea. Causality and
+padding are not a part's business: no verb can show a token that attention has masked."""
 
 from __future__ import annotations
 

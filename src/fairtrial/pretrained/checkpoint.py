@@ -1,9 +1,6 @@
 """A published encoder, read from a checkpoint's folder: config.json, weights as safetensors, tokenizer. Nothing is
-unpickled.
-
-BERT, RoBERTa and DistilBERT are post-norm encoders with learned positions. The vector of BERT's first segment is the
-same for every token of a single text, so it is added to the positions when it is read, and is no weight of its own.
-"""
+unpickled. BERT, RoBERTa and DistilBERT are post-norm encoders with learned positions. The vector of BERT's first
+segment is the same for every token of a single text, so it is added to the positions when it is read."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """What a network starts from: a published checkpoint, `minilm`, or one of our own records; and a record's vocabulary.
-
 `minilm` is all-MiniLM-L6-v2 (Wang et al. 2020, https://arxiv.org/abs/2002.10957, fine-tuned for sentence vectors), read
-from an installed package. Its weights are under the Apache-2.0 licence. Nothing is downloaded.
-"""
+from an installed package. Its weights are under the Apache-2.0 licence. Nothing is downloaded."""
 
 from __future__ import annotations
 

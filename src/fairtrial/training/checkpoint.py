@@ -1,14 +1,13 @@
-"""Checkpoints: all that a trial needs to resume, checked by sha256; the last two are kept.
-
-safetensors detects a truncated file but not a flipped bit, so a manifest holds every file's checksum. The newest file
-that verifies is loaded; one that does not is reported, and the one before it is used.
-"""
+"""Checkpoints: all that a trial needs to resume, checked by sha256; the last two are kept. safetensors detects a
+truncated file but not a flipped bit, so a manifest holds every file's checksum. The newest file that verifies is
+loaded; one that does not is reported, and the one before it is used."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,12 +87,10 @@ class Checkpoints:
             return []
         found = []
         for text in self.manifest.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
+            with suppress(ValueError, RecursionError):
                 line = json.loads(text)
                 if isinstance(line, dict) and {"file", "sha256"} <= line.keys():
                     found.append(line)
-            except (ValueError, RecursionError):
-                continue
         return found
 
     def size_needed(self, loop: Loop) -> int:

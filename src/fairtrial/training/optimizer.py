@@ -26,9 +26,12 @@ def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
 def group_parameters(network: nn.Module, training: Training) -> Iterator[dict[str, Any]]:
     """Parameters that share a weight decay and a learning rate; `scale` is their share of the schedule's rate."""
     found: dict[tuple[float, float], list[nn.Parameter]] = {}
-    depths = block_depths(network)
-    freeze(network, training.frozen_layers)
+    depths, layers = block_depths(network), training.frozen_layers
+    if layers >= max(depths.values()):
+        raise BadInput(f"training.frozen_layers is {layers}; the network has {max(depths.values()) - 1} blocks")
     for name, parameter in network.named_parameters():
+        if layers:  # the lowest blocks and all below them stay as they are
+            parameter.requires_grad_(depths[name] > layers)
         if parameter.requires_grad:
             decay = training.weight_decay if parameter.ndim >= 2 else 0.0
             scale = training.layer_decay ** (max(depths.values()) - depths[name])
@@ -54,17 +57,6 @@ def block_depths(network: nn.Module) -> dict[str, int]:
         else:
             depths[name] = 0
     return depths
-
-
-def freeze(network: nn.Module, layers: int) -> None:
-    """The lowest `layers` blocks and all below them stay as they are."""
-    if not layers:
-        return
-    depths = block_depths(network)
-    if layers >= max(depths.values()):
-        raise BadInput(f"training.frozen_layers is {layers}; the network has {max(depths.values()) - 1} blocks")
-    for name, parameter in network.named_parameters():
-        parameter.requires_grad_(depths[name] > layers)
 
 
 def learning_rate(training: Training, step: int, steps: int) -> float:

@@ -1,8 +1,6 @@
-"""Scores of a split: metrics for people, and the outcome of every item for statistics.
-
-A language model has an exact perplexity (every token once, at nearly full context, by sliding windows) and, for
-comparison with common practice, one of non-overlapping windows.
-"""
+"""Scores of a split: metrics for people, and the outcome of every item for statistics. A language model has an exact
+perplexity (every token once, at nearly full context, by sliding windows) and, for comparison with common practice, one
+of non-overlapping windows."""
 
 from __future__ import annotations
 
