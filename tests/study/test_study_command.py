@@ -111,7 +111,7 @@ def test_a_dry_run_shows_the_plan(fairtrial: Call, course_folder: Path, tmp_path
 PLAN = {
     "name": "x", "width": 2, "seed_count": 5, "trial_count": 10, "left": 10, "expected_seconds": 50.0, "decision": "",
     "trial_seconds": {"lm": {"a": 10.0, "b": 10.0}}, "smallest_detectable": {"lm": {}}, "search_tries": 0,
-    "folder": "f",
+    "folder": "f", "training": [],
 }  # fmt: skip
 
 

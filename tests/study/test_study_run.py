@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 
+from fairtrial.cli.screen import plan_lines
 from fairtrial.engines.job import InProcess
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput, Interrupted
@@ -261,6 +263,26 @@ def test_the_plan_comes_first_and_a_dry_run_leaves_nothing(
     assert plan["expected_seconds"] > 0
     assert "points" in plan["smallest_detectable"]["classify"]["test"]
     assert not (tmp_path / "study").exists()
+
+
+def test_variants_with_other_batches_are_told_their_steps_and_epochs(
+    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
+) -> None:
+    large = {"parts": ["learned"], "training.accumulate": 8}
+    settings = {"shape.layers": 1, "shape.width": 16, "training.batch": 8, "training.duration": "2 epochs"}
+    study = tiny_study(variants={"learned": {"parts": ["learned"]}, "large": large}, set=settings, seeds=1)
+    verdict = run_study(study, tmp_path / "study", Processes(2), Options(), heard)
+    assert verdict is not None
+    (told,) = heard.of("plan")[0]["training"]
+    found = re.fullmatch(
+        r"\[classify\] Training differs: learned (\d+) steps of 8 rows \(2\.0 epochs\),"
+        r" large (\d+) steps of 64 rows \(2\.0 epochs\)\.",
+        told,
+    )
+    assert found
+    assert int(found[1]) > 4 * int(found[2])
+    assert told in verdict["sentences"]
+    assert told in plan_lines(heard.of("plan")[0])
 
 
 @pytest.mark.slow  # it compares times, which a busy machine spoils

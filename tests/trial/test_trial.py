@@ -14,8 +14,10 @@ from safetensors.torch import load_file
 from fairtrial.errors import BadInput, Diverged, Interrupted
 from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import Part, parts
+from fairtrial.prepare import prepare
 from fairtrial.recipe import Recipe, Shape, built_in_recipe, with_settings
 from fairtrial.record import Record
+from fairtrial.training.loop import Loop
 from fairtrial.trial import located, resume_trial, run_trial
 
 
@@ -182,6 +184,23 @@ def test_accumulated_batches_equal_one_large_batch(course_folder: Path, tmp_path
     one, two = (run_trial(each, 0, tmp_path / name).result for each, name in ((large, "large"), (small, "small")))
     for name in one["tests"]:
         assert one["tests"][name]["perplexity"] == pytest.approx(two["tests"][name]["perplexity"], rel=1e-5)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2, 4, 8, 100])
+def test_an_epoch_is_every_row_once_however_many_batches_a_step_has(
+    accumulate: int, course_folder: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = recipe_for(
+        "classify", course_folder, tiny, f"training.accumulate={accumulate}", "training.duration=3 epochs"
+    )
+    task = prepare(recipe, 0).task
+    in_epoch = task.batches.batches_per_epoch()
+    assert in_epoch % 4  # a last step of fewer batches
+    loop, seen, batch = Loop(task, recipe.training, recipe.scoring, 0), [], task.batches.batch
+    monkeypatch.setattr(task.batches, "batch", lambda index: seen.append(index) or batch(index))
+    for step in range(loop.steps):
+        loop.train_step(step)
+    assert seen == list(range(3 * in_epoch))
 
 
 def test_a_refused_trial_leaves_nothing_behind(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:

@@ -299,6 +299,7 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
         lines.append(plan["decision"])
     if plan["search_tries"]:
         lines.append(f"search first: {plan['search_tries']} tries for each variant, on validation only")
+    lines += plan["training"]
     for task, sets in plan["smallest_detectable"].items():
         sizes = "; ".join(f"{name}: {smallest}" for name, smallest in sets.items() if smallest)
         if sizes:

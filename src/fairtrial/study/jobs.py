@@ -96,6 +96,7 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
             "set_up_seconds": round(set_up_seconds, 3),
             "step_seconds": round(step_seconds(loop), 6),
             "steps": loop.steps,
+            "steps_per_epoch": loop.steps_per_epoch,
             "score_seconds": round(scoring_seconds(task, loop), 3),
             "parameters": sum(row.count for row in rows),
             "flops_per_step": flops,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -146,8 +146,34 @@ def judge(plan: Plan, options: Options, search: Mapping[str, Any]) -> dict[str, 
     tasks = {task: gather(plan, task, search.get(task)) for task in plan.recipes}
     look = next(look for look in LOOKS if look.seeds == len(plan.study.seeds)) if options.until_clear else None
     verdict = judge_study(plan.study.name, tasks, until_clear=options.until_clear, look=look)
-    verdict["sentences"] += [*data_lines(verdict), *earlier_looks(plan, options)]
+    verdict["sentences"] += [*training_lines(plan), *data_lines(verdict), *earlier_looks(plan, options)]
     return verdict
+
+
+def training_lines(plan: Plan) -> list[str]:
+    """Steps and epochs of each variant, where variants differ in batches or duration: of finished trials (some may stop
+    early), else as planned."""
+    lines = []
+    for task, measured in plan.calibration.items():
+        found, asked = [], set()
+        for name, facts in measured.items():
+            if "steps_per_epoch" not in facts:
+                continue  # measured by an earlier version
+            training = plan.recipes[task][name].training
+            asked.add((training.batch, training.accumulate, facts["steps"], facts["steps_per_epoch"]))
+            trials = [record.result for record in plan.finished(task)[name].values()] or [facts]
+            steps = span([each["steps"] for each in trials], ",")
+            epochs = span([each["steps"] / each["steps_per_epoch"] for each in trials], ".1f")
+            rows = training.batch * training.accumulate
+            found.append(f"{name} {steps} steps of {rows} rows ({epochs} epochs)")
+        if len(asked) > 1:
+            lines.append(f"[{task}] Training differs: {', '.join(found)}.")
+    return lines
+
+
+def span(values: Sequence[float], form: str) -> str:
+    low, high = format(min(values), form), format(max(values), form)
+    return low if low == high else f"{low} to {high}"
 
 
 def earlier_looks(plan: Plan, options: Options) -> list[str]:
@@ -203,6 +229,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
             task: {name: str(expected_smallest(task, seeds, items) or "") for name, items in sets.items.items()}
             for task, sets in plan.eval_sets.items()
         },
+        "training": training_lines(plan),
         "search_tries": len(tries_of(study.search)) if study.search else 0,
         "until_clear": options.until_clear,
         "decision": decision,

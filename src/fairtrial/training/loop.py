@@ -52,7 +52,7 @@ class Loop:
         self.optimizer: Optimizer = make_optimizer(self.network, training)
         self.dropouts = dropouts_of(self.network)
         self.progress = Progress()
-        per_epoch = max(1, task.batches.batches_per_epoch() // training.accumulate)
+        per_epoch = -(-task.batches.batches_per_epoch() // training.accumulate)
         self.steps_per_epoch = per_epoch
         self.steps = training.duration.steps(per_epoch)
         self.select_every = max(1, training.select_every.steps(per_epoch))
@@ -85,8 +85,7 @@ class Loop:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["scale"]
         seed_dropout(self.dropouts, self.seed, step)
-        first = step * training.accumulate
-        batches = [self.task.batches.batch(first + number) for number in range(training.accumulate)]
+        batches = [self.task.batches.batch(index) for index in self.batch_numbers(step)]
         count = sum(batch.count for batch in batches)
         self.optimizer.zero_grad(set_to_none=True)
         nats = 0.0
@@ -102,6 +101,13 @@ class Loop:
             clip_grad_norm_(self.network.parameters(), training.clip)
         self.optimizer.step()
         return nats / count, rate
+
+    def batch_numbers(self, step: int) -> range:
+        """The batches of a step; the last step of an epoch takes those that are left."""
+        epoch, number = divmod(step, self.steps_per_epoch)
+        in_epoch = self.task.batches.batches_per_epoch()
+        first, end = (min(each * self.training.accumulate, in_epoch) for each in (number, number + 1))
+        return range(epoch * in_epoch + first, epoch * in_epoch + end)
 
     def select(self, scores: dict[str, Score]) -> Iterator[Event]:
         """Score the split that weights are selected on, and keep the best."""
