@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -101,6 +102,18 @@ def test_when_asked_to_stop_jobs_save_what_they_have_and_no_other_begins(job: Ca
     steps = [len(Record.open(Path(each.folder)).events()) for each in jobs[:2]]
     assert min(steps) > 1
     assert list((Path(jobs[0].folder) / "checkpoints").glob("step-*.safetensors"))
+
+
+def test_a_trial_that_is_sent_sigterm_saves_and_has_not_failed(job: Callable[..., Job]) -> None:
+    def on_progress(news: JobEvent) -> None:
+        if news.kind == "step" and news.facts["step"] > 0:
+            for child in multiprocessing.active_children():
+                child.terminate()
+
+    (result,) = Processes(1).run([job("alone", "training.duration=100000 steps")], on_progress, lambda: False)
+    assert result.stopped
+    assert result.error.startswith("stopped after step")
+    assert list((Path(result.job.folder) / "checkpoints").glob("step-*.safetensors"))
 
 
 def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:

@@ -58,7 +58,7 @@ class Processes:
                     job = waiting.pop()
                     running.append(start(job))
                     on_progress(JobEvent(job, "begin"))
-                collect(running, on_progress)
+                collect(running, on_progress, stop)
                 if stop():
                     ask_to_stop(running)
                 kill_late(running)
@@ -108,8 +108,13 @@ def one_thread() -> Iterator[None]:
 def run_in_process(job: Job, pipe: connection.Connection) -> None:
     """In the job's own process: do it and send the result. If the caller has gone, save and end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the caller decides what it means
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     asked, last_event = False, 0.0
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        asked = True
+
+    signal.signal(signal.SIGTERM, ask if job.kind == "trial" else signal.SIG_DFL)  # a trial saves what it has
 
     def stop() -> bool:
         nonlocal asked
@@ -136,8 +141,9 @@ def run_in_process(job: Job, pipe: connection.Connection) -> None:
         pipe.send(result)
 
 
-def collect(running: list[Running], on_progress: OnProgress) -> None:
-    """Wait a moment for events and results, and for processes that ended without one."""
+def collect(running: list[Running], on_progress: OnProgress, stop: Stop) -> None:
+    """Wait a moment for events and results, and for processes that ended without one. What ends by SIGTERM, or while
+    everything is being stopped, has not failed."""
     connection.wait([each.pipe for each in running] + [each.process.sentinel for each in running], timeout=0.2)
     for each in running:
         ended = not each.process.is_alive()  # asked first: what it sent before its end is still on the pipe
@@ -152,7 +158,8 @@ def collect(running: list[Running], on_progress: OnProgress) -> None:
             each.process.join(5)
             ended = True
         if ended and each.result is None:
-            each.result = JobResult(each.job, error=exit_message(each.process.exitcode))
+            code = each.process.exitcode
+            each.result = JobResult(each.job, error=exit_message(code), stopped=stop() or code == -signal.SIGTERM)
 
 
 def exit_message(code: int | None) -> str:

@@ -262,22 +262,30 @@ def missing(plan: Plan, trials: Sequence[Trial]) -> tuple[list[Trial], list[str]
 def run_jobs(
     engine: Engine, jobs: Sequence[Job], on_event: OnEvent, stop: Stop, accept: Callable[[JobResult], None]
 ) -> None:
-    """Every result is accepted as it comes. Raises `Interrupted` where the user asked to stop."""
+    """Every result is accepted as it comes; jobs that someone else stopped are resumed once. Raises `Interrupted` where
+    the user asked to stop."""
 
     def on_progress(event: JobEvent) -> None:
         on_event(event.kind, {"key": list(event.job.key), "work": event.job.kind, **event.facts})
 
-    for result in engine.run(jobs, on_progress, stop):
-        if result.stopped:
-            continue
-        accept(result)
-        key = {"key": list(result.job.key), "work": result.job.kind}
-        if result.facts is None:
-            on_event("failed", key | {"error": result.error})
-        else:
-            on_event("done", key | {"seconds": round(result.seconds, 2)} | scores_of(result))
-    if stop():
-        raise Interrupted("stopped; all is saved")
+    for _ in range(2):
+        stopped = []
+        for result in engine.run(jobs, on_progress, stop):
+            key = {"key": list(result.job.key), "work": result.job.kind}
+            if result.stopped:
+                stopped.append(result.job)
+                continue
+            accept(result)
+            if result.facts is None:
+                on_event("failed", key | {"error": result.error})
+            else:
+                on_event("done", key | {"seconds": round(result.seconds, 2)} | scores_of(result))
+        if stop():
+            raise Interrupted("stopped; all is saved")
+        if not stopped:
+            return
+        jobs = stopped
+    raise Interrupted(f"{len(jobs)} jobs were stopped by a signal, twice; all is saved")
 
 
 def scores_of(result: JobResult) -> dict[str, Any]:
