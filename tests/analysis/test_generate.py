@@ -140,6 +140,12 @@ def test_shares_are_those_of_transformers(sampling: Sampling) -> None:
     np.testing.assert_allclose(token_probabilities(LOGITS, sampling, said), scores.softmax(-1)[0].numpy(), atol=1e-12)
 
 
+@pytest.mark.parametrize("top_k", [1, 2])
+def test_of_tied_tokens_only_the_first_are_kept(top_k: int) -> None:
+    chances = token_probabilities(np.array([0.0, 2.0, 1.0, 2.0, 2.0]), Sampling(top_k=top_k), [])
+    assert np.flatnonzero(chances).tolist() == [1, 3][:top_k]
+
+
 def test_tokens_are_drawn_as_often_as_their_shares_say() -> None:
     chances = token_probabilities(LOGITS, Sampling(temperature=2, top_k=10), [])
     throws = generator_for(0, "test")

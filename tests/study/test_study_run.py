@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import re
 import shutil
 import signal
@@ -11,6 +13,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +25,7 @@ from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.prepare import prepare
 from fairtrial.record import Record
+from fairtrial.study import artifacts
 from fairtrial.study.artifacts import data_audit_jobs
 from fairtrial.study.design import Study, study_from, write_study
 from fairtrial.study.folder import StudyFolder
@@ -210,6 +214,48 @@ def test_ctrl_c_saves_and_says_how_to_go_on(copied: tuple[Study, Path]) -> None:
     assert len(list(folder.glob("trials/lm/*/*/result.json"))) < 16
 
 
+def test_a_trial_that_is_sent_sigterm_is_resumed_and_has_not_failed(copied: tuple[Study, Path], heard: Any) -> None:
+    study, folder = copied
+    before = verdict_of(folder)
+    trial = folder / "trials/classify/again/seed-103"
+    whole = (trial / "result.json").read_bytes()
+    shutil.rmtree(trial)
+
+    def on_event(kind: str, facts: dict[str, Any]) -> None:
+        heard(kind, facts)
+        if kind == "begin" and facts["work"] == "trial" and len(heard.of("begin", "trial")) == 1:
+            for child in multiprocessing.active_children():
+                child.terminate()
+
+    run_study(study, folder, Processes(1), Options(), on_event)
+    assert len(heard.of("begin", "trial")) == 2
+    assert not heard.of("failed")
+    assert StudyFolder(folder).failures() == []
+    assert (trial / "result.json").read_bytes() == whole
+    assert verdict_of(folder) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="process groups")
+def test_a_study_whose_process_group_is_sent_sigterm_books_no_failure(
+    tiny_study: Callable[..., Study], tmp_path: Path
+) -> None:
+    """As `timeout`, systemd and schedulers send it: to the study, its fork server and its trials at once."""
+    settings = {"shape.layers": 1, "shape.width": 16, "training.batch": 8, "training.duration": "100000 steps"}
+    (tmp_path / "long.toml").write_text(write_study(tiny_study(seeds=1, set=settings)))
+    folder = tmp_path / "study"
+    words = [sys.executable, "-m", "fairtrial", "study", str(tmp_path / "long.toml"), "--out", str(folder), "--json"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["event"] == "step" and json.loads(line)["step"] > 0:
+            break
+    os.killpg(process.pid, signal.SIGTERM)
+    _, said = process.communicate(timeout=600)
+    assert process.returncode == 130, said
+    assert StudyFolder(folder).failures() == []
+    assert list(folder.glob("trials/classify/*/*/checkpoints/step-*.safetensors"))
+
+
 CRASH = """
 import os
 from fairtrial.model.part import Part, parts
@@ -283,6 +329,17 @@ def test_variants_with_other_batches_are_told_their_steps_and_epochs(
     assert int(found[1]) > 4 * int(found[2])
     assert told in verdict["sentences"]
     assert told in plan_lines(heard.of("plan")[0])
+
+
+def test_perplexities_picked_on_test_are_averaged_by_their_logs() -> None:
+    def result(best: float, honest: float) -> Any:
+        tests = {"test": {"window_perplexity": honest}}
+        picked = {"picked_on_test": {"test": {"window_perplexity": best}}, "test_reads": {"test": 3}}
+        return SimpleNamespace(result={"tests": tests, "test_watched": True, **picked})
+
+    found = artifacts.test_reuse([result(100.0, 200.0), result(400.0, 800.0)])["test"]
+    assert found["picked_on_test"] == pytest.approx(200.0)
+    assert found["honest"] == pytest.approx(400.0)
 
 
 @pytest.mark.slow  # it compares times, which a busy machine spoils

@@ -64,9 +64,8 @@ def token_probabilities(
         return np.eye(1, len(scores), int(scores.argmax()))[0]
     with np.errstate(over="ignore"):  # a tiny temperature is as good as zero
         scores = (scores - scores.max()) / sampling.temperature
-    if sampling.top_k is not None and sampling.top_k < len(scores):
-        least = np.partition(scores, -sampling.top_k)[-sampling.top_k]
-        scores[scores < least] = -math.inf
+    if sampling.top_k is not None:  # of equal ones the first
+        scores[np.argsort(-scores, kind="stable")[sampling.top_k :]] = -math.inf
     found = np.exp(scores)
     found /= found.sum()
     if sampling.top_p < 1:

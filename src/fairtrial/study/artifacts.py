@@ -214,14 +214,19 @@ def test_reuse(records: list[Record]) -> dict[str, Any]:
     for test in results[0]["tests"]:
         picked = [(result["picked_on_test"].get(test), result["tests"][test]) for result in results]
         pairs = [(best, score) for best, score in picked if best]
-        key, scale = ("accuracy", 100.0) if "accuracy" in results[0]["tests"][test] else ("window_perplexity", 1.0)
+        key = "accuracy" if "accuracy" in results[0]["tests"][test] else "window_perplexity"
         found[test] = {
             "reads": sum(result["test_reads"][test] for result in results),
             "watched": any(result["test_watched"] for result in results),
-            "picked_on_test": scale * float(np.mean([best[key] for best, _ in pairs])) if pairs else None,
-            "honest": scale * float(np.mean([score[key] for _, score in pairs])) if pairs else None,
+            "picked_on_test": mean_score(key, [best[key] for best, _ in pairs]) if pairs else None,
+            "honest": mean_score(key, [score[key] for _, score in pairs]) if pairs else None,
         }
     return found
+
+
+def mean_score(key: str, values: list[float]) -> float:
+    """Accuracy in points, or perplexity (its log averaged)."""
+    return 100 * float(np.mean(values)) if key == "accuracy" else math.exp(np.mean(np.log(values)))
 
 
 def without_items(contamination: Mapping[str, Any] | None) -> dict[str, Any] | None:
