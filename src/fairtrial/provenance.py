@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairtrial import environment
 from fairtrial.data.corpus import Splits
 from fairtrial.data.readers import find_format
-from fairtrial.data.splits import normalised
+from fairtrial.data.words import normalised
 from fairtrial.disk import sha256_of
 from fairtrial.model.network import count_parameters
 from fairtrial.pretrained.encoder import fresh_parameters

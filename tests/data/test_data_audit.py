@@ -84,6 +84,20 @@ def test_near_duplicates_are_distinguished(jsonl: Write) -> None:
     assert found["sets"]["test"]["status"][-1] == 2
 
 
+def test_the_audit_says_which_rule_made_an_item_contaminated(jsonl: Write) -> None:
+    near = {**row(3, "b"), "text": row(3, "b")["text"] + " more"}
+    made = {**row(1, "a"), "text": " ".join(row(number, "a")["text"] for number in (1, 2, 3))}
+    long = {**row(1, "a"), "text": row(1, "a")["text"] + " and" + " so on" * 3 + "".join(f" x{n}" for n in range(40))}
+    found = audit(jsonl(test=[row(5, "a"), near, made, long]))
+    assert found["sets"]["test"]["status"][-4:] == [1, 2, 2, 0]
+    ((number, share),) = found["sets"]["test"]["contained"].items()
+    assert int(number) == len(found["sets"]["test"]["status"]) - 2
+    assert 0.5 <= share < 1
+    shown = {id: finding(found, id, "test") for id in ("D1", "D1n", "D1c")}
+    assert {id: each["shown"].split()[0] for id, each in shown.items()} == {"D1": "1", "D1n": "1", "D1c": "1"}
+    assert f"({share:.0%} of the item)" in shown["D1c"]["examples"][0]
+
+
 def test_duplicates_of_carved_validation_count_as_known(jsonl: Write) -> None:
     """Validation is carved from train by the seed; the status of a test item must not depend on that."""
     source = jsonl(test=[row(number, "ab"[number % 2]) for number in range(50)])
@@ -147,7 +161,7 @@ def test_a_vocabulary_that_saw_test_text_or_labels_is_red(course_folder: Path) -
 def test_the_course_data_in_figures(shared_data: Path) -> None:
     classify = audit(shared_data / "speeches", name="course")
     sets = classify["sets"]["test"]
-    assert (sets["items"], sets["identical"], sets["exact"], sets["near"], sets["clean"]) == (750, 551, 551, 2, 197)
+    assert (sets["items"], sets["identical"], sets["exact"], sets["near"], sets["clean"]) == (750, 551, 551, 1, 198)
     assert classify["level"] == "red"
     assert finding(classify, "D3", "train")["shown"].startswith("4 of 2,092")
     assert finding(classify, "D6f", "test")["shown"].startswith("317 of 750")

@@ -11,8 +11,8 @@ import pytest
 from fairtrial.data.corpus import Document
 from fairtrial.data.readers import read
 from fairtrial.data.sotu import _folder
-from fairtrial.data.splits import normalised, split
-from fairtrial.data.words import count_words, sentences, without_stage_directions
+from fairtrial.data.splits import split
+from fairtrial.data.words import count_words, normalised, sentences, without_stage_directions
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from itertools import permutations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial.data.corpus import Corpus, Document
-from fairtrial.data.splits import cluster, normalised, split
+from fairtrial.data.duplicates import find_duplicates
+from fairtrial.data.splits import cluster, split
+from fairtrial.data.words import normalised
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
 
@@ -68,7 +72,23 @@ def test_duplicates_and_groups_are_joined_transitively() -> None:
         Document("?"),
         Document("!"),
     )
-    assert cluster(documents) == [[0, 1, 3], [2, 4], [5], [6]]
+    assert list(cluster(documents).values()) == [0, 0, 1, 0, 1, 2, 3]
+
+
+def test_near_copies_are_on_one_side_of_every_split() -> None:
+    rng = random.Random(0)
+    seeds = [[f"w{rng.randrange(400)}" for _ in range(12)] for _ in range(60)]
+    copies = [[*seed[:at], f"x{at}", *seed[at:]] for seed in seeds for at in (0, 6, 12)]
+    long = [[*seeds[at], *seeds[at + 1]] for at in range(0, 10, 2)]
+    documents = tuple(Document(" ".join(words), label="ab"[len(words) % 2]) for words in (*seeds, *copies, *long))
+    for seed in range(3):
+        splits = split(Corpus(train=documents), Data(test=0.2, validation=0.2, train_share=0.7), seed=seed)
+        parts = [
+            [document.text for document in part] for part in (splits.train, splits.validation, splits.tests["test"])
+        ]
+        assert all(parts)
+        for one, other in permutations(parts, 2):
+            assert not find_duplicates(one, other).status.any()
 
 
 def test_texts_are_normalised_to_lower_letters_and_digits() -> None:

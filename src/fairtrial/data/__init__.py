@@ -4,6 +4,6 @@ from fairtrial.data.batches import padded
 from fairtrial.data.corpus import Document
 from fairtrial.data.lines import read_lines
 from fairtrial.data.readers import find_format, is_course, read
-from fairtrial.data.splits import text_key
+from fairtrial.data.words import text_key
 
 __all__ = ["Document", "find_format", "is_course", "padded", "read", "read_lines", "text_key"]

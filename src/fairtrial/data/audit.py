@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from fairtrial.data.corpus import Document, Splits
-from fairtrial.data.duplicates import EXACT, NEAR, Duplicates, find_duplicates, words
+from fairtrial.data.duplicates import EXACT, LEAST_WORDS, NEAR, Duplicates, find_duplicates, words
 from fairtrial.data.readers import find_format, read
-from fairtrial.data.splits import conflicts, text_key
+from fairtrial.data.splits import conflicts
 from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.data.words import text_key
 from fairtrial.finding import AMBER, PASS, RED, REPORT, Finding, worst
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Data, Recipe
@@ -34,6 +35,7 @@ LENGTH_RATIO = 1.5
 CHECKS = {  # name and limit
     "D1": ("duplicates of train", "0; red > 1%"),
     "D1n": ("near duplicates of train", "0; red > 1%"),
+    "D1c": ("contained in train, or made of it", "0; red > 1%"),
     "D1r": ("repeated inside the set", "1%"),
     "D7": ("groups on both sides", "0; red > 1%"),
     "D3": ("one text, two labels", "0"),
@@ -68,7 +70,7 @@ def audit_data(recipe: Recipe, seed: int = 0, on_progress: Callable[[str], None]
         "seed": seed,
         "level": worst(findings),
         "documents": {"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
-        "sets": {name: found.counts() | {"status": found.status.tolist()} for name, found in duplicates.items()},
+        "sets": {name: found.counts() | found.by_item() for name, found in duplicates.items()},
         "findings": [finding.to_dict() for finding in findings],
         "notes": list(prepared.corpus.notes),
     }
@@ -132,19 +134,29 @@ def file_of(document: Document) -> str:
 def audit_duplicates(
     name: str, known: Sequence[Document], items: Sequence[Document], duplicates: Duplicates, most: str = RED
 ) -> Iterator[Finding]:
-    """D1, D1n: one test set against everything that training sees. `most`: the verdict above one per cent."""
+    """D1, D1n, D1c: one test set against everything that training sees. `most`: the verdict above one per cent."""
     exact = "Test items that also occur in the training set, apart from case and punctuation;"
     exact += f" {duplicates.identical:,} are identical character by character: a score on them tests memory."
-    near = "Test items of 8 words or more that share half of their 3-word runs with a training text, or where one of"
-    near += " the two texts contains the other."
-    for id, kind, meaning, none in (
-        ("D1", EXACT, exact, "No test item also occurs in the training set."),
-        ("D1n", NEAR, near, "No test item is a near duplicate of a training text."),
+    near = f"Test items of {LEAST_WORDS} words or more that share half of their 3-word runs with a training text."
+    contained = "Test items with half of their 3-word runs in training texts that contain them or that they contain."
+    is_near = (duplicates.status == NEAR) & (duplicates.share == 0)
+    for id, holds, sign, meaning, none in (
+        ("D1", duplicates.status == EXACT, "=", exact, "No test item also occurs in the training set."),
+        ("D1n", is_near, "~", near, "No test item is a near duplicate of a training text."),
+        (
+            "D1c",
+            duplicates.share > 0,
+            "in",
+            contained,
+            "No test item is contained in training texts or made of them.",
+        ),
     ):
-        found = np.flatnonzero(duplicates.status == kind).tolist()
-        pairs = [(items[number], known[duplicates.partner[number]]) for number in found[:EXAMPLES]]
-        same = [f"{quote(item)} = {file_of(other)}" for item, other in pairs]
-        examples = same if kind == EXACT else [f"{quote(item)} ~ {quote(other)}" for item, other in pairs]
+        found = np.flatnonzero(holds).tolist()
+        examples = []
+        for number in found[:EXAMPLES]:
+            item, other, share = items[number], known[duplicates.partner[number]], duplicates.share[number]
+            shown = file_of(other) if id == "D1" else quote(other)
+            examples.append(f"{quote(item)} {sign} {shown}" + (f" ({share:.0%} of the item)" if share else ""))
         verdict = by_share(len(found), len(items), most)
         yield share_finding(id, name, len(found), len(items), verdict, meaning, examples, none)
 

@@ -16,7 +16,8 @@ from typing import Any
 from fairtrial.data.corpus import Corpus, Document, Documents
 from fairtrial.data.duplicates import CLEAN, EXACT, find_duplicates
 from fairtrial.data.readers import find_format, read
-from fairtrial.data.splits import conflicts, into_sentences, text_key
+from fairtrial.data.splits import conflicts, into_sentences
+from fairtrial.data.words import text_key
 from fairtrial.disk import disk_errors
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data

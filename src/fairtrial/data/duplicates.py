@@ -1,27 +1,31 @@
 """Duplicates: texts of one set that also occur in another. Exact: the same letters and digits, whatever case and
-punctuation. Near: the word 3-grams of two texts have a Jaccard similarity of at least one half, or four fifths of the
-shorter text's 3-grams occur in the longer one. The search is complete, not sampled: near duplicates share one of their
-rarest 3-grams, so only these are looked up (prefix filtering, Chaudhuri et al. 2006)."""
+punctuation. Near: the word 3-grams of two texts have a Jaccard similarity of at least one half. Contained: at least
+half of a text's 3-grams occur in texts that it contains or is contained in. The search is complete, not sampled: such
+texts share one of their rarest 3-grams, so only these are looked up (prefix filtering, Chaudhuri et al. 2006)."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
-from fairtrial.data.splits import text_key
+from fairtrial.data.words import text_key
 
-CLEAN, EXACT, NEAR = 0, 1, 2  # status of an item
+CLEAN, EXACT, NEAR = 0, 1, 2  # status of an item; a contained one is near, and has a share
 GRAM = 3  # words
-JACCARD = 0.5
-CONTAINED = 0.8
+HALF = 0.5  # of the 3-grams of both texts, or of an item
+CONTAINED = 0.8  # of its 3-grams in the longer text: a text is contained
 LEAST_WORDS = 8  # of an item: "it's the right thing to do" occurs in many texts by chance
 LEAST_SHARED = 3  # 3-grams, that is five words in a row: a "thank you very much" inside a text makes no duplicate
 PAIRS = 1 << 22  # candidate pairs compared at a time
+COMMON = 500  # texts of a gram, when texts of one set are clustered
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Duplicates:
     partner: np.ndarray  # [item]
     known_status: np.ndarray  # [known text] the same from the other side: what to remove
     known_partner: np.ndarray  # [known text]
+    share: np.ndarray  # [item] of its 3-grams, where being contained or containing made it near; else 0
     identical: int  # items that are equal character by character
 
     def counts(self) -> dict[str, int | float]:
@@ -41,12 +46,18 @@ class Duplicates:
         items = {"items": len(self.status), "identical": self.identical}
         return {**items, "exact": exact, "near": near, "clean": clean, "share": share}
 
+    def by_item(self) -> dict[str, Any]:
+        """The status of each item, and the shares of those that the rule of contained texts made near."""
+        contained = {str(number): round(float(self.share[number]), 3) for number in np.flatnonzero(self.share)}
+        return {"status": self.status.tolist(), "contained": contained}
+
 
 def find_duplicates(known: Sequence[str], items: Sequence[str]) -> Duplicates:
     """Duplicates of `known` texts (training) among `items` (test)."""
     found = Duplicates(
         *(np.zeros(len(items), np.int8), np.full(len(items), -1)),
         *(np.zeros(len(known), np.int8), np.full(len(known), -1)),
+        share=np.zeros(len(items)),
         identical=sum(map(set(known).__contains__, items)),
     )
     _mark_exact(found, [text_key(text) for text in known], [text_key(text) for text in items])
@@ -71,12 +82,46 @@ def _mark_near(found: Duplicates, known: Sequence[str], items: Sequence[str]) ->
     """Marks both sides. An exact duplicate of one text may be a near duplicate of another, so none is left out."""
     grams, lengths = _gram_matrix([*known, *items])
     train, test = grams[: len(known)], grams[len(known) :]
-    long = lengths[len(known) :] >= LEAST_WORDS
+    for rows, columns in _candidates(train, test):
+        rows, columns, jaccard, share = _near(train, test, lengths[len(known) :], rows, columns)
+        found.share[rows] = share
+        found.share[rows[jaccard >= HALF]] = 0
+        free = found.known_status[columns] != EXACT
+        found.known_status[columns[free]], found.known_partner[columns[free]] = NEAR, rows[free]
+        free = found.status[rows] != EXACT
+        found.status[rows[free]], found.partner[rows[free]] = NEAR, columns[free]
+    found.share[found.status == EXACT] = 0
+
+
+def near_clusters(texts: Sequence[str]) -> np.ndarray:
+    """[text] the number of its cluster: texts that are near duplicates or contain one another, directly or through
+    others. Neighbours in each gram's list of texts are joined first, and grams with more than `COMMON` texts are then
+    not looked up: ten thousand texts of one pattern would make a hundred million pairs."""
+    grams, lengths = _gram_matrix(texts)
+    by_gram = grams.T.tocsr()
+    by_gram.sort_indices()
+    gram = np.repeat(np.arange(by_gram.shape[0]), by_gram.getnnz(1))
+    next_to = np.flatnonzero(gram[1:] == gram[:-1])
+    one, other = by_gram.indices[next_to], by_gram.indices[next_to + 1]
+    clusters, links = np.arange(len(texts)), []
+    neighbours = np.append(one, other), np.append(other, one)
+    for rows, columns in chain([neighbours], _candidates(grams, grams, COMMON)):
+        apart = clusters[rows] != clusters[columns]
+        rows, columns, *_ = _near(grams, grams, lengths, rows[apart], columns[apart])
+        links.append(sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(texts),) * 2))
+        _, clusters = connected_components(sum(links[1:], links[0]), directed=False)
+    return clusters
+
+
+def _candidates(
+    train: sparse.csr_matrix, test: sparse.csr_matrix, most: float = np.inf
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Numbers of items and known texts that may be near, all of an item together. Grams with more than `most` texts are
+    not looked up."""
     if not train.nnz or not test.nnz:
         return
-    train_sizes, test_sizes = train.getnnz(1), test.getnnz(1)
     in_train, in_test = train.getnnz(0), test.getnnz(0)  # how many texts hold each gram
-    rare_train, rare_test = _rarest(train, in_test, CONTAINED), _rarest(test, in_train, JACCARD)
+    rare_train, rare_test = _rarest(train, in_test, CONTAINED, most), _rarest(test, in_train, HALF, most)
     train_by_gram, rare_train_by_gram = train.T.tocsr(), rare_train.T.tocsr()
     candidates = (rare_test @ in_train + test @ rare_train.getnnz(0)).cumsum()  # pairs up to each item
     begin = 0
@@ -84,26 +129,39 @@ def _mark_near(found: Duplicates, known: Sequence[str], items: Sequence[str]) ->
         done = candidates[begin - 1] if begin else 0
         end = max(begin + 1, int(np.searchsorted(candidates, done + PAIRS, "right")))
         pairs = (rare_test[begin:end] @ train_by_gram + test[begin:end] @ rare_train_by_gram).tocoo()
-        kept = long[pairs.row + begin]
-        rows, columns = pairs.row[kept] + begin, pairs.col[kept]
-        shared = np.asarray(test[rows].multiply(train[columns]).sum(1)).ravel()  # grams that each pair has in common
-        jaccard = shared / (test_sizes[rows] + train_sizes[columns] - shared)
-        contained = shared / np.minimum(test_sizes[rows], train_sizes[columns])
-        near = (shared >= LEAST_SHARED) & ((jaccard >= JACCARD) | (contained >= CONTAINED))
-        _mark_pairs(found, rows[near], columns[near], np.maximum(jaccard, contained)[near])
+        yield pairs.row + begin, pairs.col
         begin = end
 
 
-def _mark_pairs(found: Duplicates, rows: np.ndarray, columns: np.ndarray, similarity: np.ndarray) -> None:
-    order = np.argsort(similarity, kind="stable")  # the most similar is written last, so that it stays
-    rows, columns = rows[order], columns[order]
-    free = found.known_status[columns] != EXACT
-    found.known_status[columns[free]], found.known_partner[columns[free]] = NEAR, rows[free]
-    free = found.status[rows] != EXACT
-    found.status[rows[free]], found.partner[rows[free]] = NEAR, columns[free]
+def _near(
+    train: sparse.csr_matrix, test: sparse.csr_matrix, words: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Those pairs that are near duplicates or contain one another, the most similar last: numbers of the item and the
+    known text, Jaccard similarity, and the share of the item's grams in all that it contains or is contained in."""
+    rows, columns = rows[words[rows] >= LEAST_WORDS], columns[words[rows] >= LEAST_WORDS]
+    train_sizes, test_sizes = train.getnnz(1)[columns], test.getnnz(1)[rows]
+    common = test[rows].multiply(train[columns]).tocsr()  # [pair gram]
+    shared = common.getnnz(1)
+    jaccard = shared / (test_sizes + train_sizes - shared)
+    contained = (
+        (jaccard < HALF) & (shared / np.minimum(test_sizes, train_sizes) >= CONTAINED) & (shared >= LEAST_SHARED)
+    )
+    share = np.zeros(len(rows))
+    share[contained] = _shares_together(rows[contained], common[contained], test_sizes[contained])
+    order = np.lexsort((shared, np.where(contained, 0, jaccard)))
+    near = order[((shared >= LEAST_SHARED) & ((jaccard >= HALF) | (share >= HALF)))[order]]
+    return rows[near], columns[near], jaccard[near], share[near]
 
 
-def _rarest(texts: sparse.csr_matrix, common: np.ndarray, share: float) -> sparse.csr_matrix:
+def _shares_together(rows: np.ndarray, common: sparse.csr_matrix, sizes: np.ndarray) -> np.ndarray:
+    """For each pair: the share of its item's grams that occur in any of the item's pairs."""
+    items, number = np.unique(rows, return_inverse=True)
+    shape = (len(items), len(rows))
+    together = sparse.csr_matrix((np.ones(len(rows), np.int64), (number, np.arange(len(rows)))), shape=shape) @ common
+    return np.asarray(together.getnnz(1)[number] / sizes)
+
+
+def _rarest(texts: sparse.csr_matrix, common: np.ndarray, share: float, most: float) -> sparse.csr_matrix:
     """The rarest grams of each text, so many that a text without any of them cannot hold `share` of its grams. (A
     Jaccard similarity of one half takes half of either text.)"""
     sizes = texts.getnnz(1)
@@ -111,8 +169,9 @@ def _rarest(texts: sparse.csr_matrix, common: np.ndarray, share: float) -> spars
     order = np.lexsort((texts.indices, common[texts.indices], rows))
     rank = np.arange(texts.nnz) - np.repeat(texts.indptr[:-1], sizes)
     needed = sizes - np.ceil(share * sizes - 1e-9).astype(int) + 1
-    kept = rank < np.repeat(needed, sizes)
-    columns = texts.indices[order][kept]
+    columns = texts.indices[order]
+    kept = (rank < np.repeat(needed, sizes)) & (common[columns] <= most)
+    columns = columns[kept]
     return sparse.csr_matrix((np.ones(len(columns), np.int64), (rows[kept], columns)), shape=texts.shape)
 
 

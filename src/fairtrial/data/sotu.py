@@ -14,8 +14,7 @@ import numpy as np
 from fairtrial import recipe
 from fairtrial.data.corpus import Corpus, Document
 from fairtrial.data.lines import TextFile, hashes, read_lines
-from fairtrial.data.splits import normalised
-from fairtrial.data.words import count_words, sentences, without_stage_directions
+from fairtrial.data.words import count_words, normalised, sentences, without_stage_directions
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 from fairtrial.rng import generator_for

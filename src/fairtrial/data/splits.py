@@ -1,15 +1,13 @@
 """Splits: test and validation sets that the data bring are used as they are, the rest is carved from training.
-Duplicates, and documents of one group, never straddle two splits: a test on them would test memory. A running text is
-cut at its end instead; the audit of the data finds what it repeats there."""
+Duplicates, near ones too, and documents of one group never straddle two splits: a test on them would test memory. A
+running text is cut at its end instead; the audit of the data finds what it repeats there."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,19 +15,21 @@ from numpy.random import Generator
 
 from fairtrial import recipe
 from fairtrial.data.corpus import Corpus, Document, Documents, Splits
-from fairtrial.data.words import sentences
+from fairtrial.data.words import sentences, text_key
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Tokens
 from fairtrial.rng import generator_for
 
 Carved = tuple[Documents, Documents]  # the rest, the share
+Clusters = Callable[[], Mapping[Document, int]]  # the number of each document's cluster
 
 
 def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
     """Carved test sets depend on `data.split_seed` only, so that all trials share their test items."""
     train, tests, validation = corpus.train, corpus.tests, corpus.validation
     contiguous = corpus.ordered and not any(document.group for document in train)
-    take = _carve_section if contiguous else carve
+    cluster_of = cache(lambda: cluster(corpus.train))  # what is left of whole clusters is whole clusters
+    take = _carve_section if contiguous else partial(carve, cluster_of)
     if not tests:
         share = _carved_share("data.test", data.test)
         if share == 0:
@@ -41,7 +41,7 @@ def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
     if not validation and _carved_share("data.validation", data.validation) > 0:
         rng = generator_for(seed, "split", "validation")
         train, validation = take(train, data.validation, rng, "data.validation", data.source)
-    train = _subsample(train, data, seed)
+    train = _subsample(train, cluster_of, data, seed)
     return Splits(train=train, validation=validation, tests=tests, labels=corpus.labels, running=corpus.running)
 
 
@@ -52,28 +52,17 @@ def _carved_share(name: str, value: float) -> float:
     return value
 
 
-def _subsample(documents: Documents, data: recipe.Data, seed: int) -> Documents:
+def _subsample(documents: Documents, cluster_of: Clusters, data: recipe.Data, seed: int) -> Documents:
     """A share of the training documents of every class, as if no more had been labelled."""
     if not 0 < data.train_share <= 1:
         raise BadInput(f"data.train_share must be above 0 and at most 1, got {data.train_share}")
     if data.train_share == 1:
         return documents
     rng = generator_for(seed, "split", "train")
-    _, taken = carve(documents, data.train_share, rng, "data.train_share", data.source)
+    _, taken = carve(cluster_of, documents, data.train_share, rng, "data.train_share", data.source)
     lost = {document.label for document in documents} - {document.label for document in taken}
     # a class that is too small to give a share is kept whole
     return tuple(document for document in documents if document in taken or document.label in lost) if lost else taken
-
-
-def normalised(text: str) -> str:
-    """Equal for duplicates: NFKC, lower case, letters and digits only."""
-    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).lower())
-
-
-@lru_cache(maxsize=1 << 18)
-def text_key(text: str) -> str:
-    """Equal for duplicates. A text without letters and digits is compared as it is: '?' does not duplicate '!'."""
-    return normalised(text) or text
 
 
 def conflicts(documents: Sequence[Document], others: Sequence[Document]) -> list[tuple[Document, Document]]:
@@ -89,14 +78,17 @@ def conflicts(documents: Sequence[Document], others: Sequence[Document]) -> list
     ]
 
 
-def carve(documents: Documents, share: float, rng: Generator, field: str, source: str) -> Carved:
+def carve(cluster_of: Clusters, documents: Documents, share: float, rng: Generator, field: str, source: str) -> Carved:
     """The rest and the share, stratified by label, clusters undivided."""
     sizes = Counter(document.label for document in documents)
     # a class of one document stays in training, any larger one is represented
     targets = {label: max(1, round(share * size)) if size > 1 else 0 for label, size in sizes.items()}
     taken: Counter[str] = Counter()
     chosen: set[int] = set()
-    clusters = cluster(documents)
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    for number, document in enumerate(documents):
+        members[cluster_of()[document]].append(number)
+    clusters = list(members.values())
     for number in rng.permutation(len(clusters)):
         if all(taken[label] >= count for label, count in targets.items()):
             break
@@ -116,10 +108,12 @@ def carve(documents: Documents, share: float, rng: Generator, field: str, source
     return rest, tuple(documents[number] for number in sorted(chosen))
 
 
-def cluster(documents: Sequence[Document]) -> list[list[int]]:
-    """Numbers of documents that share a group or a text, directly or through others."""
+def cluster(documents: Sequence[Document]) -> dict[Document, int]:
+    """Documents that share a group, or are duplicates or near ones, directly or through others, have one number."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
+
+    from fairtrial.data.duplicates import near_clusters
 
     first: dict[tuple[str, str], int] = {}
     pairs: list[tuple[int, int]] = []  # each document with the first one of its text, of its group
@@ -127,11 +121,11 @@ def cluster(documents: Sequence[Document]) -> list[list[int]]:
         keys = [("text", text_key(document.text))]
         keys += [("group", document.group)] if document.group else []
         pairs += [(number, first.setdefault(key, number)) for key in keys]
+    texts = [number for (kind, _), number in first.items() if kind == "text"]
+    near = near_clusters([documents[number].text for number in texts]).tolist()
+    pairs += [(text, first.setdefault(("near", str(number)), text)) for text, number in zip(texts, near, strict=True)]
     graph = coo_array((np.ones(len(pairs)), tuple(zip(*pairs, strict=True))), shape=(len(documents),) * 2)
-    members: defaultdict[int, list[int]] = defaultdict(list)
-    for number, component in enumerate(connected_components(graph, directed=False)[1].tolist()):
-        members[component].append(number)
-    return list(members.values())
+    return dict(zip(documents, connected_components(graph, directed=False)[1].tolist(), strict=True))
 
 
 def _carve_section(documents: Documents, share: float, rng: Generator, field: str, source: str) -> Carved:

@@ -9,6 +9,8 @@ difference is intended: an initialism that ends the line ("Washington, D.C.") ke
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import lru_cache
 
 from tokenizers import Regex
 from tokenizers.normalizers import Normalizer, Replace, Sequence
@@ -168,3 +170,14 @@ def gap(before: str, word: str) -> str:
 def spelled(word: str) -> str:
     """A word as it is written: the splitter distinguishes opening and closing quotes."""
     return '"' if word in ("``", "''") else word
+
+
+def normalised(text: str) -> str:
+    """Equal for duplicates: NFKC, lower case, letters and digits only."""
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).lower())
+
+
+@lru_cache(maxsize=1 << 18)
+def text_key(text: str) -> str:
+    """Equal for duplicates. A text without letters and digits is compared as it is: '?' does not duplicate '!'."""
+    return normalised(text) or text

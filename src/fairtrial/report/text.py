@@ -114,7 +114,7 @@ def percent(value: float | None) -> str:
 
 
 def copies_text(copies: dict[str, Any]) -> str:
-    """`553 of 750 test items (73.7%) also occur in the training set (551 exact, 2 near duplicates); 197 are clean`"""
+    """`552 of 750 test items (73.6%) also occur in the training set (551 exact, 1 near duplicates); 198 are clean`"""
     copied = copies["exact"] + copies["near"]
     if not copied:
         return f"none of {copies['items']:,} test items occurs in the training set"
@@ -164,7 +164,7 @@ def audit_lines(audit: dict[str, Any], width: int = 120) -> Iterator[str]:
     for note in audit["notes"]:
         yield f"  note: {note}"
     yield from [""] * bool(audit["notes"])
-    repairable = any(finding.verdict == "RED" and finding.id in ("D1", "D1n") for finding in findings)
+    repairable = any(finding.verdict == "RED" and finding.id in ("D1", "D1n", "D1c") for finding in findings)
     hint = f" (repair it with: fairtrial clean --data {audit['source']} --out FOLDER)" if repairable else ""
     yield summary(findings) + hint
 

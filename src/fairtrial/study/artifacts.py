@@ -236,6 +236,7 @@ def without_items(contamination: Mapping[str, Any] | None) -> dict[str, Any] | N
     sets = {name: {**facts} for name, facts in contamination["sets"].items()}
     for facts in sets.values():
         facts.pop("status", None)
+        facts.pop("contained", None)
     return {**contamination, "sets": sets}
 
 
