@@ -439,10 +439,18 @@ DATA = (
     Mutant(
         "near-duplicate-threshold",
         "data",
-        "near duplicates need a Jaccard index of 0.6",
-        "JACCARD = 0.5",
-        "JACCARD = 0.6",
+        "near duplicates need a Jaccard index, or a share, of 0.6",
+        "HALF = 0.5",
+        "HALF = 0.6",
         ("data/test_duplicates.py",),
+    ),
+    Mutant(
+        "near-copies-straddle",
+        "data",
+        "near copies are not kept together when a set is carved",
+        "near = near_clusters([documents[number].text for number in texts]).tolist()",
+        "near = list(range(len(texts)))",
+        ("data/test_splitting.py", "-k near"),
     ),
     Mutant(
         "near-duplicate-search",
@@ -566,6 +574,14 @@ TRAINING = (
         "if math.isfinite(training.clip):",
         "if math.isnan(training.clip):",
         ("trial/test_trial.py", "-k clip"),
+    ),
+    Mutant(
+        "epoch-drops-rows",
+        "training",
+        "batches that do not fill a step are left out of the epoch",
+        "per_epoch = -(-task.batches.batches_per_epoch() // training.accumulate)",
+        "per_epoch = max(1, task.batches.batches_per_epoch() // training.accumulate)",
+        ("trial/test_trial.py", "-k epoch"),
     ),
     Mutant(
         "accumulation",
