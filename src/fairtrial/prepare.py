@@ -12,10 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.sotu import presidents
-from fairtrial.data.splits import fitting_tokens, kind_in_use, shape_documents, split
+from fairtrial.data.splits import fitting_tokens, item_groups, kind_in_use, shape_documents, split
 from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data, Recipe, choose_recipe, load_recipe, one_of
@@ -48,6 +50,10 @@ class Prepared:
         if not self.corpus.course_lines:
             raise BadInput(*NO_COURSE)
         return self.corpus.course_lines
+
+    def groups(self, documents: Sequence[Document]) -> np.ndarray | None:
+        """Documents of a scored set that belong together [document]; None: each stands alone."""
+        return item_groups(documents, self.corpus.ordered, self.recipe.shape.length)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fairtrial.training.scoring import Score
     from fairtrial.training.tasks import Task
 
+LATE, STILL, WORSE = 0.2, 0.03, 0.1  # the last fifth of training; shares of the loss that was learned
+
 
 def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) -> dict[str, Any]:
     """trial.json: all that decides a trial beside its recipe, and what became of its data."""
@@ -80,6 +82,8 @@ def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores:
         "steps_per_epoch": loop.steps_per_epoch,
         "kept_step": best_step,
         "kept": recipe.training.keep,
+        "chosen_by": "validation loss" if task.choose_on and recipe.training.keep == "best" else None,
+        "training_end": training_end(curve),
         "stopped": loop.progress.stopped,
         "test_watched": recipe.scoring.watch_test,
         "test_reads": {name: (name in scores) + sum(point["split"] == name for point in curve) for name in tests},
@@ -89,6 +93,22 @@ def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores:
         "picked_on_test": picked_on_test(curve, tests),
         "model_sha256": sha256_of(record.folder / "model.safetensors"),
     }
+
+
+def training_end(curve: list[dict[str, Any]]) -> str:
+    """How training ended, from the validation loss: `still improving` at the last step, `overfitted` (it had been
+    clearly better before), `settled`; empty where scores are too few. Measured in shares of all that was learned."""
+    points = [point for point in curve if point["split"] == "validation"]
+    losses = [next(point[key] for key in ("nll", "window_nll", "masked_nll") if key in point) for point in points]
+    if len(losses) < 4:
+        return ""
+    learned, last_step = losses[0] - min(losses), points[-1]["step"]
+    before = [loss for point, loss in zip(points, losses, strict=True) if point["step"] <= (1 - LATE) * last_step][-1]
+    if before - losses[-1] > STILL * learned:
+        return "still improving"
+    best_step = points[losses.index(min(losses))]["step"]
+    worse = losses[-1] - min(losses) > WORSE * learned and best_step <= (1 - LATE) * last_step
+    return "overfitted" if worse else "settled"
 
 
 def picked_on_test(curve: list[dict[str, Any]], tests: list[str]) -> dict[str, dict[str, Any]]:

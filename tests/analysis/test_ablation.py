@@ -17,7 +17,8 @@ from fairtrial.analysis.heads import Effect, ablate_heads, head_off
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.record import Record
-from fairtrial.statistics.crossed import paired_change, perplexity_interval
+from fairtrial.statistics.comparison import score_interval
+from fairtrial.statistics.crossed import paired_change
 from fairtrial.training.scoring import score_lm
 from fairtrial.trial import load
 
@@ -110,7 +111,7 @@ def test_a_language_models_effect_is_a_factor_of_its_perplexity(finished_records
     with head_off(bench.network, 0, 1):
         without = score_lm(bench.network, set_, length=bench.length, full_context=0.5)  # type: ignore[union-attr, arg-type]
     added = without.outcomes["nll"] - whole.outcomes["nll"]
-    assert effect.interval == perplexity_interval(added, whole.outcomes["tokens"])
+    assert effect.interval == score_interval(whole.outcomes | {"nll": added})
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
@@ -133,16 +134,30 @@ def test_clear_is_an_interval_without_no_change() -> None:
     assert not Effect(0, 0, "test", "perplexity", 9.0, 10.0, 10 / 9, None).clear
 
 
+def changed(gained: int, lost: int, items: int) -> tuple[float, float]:
+    """Of items of which so many became right and so many wrong."""
+    before, after = np.zeros(items, bool), np.zeros(items, bool)
+    after[:gained], before[gained : gained + lost] = True, True
+    return paired_change(before, after)
+
+
+def test_items_that_belong_together_widen_a_paired_interval() -> None:
+    before = np.zeros(200, bool)
+    after = np.repeat(np.random.default_rng(0).random(20) < 0.3, 10)  # a whole speech is gained, or nothing of it
+    alone, together = paired_change(before, after), paired_change(before, after, np.repeat(np.arange(20), 10))
+    assert together[1] - together[0] > 2 * (alone[1] - alone[0])
+
+
 def test_a_paired_interval_is_agresti_and_mins() -> None:
-    low, high = paired_change(3, 10, 100)
+    low, high = changed(3, 10, 100)
     centre, spread = (3.5 - 10.5) / 102, math.sqrt(14 - 49 / 102) / 102
     assert (low, high) == pytest.approx((centre - 1.959964 * spread, centre + 1.959964 * spread))
-    assert paired_change(0, 0, 100)[0] < 0 < paired_change(0, 0, 100)[1]
+    assert changed(0, 0, 100)[0] < 0 < changed(0, 0, 100)[1]
 
 
 @pytest.mark.parametrize(("gain", "loss"), [(0.02, 0.05), (0.01, 0.01), (0.1, 0.2)])
 def test_a_paired_interval_covers_the_truth(gain: float, loss: float) -> None:
     rng = np.random.default_rng(1)
     drawn = rng.multinomial(300, [gain, loss, 1 - gain - loss], size=2000)
-    held = [low <= gain - loss <= high for low, high in (paired_change(g, lost, 300) for g, lost, _ in drawn)]
+    held = [low <= gain - loss <= high for low, high in (changed(g, lost, 300) for g, lost, _ in drawn)]
     assert 0.93 <= np.mean(held) <= 0.99

@@ -183,7 +183,7 @@ def test_the_demo_ends_in_a_verdict_and_a_page_and_goes_on_where_it_was(
     table = load_study(DEMO)
     small = {name: int(value) for name, value in (setting.split("=") for setting in tiny)}
     table |= {"data": str(course_folder), "tasks": ["lm"], "seeds": 2}
-    table["set"] |= small | {"training.duration": "3 steps"}
+    table["set"] |= small | {"training.duration": "24 steps", "training.learning_rate": 0.01}
     path = tmp_path / "small.toml"
     path.write_text(write_study(study_from(table)))
     monkeypatch.setattr("fairtrial.study.design.DEMO", path)

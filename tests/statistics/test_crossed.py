@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairtrial.statistics.crossed import contiguous_blocks, crossed_t, linearised, pooled, summed
+from fairtrial.data.splits import contiguous_blocks
+from fairtrial.statistics.crossed import crossed_t, linearised, pooled, summed
 
 
 def table(seeds: int = 6, items: int = 40, seed: int = 0) -> np.ndarray:

@@ -7,7 +7,15 @@ import pytest
 from scipy import stats
 
 from fairtrial.statistics.crossed import Crossed, Shares, crossed_t
-from fairtrial.statistics.power import MoreSeeds, items_needed, more_seeds, reach_of, seeds_needed, smallest_detectable
+from fairtrial.statistics.power import (
+    MoreSeeds,
+    items_needed,
+    more_seeds,
+    reach,
+    reach_of,
+    seeds_needed,
+    smallest_detectable,
+)
 from fairtrial.statistics.sentences import expected_smallest
 
 CALM = Shares(0.7**2, 7.0**2, 34.0**2)
@@ -17,55 +25,67 @@ def found_with(shares: Shares, seeds: int, items: int, difference: float = 0.0) 
     """A study that met exactly its expected mean squares."""
     seed_square = items * shares.seed + shares.rest
     variance = shares.seed / seeds + shares.item / items + shares.rest / (seeds * items)
-    return Crossed(difference, variance, 30.0, shares, seed_square, np.full(seeds, difference), items)
+    return Crossed(difference, variance, 30.0, shares, seed_square, np.full(seeds, difference), items, items)
 
 
-def test_the_reach_is_that_of_the_t_distribution() -> None:
-    found = crossed_t(np.random.default_rng(0).normal(size=(8, 50)))
-    factor = stats.t.ppf(0.975, found.df) + stats.t.ppf(0.80, found.df)
-    assert smallest_detectable(found) == pytest.approx(factor * found.variance**0.5)
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 12, 0.005 / 3])
+def test_at_the_smallest_detectable_difference_four_of_five_studies_find_it(alpha: float) -> None:
+    """By the noncentral t distribution of scipy.stats, at the level that decides."""
+    df = 7.3
+    assert stats.nct.sf(stats.t.isf(alpha / 2, df), df, reach(4.0, df, alpha) / 2) == pytest.approx(0.8, abs=1e-6)
+
+
+def test_a_study_of_five_seeds_states_a_difference_that_it_does_find_in_about_four_of_five_cases() -> None:
+    """Although its variance is an estimate: for the average of what such studies state, and for what each states."""
+    chance = np.random.default_rng(0)
+    tests = [crossed_t(np.repeat(seeds[:, None], 3, axis=1)) for seeds in chance.normal(size=(2000, 5))]
+    told = np.array([smallest_detectable(test, 0.05) for test in tests])
+    critical = stats.t.isf(0.025, 4)
+    for stated in (np.full(len(told), told.mean()), chance.permutation(told)):
+        found = [(test.difference + size) / test.error > critical for test, size in zip(tests, stated, strict=True)]
+        assert 0.72 < np.mean(found) < 0.87
 
 
 def test_the_variance_of_another_size_is_the_three_terms_formula() -> None:
     shares, seeds, items = CALM, 12, 400
     variance = shares.seed / seeds + shares.item / items + shares.rest / (seeds * items)
-    many = reach_of(shares, seeds, items) / variance**0.5
+    many = reach_of(shares, seeds, items, 0.05) / variance**0.5
     assert 2.80 < many < 2.95
 
 
 def test_the_seeds_needed_are_the_fewest_that_are_enough() -> None:
     for least in (1.0, 1.5, 2.0, 3.0):
-        needed = seeds_needed(CALM, 750, least)
+        needed = seeds_needed(CALM, 750, least, 0.05)
         assert needed is not None
-        assert reach_of(CALM, needed, 750) <= least
-        assert needed == 2 or reach_of(CALM, needed - 1, 750) > least
+        assert reach_of(CALM, needed, 750, 0.05) <= least
+        assert needed == 2 or reach_of(CALM, needed - 1, 750, 0.05) > least
 
 
 def test_where_items_are_too_few_no_number_of_seeds_helps() -> None:
     shares = Shares(1.0, 25.0**2, 34.0**2)
-    assert seeds_needed(shares, 750, 1.0) is None
-    items = items_needed(shares, 1.0)
+    assert seeds_needed(shares, 750, 1.0, 0.05) is None
+    items = items_needed(shares, 1.0, 0.05)
     assert items is not None
-    assert seeds_needed(shares, items - 50, 1.0) is None
-    assert seeds_needed(shares, items + 50, 1.0) is not None
-    assert more_seeds(found_with(shares, 8, 750), 1.0) is None
+    assert seeds_needed(shares, items - 50, 1.0, 0.05) is None
+    assert seeds_needed(shares, items + 50, 1.0, 0.05) is not None
+    assert more_seeds(found_with(shares, 8, 750), 1.0, 0.05) is None
 
 
 def test_a_range_of_steps_is_told_not_a_number() -> None:
-    needed = seeds_needed(CALM, 750, 1.0)
+    needed = seeds_needed(CALM, 750, 1.0, 0.05)
     assert needed is not None
     assert 30 < needed < 40
-    told = more_seeds(found_with(CALM, 12, 750), 1.0)
+    told = more_seeds(found_with(CALM, 12, 750), 1.0, 0.05)
     assert told is not None
     assert told.low in (10, 20)
     assert told.high is not None
     assert told.low <= needed - 12 <= told.high
-    assert more_seeds(found_with(CALM, needed, 750), 1.0) is None
+    assert more_seeds(found_with(CALM, needed, 750), 1.0, 0.05) is None
 
 
 def test_a_short_pilot_gives_a_wider_range_than_a_long_one() -> None:
     noisy = Shares(2.9**2, 7.0**2, 34.0**2)
-    short, long = more_seeds(found_with(noisy, 5, 750), 1.5), more_seeds(found_with(noisy, 16, 750), 1.5)
+    short, long = more_seeds(found_with(noisy, 5, 750), 1.5, 0.05), more_seeds(found_with(noisy, 16, 750), 1.5, 0.05)
     assert short is not None
     assert long is not None
     assert short.high is None
@@ -91,3 +111,13 @@ def test_before_anything_is_run_two_points_show_with_ten_seeds_not_one() -> None
     assert str(expected) == "1.5 to 3.2 points"
     assert "%" in str(expected_smallest("lm", 5, 250))
     assert expected_smallest("lm", 1, 250) is None
+
+
+def test_more_comparisons_and_earlier_looks_detect_less() -> None:
+    alone, dozen, first_look = (
+        expected_smallest("classify", 10, 750, alpha, family) for alpha, family in ((0.05, 1), (0.05, 12), (0.005, 1))
+    )
+    assert alone is not None
+    for harder in (dozen, first_look):
+        assert harder is not None
+        assert alone.low < harder.low

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fairtrial.errors import BadInput
+from fairtrial.statistics.comparison import score
 from fairtrial.statistics.multiplicity import LOOKS
 from fairtrial.statistics.outcomes import EXACT, NEAR, SetOutcomes, TaskOutcomes, stack_outcomes
 from fairtrial.statistics.sentences import reuse_lines, score_words, verdict_lines
@@ -171,7 +172,10 @@ def test_what_scores_the_same_as_a_baseline_is_not_called_worse() -> None:
     same = classifier(0.3, 5)
     variants = {"learned": {"test": same}, "rope": {"test": same}}
     lines = judge_study("collapsed", {"classify": classify(variants=variants, baselines={"majority": {"test": same}})})
-    assert lines["sentences"][0].startswith("Every variant scores the same as majority")
+    assert (
+        lines["sentences"][0] == "Did not learn: of learned, 8 of 8 seeds are no better than the largest class on test."
+    )
+    assert lines["sentences"][2].startswith("Every variant scores the same as majority")
     assert {each["verdict"] for each in lines["tasks"]["classify"]["against_baselines"]} == {"equal"}
 
 
@@ -329,3 +333,110 @@ def test_a_look_at_perplexity_says_how_it_was_taken() -> None:
 def test_one_mean_reads_the_same_however_it_was_summed() -> None:
     assert 86.85 != 86.85000000000001
     assert score_words("accuracy", 86.85) == score_words("accuracy", 86.85000000000001)
+
+
+def collapsed(guess: int = 0) -> SetOutcomes:
+    """Answers one class only, whatever the seed."""
+    labels = np.arange(ITEMS) % 3
+    row = {"label": labels, "guess": np.full(ITEMS, guess), "log_p": np.full(ITEMS, -1.1)}
+    return stack_outcomes(dict.fromkeys(range(SEEDS), row))
+
+
+def test_equal_ignorance_is_not_called_no_difference() -> None:
+    variants = {"learned": {"test": collapsed()}, "rope": {"test": collapsed()}}
+    verdict = judge_study("blank", {"classify": classify(variants=variants)})
+    assert verdict["sentences"][0] == "Did not learn: of learned, 8 of 8 seeds answer one class only on test."
+    found = row(verdict["tasks"]["classify"], "rope")
+    assert found["verdict"] == "not_comparable"
+    assert "neither has learned" in found["why"][0]
+
+
+def test_one_side_that_learned_nothing_is_flagged_and_may_be_worse() -> None:
+    variants = {"learned": {"test": classifier(0.75, 2)}, "rope": {"test": collapsed()}}
+    verdict = judge_study("half blank", {"classify": classify(variants=variants)})
+    assert verdict["sentences"][0].startswith("Did not learn: of rope, 8 of 8 seeds answer one class only")
+    assert row(verdict["tasks"]["classify"], "rope")["verdict"] == "worse"
+
+
+def test_a_language_model_that_knows_only_word_frequencies_has_not_learned() -> None:
+    unigram = {name: SetOutcomes((0,), {key: array[:1] for key, array in found.arrays.items()})
+               for name, found in language(6.0, 4).items()}  # fmt: skip
+    variants = {"learned": language(6.5, 1), "window": language(5.0, 2)}
+    verdict = judge_study("slow", {"lm": lm(variants=variants, baselines={"unigram": unigram})})
+    line = verdict["sentences"][0]
+    assert line.startswith("Did not learn: of learned, 8 of 8 seeds are no better than word frequencies on obama")
+    assert "window" not in verdict["tasks"]["lm"]["learning"]["not_learned"]
+
+
+def test_training_that_was_too_short_is_told_first() -> None:
+    ends = {"rope": {"still improving": [0, 1, 2, 3, 4, 5]}, "alibi": {"overfitted": list(range(SEEDS))}}
+    lines = judge_study("short", {"classify": classify(training_ends=ends)})["sentences"]
+    assert lines[0].startswith("Underfitted: 6 of 8 seeds of rope were still improving at the last step; train longer")
+    assert lines[1].startswith("Overfitted: 8 of 8 seeds of alibi were best well before the last step")
+
+
+def test_baselines_are_judged_by_the_rules_for_variants() -> None:
+    """Two seeds beat nothing; at the first look p must be below its alpha."""
+    two = {"learned": {"test": classifier(0.9, 1, seeds=2)}, "rope": {"test": classifier(0.9, 2, seeds=2)}}
+    bayes = {"naive bayes": {"test": classifier(0.5, 9, seeds=1)}}
+    entry = judge_study("two", {"classify": classify(variants=two, baselines=bayes)})["tasks"]["classify"]
+    assert {found["verdict"] for found in entry["against_baselines"]} == {"above"}
+    close = {"naive bayes": {"test": classifier(0.69, 9, seeds=1)}}
+    at_five, at_first = (
+        judge_study("look", {"classify": classify(baselines=close)}, look=look)["tasks"]["classify"]
+        for look in (None, LOOKS[0])
+    )
+    rows = [
+        next(found for found in entry["against_baselines"] if found["variant"] == "rope")
+        for entry in (at_five, at_first)
+    ]
+    assert LOOKS[0].alpha < rows[0]["p_adjusted"] < 0.05
+    assert [found["verdict"] for found in rows] == ["beats", "above"]
+
+
+def test_equivalence_is_corrected_over_the_family() -> None:
+    """One variant alone is called the same; among ten such claims the same numbers are not enough."""
+    rows = []
+    for count in (1, 10):
+        variants = {
+            "learned": {"test": classifier(0.7, 1)},
+            **{f"v{n}": {"test": classifier(0.7, 2)} for n in range(count)},
+        }
+        rows.append(judge_task(classify(variants=variants, least_difference=5.0))["comparisons"][0])
+    alone, among = rows
+    assert alone["verdict"] == "same"
+    assert 0.005 < alone["p_same"] < 0.05
+    assert among["p_same"] == pytest.approx(10 * alone["p_same"])
+    assert among["verdict"] == "undetected"
+
+
+def test_scores_do_not_vary_with_the_mix_of_classes() -> None:
+    """Right on one class, wrong on another: the mix is part of the design, so the interval is that of the classes."""
+    labels = np.repeat([0, 1], ITEMS // 2)
+    chance = np.random.default_rng(3)
+    right = chance.random((SEEDS, ITEMS)) < np.where(labels == 0, 0.97, 0.1)
+    outcomes = SetOutcomes(tuple(range(SEEDS)), {"label": np.tile(labels, (SEEDS, 1)),
+                           "guess": np.where(right, labels, 1 - labels), "log_p": np.zeros(right.shape)})  # fmt: skip
+    shown = score("accuracy", outcomes, np.ones(ITEMS, bool))
+    assert shown["mean"] == pytest.approx(100 * right.mean())
+    assert shown["high"] - shown["low"] < 4  # the mix as chance would make it more than 8
+
+
+def test_a_class_that_one_group_holds_joins_another() -> None:
+    labels = np.repeat([0, 1, 2], [100, 100, 200])
+    groups = np.r_[np.zeros(100), 1 + np.arange(300) // 10].astype(int)
+    outcomes = classifier(0.6, 4)
+    arrays = outcomes.arrays | {"label": np.tile(labels, (SEEDS, 1)), "guess": np.tile(labels, (SEEDS, 1))}
+    arrays["guess"][:, ::3] = (arrays["guess"][:, ::3] + 1) % 3
+    shown = score("accuracy", SetOutcomes(outcomes.seeds, arrays), np.ones(ITEMS, bool), groups)
+    assert shown["low"] < shown["mean"] < shown["high"]
+
+
+def test_a_dominant_group_is_named_by_what_it_counts() -> None:
+    groups = np.r_[np.zeros(300), 1 + np.arange(ITEMS - 300) // 5].astype(int)
+    line = row(judge_task(classify(clusters={"test": groups})), "rope")["sentence"]
+    assert "groups of test items (" in line or "cannot be compared" in line
+    spread = np.r_[np.zeros(100), 1 + np.arange(ITEMS - 100) // 10].astype(int)
+    line = row(judge_task(classify(clusters={"test": spread})), "rope")["sentence"]
+    assert "in 31 groups of unequal size, which count as 12" in line
+    assert "With so few groups of test items (12), the interval is rough." in line

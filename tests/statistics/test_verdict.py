@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairtrial.statistics.comparison import Comparison, compare, decide, may_be_judged
-from fairtrial.statistics.outcomes import SetOutcomes, stack_outcomes
+from fairtrial.statistics.outcomes import SetOutcomes, Vocabulary, stack_outcomes
 
 NAMES = ("rope", "learned", "test", "all")
 
@@ -229,3 +229,46 @@ def test_records_of_other_items_are_refused_kindly() -> None:
     with pytest.raises(BadInput, match="seed 0: 2, seed 1: 1"):
         stack_outcomes({0: one, 1: {name: array[:1] for name, array in other.items()}})
     assert stack_outcomes({1: one, 0: one}).seeds == (0, 1)
+
+
+def model_of(seeds: range, *, unknown: int = 1, spelling: float | None = 0.0, **facts: str) -> SetOutcomes:
+    tokens = np.full((len(seeds), 40), 20)
+    chance = np.random.default_rng(seeds.start)
+    arrays = {"nll": 20 * chance.normal(5, 0.1, tokens.shape), "tokens": tokens, "bytes": 5 * tokens,
+              "unknown": np.full_like(tokens, unknown)}  # fmt: skip
+    if spelling is not None:
+        arrays["spelling"] = np.full(tokens.shape, spelling)
+    prints = tuple(facts.get("fingerprint", f"vocabulary {seed}") for seed in seeds)
+    return SetOutcomes(
+        tuple(seeds), arrays, Vocabulary(facts.get("normalisation", ""), facts.get("settings", "words"), prints)
+    )
+
+
+def compared(one: SetOutcomes, other: SetOutcomes) -> Comparison:
+    return compare(("a", "b", "test", "all"), "perplexity", (one, other), np.ones(40, bool))
+
+
+def test_a_text_in_lower_case_is_another_text() -> None:
+    """With the same number of tokens and nothing unknown, as with characters."""
+    found = compared(model_of(range(5), unknown=0, normalisation="lower case"), model_of(range(5), unknown=0))
+    assert "different texts (lower case and the text as it is)" in found.not_comparable_because[0]
+
+
+def test_seeds_of_their_own_do_not_hide_other_vocabularies() -> None:
+    same = compared(model_of(range(5)), model_of(range(5, 10)))
+    assert (same.metric.name, same.not_comparable_because, same.paired) == ("perplexity", (), False)
+    other = compared(model_of(range(5), settings="min_count 20"), model_of(range(5, 10)))
+    assert other.metric.name == "bits per byte"
+    unspelled = compared(model_of(range(5), settings="min_count 20", spelling=None), model_of(range(5, 10)))
+    assert "hide different words" in unspelled.not_comparable_because[0]
+
+
+def test_equal_counts_are_not_equal_vocabularies() -> None:
+    found = compared(model_of(range(5), fingerprint="other words"), model_of(range(5)))
+    assert found.metric.name == "bits per byte"
+
+
+def test_what_tokens_hide_is_spelled_out_in_bits_per_byte() -> None:
+    one, other = model_of(range(5), fingerprint="x", spelling=30.0), model_of(range(5))
+    difference = compared(one, other).difference
+    assert difference == pytest.approx(30 / 100 / np.log(2))

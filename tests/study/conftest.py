@@ -15,7 +15,7 @@ from fairtrial.study.run import Options, run_study
 
 SMALL = {
     "shape.layers": 1, "shape.width": 16, "shape.hidden": 16, "shape.length": 12, "shape.classifier_hidden": 8,
-    "training.batch": 8, "training.duration": "8 steps",
+    "training.batch": 8, "training.duration": "24 steps", "training.learning_rate": 0.01,
 }  # fmt: skip
 
 

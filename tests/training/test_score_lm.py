@@ -66,10 +66,13 @@ def brute_force(network: LanguageModel, tokens: TokenSet) -> list[tuple[int, int
 
 
 def ratio_interval(nll: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
-    """The textbook's ratio estimator (Cochran 1977, section 6.3), document by document."""
-    ratio, count = nll.sum() / tokens.sum(), len(nll)
-    rest = sum((own - ratio * size) ** 2 for own, size in zip(nll, tokens, strict=True)) / (count - 1)
-    half = stats.t.ppf(0.975, count - 1) * math.sqrt(rest / count) / tokens.mean()
+    """The ratio estimator, document by document, with the leverage and the effective number of docs/statistics.md."""
+    ratio, count, shares = nll.sum() / tokens.sum(), len(nll), tokens / tokens.sum()
+    variance = sum(
+        (share * (own / size - ratio)) ** 2 / ((1 - share) ** 1.5 / (1 - 1 / count) ** 0.5)
+        for own, size, share in zip(nll, tokens, shares, strict=True)
+    )
+    half = stats.t.ppf(0.975, 1 / sum(shares**2) - 1) * math.sqrt(variance)
     return math.exp(ratio - half), math.exp(ratio + half)
 
 
@@ -110,7 +113,7 @@ def test_perplexity_equals_brute_force(network: LanguageModel, tokens: TokenSet)
 
 
 def test_perplexity_is_the_exponential_of_total_nats_by_total_tokens(network: LanguageModel) -> None:
-    for tokens in (running(5, 30, 17), sentences(5, 30, 17)):
+    for tokens in (running(5, 30, 17, 8, 21), sentences(5, 30, 17, 8, 21)):
         score = score_lm(network, tokens, **FULL)
         total = score.outcomes["nll"].sum() / score.outcomes["tokens"].sum()
         assert score.metrics["perplexity"] == pytest.approx(math.exp(total), rel=1e-12)

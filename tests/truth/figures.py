@@ -1,6 +1,6 @@
 """Measures the judge in the simulated worlds and writes the tables of docs/statistics.md.
 
-python tests/truth/figures.py            about a minute on one core
+python tests/truth/figures.py            about three minutes on one core
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from rates import SEEDS, careless, claims, families, power_of_the_need, text_claims, watched
-from worlds import TEXT_WORLDS, WORLDS
+from rates import SEEDS, careless, claims, families, power_as_stated, power_of_the_need, text_claims, watched
+from worlds import GROUP_WORLDS, TEXT_WORLDS, WORLDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 RUNS = 2000
+STUDIES = ((10, 0.05, 1), (10, 0.05, 3), (10, 0.05, 12), (5, 0.005, 1), (10, 0.015, 1), (20, 0.03, 1))
 EFFECTS = (("A", 1), ("A", 2), ("B", 2), ("B", 3), ("C", 3), ("D", 2))
 
 
@@ -32,12 +33,16 @@ def alarms() -> str:
         found = claims(world, RUNS)
         sizes = f"{world.seed:g} / {world.item:g} / {world.rest:g}"
         rows.append([name, sizes, str(world.items), rates([found[seeds][0] for seeds in SEEDS])])
-    for name, world in TEXT_WORLDS.items():
-        found = text_claims(world, RUNS)
-        sizes = f"{world.seed:g} / {world.item:g} / {world.rest:g}"
+    for name, text in TEXT_WORLDS.items():
+        found = text_claims(text, RUNS)
+        sizes = f"{text.seed:g} / {text.item:g} / {text.rest:g}"
         rows.append(
-            [f"language model, {name}", sizes, str(world.documents), rates([found[each][0] for each in (5, 10)])]
+            [f"language model, {name}", sizes, str(text.documents), rates([found[each][0] for each in (5, 10)])]
         )
+    for name, world in GROUP_WORLDS.items():
+        found = text_claims(world, 2 * RUNS)
+        sizes = f"{world.seed:g} / {world.item:g}, groups {world.group:g} / {world.rest:g}"
+        rows.append([f"groups, {name}", sizes, "34 groups", rates([found[each][0] for each in (5, 10)])])
     return table(["world", "seeds / items / residual", "items", "false alarms at 5 / 10 / 20 seeds"], rows)
 
 
@@ -64,6 +69,15 @@ def power() -> str:
     return table(["world", "true difference", "found at 5 / 10 / 20 seeds", "intervals that hold the truth"], rows)
 
 
+def stated() -> str:
+    rows = []
+    for name in ("A", "B", "D"):
+        for seeds, alpha, family in STUDIES:
+            size, found = power_as_stated(WORLDS[name], seeds, alpha, family, RUNS // 2)
+            rows.append([name, str(seeds), f"{alpha:g}", str(family), f"{size:.1f} points", f"{found:.3f}"])
+    return table(["world", "seeds", "alpha of the look", "comparisons", "stated on average", "found"], rows)
+
+
 def many() -> str:
     rows = []
     for name in ("A", "B"):
@@ -84,7 +98,14 @@ def need() -> str:
 
 def write() -> None:
     text = PAGE.read_text()
-    for name, make in (("alarms", alarms), ("instead", instead), ("power", power), ("many", many), ("need", need)):
+    for name, make in (
+        ("alarms", alarms),
+        ("instead", instead),
+        ("power", power),
+        ("many", many),
+        ("need", need),
+        ("stated", stated),
+    ):
         marked = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", re.S)
         assert marked.search(text), name
         fresh = make()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rates import SEEDS, claims, families, power_of_the_need, text_claims, watched
-from worlds import TEXT_WORLDS, WORLDS
+from figures import STUDIES
+from rates import SEEDS, claims, families, power_as_stated, power_of_the_need, text_claims, watched
+from worlds import GROUP_WORLDS, TEXT_WORLDS, WORLDS
 
 pytestmark = pytest.mark.slow
 RUNS = 2000
@@ -59,3 +60,18 @@ def test_looks_and_families_keep_their_level(name: str) -> None:
 def test_the_need_gives_four_fifths_of_power(name: str, points: float) -> None:
     _, power = power_of_the_need(WORLDS[name], points, RUNS // 2)
     assert 0.75 <= power <= 0.90
+
+
+@pytest.mark.parametrize("name", GROUP_WORLDS)
+def test_groups_of_unequal_size_raise_no_more_alarms(name: str) -> None:
+    for seeds, (alarms, _) in text_claims(GROUP_WORLDS[name], 2 * RUNS).items():
+        assert 0.03 <= alarms <= 0.065, f"{seeds} seeds"
+
+
+@pytest.mark.parametrize("name", ["A", "B", "D"])
+@pytest.mark.parametrize(("seeds", "alpha", "family"), STUDIES)
+def test_the_stated_difference_is_found_in_four_of_five_studies(
+    name: str, seeds: int, alpha: float, family: int
+) -> None:
+    _, found = power_as_stated(WORLDS[name], seeds, alpha, family, RUNS // 2)
+    assert 0.75 <= found <= 0.85

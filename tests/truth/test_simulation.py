@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rates import SEEDS, claims, families, power_of_the_need, text_claims, watched, widened
-from worlds import TEXT_WORLDS, WORLDS
+from rates import SEEDS, claims, families, power_as_stated, power_of_the_need, text_claims, watched, widened
+from worlds import GROUP_WORLDS, TEXT_WORLDS, WORLDS
 
 from fairtrial.statistics.crossed import crossed_t
 
@@ -74,3 +74,16 @@ def test_the_seeds_that_are_said_to_be_needed_are_enough_and_not_too_many() -> N
     _, power = power_of_the_need(WORLDS["A"], 1.5, RUNS)
     low, high = widened(0.75, 0.90, RUNS)
     assert low <= power <= high
+
+
+@pytest.mark.parametrize("name", GROUP_WORLDS)
+def test_a_few_large_groups_count_as_few(name: str) -> None:
+    low, high = widened(0.03, 0.065, RUNS)
+    for seeds, (alarms, _) in text_claims(GROUP_WORLDS[name], RUNS).items():
+        assert low <= alarms <= high, f"{seeds} seeds"
+
+
+@pytest.mark.parametrize(("seeds", "alpha", "family"), [(10, 0.05, 1), (10, 0.05, 12), (5, 0.005, 1)])
+def test_the_stated_difference_is_found_at_the_level_that_decides(seeds: int, alpha: float, family: int) -> None:
+    low, high = widened(0.75, 0.85, RUNS)
+    assert low <= power_as_stated(WORLDS["D"], seeds, alpha, family, RUNS)[1] <= high

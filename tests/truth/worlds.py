@@ -109,13 +109,17 @@ class TextWorld:
     item: float
     rest: float
     documents: int
+    pareto: bool = False  # a few documents hold most of the text
 
     def differences(
         self, chance: np.random.Generator, seeds: int, runs: int, truth: float = 0.0
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Sums [seed document] and tokens [seed document]. Longer documents vary less per token."""
         for _ in range(runs):
-            tokens = np.clip(np.round(np.exp(chance.normal(2.8, 0.6, self.documents))), 1, 120)
+            if self.pareto:
+                tokens = np.clip(np.round(20 * (1 + chance.pareto(1.2, self.documents))), 1, 20_000)
+            else:
+                tokens = np.clip(np.round(np.exp(chance.normal(2.8, 0.6, self.documents))), 1, 120)
             quiet = np.sqrt(tokens.mean() / tokens)
             luck = self.seed * chance.standard_normal((seeds, 1))
             liking = self.item * quiet * heavy(chance, (1, self.documents))
@@ -133,4 +137,44 @@ TEXT_WORLDS = {
     "even": TextWorld(0.008, 0.08, 0.15, 250),
     "seed-heavy": TextWorld(0.03, 0.05, 0.10, 250),
     "40 documents": TextWorld(0.008, 0.08, 0.15, 40),
+    "Pareto documents": TextWorld(0.008, 0.08, 0.15, 100, pareto=True),
 }
+
+
+@dataclass(frozen=True)
+class GroupWorld:
+    """Differences in points of items that fall into groups of unequal size: groups differ, and so do their items.
+    Standard deviations as in `World`; `group` is that of a group's mean."""
+
+    sizes: str
+    seed: float = 0.7
+    group: float = 5.0
+    item: float = 7.0
+    rest: float = 34.0
+
+    def draw_sizes(self, chance: np.random.Generator) -> np.ndarray:
+        return {
+            "equal": lambda: np.full(34, 22.0),
+            "1 to 120": lambda: np.round(np.linspace(1, 120, 34)),
+            "Zipf": lambda: np.maximum(1, np.round(250 / np.arange(1, 35))),
+            "five large": lambda: np.repeat([100.0, 6.0], [5, 29]),
+            "one of 120": lambda: np.repeat([120.0, 5.0], [1, 33]),
+            "Pareto": lambda: np.clip(np.round(5 * (1 + chance.pareto(1.2, 34))), 1, 2000),
+        }[self.sizes]()
+
+    def differences(
+        self, chance: np.random.Generator, seeds: int, runs: int, truth: float = 0.0
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Sums [seed group] and items [seed group]."""
+        for _ in range(runs):
+            sizes = self.draw_sizes(chance)
+            root = np.sqrt(sizes)
+            likings = self.group * chance.standard_normal((1, len(sizes)))
+            likings = likings + self.item / root * chance.standard_normal((1, len(sizes)))
+            luck = self.seed * chance.standard_normal((seeds, 1))
+            noise = self.rest / root * chance.standard_normal((seeds, len(sizes)))
+            sums = sizes * (truth + likings + luck + noise)
+            yield sums, np.broadcast_to(sizes, sums.shape)
+
+
+GROUP_WORLDS = {name: GroupWorld(name) for name in ("equal", "1 to 120", "Zipf", "five large", "one of 120", "Pareto")}

@@ -16,6 +16,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
 from fairtrial.registry import did_you_mean
 from fairtrial.report.words import spoken_parts
+from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import wilson
 from fairtrial.training.scoring import confusion, log_probabilities, macro_f1
 from fairtrial.training.tasks import ClassifyTask
@@ -39,7 +40,7 @@ def calibrate(log_p: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str
         measured: dict[str, Any] = dict.fromkeys(("confidence", "accuracy", "interval"))
         if len(hits):
             mean, accuracy = float(sure.mean()), float(hits.mean())
-            measured = {"confidence": mean, "accuracy": accuracy, "interval": wilson(int(hits.sum()), len(hits))}
+            measured = {"confidence": mean, "accuracy": accuracy, "interval": wilson(accuracy, len(hits))}
             gaps.append((abs(mean - accuracy), len(hits)))
         found.append({"low": number / bins, "high": (number + 1) / bins, "items": len(hits), **measured})
     truth = np.eye(log_p.shape[1])[labels]
@@ -95,8 +96,8 @@ def errors(
         "labels": list(labels),
         "tests": {
             name: errors_of(
-                task.network, run.tokenizer, run.splits.tests[name], *task.sets[name], labels, known=known, bins=bins,
-                most=most, words=words, on_progress=on_progress,
+                task.network, run.tokenizer, run.splits.tests[name], *task.sets[name], labels, known=known,
+                groups=task.groups[name], bins=bins, most=most, words=words, on_progress=on_progress,
             )
             for name in (tests if test is None else [test])
         },
@@ -112,13 +113,14 @@ def errors_of(
     names: Sequence[str],
     *,
     known: Sequence[str] = (),
+    groups: np.ndarray | None = None,
     bins: int = 10,
     most: int = 10,
     words: bool = True,
     on_progress: OnProgress = no_progress,
 ) -> dict[str, Any]:
     """Errors on one test set. `known`: the training texts; copies of them test memory, so the rest is also scored
-    alone."""
+    alone. `groups` [document]: documents that belong together."""
     log_p = log_probabilities(network, rows, tokenizer.pad)
     guesses = log_p.argmax(1)
     counts = confusion(labels, guesses, len(names))
@@ -126,10 +128,11 @@ def errors_of(
     clean: dict[str, Any] | None = None  # the score of items that do not occur in the training set
     if copied.any() and not copied.all():
         error = calibrate(log_p[~copied], labels[~copied], bins)["expected_error"]
-        clean = _accuracy(guesses[~copied], labels[~copied]) | {"expected_error": error}
+        own = None if groups is None else groups[~copied]
+        clean = _accuracy(guesses[~copied], labels[~copied], own) | {"expected_error": error}
     scores = zip(names, class_scores(counts), strict=True)
     found: dict[str, Any] = {
-        **_accuracy(guesses, labels),
+        **_accuracy(guesses, labels, groups),
         "macro_f1": macro_f1(counts),
         "confusion": counts.tolist(),
         "classes": [{"label": name, **score} for name, score in scores],
@@ -154,9 +157,9 @@ def errors_of(
     return found
 
 
-def _accuracy(guesses: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
-    right, items = int((guesses == labels).sum()), len(labels)
-    return {"items": items, "accuracy": right / items, "interval": list(wilson(right, items))}
+def _accuracy(guesses: np.ndarray, labels: np.ndarray, groups: np.ndarray | None) -> dict[str, Any]:
+    outcomes = {"guess": guesses, "label": labels} | ({} if groups is None else {"group": groups})
+    return {"items": len(labels), "accuracy": float((guesses == labels).mean()), "interval": score_interval(outcomes)}
 
 
 def _influential_words(

@@ -19,7 +19,8 @@ from fairtrial.analysis.attention import ModelInput, Network, open_keys, prefix_
 from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
-from fairtrial.statistics.crossed import paired_change, perplexity_interval
+from fairtrial.statistics.comparison import score_interval
+from fairtrial.statistics.crossed import paired_change
 from fairtrial.training.scoring import Score, score_lm
 from fairtrial.training.tasks import LanguageTask, Task
 
@@ -288,10 +289,11 @@ def score_test(task: Task, test: str) -> Score:
 def effect_of(layer: int, head: int, test: str, whole: Score, without: Score) -> Effect:
     if "guess" in whole.outcomes:
         right, still = (score.outcomes["guess"] == score.outcomes["label"] for score in (whole, without))
-        interval = paired_change(int((~right & still).sum()), int((right & ~still).sum()), len(right))
+        changed = paired_change(right, still, whole.outcomes.get("group"))
         before, after = whole.metrics["accuracy"], without.metrics["accuracy"]
-        return Effect(layer, head, test, "accuracy", before, after, after - before, interval)
+        return Effect(layer, head, test, "accuracy", before, after, after - before, changed)
     added, tokens = without.outcomes["nll"] - whole.outcomes["nll"], whole.outcomes["tokens"]
     factor = math.exp(min(700.0, float(added.sum() / tokens.sum())))
     before, after = whole.metrics["perplexity"], without.metrics["perplexity"]
-    return Effect(layer, head, test, "perplexity", before, after, factor, perplexity_interval(added, tokens))
+    interval = score_interval(whole.outcomes | {"nll": added})  # of the factor: exp of the mean of added nats
+    return Effect(layer, head, test, "perplexity", before, after, factor, interval)

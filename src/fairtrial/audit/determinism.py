@@ -118,7 +118,7 @@ def small_loop(plan: Plan, steps: int) -> Loop:
     else:
         batches = LabelledSentences(rows, np.arange(ROWS) % plan.classes, batch=BATCH, seed=plan.seed, pad=0)
     training = Training(duration=Duration(steps, "steps"), batch=BATCH)
-    task = Task(plan.build(), batches, choose_on=None, curves=(), sets={}, facts={})
+    task = Task(plan.build(), batches, choose_on=None, curves=(), sets={}, facts={}, groups={})
     return Loop(task, training, Scoring(), plan.seed)
 
 

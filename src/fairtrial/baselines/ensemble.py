@@ -288,6 +288,7 @@ class ClassifyEnsemble(Ensemble):
             "label": labels.astype(np.int64),
             "guess": log_p.argmax(1).astype(np.int64),
             "log_p": log_p[np.arange(len(labels)), labels],
+            **({} if (groups := self.task.groups[name]) is None else {"group": groups}),
         }
 
 
@@ -367,5 +368,6 @@ def scores_on_test(name: str, members: Sequence[Member], weights: np.ndarray) ->
     found = {}
     for model, chosen in single_models(members[0], weights).items():
         outcomes = {member.run.seed: member.ensemble.outcomes(name, chosen) for member in members}
-        found[model] = scores_by_subset(members[0].ensemble.metric, stack_outcomes(outcomes), status)
+        groups = next(iter(outcomes.values())).get("group")
+        found[model] = scores_by_subset(members[0].ensemble.metric, stack_outcomes(outcomes), status, groups)
     return found

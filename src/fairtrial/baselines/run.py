@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import numpy as np
 from fairtrial.baselines.classifiers import Fit
 from fairtrial.data.corpus import Document
 from fairtrial.data.duplicates import find_duplicates
+from fairtrial.data.spelling import HiddenText
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe
-from fairtrial.statistics.crossed import perplexity_interval, wilson
+from fairtrial.statistics.comparison import score_interval
+from fairtrial.statistics.outcomes import bits_per_byte
 
 ORDERS = {"unigram": 1, "bigram": 2, "Kneser-Ney trigram": 3}
 
@@ -66,6 +69,7 @@ def _classify(prepared: Prepared, on_progress: OnProgress) -> dict[str, Outcomes
                 f"{split}/label": right,
                 f"{split}/guess": log_p.argmax(1).astype(np.int64),
                 f"{split}/log_p": log_p[np.arange(len(right)), right],
+                **({} if (groups := prepared.groups(documents)) is None else {f"{split}/group": groups}),
             }
     return found
 
@@ -88,7 +92,11 @@ def _language(prepared: Prepared, on_progress: OnProgress) -> dict[str, Outcomes
     splits = prepared.splits
     tokenizer = prepared.tokenizer
     train = token_set(splits.train, tokenizer, splits.running)
-    sets = {name: token_set(documents, tokenizer, splits.running) for name, documents in scored_sets(prepared).items()}
+    hidden = HiddenText(tokenizer, _texts(splits.train))
+    sets = {
+        name: replace(token_set(documents, tokenizer, splits.running, hidden), groups=prepared.groups(documents))
+        for name, documents in scored_sets(prepared).items()
+    }
     found: dict[str, Outcomes] = {}
     for name, order in ORDERS.items():
         on_progress(name)
@@ -123,7 +131,7 @@ def _metrics(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         return {
             "items": len(right),
             "accuracy": float(right.mean()),
-            "interval": list(wilson(int(right.sum()), len(right))),
+            "interval": score_interval(arrays),
             "nll": -float(arrays["log_p"].mean()),
         }
     nats, tokens = float(arrays["nll"].sum()), int(arrays["tokens"].sum())
@@ -131,8 +139,8 @@ def _metrics(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         "items": len(arrays["nll"]),
         "tokens": tokens,
         "perplexity": math.exp(nats / tokens) if tokens else None,
-        "interval": perplexity_interval(arrays["nll"], arrays["tokens"]),
-        "bits_per_byte": nats / math.log(2) / max(1, int(arrays["bytes"].sum())),
+        "interval": score_interval(arrays),
+        "bits_per_byte": bits_per_byte(arrays),
         "unknown_share": int(arrays["unknown"].sum()) / max(1, tokens),
     }
 

@@ -45,3 +45,4 @@ class Splits:
     tests: dict[str, Documents]
     labels: tuple[str, ...]
     running: bool
+    ordered: bool = False

@@ -42,7 +42,7 @@ def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
         rng = generator_for(seed, "split", "validation")
         train, validation = take(train, data.validation, rng, "data.validation", data.source)
     train = _subsample(train, cluster_of, data, seed)
-    return Splits(train=train, validation=validation, tests=tests, labels=corpus.labels, running=corpus.running)
+    return Splits(train, validation, tests, corpus.labels, corpus.running, corpus.ordered)
 
 
 def _carved_share(name: str, value: float) -> float:
@@ -173,3 +173,31 @@ def shape_documents(corpus: Corpus, kind: str) -> Corpus:
 
 def into_sentences(document: Document) -> Documents:
     return tuple(replace(document, text=text) for text in sentences(" ".join(document.text.split())))
+
+
+def item_groups(documents: Sequence[Document], ordered: bool, length: int) -> np.ndarray | None:
+    """Documents that belong together count as one test item [document]: in running text blocks of neighbours, else the
+    groups that the data name. None where every document is independent."""
+    if ordered:
+        return contiguous_blocks(np.array([len(document.text.split()) for document in documents]), length)
+    if not any(document.group for document in documents):
+        return None
+    names = [document.group or f"alone {index}" for index, document in enumerate(documents)]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([numbers[name] for name in names])
+
+
+def contiguous_blocks(tokens: np.ndarray, length: int) -> np.ndarray:
+    """Clusters for running text: neighbouring documents [document] are joined until a block has max(8 x `length`, 256)
+    tokens, because neighbours share context and subject."""
+    least = max(8 * length, 256)
+    blocks = np.zeros(len(tokens), np.int64)
+    block = filled = 0
+    for document, count in enumerate(tokens):
+        if filled >= least:
+            block, filled = block + 1, 0
+        blocks[document] = block
+        filled += int(count)
+    if block and filled < least:  # a short last block joins the one before it
+        blocks[blocks == block] = block - 1
+    return blocks

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,6 +128,11 @@ class Tokenizer:
         if not found.pretrained and inner.token_to_id(PAD) != 0:
             raise BadInput(f"was not written by fairtrial: entry 0 is not {PAD}", hint, path=path)
         return found
+
+
+def normalisation_of(facts: Mapping[str, Any]) -> str:
+    """What a tokenizer removes from a text before anything is predicted."""
+    return "lower case" if facts.get("lowercase") else ""
 
 
 def fit(tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool = False) -> Tokenizer:

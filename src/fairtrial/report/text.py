@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 MOST_CURVE_ROWS = 21
 SPARKS = "▁▂▃▄▅▆▇█"
 
-FEW_DOCUMENTS = 5  # an interval over fewer says nothing
 BAR = 20  # letters of a reliability bar
 ATTRIBUTIONS = {"gradient_times_input": "gradient x input", "leave_one_out": "leave-one-out"}
 CAUTION = "Attention is where a head looked, not why the model decided."
@@ -149,7 +148,7 @@ def baseline_cell(score: dict[str, Any] | None) -> str:
         return accuracy_text(score)
     if score is None or score["perplexity"] is None:
         return ""
-    return f"{score['perplexity']:.1f}" + bracket(score["interval"] if score["items"] >= FEW_DOCUMENTS else None)
+    return f"{score['perplexity']:.1f}" + bracket(score["interval"])
 
 
 def audit_lines(audit: dict[str, Any], width: int = 120) -> Iterator[str]:
@@ -252,19 +251,22 @@ def change(effect: dict[str, Any]) -> str:
 
 def errors_lines(name: str, found: dict[str, Any], labels: Sequence[str]) -> list[str]:
     """A classifier's mistakes on one test set."""
-    low, high = found["interval"]
-    right = f"{found['accuracy']:.1%} right of {found['items']:,} ({low:.1%} to {high:.1%}, 95%)"
+    right = f"{found['accuracy']:.1%} right of {found['items']:,}{span(found['interval'], ', 95%')}"
     lines = [f"{plain(name)}: {right}; macro-F1 {found['macro_f1']:.1%}"]
     if copies := found["copies"]:
         lines.append(f"{copies:,} items also occur in the training set, exactly or nearly: there memory is tested")
         if clean := found["clean"]:
-            low, high = clean["interval"]
-            accuracy = f"{clean['accuracy']:.1%} right ({low:.1%} to {high:.1%})"
+            accuracy = f"{clean['accuracy']:.1%} right{span(clean['interval'])}"
             error = f"calibration error (ECE) {clean['expected_error']:.3f}"
             lines.append(f"on the other {clean['items']:,}: {accuracy}, {error}")
     lines += ["", *as_text(confusion_table("confusion", found["confusion"], labels, found["classes"]))]
     lines += ["", *calibration_lines(found["calibration"]), "", *mistake_lines(found["mistakes"])]
     return [*lines, "", *attribution_lines(found["telling"], labels)] if "telling" in found else lines
+
+
+def span(interval: Sequence[float] | None, level: str = "") -> str:
+    """` (45.1% to 52.0%)`; empty where too few items make one."""
+    return "" if interval is None else f" ({interval[0]:.1%} to {interval[1]:.1%}{level})"
 
 
 def calibration_lines(found: dict[str, Any]) -> list[str]:

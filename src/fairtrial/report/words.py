@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from fairtrial.recipe import Recipe
 from fairtrial.report.table import MISSING, Table, as_text, row
-from fairtrial.statistics.outcomes import headline
+from fairtrial.statistics.outcomes import Z_ONE_SIDED, headline
 
 KINDS = {"classify": "encoder and classifier", "lm": "decoder language model", "mlm": "masked language model"}
 SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
@@ -116,6 +116,7 @@ def describe_result(result: dict[str, Any]) -> list[str]:
     """The result of one trial: a small table, and how often test sets were scored."""
     table = score_table(result)
     lines = [f"result ({kept_weights(result)}; seed {result['seed']}):", *(as_text(table) if table.rows else [])]
+    lines += [f"  {line}" for line in learning_notes(result)]
     if not result["test_watched"]:
         return [*lines, "  each test set was scored once" if result["tests"] else "  no test set was scored"]
     reads = sorted(set(result["test_reads"].values()))
@@ -125,6 +126,28 @@ def describe_result(result: dict[str, Any]) -> list[str]:
         if sign * best[metric] > sign * kept[metric]:
             numbers = f"{_headline_text(best)} instead of {_headline_text(kept)}"
             lines.append(f"  with its best step ({best['step']:,}) picked on {name}, it would score {numbers}")
+    return lines
+
+
+def learning_notes(result: dict[str, Any]) -> list[str]:
+    """What to know before the scores are believed: whether anything was learned, and whether it was learned to the
+    end."""
+    lines = []
+    for name, score in result["tests"].items():
+        if "confusion" not in score:
+            continue
+        guessed = sum(any(row[column] for row in score["confusion"]) for column in range(len(score["confusion"])))
+        largest = max(map(sum, score["confusion"])) / score["items"]
+        if largest == 1:
+            continue
+        if guessed == 1:
+            lines.append(f"did not learn: it answers one class only on {name}")
+        elif score["accuracy"] < largest + Z_ONE_SIDED * math.sqrt(largest * (1 - largest) / score["items"]):
+            lines.append(f"did not learn: it is no better than always answering the largest class on {name}")
+    if result.get("training_end") == "still improving":
+        lines.append("underfitted: still improving at the last step; train longer before you believe this")
+    elif result.get("training_end") == "overfitted":
+        lines.append(f"overfitted: best at step {result['kept_step']:,} of {result['steps']:,}, worse since")
     return lines
 
 
@@ -156,6 +179,8 @@ def _score_cells(score: dict[str, Any]) -> tuple[str | int, ...]:
 
 
 def accuracy_text(score: dict[str, Any]) -> str:
+    if score["interval"] is None:
+        return f"{score['accuracy']:.1%}"
     low, high = score["interval"]
     return f"{score['accuracy']:.1%} [{low:.1%}, {high:.1%}]"
 

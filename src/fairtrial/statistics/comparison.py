@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
-from fairtrial.statistics.crossed import Crossed, crossed_t, wilson
-from fairtrial.statistics.outcomes import CLEAN, METRICS, Metric, SetOutcomes, Sums, measure
+from fairtrial.statistics.crossed import Crossed, Z, crossed_t, kish, over_items, wilson
+from fairtrial.statistics.outcomes import CLEAN, METRICS, Metric, SetOutcomes, Sums, measure, measure_by_class
 from fairtrial.statistics.power import MoreSeeds, items_needed, more_seeds, seeds_needed, smallest_detectable
 
 FEWEST_SEEDS = 5  # for a verdict
@@ -37,7 +38,8 @@ def scores_by_subset(
 
 def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> dict[str, Any]:
     """Mean, interval and the value of each seed: accuracy in per cent; perplexities are averaged as logarithms."""
-    sums = measure(metric, outcomes, keep, clusters)
+    by_class = metric == "accuracy" and keep.any()
+    sums = measure_by_class(outcomes, keep, clusters) if by_class else measure(metric, outcomes, keep, clusters)
     if not sums.values.size:  # documents without a single counted token
         return {"mean": None, "low": None, "high": None, "by_seed": [], "items": 0, "seeds": list(outcomes.seeds)}
     by_seed = sums.values.sum(1) / sums.weights.sum(1)
@@ -53,20 +55,40 @@ def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.nda
     return {**shown, "seeds": list(outcomes.seeds)}
 
 
+def score_interval(arrays: Mapping[str, np.ndarray]) -> tuple[float, float] | None:
+    """95% interval of one trial's accuracy (a share) or perplexity, over test items, from the outcomes of each [item]:
+    the one that `score` gives. None where there are too few items."""
+    metric = "accuracy" if "guess" in arrays else "perplexity"
+    one_seed = SetOutcomes((0,), {name: array[None] for name, array in arrays.items()})
+    shown = score(metric, one_seed, np.ones(one_seed.items, bool), arrays.get("group"))
+    if shown["low"] is None:
+        return None
+    return (shown["low"] / 100, shown["high"] / 100) if metric == "accuracy" else (shown["low"], shown["high"])
+
+
 def _score_interval(metric: str, sums: Sums) -> tuple[float, float] | None:
     """Over seeds and items; with a single seed over items only."""
     seeds, units = sums.values.shape
     if units < FEWEST_UNITS:  # it would reach from 0 to millions
         return None
     values = sums.linearised()
-    if metric == "accuracy" and (values.mean() in (0.0, 100.0) or (seeds == 1 and units == sums.weights.sum())):
-        low, high = wilson(float(values[0].sum()) / 100, units)  # without any variance t would claim certainty
-        return 100 * low, 100 * high
+    mean = float(values.mean())
     if seeds == 1:
-        half = float(stdtrit(units - 1, 0.975)) * float(values.std(ddof=1)) / math.sqrt(units)
-        low, high = float(values.mean()) - half, float(values.mean()) + half
+        variance, df = over_items(values[0], sums.sizes, sums.strata)
     else:
-        low, high = crossed_t(values).interval()
+        test = crossed_t(values, sums.sizes, sums.strata)
+        variance, df = test.variance, test.df
+    variance, t = variance + sums.unseen, float(stdtrit(df, 0.975))
+    if metric == "accuracy":
+        share, spread = mean / 100, variance / 100**2
+        if share < 1e-9 or share > 1 - 1e-9:  # t would claim certainty
+            low, high = wilson(round(share), kish(sums.sizes))
+            return 100 * low, 100 * high
+        if seeds == 1:  # as many independent items as vary as much
+            low, high = wilson(share, share * (1 - share) / spread * (Z / t) ** 2)
+            return 100 * low, 100 * high
+    half = t * math.sqrt(variance)
+    low, high = mean - half, mean + half
     return (max(0.0, low), min(100.0, high)) if metric in ("accuracy", "macro-F1") else (low, high)
 
 
@@ -128,32 +150,45 @@ def compare(
     ours, theirs = measure(metric, one, keep, clusters), measure(metric, other, keep, clusters)
     seeds, units = ours.values.shape
     found = replace(found, groups=None if clusters is None else units)
-    if units < 2 or theirs.values.shape[1] != units:
+    if theirs.values.shape[1] != units or (effective := kish(ours.sizes) if units else 0.0) < 2:
         what = "test items" if clusters is None else "groups of test items"
-        why = f"too few {what} to compare on ({units})"
+        uneven = f" of very unequal size, which count as {effective:.1f}" if units > 2 else ""
+        why = f"too few {what} to compare on ({units}{uneven})"
         return replace(found, not_comparable_because=(*found.not_comparable_because, why))
     values = ours.linearised() - theirs.linearised()  # each with its own weights: tokenizers may count other bytes
     return replace(
         found,
         difference=float(values.mean()),
-        test=crossed_t(values) if seeds > 1 else None,
+        test=crossed_t(values, ours.sizes) if seeds > 1 else None,
         differences=values,
         level=float((theirs.values.sum(1) / theirs.weights.sum(1)).mean()),
     )
 
 
 def _common_measure(one: SetOutcomes, other: SetOutcomes, paired: bool) -> tuple[str, tuple[str, ...]]:
-    """Perplexity only compares texts cut into the same tokens; else bits per byte, if no word is unknown."""
-    same_tokens = np.array_equal(one["tokens"], other["tokens"])
-    # with seeds of their own, two variants split off different validation sets, so vocabularies differ by chance
-    same_unknown = not paired or np.array_equal(one["unknown"], other["unknown"])
-    if same_tokens and same_unknown:
+    """Perplexities compare only where both sides predict the same events. Else bits per byte do, if they count every
+    byte of the same text."""
+    ours, theirs = one.vocabulary, other.vocabulary
+    if ours and theirs and ours.normalisation != theirs.normalisation:
+        which = " and ".join(side.normalisation or "the text as it is" for side in (ours, theirs))
+        return "bits per byte", (
+            f"they predict different texts ({which}), and what one leaves out it need not predict",
+        )
+    if _same_events(one, other, paired):
         return "perplexity", ()
-    if not (one["unknown"].any() or other["unknown"].any()):
+    hidden = [side["unknown"].any() and "spelling" not in side.arrays for side in (one, other)]
+    if not any(hidden):
         return "bits per byte", ()
     shares = [f"{float(side['unknown'].sum() / side['tokens'].sum()):.1%}" for side in (one, other)]
     why = f"their vocabularies differ and hide different words (unknown: {shares[0]} and {shares[1]})"
     return "bits per byte", (why,)
+
+
+def _same_events(one: SetOutcomes, other: SetOutcomes, paired: bool) -> bool:
+    ours, theirs = one.vocabulary, other.vocabulary
+    if ours and theirs:  # without shared seeds, vocabularies of the same settings differ by chance only
+        return ours.fingerprints == theirs.fingerprints if paired else ours.settings == theirs.settings
+    return all(np.array_equal(one[name], other[name]) for name in ("tokens", "unknown"))
 
 
 def least_for(comparison: Comparison, least: float, outcomes: SetOutcomes) -> float:
@@ -169,7 +204,7 @@ class Verdict:
 
     kind: str
     why: tuple[str, ...] = ()  # of not_comparable
-    smallest: float | None = None  # difference that this study finds in 80% of cases
+    smallest: float | None = None  # difference that this study finds in 80% of cases, at the level that decides
     more: MoreSeeds | None = None  # seeds to add to see the least difference of interest
     more_for_observed: MoreSeeds | None = None  # seeds to add to see a difference as large as the observed one
     more_items: int | None = None  # test items without which no number of seeds shows it
@@ -180,34 +215,51 @@ def may_be_judged(comparison: Comparison) -> bool:
     return not comparison.not_comparable_because and comparison.seeds >= FEWEST_SEEDS
 
 
-def decide(comparison: Comparison, p_adjusted: float | None, alpha: float, least: float) -> Verdict:
-    """The first rule that applies. `p_adjusted` over the family; `alpha` of this look; `least` in the comparison's
-    unit."""
+def p_same(comparison: Comparison, least: float) -> float:
+    """Two one-sided tests (Schuirmann 1987): the p-value of `the difference is larger than `least``."""
+    test = comparison.test
+    assert test is not None
+    if test.variance == 0 and comparison.metric.name == "accuracy":  # looks like certainty, but is not
+        return (1 - min(1.0, least / 100)) ** test.effective
+    return test.p_above(least - abs(test.difference))
+
+
+def decide(
+    comparison: Comparison,
+    p_adjusted: float | None,
+    alpha: float,
+    least: float,
+    *,
+    family: int = 1,
+    p_same_adjusted: float | None = None,
+) -> Verdict:
+    """The first rule that applies. p-values over the family of so many comparisons; `alpha` of this look; `least` in
+    the comparison's unit."""
     if comparison.not_comparable_because:
         return Verdict("not_comparable", why=comparison.not_comparable_because)
-    test = comparison.test
-    smallest = None if test is None else smallest_detectable(test)
+    test, level = comparison.test, alpha / max(1, family)
+    never_differed = test is not None and test.variance == 0 and comparison.metric.name == "accuracy"
+    if test is None:
+        smallest = None
+    elif never_differed:  # up to so many points of all such items may still differ
+        smallest = 100 * (1 - level ** (1 / test.effective))
+    else:
+        smallest = smallest_detectable(test, level)
     if comparison.seeds < FEWEST_SEEDS or test is None or p_adjusted is None:
         return Verdict("too_few_seeds", smallest=smallest)
     if p_adjusted < alpha:
         return Verdict("better" if comparison.gain > 0 else "worse", smallest=smallest)
-    if test.variance == 0 and comparison.metric.name == "accuracy":
-        return _never_differed(test.items, alpha, least)
-    low, high = test.interval(1 - 2 * alpha)  # two one-sided tests: at a single look the 90% interval
-    if -least < low and high < least:
+    if (p_same(comparison, least) if p_same_adjusted is None else p_same_adjusted) < alpha:
         return Verdict("same", smallest=smallest)
-    observed = more_seeds(test, abs(test.difference))
-    if seeds_needed(test.shares, test.items, least) is not None:
-        return Verdict("undetected", (), smallest, more_seeds(test, least), observed)
-    return Verdict("undetected", (), smallest, None, observed, items_needed(test.shares, least))
-
-
-def _never_differed(items: int, alpha: float, least: float) -> Verdict:
-    """No variance looks like certainty, but up to `unseen` points of all such items may still differ."""
-    unseen = 100 * (1 - alpha ** (1 / items))
-    if unseen < least:
-        return Verdict("same", smallest=unseen)
-    return Verdict("undetected", smallest=unseen, more_items=math.ceil(math.log(alpha) / math.log1p(-least / 100)))
+    of_such_sizes = test.items / test.effective
+    if never_differed:
+        needed = math.log(level) / math.log1p(-least / 100) * of_such_sizes
+        return Verdict("undetected", smallest=smallest, more_items=math.ceil(needed))
+    observed = more_seeds(test, abs(test.difference), level)
+    if seeds_needed(test.shares, test.effective, least, level) is not None:
+        return Verdict("undetected", (), smallest, more_seeds(test, least, level), observed)
+    items = items_needed(test.shares, least, level)
+    return Verdict("undetected", (), smallest, None, observed, items and math.ceil(items * of_such_sizes))
 
 
 def multi_bootstrap(differences: np.ndarray, level: float = 0.95) -> tuple[float, float]:

@@ -3,8 +3,7 @@
 Every seed scores every item, so a difference [seed item] is mean + seed effect + item effect + residual. A two-way
 analysis of variance estimates how much each contributes; Satterthwaite's degrees of freedom make the t interval valid
 for few seeds. Weighted means (tokens per document) enter through the ratio estimator, macro-F1 by jackknife values.
-
-Below it the intervals of a single trial's scores, over test items only: a verdict needs several seeds.
+Units of unequal size (groups of items, documents) count by their effective number.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit  # scipy.stats takes most of a second to import
+
+Z = float(ndtri(0.975))
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,16 @@ class Shares:
 
 
 @dataclass(frozen=True)
+class Strata:
+    """Classes whose mix is part of the design of a test set, so that it does not vary."""
+
+    within: np.ndarray  # [unit] the share of its class that a unit holds
+    count: int
+
+
+@dataclass(frozen=True)
 class Crossed:
-    """A mean over seeds and items, and its uncertainty."""
+    """A mean over seeds and units (items, or groups of items), and its uncertainty."""
 
     difference: float
     variance: float  # of the difference
@@ -35,7 +44,8 @@ class Crossed:
     shares: Shares
     seed_square: float  # mean square of seeds, with seeds - 1 degrees of freedom
     by_seed: np.ndarray  # mean of each seed
-    items: int
+    items: int  # units
+    effective: float  # units of equal weight that would say as much
 
     @property
     def seeds(self) -> int:
@@ -49,33 +59,62 @@ class Crossed:
     @property
     def p(self) -> float:
         """Two-sided."""
-        if self.variance == 0:
-            return 1.0 if self.difference == 0 else 0.0
-        return float(2 * stdtr(self.df, -abs(self.difference) / self.error))
+        return 2 * self.p_above(abs(self.difference)) if self.variance else float(self.difference == 0)
+
+    def p_above(self, size: float) -> float:
+        """One-sided: the chance of a mean above `size` where the truth is 0."""
+        return float(stdtr(self.df, -size / self.error)) if self.variance else float(size <= 0)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         half = float(stdtrit(self.df, 0.5 + level / 2)) * self.error
         return self.difference - half, self.difference + half
 
 
-def crossed_t(differences: np.ndarray) -> Crossed:
-    """`differences` [seed item], at least 2 x 2."""
-    seeds, items = differences.shape
-    mean, by_seed, by_item = float(differences.mean()), differences.mean(1), differences.mean(0)
-    rest = differences - by_seed[:, None] - by_item[None, :] + mean
-    seed_square = items * float(by_seed.var(ddof=1))
-    item_square = seeds * float(by_item.var(ddof=1))
-    rest_square = float((rest**2).sum()) / ((seeds - 1) * (items - 1))
-    variance, df = pooled(seed_square, item_square, rest_square, seeds, items)
-    shares = Shares(
-        seed=max(0.0, (seed_square - rest_square) / items),
-        item=max(0.0, (item_square - rest_square) / seeds),
+def crossed_t(values: np.ndarray, weights: np.ndarray | None = None, strata: Strata | None = None) -> Crossed:
+    """`values` [seed unit], at least 2 x 2, `linearised`: their plain mean is the estimate. `weights` [unit]: how much
+    of the estimate each unit is. With equal weights this is the two-way analysis of variance."""
+    seeds, units = values.shape
+    shares = np.full(units, 1 / units) if weights is None else weights / weights.sum()
+    mean, by_seed, by_unit = float(values.mean()), values.mean(1), values.mean(0)
+    rest = values - by_unit - units * shares * (by_seed[:, None] - mean)
+    leverage, effective = leverage_of(shares, strata)
+    count = seeds * effective
+    seed_square = count * float(by_seed.var(ddof=1)) / seeds
+    unit_square = count * float(((by_unit - mean) ** 2 / leverage).sum()) / units**2
+    rest_square = count * float((rest**2 / leverage).sum()) / units**2 / (seeds * (seeds - 1))
+    variance, df = pooled(seed_square, unit_square, rest_square, seeds, effective)
+    found = Shares(
+        seed=max(0.0, (seed_square - rest_square) / effective),
+        item=max(0.0, (unit_square - rest_square) / seeds),
         rest=rest_square,
     )
-    return Crossed(mean, variance, df, shares, seed_square, by_seed, items)
+    return Crossed(mean, variance, df, found, seed_square, by_seed, units, effective)
 
 
-def pooled(seed: float, item: float, rest: float, seeds: int, items: int) -> tuple[float, float]:
+def leverage_of(shares: np.ndarray, strata: Strata | None = None) -> tuple[np.ndarray, float]:
+    """What is left of a unit's variance in its squared deviation from a mean that it is part of [unit], and the number
+    of units of equal weight that would say as much, one more than the degrees of freedom.
+
+    Large units pull the mean to themselves. CR2 (Bell and McCaffrey 2002) divides by 1 - share, CR3, the jackknife, by
+    its square. In simulations CR2 gives up to 7.8% of false alarms with five large groups, CR3 only 1.3% with one that
+    holds 40% of the items; the exponent 1.5 keeps all between 2.6 and 7%, nearly all between 3 and 6.5%."""
+    within, taken = (shares, 1) if strata is None else (strata.within, strata.count)
+    leverage = np.maximum(1e-9, 1 - within) ** 1.5 / math.sqrt(1 - taken / len(shares))
+    return leverage, 1 + max(1.0, kish(shares) - taken)
+
+
+def kish(weights: np.ndarray) -> float:
+    """The number of equal weights whose sum varies as much (Kish's effective sample size)."""
+    return float(weights.sum()) ** 2 / float((weights**2).sum())
+
+
+def over_items(values: np.ndarray, weights: np.ndarray, strata: Strata | None = None) -> tuple[float, float]:
+    """Variance of the mean of one seed's `linearised` values [unit], and its degrees of freedom."""
+    leverage, effective = leverage_of(weights / weights.sum(), strata)
+    return float(((values - values.mean()) ** 2 / leverage).sum()) / len(values) ** 2, effective - 1
+
+
+def pooled(seed: float, item: float, rest: float, seeds: int, items: float) -> tuple[float, float]:
     """Variance of the grand mean and its degrees of freedom, from mean squares. A source with a mean square no larger
     than the residual's is taken as not varying, else its negative estimate would shrink the interval."""
     count = seeds * items
@@ -105,22 +144,6 @@ def summed(values: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
     return np.stack([np.bincount(indices, weights=row) for row in values])
 
 
-def contiguous_blocks(tokens: np.ndarray, length: int) -> np.ndarray:
-    """Clusters for running text: neighbouring documents [document] are joined until a block has max(8 x `length`, 256)
-    tokens, because neighbours share context and subject."""
-    least = max(8 * length, 256)
-    blocks = np.zeros(len(tokens), np.int64)
-    block = filled = 0
-    for document, count in enumerate(tokens):
-        if filled >= least:
-            block, filled = block + 1, 0
-        blocks[document] = block
-        filled += int(count)
-    if block and filled < least:  # a short last block joins the one before it
-        blocks[blocks == block] = block - 1
-    return blocks
-
-
 def macro_f1_values(
     labels: np.ndarray, guesses: np.ndarray, classes: int, clusters: np.ndarray | None = None
 ) -> np.ndarray:
@@ -147,35 +170,27 @@ def _macro_f1(right: np.ndarray, seen: np.ndarray) -> np.ndarray:
     return np.divide(2 * right, seen, out=np.zeros(seen.shape), where=seen > 0).mean(-1)
 
 
-def wilson(right: float, items: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of a share."""
+def wilson(share: float, items: float) -> tuple[float, float]:
+    """Wilson's 95% interval of a share."""
     if items == 0:
         return 0.0, 1.0
-    z = float(ndtri(0.5 + level / 2))
-    share = right / items
-    centre = (share + z * z / (2 * items)) / (1 + z * z / items)
-    half = z / (1 + z * z / items) * math.sqrt(share * (1 - share) / items + z * z / (4 * items * items))
+    centre = (share + Z * Z / (2 * items)) / (1 + Z * Z / items)
+    half = Z / (1 + Z * Z / items) * math.sqrt(share * (1 - share) / items + Z * Z / (4 * items * items))
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def perplexity_interval(nll: np.ndarray, tokens: np.ndarray, level: float = 0.95) -> tuple[float, float] | None:
-    """Interval of exp(total nll / total tokens) over documents, by the ratio estimator."""
-    counted = tokens > 0
-    nll, tokens = nll[counted].astype(float), tokens[counted].astype(float)
-    if len(nll) < 2:
-        return None  # one document says nothing about others
-    mean = nll.sum() / tokens.sum()
-    spread = (nll - mean * tokens) / tokens.mean()
-    half = float(stdtrit(len(nll) - 1, 0.5 + level / 2)) * spread.std(ddof=1) / math.sqrt(len(nll))
-    return float(np.exp(mean - half)), float(np.exp(mean + half))
-
-
-def paired_change(gained: int, lost: int, items: int, level: float = 0.95) -> tuple[float, float]:
-    """Interval of (gained - lost) / items, the change of a share when the same items are scored twice. Half an item is
+def paired_change(before: np.ndarray, after: np.ndarray, groups: np.ndarray | None = None) -> tuple[float, float]:
+    """95% interval of the change of a share when the same items [item] are right before and after. Half an item is
     added to each of the four cells (Agresti and Min 2005, https://doi.org/10.1002/sim.1781), so that no change among
-    few items does not look certain."""
-    z = float(ndtri(0.5 + level / 2))
-    gains, losses, count = gained + 0.5, lost + 0.5, items + 2
-    centre = (gains - losses) / count
-    half = z * math.sqrt(gains + losses - (gains - losses) ** 2 / count) / count
-    return max(-1.0, centre - half), min(1.0, centre + half)
+    few items does not look certain; items that belong together widen it."""
+    count = len(before) + 2
+    gains, losses = (~before & after).sum() + 0.5, (before & ~after).sum() + 0.5
+    variance = (gains + losses - (gains - losses) ** 2 / count) / count**2
+    t = Z
+    if groups is not None:
+        change = after.astype(float) - before
+        sums, sizes = summed(change[None], groups), summed(np.ones_like(change)[None], groups)
+        spread, df = over_items(linearised(sums, sizes)[0], sizes[0])
+        variance, t = max(variance, spread), float(stdtrit(df, 0.975))
+    centre, half = (gains - losses) / count, t * math.sqrt(variance)
+    return max(-1.0, float(centre - half)), min(1.0, float(centre + half))

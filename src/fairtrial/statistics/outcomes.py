@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from fairtrial.errors import BadInput
-from fairtrial.statistics.crossed import linearised, macro_f1_values, summed
-from fairtrial.statistics.multiplicity import Look
+from fairtrial.statistics.crossed import Strata, linearised, macro_f1_values, summed
+from fairtrial.statistics.multiplicity import ALPHA, Look
 
 CLEAN, EXACT, NEAR = 0, 1, 2  # a test item: not in the training set, an exact copy, a near copy
+Z_ONE_SIDED = 1.645  # 5% of networks that guess get above it
 TOLERATED = 0.01  # share of contaminated items up to which verdicts are on all items
 HEADLINES = {
     "accuracy": 1,
@@ -28,12 +29,22 @@ def headline(score: Mapping[str, Any]) -> tuple[str, int]:
 
 
 @dataclass(frozen=True)
+class Vocabulary:
+    """What a language model's perplexity is about: the events that its tokenizer makes of a text."""
+
+    normalisation: str  # what is lost before anything is predicted: "" or "lower case"
+    settings: str  # how the vocabulary was made: the same for all seeds
+    fingerprints: tuple[str, ...]  # of each seed's vocabulary
+
+
+@dataclass(frozen=True)
 class SetOutcomes:
     """One test set: arrays [seed item], named as in a record (`guess`, `label`, `log_p`; `nll`, `tokens`, `bytes`,
-    `unknown`)."""
+    `unknown`, `spelling`)."""
 
     seeds: tuple[int, ...]
     arrays: dict[str, np.ndarray]
+    vocabulary: Vocabulary | None = None  # of a language model; None: not known
 
     @property
     def items(self) -> int:
@@ -45,7 +56,10 @@ class SetOutcomes:
     def rows(self, seeds: tuple[int, ...]) -> SetOutcomes:
         """Only these seeds, in this order."""
         indices = [self.seeds.index(seed) for seed in seeds]
-        return SetOutcomes(seeds, {name: array[indices] for name, array in self.arrays.items()})
+        vocabulary = self.vocabulary
+        if vocabulary is not None:
+            vocabulary = replace(vocabulary, fingerprints=tuple(vocabulary.fingerprints[index] for index in indices))
+        return SetOutcomes(seeds, {name: array[indices] for name, array in self.arrays.items()}, vocabulary)
 
 
 def stack_outcomes(by_seed: Mapping[int, Mapping[str, np.ndarray]], where: str = "outcomes") -> SetOutcomes:
@@ -85,6 +99,9 @@ class TaskOutcomes:
     passports: dict[str, dict[str, Any]] = field(default_factory=dict)  # variant -> level, failed, accepted
     unsound: tuple[str, ...] = ()  # red findings of the data audit that a clean subset does not repair
     look: Look | None = None  # one of several interim looks; None: the number of seeds was fixed in advance
+    # variant -> seeds whose validation loss was "still improving" at the end of training, or had become worse
+    # ("overfitted")
+    training_ends: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     # copied to the verdict file as they are
     cost: dict[str, Any] = field(default_factory=dict)
     test_reuse: dict[str, Any] = field(default_factory=dict)  # how often each test set was scored while training
@@ -101,6 +118,11 @@ class TaskOutcomes:
     def sets(self) -> tuple[str, ...]:
         return tuple(self.variants[self.baseline])
 
+    @property
+    def alpha(self) -> float:
+        """The share of false alarms that this look may have."""
+        return ALPHA if self.look is None else self.look.alpha
+
     def stamp(self, variant: str) -> str | None:
         """Why a variant may not be called better: a red passport that was not accepted."""
         passport = self.passports.get(variant, {})
@@ -111,6 +133,33 @@ class TaskOutcomes:
     @property
     def others(self) -> tuple[str, ...]:
         return tuple(name for name in self.variants if name != self.baseline)
+
+
+def not_learned(outcomes: SetOutcomes, unigram: SetOutcomes | None = None) -> dict[str, list[int]]:
+    """Seeds that know nothing of their task, by what they do. A classifier must beat the largest class, a language
+    model word frequencies (`unigram`, if known)."""
+    if "guess" in outcomes.arrays:
+        guess, label = outcomes["guess"], outcomes["label"]
+        largest = float(np.bincount(label[0]).max()) / outcomes.items
+        limit = largest + Z_ONE_SIDED * math.sqrt(largest * (1 - largest) / outcomes.items)
+        one_class = (guess == guess[:, :1]).all(1) & (largest < 1)
+        at_chance = ((guess == label).mean(1) < limit) & (largest < 1)
+    elif unigram is not None and _same_tokens(outcomes, unigram):
+        one_class = np.zeros(len(outcomes.seeds), bool)
+        at_chance = outcomes["nll"].sum(1) >= unigram["nll"].mean(0).sum()
+    else:
+        return {}
+    better_than = "the largest class" if "guess" in outcomes.arrays else "word frequencies"
+    found = {"answer one class only": one_class, f"are no better than {better_than}": at_chance & ~one_class}
+    return {
+        how: [seed for seed, so in zip(outcomes.seeds, flags, strict=True) if so]
+        for how, flags in found.items()
+        if flags.any()
+    }
+
+
+def _same_tokens(one: SetOutcomes, other: SetOutcomes) -> bool:
+    return all(np.array_equal(one[name][0], other[name][0]) for name in ("tokens", "unknown"))
 
 
 @dataclass(frozen=True)
@@ -138,6 +187,13 @@ class Sums:
 
     values: np.ndarray
     weights: np.ndarray
+    strata: Strata | None = None
+    unseen: float = 0.0  # variance of classes that were all right or all wrong, which looks like certainty
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The weight of each unit [unit]"""
+        return self.weights.mean(0)
 
     def linearised(self) -> np.ndarray:
         return linearised(self.values, self.weights)
@@ -157,6 +213,42 @@ def measure(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.n
     return Sums(values[:, counted], weights[:, counted])
 
 
+def bits_per_byte(arrays: Mapping[str, np.ndarray]) -> float:
+    """Of one trial: every byte of the text counts, and what the tokens hide is spelled out."""
+    nats, sizes = _per_item("bits per byte", dict(arrays))
+    return float(nats.sum()) / max(1.0, float(sizes.sum()))
+
+
+def measure_by_class(outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> Sums:
+    """Accuracy with its classes as strata: each item counts by its distance from the mean of its class, so that the mix
+    of classes, which is part of the design, does not vary. A class that a single group holds joins the next one."""
+    labels, right = outcomes["label"][0, keep], 100.0 * (outcomes["guess"] == outcomes["label"])[:, keep]
+    unit = np.arange(len(labels)) if clusters is None else np.unique(clusters[keep], return_inverse=True)[1]
+    stratum = _joined(np.unique(labels, return_inverse=True)[1], unit)
+    held = np.zeros((int(unit.max()) + 1, int(stratum.max()) + 1))
+    np.add.at(held, (unit, stratum), 1)
+    means = np.stack([np.bincount(stratum, row) for row in right]) / held.sum(0)
+    centred = right - means[:, stratum] + right.mean(1, keepdims=True)
+    within = np.bincount(unit, (held / held.sum(0))[unit, stratum]) / held.sum(1)
+    values = np.stack([np.bincount(unit, row) for row in centred])
+    certain = np.isin(means.mean(0), (0.0, 100.0))
+    units = (held > 0).sum(0) + 2  # as if one more unit had been right and one wrong
+    unseen = (100 * held.sum(0) / held.sum()) ** 2 * (1 / units) * (1 - 1 / units) / units
+    strata = Strata(within, held.shape[1])
+    return Sums(values, np.broadcast_to(held.sum(1), values.shape), strata, float(unseen[certain].sum()))
+
+
+def _joined(stratum: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """Strata [item], joined from the smallest on until each has items of two units, or only one is left."""
+    while (count := int(stratum.max()) + 1) > 1:
+        units = [len(np.unique(unit[stratum == one])) for one in range(count)]
+        order = sorted(range(count), key=lambda one: (units[one], int((stratum == one).sum())))
+        if units[order[0]] > 1:
+            break
+        stratum = np.unique(np.where(stratum == order[0], order[1], stratum), return_inverse=True)[1]
+    return stratum
+
+
 def _per_item(metric: str, kept: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     if metric == "accuracy":
         right = 100.0 * (kept["guess"] == kept["label"])
@@ -165,8 +257,8 @@ def _per_item(metric: str, kept: dict[str, np.ndarray]) -> tuple[np.ndarray, np.
         return -kept["log_p"], np.ones_like(kept["log_p"])
     if metric == "perplexity":
         return kept["nll"], kept["tokens"].astype(float)
-    if metric == "bits per byte":
-        return kept["nll"] / math.log(2), kept["bytes"].astype(float)
+    if metric == "bits per byte":  # what the tokens hide is spelled out
+        return (kept["nll"] + kept.get("spelling", 0.0)) / math.log(2), kept["bytes"].astype(float)
     raise ValueError(f"unknown metric {metric!r}")
 
 

@@ -1,55 +1,67 @@
-"""Statistical power: the smallest difference that a study can detect, and the seeds or items that would detect less."""
+"""Statistical power: the smallest difference that a study can detect, and the seeds or items that would detect less.
+
+`alpha` is the level that decides: that of the look, divided by the comparisons of the family (Holm's first step)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from scipy.special import chdtri, stdtrit
+from scipy.special import chdtri, gammaln, nctdtrinc, ndtri, stdtrit
 
 from fairtrial.statistics.crossed import Crossed, Shares, pooled
 
 POWER = 0.80
-BOTH = 2.80  # sum of the normal quantiles of 0.975 and 0.80: `reach` with many degrees of freedom
 STEPS = (5, 10, 20, 40, 80)  # seeds to add
 MOST_SEEDS = 1_000_000
 
 
-def reach(variance: float, df: float) -> float:
-    """The smallest difference that 80% of studies find at the 5% level."""
-    return float(stdtrit(df, 0.975) + stdtrit(df, POWER)) * math.sqrt(variance)
+def reach(variance: float, df: float, alpha: float) -> float:
+    """The smallest difference that 80% of studies find."""
+    return noncentrality(df, alpha) * math.sqrt(variance)
 
 
-def smallest_detectable(test: Crossed) -> float:
-    return reach(test.variance, test.df)
+def noncentrality(df: float, alpha: float) -> float:
+    """How many standard errors it is from zero: that of the noncentral t distribution."""
+    if df > 10_000:
+        return float(ndtri(1 - alpha / 2) + ndtri(POWER))
+    return float(nctdtrinc(df, 1 - POWER, stdtrit(df, 1 - alpha / 2)))
 
 
-def reach_of(shares: Shares, seeds: int, items: int) -> float:
+def smallest_detectable(test: Crossed, alpha: float) -> float:
+    """`reach` from an estimated variance. Its root is too small on average, by `root`; once more that factor makes up
+    for studies that by chance see too little variance: their power is still above 75%."""
+    half = test.df / 2
+    root = math.exp(gammaln(half + 0.5) - gammaln(half)) / math.sqrt(half)
+    return reach(test.variance, test.df, alpha) / root**2
+
+
+def reach_of(shares: Shares, seeds: int, items: float, alpha: float) -> float:
     """`reach` for another number of seeds and items."""
     seed = items * shares.seed + shares.rest
     item = seeds * shares.item + shares.rest
-    return reach(*pooled(seed, item, shares.rest, seeds, items))
+    return reach(*pooled(seed, item, shares.rest, seeds, items), alpha)
 
 
-def seeds_needed(shares: Shares, items: int, least: float) -> int | None:
+def seeds_needed(shares: Shares, items: float, least: float, alpha: float) -> int | None:
     """Total seeds that detect a difference of `least`; None where no number is enough."""
-    if least <= 0 or shares.item / items >= (least / BOTH) ** 2:
+    if least <= 0 or shares.item / items >= (least / noncentrality(items - 1, alpha)) ** 2:
         return None
     high = 2
-    while reach_of(shares, high, items) > least:
+    while reach_of(shares, high, items, alpha) > least:
         high *= 2
         if high > MOST_SEEDS:
             return None
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if reach_of(shares, middle, items) > least else (low, middle)
+        low, high = (middle, high) if reach_of(shares, middle, items, alpha) > least else (low, middle)
     return max(2, high)
 
 
-def items_needed(shares: Shares, least: float) -> int | None:
+def items_needed(shares: Shares, least: float, alpha: float) -> int | None:
     """Test items without which no number of seeds detects a difference of `least`."""
-    return math.ceil(shares.item / (least / BOTH) ** 2) if least > 0 else None
+    return math.ceil(shares.item / (least / noncentrality(math.inf, alpha)) ** 2) if least > 0 else None
 
 
 @dataclass(frozen=True)
@@ -65,21 +77,22 @@ class MoreSeeds:
         return f"{self.low} to {'over 100' if self.high is None else self.high}"
 
 
-def more_seeds(test: Crossed, least: float) -> MoreSeeds | None:
+def more_seeds(test: Crossed, least: float, alpha: float) -> MoreSeeds | None:
     """Seeds to add until `least` is detected, from the 80% chi-square interval of the seeds' mean square; None where
     more seeds cannot help, or are not needed."""
-    middle = seeds_needed(test.shares, test.items, least)
+    middle = seeds_needed(test.shares, test.effective, least, alpha)
     if middle is None or middle <= test.seeds:
         return None
     df = test.seeds - 1
-    low, high = (_coarse(_needed_if(test, df / float(chdtri(df, tail)), least), test.seeds) for tail in (0.1, 0.9))
+    factors = [df / float(chdtri(df, tail)) for tail in (0.1, 0.9)]
+    low, high = (_coarse(_needed_if(test, factor, least, alpha), test.seeds) for factor in factors)
     return MoreSeeds(low, high)
 
 
-def _needed_if(test: Crossed, factor: float, least: float) -> int | None:
+def _needed_if(test: Crossed, factor: float, least: float, alpha: float) -> int | None:
     """Seeds needed if the true mean square of seeds is `factor` times the observed one."""
-    seed = max(0.0, (factor * test.seed_square - test.shares.rest) / test.items)
-    return seeds_needed(Shares(seed, test.shares.item, test.shares.rest), test.items, least)
+    seed = max(0.0, (factor * test.seed_square - test.shares.rest) / test.effective)
+    return seeds_needed(Shares(seed, test.shares.item, test.shares.rest), test.effective, least, alpha)
 
 
 def _coarse(needed: int | None, seeds: int) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fairtrial.statistics.comparison import FEWEST_SEEDS, Comparison, Verdict
 from fairtrial.statistics.crossed import Shares
+from fairtrial.statistics.multiplicity import ALPHA
 from fairtrial.statistics.outcomes import METRICS, TaskOutcomes
 from fairtrial.statistics.power import MoreSeeds, reach_of
 
@@ -84,10 +85,17 @@ def describe_difference(comparison: Comparison, p_adjusted: float | None = None,
             among = f" after correction for {family} comparisons" if family > 1 else ""
             inside[0] += f", {p_words(p_adjusted)}{among}"
     items = counted(comparison.items, "item" if comparison.subset == "all" else f"{comparison.subset} item")
-    groups = "" if comparison.groups is None else f" in {counted(comparison.groups, 'group')}"
+    groups = "" if comparison.groups is None else f" in {counted(comparison.groups, 'group')}{_uneven(comparison)}"
     inside.append(f"{counted(comparison.seeds, 'seed')}, {items}{groups}")
     name = "" if metric == "bits per byte" else f"{metric} "
     return f"{name}{change(metric, comparison.difference)} ({'; '.join(inside)})"
+
+
+def _uneven(comparison: Comparison) -> str:
+    test = comparison.test
+    if test is None or test.effective > 0.8 * test.items:
+        return ""
+    return f" of unequal size, which count as {test.effective:.0f}"
 
 
 def sentence(
@@ -112,7 +120,8 @@ def sentence(
         smallest_of_interest = change(comparison.metric.name, least, signed=False)
         lines = [f"{where} {_outcome(verdict.kind, one, other, smallest_of_interest)}: {numbers}."]
         if verdict.kind == "undetected":
-            lines += [*_almost(comparison, alpha, family), _what_it_takes(comparison, verdict, smallest_of_interest)]
+            needs = _what_it_takes(comparison, verdict, smallest_of_interest, level_words(alpha, family))
+            lines += [*_almost(comparison, alpha, family), needs]
     return " ".join([*lines, *remarks])
 
 
@@ -133,10 +142,17 @@ def _almost(comparison: Comparison, alpha: float, family: int) -> list[str]:
     return [f"The interval excludes zero, but at this interim look p must be below {alpha:g}."]
 
 
-def _what_it_takes(comparison: Comparison, verdict: Verdict, least: str) -> str:
+def level_words(alpha: float, family: int) -> str:
+    """The level that decides, where it is not 5% for one comparison."""
+    at = f" at this look (p below {alpha:g})" if alpha < ALPHA else ""
+    return at + (f" after correction for {family} comparisons" if family > 1 else "")
+
+
+def _what_it_takes(comparison: Comparison, verdict: Verdict, least: str, level: str) -> str:
     """What would detect the least difference of interest, and one as small as the observed."""
     assert verdict.smallest is not None
-    line = f"A study like this detects {change(comparison.metric.name, verdict.smallest, signed=False)} in 4 of 5 cases"
+    smallest = change(comparison.metric.name, verdict.smallest, signed=False)
+    line = f"A study like this detects {smallest} in 4 of 5 cases{level}"
     if verdict.more is not None:
         line += f"; {about(verdict.more)} more seeds would detect {least}"
     elif verdict.more_items is not None:
@@ -162,6 +178,7 @@ def _two_digits(value: int) -> int:
 
 
 def few_items(counts: Sequence[int], *, grouped: bool) -> str:
+    """`counts`: effective numbers."""
     what = "groups of test items" if grouped else "test items"
     rough = "the interval is rough" if len(counts) == 1 else "the intervals are rough"
     return f"With so few {what} ({listed([str(count) for count in counts])}), {rough}."
@@ -183,13 +200,35 @@ def remarks(
     if comparison.test is not None:
         if not comparison.paired:
             lines.append("The two share no seeds, so nothing is paired.")
-        if comparison.test.items < FEW_ITEMS:
-            lines.append(few_items([comparison.test.items], grouped=comparison.groups is not None))
+        if comparison.test.effective < FEW_ITEMS:
+            lines.append(few_items([round(comparison.test.effective)], grouped=comparison.groups is not None))
     return lines
 
 
 def _failed(passport: Mapping[str, Any]) -> str:
     return ", ".join(passport.get("failed", [])) or "see its passport"
+
+
+def learning_lines(unlearned: Mapping[str, Mapping[str, Mapping[str, list[int]]]], task: TaskOutcomes) -> list[str]:
+    """Which seeds learned nothing, and which had not finished learning."""
+    lines = []
+    for variant, by_set in unlearned.items():
+        ways = [
+            f"{len(bad)} of {counted(len(task.variants[variant][name].seeds), 'seed')} {how} on {name}"
+            for name, hows in by_set.items()
+            for how, bad in hows.items()
+        ]
+        lines.append(f"Did not learn: of {variant}, {'; '.join(ways)}.")
+    for variant, ends in task.training_ends.items():
+        seeds = max(len(found.seeds) for found in task.variants[variant].values())
+        improving, worse = len(ends.get("still improving", [])), len(ends.get("overfitted", []))
+        if 2 * improving > seeds:
+            line = f"Underfitted: {improving} of {counted(seeds, 'seed')} of {variant} were still improving at the last"
+            lines.append(f"{line} step; train longer before you believe this.")
+        elif 2 * worse > seeds:
+            line = f"Overfitted: {worse} of {counted(seeds, 'seed')} of {variant} were best well before the last step"
+            lines.append(f"{line}, and worse since.")
+    return lines
 
 
 def passport_lines(passports: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -287,7 +326,7 @@ def _together(rows: Rows) -> str:
 def _few_together(rows: Rows, remarks: list[str]) -> list[str]:
     """The remarks on sets with few items as one remark on all of them."""
     grouped = rows[0]["groups"] is not None
-    counts = [row["groups"] if row["groups"] is not None else row["items"] for row in rows]
+    counts = [round(row["effective"]) for row in rows if row["effective"] is not None]
     single = {few_items([count], grouped=grouped): count for count in counts}
     few = [single[remark] for remark in remarks if remark in single]
     if len(few) < 2:
@@ -307,7 +346,8 @@ def _needs_of_all(rows: Rows, least: str) -> str:
     metric = rows[0]["metric"]
     smallest = [row["smallest_detectable"] for row in rows]
     sizes = dict.fromkeys(change(metric, value, signed=False) for value in (min(smallest), max(smallest)))
-    line = f"A study like this detects {' to '.join(sizes)} in 4 of 5 cases"
+    level = level_words(rows[0]["level"] * rows[0]["family"], rows[0]["family"])
+    line = f"A study like this detects {' to '.join(sizes)} in 4 of 5 cases{level}"
     ranges = [row["more_seeds_range"] for row in rows if row["more_seeds_range"]]
     if ranges:
         lows, highs = [low for low, _ in ranges if low], [high for _, high in ranges]
@@ -377,9 +417,11 @@ class Expected:
         return f"{low.split(' ')[0].rstrip('%')} to {high}"
 
 
-def expected_smallest(task: str, seeds: int, items: int) -> Expected | None:
-    """`task` is 'classify' (accuracy, points) or 'lm' (perplexity, nats per token); None for a single seed or item."""
+def expected_smallest(task: str, seeds: int, items: float, alpha: float = ALPHA, family: int = 1) -> Expected | None:
+    """`task` is 'classify' (accuracy, points) or 'lm' (perplexity, nats per token); None for a single seed or item.
+    `alpha` of the first look, `family`: comparisons that will be judged together."""
     if seeds < 2 or items < 2:
         return None
-    metric = "perplexity" if task == "lm" else "accuracy"
-    return Expected(metric, reach_of(LOW_VARIANCE[metric], seeds, items), reach_of(HIGH_VARIANCE[metric], seeds, items))
+    metric, level = "perplexity" if task == "lm" else "accuracy", alpha / max(1, family)
+    low, high = (reach_of(shares[metric], seeds, items, level) for shares in (LOW_VARIANCE, HIGH_VARIANCE))
+    return Expected(metric, low, high)

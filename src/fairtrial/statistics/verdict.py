@@ -19,12 +19,13 @@ from fairtrial.statistics.comparison import (
     least_for,
     may_be_judged,
     multi_bootstrap,
+    p_same,
     scores_by_subset,
     subsets,
 )
 from fairtrial.statistics.crossed import Crossed, wilson
-from fairtrial.statistics.multiplicity import ALPHA, Look, benjamini_hochberg, expected_bias, holm, next_look
-from fairtrial.statistics.outcomes import METRICS, SetOutcomes, TaskOutcomes, describe_set
+from fairtrial.statistics.multiplicity import Look, benjamini_hochberg, expected_bias, holm, next_look
+from fairtrial.statistics.outcomes import METRICS, SetOutcomes, TaskOutcomes, describe_set, not_learned
 from fairtrial.statistics.sentences import (
     VERBS,
     baseline_lines,
@@ -32,6 +33,7 @@ from fairtrial.statistics.sentences import (
     contamination_lines,
     describe_difference,
     failure_lines,
+    learning_lines,
     passport_lines,
     remarks,
     reuse_lines,
@@ -42,6 +44,7 @@ from fairtrial.statistics.sentences import (
 
 EXPLORED = {"accuracy": ("macro-F1", "log loss"), "perplexity": ()}  # further metrics that are never judged
 DECIDED = ("better", "worse", "same", "not_comparable")
+Unlearned = dict[str, dict[str, dict[str, list[int]]]]
 Masks = dict[str, dict[str, np.ndarray]]  # test set -> subset -> which items count
 
 
@@ -80,8 +83,9 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
     decisive = {name: facts["basis"] for name, facts in sets.items()}
     masks = {name: subsets(task.status.get(name), items) for name, items in counts.items()}
     scores = {variant: _scores(task, outcomes) for variant, outcomes in task.variants.items()}
+    unlearned = _unlearned(task)
     claims = [
-        _compare_variants(task, variant, name, decisive[name], masks)
+        _compare_variants(task, variant, name, decisive[name], masks, unlearned=unlearned)
         for variant in task.others
         for name in task.sets
         if name in task.variants[variant]
@@ -102,6 +106,7 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
         "exploratory": _explored(task, decisive, masks),
         "baselines": {name: _scores(task, outcomes) for name, outcomes in task.baselines.items()},
         "against_baselines": baseline_rows,
+        "learning": {"not_learned": unlearned, "training_ends": task.training_ends},
         "peeks": task.test_reuse,
         "cost": task.cost,
         "passports": task.passports,
@@ -110,7 +115,7 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
         "search": task.search,
         "best_of": best_of,
         "lines": {
-            "first": [*losses, *verdict_lines(comparisons)],
+            "first": [*learning_lines(unlearned, task), *losses, *verdict_lines(comparisons)],
             "rest": [
                 *passport_lines(task.passports),
                 *contamination_lines(task, sets, scores),
@@ -123,6 +128,22 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
     }
 
 
+def _unlearned(task: TaskOutcomes) -> Unlearned:
+    """Variant -> test set -> what seeds do that learned nothing -> which. Without variants that learned."""
+    unigram = task.baselines.get("unigram", {})
+    found = {
+        variant: {name: bad for name, outcomes in by_set.items() if (bad := not_learned(outcomes, unigram.get(name)))}
+        for variant, by_set in task.variants.items()
+    }
+    return {variant: by_set for variant, by_set in found.items() if by_set}
+
+
+def _mostly(unlearned: Unlearned, task: TaskOutcomes, variant: str, test_set: str) -> bool:
+    """Whether at least half of a variant's seeds learned nothing."""
+    bad = unlearned.get(variant, {}).get(test_set, {})
+    return 2 * sum(map(len, bad.values())) >= len(task.variants[variant][test_set].seeds)
+
+
 def _scores(task: TaskOutcomes, outcomes: Mapping[str, SetOutcomes]) -> dict[str, Any]:
     return {
         name: scores_by_subset(task.metric, found, task.status.get(name), task.clusters.get(name))
@@ -131,36 +152,47 @@ def _scores(task: TaskOutcomes, outcomes: Mapping[str, SetOutcomes]) -> dict[str
 
 
 def _compare_variants(
-    task: TaskOutcomes, variant: str, test_set: str, subset: str, masks: Masks, metric: str = ""
+    task: TaskOutcomes,
+    variant: str,
+    test_set: str,
+    subset: str,
+    masks: Masks,
+    metric: str = "",
+    unlearned: Unlearned | None = None,
 ) -> Comparison:
-    """With the baseline variant. A red finding that was not accepted makes the two incomparable."""
+    """With the baseline variant. A red finding that was not accepted makes the two incomparable, and so does equal
+    ignorance."""
     names = (variant, task.baseline, test_set, subset)
     outcomes = (task.variants[variant][test_set], task.variants[task.baseline][test_set])
     found = compare(names, metric or task.metric, outcomes, masks[test_set][subset], task.clusters.get(test_set))
     red = [f"the data is unsound ({finding})" for finding in task.unsound]
     red += [stamp for stamp in map(task.stamp, (variant, task.baseline)) if stamp]
+    if unlearned and all(_mostly(unlearned, task, side, test_set) for side in (variant, task.baseline)):
+        red.append("neither has learned its task, so that they do not differ says nothing")
     return replace(found, not_comparable_because=(*red, *found.not_comparable_because))
 
 
 def _judged(task: TaskOutcomes, claims: list[Comparison]) -> list[dict[str, Any]]:
     """Rows with verdicts. The family is every claim of this task: all variants, all test sets, the one metric."""
-    alpha = ALPHA if task.look is None else task.look.alpha
     family = [claim for claim in claims if may_be_judged(claim) and claim.test is not None]
+    least = {
+        id(claim): least_for(claim, task.least_difference, task.variants[task.baseline][claim.set]) for claim in claims
+    }
     adjusted = _by_identity(family, holm([claim.test.p for claim in family if claim.test]))
+    same = _by_identity(family, holm([p_same(claim, least[id(claim)]) for claim in family]))
     rows = []
     for claim in claims:
-        p_adjusted = adjusted.get(id(claim))
-        least = least_for(claim, task.least_difference, task.variants[task.baseline][claim.set])
-        verdict = decide(claim, p_adjusted, alpha, least)
-        also = remarks(claim, verdict, least, task.passports)
+        key, size = id(claim), len(family)
+        verdict = decide(claim, adjusted.get(key), task.alpha, least[key], family=size, p_same_adjusted=same.get(key))
+        also = remarks(claim, verdict, least[key], task.passports)
         line = sentence(
-            claim, verdict, least=least, alpha=alpha, p_adjusted=p_adjusted, family=len(family), remarks=also
+            claim, verdict, least=least[key], alpha=task.alpha, p_adjusted=adjusted.get(key), family=size, remarks=also
         )
         rows.append(
             _difference_row(claim)
-            | {"p_adjusted": p_adjusted, "family": len(family), "least_difference": least}
+            | {"p_adjusted": adjusted.get(key), "p_same": same.get(key), "family": size, "least_difference": least[key]}
             | _verdict_row(verdict)
-            | {"sentence": line, "remarks": also}
+            | {"sentence": line, "remarks": also, "level": task.alpha / max(1, size)}
             | _detail_row(claim)
         )
     return rows
@@ -206,6 +238,7 @@ def _difference_row(comparison: Comparison) -> dict[str, Any]:
         "variant": comparison.variant, "against": comparison.against, "set": comparison.set, "basis": comparison.subset,
         "metric": metric.name, "unit": metric.unit, "higher_is_better": metric.higher_is_better,
         "seeds": comparison.seeds, "items": comparison.items, "groups": comparison.groups, "paired": comparison.paired,
+        "effective": test and test.effective,
         "difference": comparison.difference, "low": low, "high": high, "p": test and test.p, "df": test and test.df,
     }  # fmt: skip
     if metric.name == "perplexity":
@@ -236,7 +269,7 @@ def _detail_row(comparison: Comparison) -> dict[str, Any]:
         return {}
     gains = test.by_seed if comparison.metric.higher_is_better else -test.by_seed
     better = float((gains > 0).sum() + (gains == 0).sum() / 2)
-    low, high = wilson(better, len(gains))
+    low, high = wilson(better / len(gains), len(gains))
     total = test.shares.seed + test.shares.item + test.shares.rest
     bootstrap = multi_bootstrap(comparison.differences)
     deviation = float(test.by_seed.std(ddof=1))
@@ -279,7 +312,7 @@ def _versus_baselines(task: TaskOutcomes, masks: Masks, decisive: dict[str, str]
     ]
     adjusted: dict[int, float] = {}
     for subset in {one.subset for one in found}:
-        tested = [one for one in found if one.subset == subset and one.test and not one.not_comparable_because]
+        tested = [one for one in found if one.subset == subset and one.test and may_be_judged(one)]
         adjusted |= _by_identity(tested, holm([one.test.p for one in tested if one.test]))
     return [_baseline_row(task, one, adjusted.get(id(one))) for one in found]
 
@@ -300,7 +333,7 @@ def _baseline_row(task: TaskOutcomes, comparison: Comparison, p_adjusted: float 
     if comparison.level is not None and comparison.difference is not None:
         levels = (comparison.level + comparison.difference, comparison.level)
         ours, theirs = (float(np.exp(min(700.0, level))) if metric == "perplexity" else level for level in levels)
-    verdict = _baseline_verdict(comparison, p_adjusted)
+    verdict = _baseline_verdict(comparison, p_adjusted, task.alpha)
     if stamp and verdict in ("beats", "above"):  # a variant that cheats beats nothing
         verdict = "not_comparable"
     row: dict[str, Any] = {
@@ -320,9 +353,10 @@ def _baseline_row(task: TaskOutcomes, comparison: Comparison, p_adjusted: float 
     return {**row, "sentence": f"On {comparison.set}, {said}"}
 
 
-def _baseline_verdict(comparison: Comparison, p_adjusted: float | None) -> str:
+def _baseline_verdict(comparison: Comparison, p_adjusted: float | None, alpha: float) -> str:
+    """By the rules for variants: with too few seeds nothing is beaten."""
     if comparison.not_comparable_because or comparison.difference is None:
         return "not_comparable"
-    if p_adjusted is not None and p_adjusted < ALPHA:
+    if p_adjusted is not None and p_adjusted < alpha:
         return "beats" if comparison.gain > 0 else "loses"
     return "above" if comparison.gain > 0 else "below" if comparison.gain < 0 else "equal"

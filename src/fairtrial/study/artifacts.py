@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from fairtrial.data.tokenizer import normalisation_of
+from fairtrial.disk import sha256_of
 from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.errors import BadInput
 from fairtrial.finding import FAIL, Finding, as_passport, worst
 from fairtrial.recipe import fingerprint, to_table, write_recipe
 from fairtrial.record import Record, renamed_keys
-from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, stack_outcomes
+from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, Vocabulary, stack_outcomes
 from fairtrial.study.design import METRIC
 from fairtrial.study.plan import OnEvent, Plan, in_order, run_jobs
 
@@ -112,7 +114,7 @@ def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any] | None:
 def data_mark(plan: Plan, task: str) -> str:
     """What an audit of data, or a baseline, depends on."""
     table, files = to_table(plan.recipes[task][plan.study.baseline]), plan.eval_sets[task].files
-    facts = [task, table["data"] | {"source": ""}, table["tokens"], table["shape"]["length"], files]
+    facts = [2, task, table["data"] | {"source": ""}, table["tokens"], table["shape"]["length"], files]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -138,15 +140,16 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
         baseline=baseline,
         least_difference=plan.study.least_difference[METRIC[task]],
         variants={
-            name: stacked({seed: by_set(record.outcomes(), sets.items) for seed, record in found.items()}, name)
+            name: stacked({seed: by_set(record.outcomes(), sets.items) for seed, record in found.items()}, name, found)
             for name, found in records.items()
             if found
         },
-        baselines=baselines(plan, task),
+        baselines=baselines(plan, task, records[baseline]),
         labels=sets.labels,
         status={name: np.array(facts["status"], dtype=np.int8) for name, facts in audited if name in sets.items},
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
         passports={name: passport for name, passport in passports.items() if passport},
+        training_ends={name: training_ends(found) for name, found in records.items() if found},
         cost=cost(plan, task, records),
         test_reuse={name: test_reuse(list(found.values())) for name, found in records.items() if found},
         failures=[{key: row[key] for key in ("variant", "seed", "error")} for row in failed],
@@ -165,14 +168,28 @@ def by_set(outcomes: Mapping[str, np.ndarray], sets: Mapping[str, int]) -> dict[
     return {test: found[test] for test in sets if test in found}
 
 
-def stacked(by_seed: BySeed, name: str) -> dict[str, SetOutcomes]:
+def stacked(by_seed: BySeed, name: str, records: Mapping[int, Record]) -> dict[str, SetOutcomes]:
+    """`records`: whose vocabulary was used."""
+    words = vocabulary(records, sorted(by_seed))
     tests = next(iter(by_seed.values()))
-    return {
+    found = {
         test: stack_outcomes({seed: sets[test] for seed, sets in by_seed.items()}, f"{name}, {test}") for test in tests
     }
+    return {test: replace(outcomes, vocabulary=words) for test, outcomes in found.items()}
 
 
-def baselines(plan: Plan, task: str) -> dict[str, dict[str, SetOutcomes]]:
+def vocabulary(records: Mapping[int, Record], seeds: list[int]) -> Vocabulary | None:
+    """What perplexities are about; None for classifiers."""
+    first = next(iter(records.values()))
+    if first.recipe.task == "classify":
+        return None
+    table = to_table(first.recipe)
+    settings = json.dumps(table["tokens"] | {"train_share": table["data"]["train_share"]}, sort_keys=True)
+    prints = [sha256_of(records[seed].folder / "tokenizer.json") if seed in records else "" for seed in seeds]
+    return Vocabulary(normalisation_of(first.trial["tokenizer"]), settings, tuple(prints))
+
+
+def baselines(plan: Plan, task: str, records: Mapping[int, Record]) -> dict[str, dict[str, SetOutcomes]]:
     found: dict[str, BySeed] = {}
     for seed in plan.study.seeds:
         path = plan.home.baselines(task, seed)
@@ -183,7 +200,16 @@ def baselines(plan: Plan, task: str) -> dict[str, dict[str, SetOutcomes]]:
         for name in facts["baselines"]:
             own = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
             found.setdefault(name, {})[seed] = by_set(own, plan.eval_sets[task].items)
-    return {name: stacked(by_seed, name) for name, by_seed in found.items()}
+    return {name: stacked(by_seed, name, records) for name, by_seed in found.items()}
+
+
+def training_ends(records: Mapping[int, Record]) -> dict[str, list[int]]:
+    """How training ended -> which seeds; older records do not say."""
+    found: dict[str, list[int]] = {}
+    for seed, record in records.items():
+        if end := record.result.get("training_end"):
+            found.setdefault(end, []).append(seed)
+    return found
 
 
 def cost(plan: Plan, task: str, records: Mapping[str, Mapping[int, Record]]) -> dict[str, Any]:

@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from fairtrial.data.corpus import Document, Splits
+from fairtrial.data.corpus import Splits
+from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import sha256_of
 from fairtrial.engines.job import Engine, Job, JobEvent, JobResult, Stop
 from fairtrial.environment import code_fingerprint
@@ -21,7 +20,6 @@ from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
 from fairtrial.report.words import spoken_time
-from fairtrial.statistics.crossed import contiguous_blocks
 from fairtrial.study.design import Settings, Study, Variant, recipe_of, refuse_other_items
 from fairtrial.study.folder import StudyFolder
 
@@ -183,13 +181,32 @@ def refuse_unknown_parts(study: Study, recipes: Mapping[str, Mapping[str, Recipe
 def eval_sets_of(recipes: Mapping[str, Recipe], seed: int) -> EvalSets:
     """The test sets of one task. Its variants must share them."""
     refuse_other_items(recipes)
+    refuse_other_texts(recipes, seed)
     recipe = next(iter(recipes.values()))
     prepared = prepare(recipe, seed)
     refuse_other_cuts(recipes, recipe, prepared)
     tests = prepared.splits.tests
-    groups = {name: group for name, documents in tests.items() if (group := grouped(documents, prepared))}
+    found = {name: prepared.groups(documents) for name, documents in tests.items()}
+    groups = {name: tuple(group.tolist()) for name, group in found.items() if group is not None}
     items = {name: len(documents) for name, documents in tests.items()}
     return EvalSets(prepared.corpus.files, prepared.splits.labels, items, map_sentence(prepared.splits), groups)
+
+
+def refuse_other_texts(recipes: Mapping[str, Recipe], seed: int) -> None:
+    """A language model of lower-cased text need not predict capitals: another question, so nothing to compare."""
+    found = {
+        name: normalisation_of(
+            {"lowercase": recipe.tokens.lowercase}
+            if recipe.tokens.fit in ("train", "course")
+            else prepare(recipe, seed).tokenizer.facts
+        )
+        for name, recipe in recipes.items()
+        if recipe.task != "classify"
+    }
+    if len(set(found.values())) > 1:
+        lower, other = (next(name for name in found if bool(found[name]) == lossy) for lossy in (True, False))
+        what = f"variant {lower!r} predicts a text in lower case, {other!r} the text as it is: not the same question"
+        raise BadInput(what, "give all variants the same tokens.lowercase")
 
 
 def refuse_other_cuts(recipes: Mapping[str, Recipe], first: Recipe, prepared: Prepared) -> None:
@@ -210,19 +227,6 @@ def refuse_other_cuts(recipes: Mapping[str, Recipe], first: Recipe, prepared: Pr
 def texts_of(prepared: Prepared) -> dict[str, list[str]]:
     tests = prepared.splits.tests
     return {name: [document.text.strip() for document in documents] for name, documents in tests.items()}
-
-
-def grouped(documents: tuple[Document, ...], prepared: Prepared) -> tuple[int, ...]:
-    """Documents that belong together count as one item: in running text blocks of neighbours, else the groups that the
-    data name. Empty where every document is independent."""
-    if prepared.corpus.ordered:
-        words = np.array([len(document.text.split()) for document in documents])
-        return tuple(contiguous_blocks(words, prepared.recipe.shape.length).tolist())
-    if not any(document.group for document in documents):
-        return ()
-    names = [document.group or f"alone {index}" for index, document in enumerate(documents)]
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return tuple(numbers[name] for name in names)
 
 
 def map_sentence(splits: Splits) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from fairtrial.disk import write_text
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.engines.processes import Processes
-from fairtrial.statistics.multiplicity import LOOKS
+from fairtrial.statistics.multiplicity import ALPHA, LOOKS
 from fairtrial.statistics.sentences import expected_smallest
 from fairtrial.statistics.verdict import is_clear, judge_study
 from fairtrial.study.artifacts import artifact_jobs, gather, keep_artifact, make_maps, passport_jobs
@@ -213,6 +213,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
     left, _ = missing(plan, trials)
     searching = search_seconds_left(plan) / engine.width
     share_left = len(left) / max(1, len(trials))
+    alpha, compared = LOOKS[0].alpha if options.until_clear else ALPHA, len(study.variants) - 1
     return {
         "name": study.name,
         "engine": engine.name,
@@ -226,7 +227,10 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
             for task, named in plan.calibration.items()
         },
         "smallest_detectable": {
-            task: {name: str(expected_smallest(task, seeds, items) or "") for name, items in sets.items.items()}
+            task: {
+                name: str(expected_smallest(task, seeds, items, alpha, compared * len(sets.items)) or "")
+                for name, items in sets.items.items()
+            }
             for task, sets in plan.eval_sets.items()
         },
         "training": training_lines(plan),

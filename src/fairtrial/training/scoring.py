@@ -16,7 +16,8 @@ from torch import nn
 
 from fairtrial.data.batches import masked_batch, padded
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
-from fairtrial.statistics.crossed import perplexity_interval, wilson
+from fairtrial.statistics.comparison import score_interval
+from fairtrial.statistics.outcomes import bits_per_byte
 
 ROWS = 128  # sentences scored at once; neighbours in length, so that little is padding
 TOKENS = 4096  # tokens of a language model scored at once
@@ -31,7 +32,7 @@ def ignore(share: float) -> None:
 @dataclass(frozen=True)
 class Score:
     metrics: dict[str, Any]
-    selection_key: tuple[float, ...]  # to choose by: higher is better
+    selection_key: tuple[float, ...]  # to choose by, higher is better: the loss; of near-ties, accuracy
     outcomes: dict[str, np.ndarray] = field(default_factory=dict)  # one entry for each item
 
 
@@ -67,22 +68,26 @@ def log_probabilities(network: Classifier, rows: Sequence[np.ndarray], pad: int)
     return answers
 
 
-def score_classify(network: Classifier, rows: Sequence[np.ndarray], labels: np.ndarray, pad: int) -> Score:
+def score_classify(
+    network: Classifier, rows: Sequence[np.ndarray], labels: np.ndarray, pad: int, groups: np.ndarray | None = None
+) -> Score:
+    """`groups` [item]: items that belong together."""
     log_p = log_probabilities(network, rows, pad)
     guesses = log_p.argmax(1)
     right = guesses == labels
     table = confusion(labels, guesses, log_p.shape[1])
     nats = -log_p[np.arange(len(labels)), labels]
+    outcomes = {"label": labels.astype(np.int64), "guess": guesses.astype(np.int64), "log_p": -nats}
+    outcomes |= {} if groups is None else {"group": groups}
     metrics = {
         "items": len(labels),
         "accuracy": float(right.mean()),
-        "interval": list(wilson(int(right.sum()), len(labels))),
+        "interval": score_interval(outcomes),
         "macro_f1": macro_f1(table),
         "nll": float(nats.mean()),
         "confusion": table.tolist(),
     }
-    outcomes = {"label": labels.astype(np.int64), "guess": guesses.astype(np.int64), "log_p": -nats}
-    return Score(metrics, (float(right.mean()), -float(nats.mean())), outcomes)
+    return Score(metrics, (-round(float(nats.mean()), 3), float(right.mean())), outcomes)
 
 
 def confusion(labels: np.ndarray, guesses: np.ndarray, classes: int) -> np.ndarray:
@@ -106,6 +111,8 @@ class TokenSet:
     documents: int
     bytes: np.ndarray  # of each document's text [document]
     unknown: int | None
+    spelling: np.ndarray | None = None  # nats of what the tokens hide [document]; None: not priced
+    groups: np.ndarray | None = None  # documents that belong together [document]
 
     @property
     def targets(self) -> int:
@@ -166,8 +173,8 @@ def score_lm(
         "documents": tokens.documents,
         "tokens": count,
         "perplexity": math.exp(min(700.0, total / count)),
-        "interval": perplexity_interval(outcomes["nll"], outcomes["tokens"]),
-        "bits_per_byte": total / math.log(2) / int(tokens.bytes.sum()),
+        "interval": score_interval(outcomes),
+        "bits_per_byte": bits_per_byte(outcomes),
         "unknown_share": unknown / count,
         "unknown_nll": lost_nats / unknown if unknown else 0.0,
         "perplexity_without_unknown": math.exp(min(700.0, (total - lost_nats) / max(1, count - unknown))),
@@ -200,6 +207,8 @@ def document_outcomes(tokens: TokenSet, nats: np.ndarray) -> dict[str, np.ndarra
         "tokens": np.bincount(owners, minlength=tokens.documents),
         "bytes": tokens.bytes.astype(np.int64),
         "unknown": np.bincount(owners[lost], minlength=tokens.documents),
+        **({} if tokens.spelling is None else {"spelling": tokens.spelling}),
+        **({} if tokens.groups is None else {"group": tokens.groups}),
     }
 
 
@@ -236,6 +245,7 @@ class MaskedSet:
     owners: list[int]  # the document of each sentence
     documents: int
     bytes: np.ndarray
+    groups: np.ndarray | None = None
 
 
 def score_masked(network: MaskedModel, masked: MaskedSet, most: int | None = None) -> Score:
@@ -252,12 +262,13 @@ def score_masked(network: MaskedModel, masked: MaskedSet, most: int | None = Non
             np.add.at(nats, owners, found.double().numpy())
             np.add.at(counts, owners, 1)
     loss = float(nats.sum() / max(1, counts.sum()))
+    outcomes = {"nll": nats, "tokens": counts, "bytes": masked.bytes, "unknown": np.zeros_like(counts)}
+    outcomes |= {} if masked.groups is None else {"group": masked.groups}
     metrics = {
         "documents": masked.documents,
         "tokens": int(counts.sum()),
         "masked_perplexity": math.exp(min(700.0, loss)),
         "masked_nll": loss,
-        "interval": perplexity_interval(nats, counts),
+        "interval": score_interval(outcomes),
     }
-    outcomes = {"nll": nats, "tokens": counts, "bytes": masked.bytes, "unknown": np.zeros_like(counts)}
     return Score(metrics, (-loss,), outcomes)

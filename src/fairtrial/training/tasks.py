@@ -4,7 +4,7 @@ and masked language modelling (mlm)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy as np
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.data.batches import Batches, LabelledSentences, MaskedSentences, Masker, Sentences, Windows
 from fairtrial.data.corpus import Document, Splits
+from fairtrial.data.spelling import HiddenText
+from fairtrial.data.splits import item_groups
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel, count_parameters
@@ -40,6 +42,7 @@ class Task:
     curves: tuple[str, ...]
     sets: dict[str, Any]  # encoded documents by split
     facts: dict[str, Any]  # for the record
+    groups: dict[str, np.ndarray | None]  # by split: documents that belong together
 
     def quick_score(self, split: str) -> Score:
         """The score of a few items, for a point of a curve."""
@@ -58,11 +61,13 @@ class ClassifyTask(Task):
         rows, labels = self.sets[split]
         most = FEWER_SENTENCES if split == "train" and count_parameters(self.network) > LARGE else MOST_SENTENCES
         chosen = list(evenly(len(rows), most))
-        return scoring.score_classify(self.network, [rows[index] for index in chosen], labels[chosen], pad=0)
+        groups = self.groups.get(split)
+        groups = None if groups is None else groups[chosen]
+        return scoring.score_classify(self.network, [rows[index] for index in chosen], labels[chosen], 0, groups)
 
     def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
         on_progress(0.0)  # it takes a moment only
-        return scoring.score_classify(self.network, *self.sets[split], pad=0)
+        return scoring.score_classify(self.network, *self.sets[split], pad=0, groups=self.groups.get(split))
 
 
 @dataclass
@@ -113,12 +118,15 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     watched = tuple(splits.tests) if recipe.scoring.watch_test else ()
     curves = tuple(name for name in ("train", "validation", *watched) if name in documents)
     builders: dict[str, Callable[..., Sets]] = {"classify": labelled_sets, "lm": token_sets, "mlm": masked_sets}
+    groups = {name: item_groups(split, splits.ordered, recipe.shape.length) for name, split in documents.items()}
     sets, batches, more = builders[recipe.task](recipe, seed, splits, documents, tokenizer)
+    if recipe.task != "classify":
+        sets = {name: replace(found, groups=groups[name]) for name, found in sets.items()}
     facts = {"documents": {name: len(split) for name, split in documents.items()}, "vocabulary": tokenizer.size, **more}
     if network is None:
         network = build_network(recipe, seed, tokenizer.size, len(splits.labels))
     network.body.save_memory = recipe.training.save_memory
-    common = (cast(Any, network), batches, choose_on, curves, sets, facts)
+    common = (cast(Any, network), batches, choose_on, curves, sets, facts, groups)
     if recipe.task == "lm":
         return LanguageTask(*common, recipe.shape.length, recipe.scoring.full_context)
     return ClassifyTask(*common) if recipe.task == "classify" else MaskedTask(*common)
@@ -139,7 +147,11 @@ def labelled_sets(recipe: Recipe, seed: int, splits: Splits, documents: Document
 
 def token_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, tokenizer: Tokenizer) -> Sets:
     refuse_idle(recipe.parts)
-    sets = {name: token_set(split, tokenizer, splits.running) for name, split in documents.items()}
+    hidden = HiddenText(tokenizer, [document.text for document in splits.train])
+    sets = {
+        name: token_set(split, tokenizer, splits.running, None if name == "train" else hidden)
+        for name, split in documents.items()
+    }
     for name, tokens in sets.items():
         if tokens.targets < 1:
             raise BadInput(f"the {name} text has too few tokens to predict any", "give a longer text")
@@ -156,20 +168,24 @@ def token_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, 
     return sets, batches, {"tokens": {name: sum(map(len, tokens.sequences)) for name, tokens in sets.items()}}
 
 
-def token_set(documents: Sequence[Document], tokenizer: Tokenizer, running: bool) -> TokenSet:
-    """Running text becomes one sequence; separate documents get their start and stop marks."""
+def token_set(
+    documents: Sequence[Document], tokenizer: Tokenizer, running: bool, hidden: HiddenText | None = None
+) -> TokenSet:
+    """Running text becomes one sequence; separate documents get their start and stop marks. `hidden` prices what the
+    tokens do not say."""
     rows = encode(documents, tokenizer)
     sizes = bytes_of(documents)
+    spelling = None if hidden is None else hidden.nll([document.text for document in documents])
     if running:
         owners = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-        return TokenSet((np.concatenate(rows),), (owners,), len(rows), sizes, tokenizer.unknown)
+        return TokenSet((np.concatenate(rows),), (owners,), len(rows), sizes, tokenizer.unknown, spelling)
     if tokenizer.start is None or tokenizer.stop is None:
         what = "separate sentences need start and stop marks, and this vocabulary has none"
         raise BadInput(what, "take a vocabulary of such sentences: --set tokens.fit=train")
     start, stop = np.array([tokenizer.start], dtype=np.int64), np.array([tokenizer.stop], dtype=np.int64)
     marked = tuple(np.concatenate((start, row, stop)) for row in rows)
     alone = tuple(np.full(len(row), number) for number, row in enumerate(marked))
-    return TokenSet(marked, alone, len(rows), sizes, tokenizer.unknown)
+    return TokenSet(marked, alone, len(rows), sizes, tokenizer.unknown, spelling)
 
 
 def masked_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, tokenizer: Tokenizer) -> Sets:

@@ -1,0 +1,53 @@
+"""Variants are compared only where they answer the same question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairtrial.engines.processes import Processes
+from fairtrial.errors import BadInput
+from fairtrial.study.design import Study
+from fairtrial.study.run import run_study
+
+
+@pytest.mark.parametrize("kind", ["word", "character", "bpe"])
+def test_lower_case_is_refused_before_anything_is_trained(
+    tiny_study: Callable[..., Study], tmp_path: Path, kind: str
+) -> None:
+    variants = {
+        "as it is": {"parts": ["learned"], "tokens.kind": kind},
+        "lower": {"parts": ["learned"], "tokens.kind": kind, "tokens.lowercase": True},
+    }
+    with pytest.raises(BadInput, match="'lower' predicts a text in lower case, 'as it is' the text as it is"):
+        run_study(tiny_study(tasks=["lm"], variants=variants), tmp_path / "study", Processes(1))
+    assert not list(tmp_path.rglob("trial.json"))
+
+
+def test_lower_case_may_help_a_classifier(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+    variants = {"as it is": {"parts": ["learned"]}, "lower": {"parts": ["learned"], "tokens.lowercase": True}}
+    run_study(tiny_study(variants=variants, seeds=2), tmp_path / "study", Processes(2))
+    row = json.loads((tmp_path / "study/verdict.json").read_text())["tasks"]["classify"]["comparisons"][0]
+    assert row["verdict"] == "too_few_seeds"
+
+
+def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
+    tiny_study: Callable[..., Study], tmp_path: Path
+) -> None:
+    """Fewer, easier words lower perplexity; counted with their spelling they do not."""
+    variants = {
+        "all": {"parts": ["learned"], "tokens.min_count": 1},
+        "frequent": {"parts": ["learned"], "seeds_from": 100, "tokens.min_count": 8},
+    }
+    run_study(tiny_study(tasks=["lm"], variants=variants, seeds=5), tmp_path / "study", Processes(2))
+    task = json.loads((tmp_path / "study/verdict.json").read_text())["tasks"]["lm"]
+    for row in task["comparisons"]:
+        assert row["metric"] == "bits per byte"
+        assert row["verdict"] != "better"
+    scores = {name: next(iter(found.values()))["all"] for name, found in task["scores"].items()}
+    assert scores["frequent"]["mean"] < scores["all"]["mean"]  # perplexity alone would call it better
+    against = {row["variant"]: row["metric"] for row in task["against_baselines"]}
+    assert against == {"all": "perplexity", "frequent": "bits per byte"}
