@@ -76,7 +76,7 @@ def test_control_the_comparison_sees_one_unit_in_the_last_place(name: str) -> No
 
 def test_control_the_comparison_sees_a_thousandth_another_weight_and_what_is_missing() -> None:
     stored = STORED["artefacts"]["classify-learned"]
-    path = "result/tests/test/nats"
+    path = "result/tests/test/nll"
     far, weight, less = (copy.deepcopy(stored) for _ in range(3))
     far["numbers"][path] *= 1.01
     weight["tensors"][next(iter(weight["tensors"]))] = "0" * 64
