@@ -944,7 +944,7 @@ STATISTICS = (
         "Wilson's interval is centred on the observed share",
         "centre = (share + Z * Z / (2 * items)) / (1 + Z * Z / items)",
         "centre = share",
-        ("statistics/test_study_verdict.py", "-k perfect_score"),
+        ("statistics/test_study_verdict.py", "-k wilson"),
     ),
     Mutant(
         "perplexity-interval",

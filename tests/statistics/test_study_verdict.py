@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from fairtrial.errors import BadInput
 from fairtrial.statistics.comparison import score
@@ -404,6 +405,7 @@ def test_equivalence_is_corrected_over_the_family() -> None:
         }
         rows.append(judge_task(classify(variants=variants, least_difference=5.0))["comparisons"][0])
     alone, among = rows
+    assert among["smallest_detectable"] > 1.3 * alone["smallest_detectable"]  # at the level that decides
     assert alone["verdict"] == "same"
     assert 0.005 < alone["p_same"] < 0.05
     assert among["p_same"] == pytest.approx(10 * alone["p_same"])
@@ -440,3 +442,12 @@ def test_a_dominant_group_is_named_by_what_it_counts() -> None:
     line = row(judge_task(classify(clusters={"test": spread})), "rope")["sentence"]
     assert "in 31 groups of unequal size, which count as 12" in line
     assert "With so few groups of test items (12), the interval is rough." in line
+
+
+def test_one_seed_of_independent_items_has_wilsons_interval() -> None:
+    """One class, so that no class is a stratum: equal to scipy's, up to t for the normal quantile."""
+    right = np.arange(ITEMS) < 0.9 * ITEMS
+    arrays = {"label": np.zeros((1, ITEMS), int), "guess": np.where(right, 0, 1)[None]}
+    shown = score("accuracy", SetOutcomes((0,), arrays), np.ones(ITEMS, bool))
+    expected = stats.binomtest(int(right.sum()), ITEMS).proportion_ci(method="wilson")
+    assert (shown["low"] / 100, shown["high"] / 100) == pytest.approx((expected.low, expected.high), abs=5e-4)
