@@ -72,14 +72,20 @@ KINDS = [
 ]
 
 
+# also those for which a tolerance of 1e-7 gives a balance that does not hold, or weights that are not reached
+HARD = {"near copies": [168], "long and thin": [388]}
+
+
 @pytest.mark.parametrize("count", [15, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_awkward_keys_get_an_answer_that_holds(kind: str, count: int) -> None:
     rolls = generator_for(0, "awkward", kind)
-    for number in range(count):
+    for number in range(max([count, *(hard + 1 for hard in HARD.get(kind, ()))])):
         keys = awkward(kind, rolls)
         chosen = rolls.permutation(len(keys))[: rolls.integers(1, len(keys) + 1)].tolist()
         shares = rolls.dirichlet(np.full(len(chosen), (0.1, 2.0)[number % 2])) + 1e-9
+        if number >= count and number not in HARD[kind]:
+            continue
         answer = puzzles.mix(keys, dict(zip(chosen, (shares / shares.sum()).tolist(), strict=True)))
         assert answer.certificate.holds(keys, answer.target), number
         reached = answer.nearest > 0

@@ -22,6 +22,7 @@ from fairtrial.rng import generator_for
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]  # numbers of keys
 SAME = 1e-7  # in units of the keys' spread: what differs by less is the same, as 0.1 + 0.2 is 0.3 in single precision
+ROUNDING = 1e-12  # the same for keys that such a tolerance gives no sound answer for: near copies, long and thin sets
 TIGHT = 1e-7  # a lead below this share of the keys' spread is no lead
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 MOST_ROWS, MOST_NUMBERS = 2_000, 1_000_000
@@ -34,17 +35,18 @@ class Frame:
     points: Array  # keys in the frame [key rank]
     axes: Array  # orthonormal [rank width]
     spread: float  # greatest distance of a key from the keys' mean
+    same: float = SAME
 
     @classmethod
-    def of(cls, keys: Array, scaled: bool) -> Frame:
+    def of(cls, keys: Array, scaled: bool, same: float = SAME) -> Frame:
         centred, spread = keys - keys.mean(0), spread_of(keys)
         if not spread:
             spread, axes = 1.0, np.zeros((0, keys.shape[1]))
         else:
             _, sizes, axes = np.linalg.svd(centred / spread, full_matrices=False)
-            axes = axes[sizes > SAME]
+            axes = axes[sizes > same]
         factor = 1 / math.sqrt(keys.shape[1]) if scaled else 1.0
-        return cls(keys, factor, centred @ axes.T / spread, axes, spread)
+        return cls(keys, factor, centred @ axes.T / spread, axes, spread, same)
 
     @property
     def unit(self) -> float:
@@ -133,16 +135,16 @@ class Exposure:
         return self.lead > TIGHT
 
 
-def across(points: Array) -> Array:
+def across(points: Array, same: float = SAME) -> Array:
     """Orthonormal directions in which all points are level [direction rank]."""
     _, sizes, axes = np.linalg.svd(points[1:] - points[0])
-    return axes[int((sizes > SAME).sum()) :]
+    return axes[int((sizes > same).sum()) :]
 
 
-def expose(points: Array, chosen: Places) -> Exposure:
+def expose(points: Array, chosen: Places, same: float = SAME) -> Exposure:
     """max lead, so that direction @ (chosen - other) >= lead for all others, each coordinate within -1 and 1."""
     others = np.setdiff1d(np.arange(len(points)), chosen)
-    level = across(points[chosen])
+    level = across(points[chosen], same)
     if not len(others):
         return Exposure(np.zeros(points.shape[1]), np.inf, others, np.zeros(0))
     ahead = (points[chosen[0]] - points[others]) @ level.T  # other direction
@@ -158,9 +160,9 @@ def expose(points: Array, chosen: Places) -> Exposure:
     return Exposure(solved.x[:count] @ level, float(solved.x[count]), others, np.maximum(0, -solved.ineqlin.marginals))
 
 
-def smallest_face(points: Array, chosen: Places) -> Places:
+def smallest_face(points: Array, chosen: Places, same: float = SAME) -> Places:
     """All keys on the smallest face that holds the chosen ones: those that no direction leaves behind."""
-    level = across(points[chosen])
+    level = across(points[chosen], same)
     ahead = (points[chosen[0]] - points) @ level.T  # key direction
     left = np.setdiff1d(np.arange(len(points)), chosen)
     while len(left) and len(level):
@@ -170,7 +172,7 @@ def smallest_face(points: Array, chosen: Places) -> Places:
             break
         left = left[~behind]
     face = np.sort(np.concatenate((chosen, left)))
-    while not (found := expose(points, face)).found:  # a lead too small to count: who presses belongs to the face
+    while not (found := expose(points, face, same)).found:  # a lead too small to count: who presses belongs to the face
         face = np.union1d(face, found.others[found.pressure > 1e-9])
     return face
 

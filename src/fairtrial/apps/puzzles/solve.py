@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairtrial.apps.puzzles.keys import (
+    ROUNDING,
     SAME,
     TIGHT,
     Array,
@@ -307,10 +308,10 @@ class Certificate:
 
 def certify(frame: Frame, target: Array) -> Certificate:
     chosen = np.flatnonzero(target > 0)
-    exposure = expose(frame.points, chosen)
+    exposure = expose(frame.points, chosen, frame.same)
     if not exposure.found:
         return Certificate(False, balance=_pressed(frame.points, chosen, exposure.others, exposure.pressure))
-    base, rest = proportions(frame.points[chosen], np.log(target[chosen]))
+    base, rest = proportions(frame.points[chosen], np.log(target[chosen]), frame.same)
     if np.abs(rest).max() > CLOSE:
         return Certificate(False, balance=_scatter(rest / np.abs(rest).max(), chosen, len(target)))
     length = float(np.linalg.norm(exposure.direction))
@@ -321,7 +322,7 @@ def certify(frame: Frame, target: Array) -> Certificate:
     return Certificate(True, direction @ frame.axes, lead, frame.query(base) * frame.factor)
 
 
-def proportions(points: Array, logs: Array) -> tuple[Array, Array]:
+def proportions(points: Array, logs: Array, same: float = SAME) -> tuple[Array, Array]:
     """The shortest place whose scores differ as `logs` do, and what is left over. What is left is itself a balance:
     it is level with every coordinate and with a constant."""
     centred = points - points.mean(0)
@@ -329,7 +330,7 @@ def proportions(points: Array, logs: Array) -> tuple[Array, Array]:
     if np.abs(wanted).max() < 1e-15:
         return np.zeros(points.shape[1]), wanted
     far, sizes, axes = np.linalg.svd(centred, full_matrices=False)
-    kept = sizes > SAME
+    kept = sizes > same
     base = (far[:, kept].T @ wanted / sizes[kept]) @ axes[kept]
     return base, wanted - centred @ base
 
@@ -393,10 +394,14 @@ def solve(
     """`scores`: what least squares aims at, instead of the usual."""
     table = as_keys(keys)
     need_goals(norm, precision)
-    frame = Frame.of(table, scale)
-    certificate = certify(frame, target)
-    nearest, base, face = nearest_possible(frame.points, target, certificate.possible)
-    least = shortest(frame.points, nearest, precision, precise_start(frame.points, nearest, precision, base, face))
+    for same in (SAME, ROUNDING):
+        frame = Frame.of(table, scale, same)
+        certificate = certify(frame, target)
+        nearest, base, face = nearest_possible(frame, target, certificate.possible)
+        least = shortest(frame.points, nearest, precision, precise_start(frame, nearest, precision, base, face))
+        reached = precision_of(softmax(frame.points @ least), nearest) > precision - 1e-6
+        if reached and certificate.holds(table, target):
+            break
     place = base if len(face) == len(target) else least
     if norm is not None:
         place = best_within(frame.points, target, norm * frame.unit)
@@ -425,24 +430,24 @@ def name_keys(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     return tuple(f"key {place}" for place in range(count)) if names is None else tuple(names)
 
 
-def nearest_possible(points: Array, target: Array, possible: bool) -> tuple[Array, Array, Places]:
+def nearest_possible(frame: Frame, target: Array, possible: bool) -> tuple[Array, Array, Places]:
     """The best weights that queries come near to, a place that gives them their proportions, and the face they lie on.
 
     The best weights have the wanted weights' mean key; so they live on the smallest face that holds the wanted keys,
     and on that face they are a softmax of a finite query."""
-    chosen = np.flatnonzero(target > 0)
+    chosen, points = np.flatnonzero(target > 0), frame.points
     if possible:
-        return target, proportions(points[chosen], np.log(target[chosen]))[0], chosen
-    face = smallest_face(points, chosen)
+        return target, proportions(points[chosen], np.log(target[chosen]), frame.same)[0], chosen
+    face = smallest_face(points, chosen, frame.same)
     centred = points[face] - points[face].mean(0)
-    along = np.eye(points.shape[1]) - (level := across(points[face])).T @ level
+    along = np.eye(points.shape[1]) - (level := across(points[face], frame.same)).T @ level
     base = best_place(centred @ along, target[face], LEAST_PENALTY) @ along
     return _scatter(softmax(centred @ base), face, len(target)), base, face
 
 
-def precise_start(points: Array, nearest: Array, precision: float, base: Array, face: Places) -> Array:
+def precise_start(frame: Frame, nearest: Array, precision: float, base: Array, face: Places) -> Array:
     """Far enough out in the face's direction to be more precise than asked."""
-    exposure = expose(points, face)
+    points, exposure = frame.points, expose(frame.points, face, frame.same)
     if not len(exposure.others):
         return base
     best = base + exposure.direction
