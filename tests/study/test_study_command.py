@@ -101,7 +101,7 @@ def test_a_dry_run_shows_the_plan(fairtrial: Call, course_folder: Path, tmp_path
     said = fairtrial("study", "--data", course_folder, *small, "--seeds", 3, "--out", tmp_path / "study")
     assert said.code == 0
     assert "plan: 9 trials (3 variants x 3 seeds x 1 task)" in said.out
-    assert "smallest difference that 3 seeds can detect, lm: hbush:" in said.out
+    assert "smallest difference that 3 seeds detect after correction for " in said.out
     assert "fewer than 5 seeds get no verdict" in said.out
     told = fairtrial("study", "--data", course_folder, *small, "--seeds", 3, "--out", tmp_path / "study", "--json").out
     assert [json.loads(line)["event"] for line in told.splitlines()][-1] == "plan"
@@ -110,7 +110,8 @@ def test_a_dry_run_shows_the_plan(fairtrial: Call, course_folder: Path, tmp_path
 
 PLAN = {
     "name": "x", "width": 2, "seed_count": 5, "trial_count": 10, "left": 10, "expected_seconds": 50.0, "decision": "",
-    "trial_seconds": {"lm": {"a": 10.0, "b": 10.0}}, "smallest_detectable": {"lm": {}}, "search_tries": 0,
+    "trial_seconds": {"lm": {"a": 10.0, "b": 10.0}}, "smallest_detectable": {"lm": {}},
+    "comparisons": {"lm": 1}, "search_tries": 0,
     "folder": "f", "training": [],
 }  # fmt: skip
 

@@ -64,8 +64,9 @@ def test_the_need_gives_four_fifths_of_power(name: str, points: float) -> None:
 
 @pytest.mark.parametrize("name", GROUP_WORLDS)
 def test_groups_of_unequal_size_raise_no_more_alarms(name: str) -> None:
+    """Between 3 and 6.5%, and the sampling error of 4,000 runs."""
     for seeds, (alarms, _) in text_claims(GROUP_WORLDS[name], 2 * RUNS).items():
-        assert 0.03 <= alarms <= 0.065, f"{seeds} seeds"
+        assert 0.03 - 0.003 <= alarms <= 0.065 + 0.004, f"{seeds} seeds"
 
 
 @pytest.mark.parametrize("name", ["A", "B", "D"])

@@ -303,7 +303,10 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
     for task, sets in plan["smallest_detectable"].items():
         sizes = "; ".join(f"{name}: {smallest}" for name, smallest in sets.items() if smallest)
         if sizes:
-            lines.append(f"smallest difference that {plan['seed_count']} seeds can detect, {task}: {sizes}")
+            count = plan["comparisons"][task]
+            level = f" after correction for {count} comparisons" if count > 1 else ""
+            at = " at the first look" if plan["until_clear"] else ""
+            lines.append(f"smallest difference that {plan['seed_count']} seeds detect{at}{level}, {task}: {sizes}")
     if plan["seed_count"] < 5:
         lines.append("notice: fewer than 5 seeds get no verdict")
     lines.append(f"folder: {plan['folder']}")

@@ -7,6 +7,7 @@ from fairtrial.statistics.comparison import (
     decide,
     least_for,
     may_be_judged,
+    p_same,
     score,
     scores_by_subset,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "least_for",
     "listed",
     "may_be_judged",
+    "p_same",
     "score",
     "score_words",
     "scores_by_subset",

@@ -226,6 +226,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
             task: {name: round(seconds_of(facts), 2) for name, facts in named.items()}
             for task, named in plan.calibration.items()
         },
+        "comparisons": {task: compared * len(sets.items) for task, sets in plan.eval_sets.items()},
         "smallest_detectable": {
             task: {
                 name: str(expected_smallest(task, seeds, items, alpha, compared * len(sets.items)) or "")

@@ -102,7 +102,8 @@ def by_comparison(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, 
     if kind == "undetected" and smallest is not None:
         percent = decided.comparison.metric.name == "perplexity"
         least = f"{100 * math.expm1(smallest):.1f}%" if percent else f"{smallest:.1f}{decided.unit}"
-        text += f" This many seeds and items can detect differences of {least} and more."
+        among = f" After correction for {found.family} comparisons, this" if found.family > 1 else " This"
+        text += f"{among} many seeds and items detect differences of {least} and more in 4 of 5 cases."
     if kind in ("undetected", "too_few_seeds"):
         return OPEN, text
     if kind == "same":

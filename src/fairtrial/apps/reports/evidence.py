@@ -32,6 +32,7 @@ from fairtrial.statistics import (
     holm,
     least_for,
     may_be_judged,
+    p_same,
 )
 from fairtrial.statistics import describe_difference as in_words
 from fairtrial.study import Plan, Settings, Study, gather
@@ -199,13 +200,19 @@ def decide_all(claims: Sequence[Claim], evidences: Mapping[str, Evidence]) -> di
                 made[claim.id, study] = compare_two(evidence, claim.variant, claim.against, evidence.subset)
     family = {key: each.test.p for key, each in made.items() if may_be_judged(each) and each.test is not None}
     adjusted = dict(zip(family, holm(list(family.values())), strict=True))
+    least = {
+        (name, study): least_for(
+            each, evidences[study].outcomes.least_difference, evidences[study].pooled(each.against)
+        )
+        for (name, study), each in made.items()
+    }
+    same = dict(zip(family, holm([p_same(made[key], least[key]) for key in family]), strict=True))
     decided = {}
-    for (name, study), comparison in made.items():
-        evidence = evidences[study]
-        variant, against, p = comparison.variant, comparison.against, adjusted.get((name, study))
-        least = least_for(comparison, evidence.outcomes.least_difference, evidence.pooled(against))
-        on_all = None if comparison.subset == "all" else compare_two(evidence, variant, against, "all")
-        decided[name, study] = Decided(comparison, decide(comparison, p, ALPHA, least), p, on_all)
+    for key, comparison in made.items():
+        variant, against, p = comparison.variant, comparison.against, adjusted.get(key)
+        on_all = None if comparison.subset == "all" else compare_two(evidences[key[1]], variant, against, "all")
+        verdict = decide(comparison, p, ALPHA, least[key], family=len(family), p_same_adjusted=same.get(key))
+        decided[key] = Decided(comparison, verdict, p, on_all)
     return decided
 
 
