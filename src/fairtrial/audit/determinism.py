@@ -181,8 +181,12 @@ class RepeatedRuns:
 
 def start_process(plans: Sequence[Plan], number: int) -> Popen[str]:
     request = json.dumps([[asdict(plan) for plan in plans], number, plugins_of(plans)])
-    paths = os.pathsep.join(filter(None, (str(Path(fairtrial.__file__).parents[1]), *sys.path)))
-    command = [sys.executable, "-m", "fairtrial.audit.determinism", request]
+    ours, here = (
+        str(Path(fairtrial.__file__).parents[1]),
+        {"", os.getcwd()},
+    )  # nothing is imported from the working folder
+    paths = os.pathsep.join((ours, *(path for path in sys.path if path not in here)))
+    command = [sys.executable, "-P", "-m", "fairtrial.audit.determinism", request]
     environment = os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths}
     return Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, text=True, env=environment)
 

@@ -93,8 +93,9 @@ def start(job: Job) -> Running:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """The fork server and what it loads use one thread; this process's own environment stays as it is."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    """The fork server and what it loads use one thread, and import nothing from the working folder; this process's own
+    environment stays as it is."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONSAFEPATH")
     before = {name: os.environ[name] for name in names if name in os.environ}
     os.environ.update(dict.fromkeys(names, "1"))
     try:
