@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from fairtrial.apps.puzzles.replace_key import Replacement
 from fairtrial.apps.puzzles.sentences import Found
 from fairtrial.apps.puzzles.solve import Answer, best_within
 from fairtrial.report import figure_bytes, our_look
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BLUE, RED, GREY = "#1f77b4", "#d62728", "#8a8a8a"
 MOST_BARS, MOST_NAMES = 40, 20
@@ -142,7 +145,7 @@ def _names_at_ends(axis: Any, ends: list[tuple[float, float, str, str]]) -> None
     axis.set_xlim(low, right + 0.16 * (right - low))
 
 
-def _new_figure(title: str) -> Any:
+def _new_figure(title: str) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.4), layout="constrained", dpi=110)
