@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from fairtrial.engines.processes import Processes
 from fairtrial.recipe import built_in_recipe, with_settings, write_recipe
 from fairtrial.record import Record
 from fairtrial.statistics.comparison import compare
-from fairtrial.statistics.outcomes import SetOutcomes, stack_outcomes
+from fairtrial.statistics.outcomes import SetOutcomes, Vocabulary, stack_outcomes
 from fairtrial.study.artifacts import by_set
 
 SEEDS, SPLITS, MOST = 40, 400, 0.07
@@ -33,7 +34,8 @@ def outcomes_of_seeds(task: str, room: Path) -> SetOutcomes:
         assert answer.facts is not None, answer.error
     place = PLACES[task][0]
     found = {seed: by_set(Record.open(room / str(seed)).outcomes(), {place: 0})[place] for seed in range(SEEDS)}
-    return stack_outcomes(found)
+    vocabulary = Vocabulary("", "the same recipe", tuple(map(str, range(SEEDS))))
+    return replace(stack_outcomes(found), vocabulary=vocabulary)
 
 
 def false_claims(outcomes: SetOutcomes, metric: str, claims: Callable[..., float]) -> float:
@@ -43,14 +45,14 @@ def false_claims(outcomes: SetOutcomes, metric: str, claims: Callable[..., float
     for _ in range(SPLITS):
         order = [int(seed) for seed in chance.permutation(SEEDS)]
         items = chance.integers(outcomes.items, size=outcomes.items)
-        drawn = SetOutcomes(outcomes.seeds, {name: array[:, items] for name, array in outcomes.arrays.items()})
+        drawn = replace(outcomes, arrays={name: array[:, items] for name, array in outcomes.arrays.items()})
         camps = (drawn.rows(tuple(order[: SEEDS // 2])), drawn.rows(tuple(order[SEEDS // 2 :])))
         count += claims(camps, metric) < 0.05
     return count / SPLITS
 
 
 def crossed(camps: tuple[SetOutcomes, SetOutcomes], metric: str) -> float:
-    found = compare(("one", "other", "test", "all"), metric, camps, np.ones(camps[0].items, dtype=bool)).found
+    found = compare(("one", "other", "test", "all"), metric, camps, np.ones(camps[0].items, dtype=bool)).test
     assert found is not None
     return found.p
 
