@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -31,7 +32,7 @@ def padded(rows: Sequence[np.ndarray], pad: int) -> tuple[np.ndarray, np.ndarray
 
 
 @dataclass(eq=False)
-class Batches:
+class Batches(ABC):
     """Endless batches; `index` runs on over epochs. Every epoch's shuffle is drawn from its own random stream."""
 
     items: int
@@ -50,8 +51,8 @@ class Batches:
             self._epoch, self._order = epoch, generator_for(self.seed, "order", epoch).permutation(self.items)
         return epoch, self._order[number * self.size : (number + 1) * self.size]
 
-    def batch(self, index: int) -> Batch:
-        raise NotImplementedError
+    @abstractmethod
+    def batch(self, index: int) -> Batch: ...
 
 
 class Sentences(Batches):

@@ -3,6 +3,7 @@ and masked language modelling (mlm)."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -35,7 +36,7 @@ Network = Classifier | LanguageModel | MaskedModel
 
 
 @dataclass
-class Task:
+class Task(ABC):
     network: Any
     batches: Batches
     choose_on: str | None  # the split to select weights on; None: there is none
@@ -44,12 +45,13 @@ class Task:
     facts: dict[str, Any]  # for the record
     groups: dict[str, np.ndarray | None]  # by split: documents that belong together
 
+    @abstractmethod
     def quick_score(self, split: str) -> Score:
         """The score of a few items, for a point of a curve."""
-        raise NotImplementedError
 
+    @abstractmethod
     def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
-        raise NotImplementedError
+        """The exact score, with the outcome of every item."""
 
 
 @dataclass
