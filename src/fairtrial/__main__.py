@@ -1,10 +1,12 @@
 """`python -m fairtrial`"""
 
+import os
 import sys
 from pathlib import Path
 
-if not sys.flags.safe_path and Path(sys.path[0]) != Path(__file__).parents[1]:
-    del sys.path[0]  # the working folder: a random.py there is not the standard library's
+# Python puts the working folder first: a random.py there is not the standard library's
+if sys.path[0] in ("", os.getcwd()) and Path(os.getcwd()) != Path(__file__).parents[1]:
+    del sys.path[0]
 
 from fairtrial.cli.main import run
 
