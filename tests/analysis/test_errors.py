@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from fairtrial.analysis.errors import calibrate, class_scores, confident_mistakes, errors_of
+from fairtrial.analysis.text import no_progress
 from fairtrial.data.corpus import Document
 from fairtrial.data.tokenizer import fit
 from fairtrial.errors import BadInput
@@ -124,7 +126,10 @@ def test_items_that_stand_in_the_training_text_are_told_apart() -> None:
     guesses = log_probabilities(network, rows, 0).argmax(1)
     labels = np.where([True, True, True, False], guesses, 1 - guesses)  # the last one is wrong
     for known, copies, accuracy in ((["WE GO!", "go home"], 2, 0.5), (["x"], 0, None), (texts, 4, None)):
-        found = errors_of(network, tokenizer, documents, rows, labels, ["a", "b"], known=known, words=False)
+        splits = SimpleNamespace(train=[Document(text=text) for text in known], tests={"test": documents})
+        task = SimpleNamespace(network=network, sets={"test": (rows, labels)}, groups={"test": None})
+        run: Any = SimpleNamespace(task=task, tokenizer=tokenizer, splits=splits)
+        found = errors_of(run, "test", ["a", "b"], bins=10, most=10, words=False, on_progress=no_progress)
         assert (found["copies"], found["accuracy"]) == (copies, 0.75)
         assert (found["clean"] and found["clean"]["accuracy"]) == accuracy
         assert [each["copy"] for each in found["mistakes"]] == [copies == 4]

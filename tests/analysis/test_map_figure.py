@@ -65,9 +65,9 @@ def test_any_word_can_stand_on_an_axis() -> None:
 
 
 def test_words_are_left_out_where_they_would_be_dust() -> None:
-    assert GridLayout.of(["word"] * 30, 4, 4).points > 5
-    assert GridLayout.of(["word"] * 300, 4, 4).points == 0
-    wide = GridLayout.of(["word"] * 128, 12, 24)
+    assert GridLayout(["word"] * 30, 4, 4).points > 5
+    assert GridLayout(["word"] * 300, 4, 4).points == 0
+    wide = GridLayout(["word"] * 128, 12, 24)
     assert wide.width < 45
 
 

@@ -24,7 +24,7 @@ from fairtrial.analysis.predictions import (
     predict,
     strongest_words,
 )
-from fairtrial.analysis.text import encode_texts
+from fairtrial.analysis.text import encode_texts, no_progress
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.model.network import Classifier
 from fairtrial.recipe import PartChoice, Shape, Tokens
@@ -76,7 +76,7 @@ def test_leaving_one_out_is_what_it_says(name: str) -> None:
     network = encoder(tokenizer, name)
     rows = [each.ids for each in predictions(network, tokenizer, LINES)]
     answers = [0, 1, 2, 1]
-    found = leave_one_out(network, rows, answers, pad=0, nothing=1)
+    found = leave_one_out(network, rows, answers, pad=0, nothing=1, on_progress=no_progress)
     for row, answer, values in zip(rows, answers, found, strict=True):
         wanted = torch.tensor([answer])
         whole = log_odds(one_by_one(network, row), wanted)
@@ -128,16 +128,14 @@ def test_log_odds_are_those_of_the_shares() -> None:
 
 def test_the_strongest_words_are_means_of_frequent_words() -> None:
     texts = [["a", "b"], ["a", "c"], ["a", "b"]]
-    told = [np.array([1.0, 4.0]), np.array([2.0, 9.0]), np.array([3.0, -2.0])]
-    assert strongest_words(texts, told, most=5, least_times=2) == [
+    told = list(zip(texts, np.array([[1.0, 4.0], [2.0, 9.0], [3.0, -2.0]]), strict=True))
+    assert strongest_words(told, most=5, least_times=2) == [
         {"word": "a", "mean": 2.0, "times": 3},
         {"word": "b", "mean": 1.0, "times": 2},
     ]
-    assert strongest_words(texts, told, most=1, least_times=1) == [{"word": "c", "mean": 9.0, "times": 1}]
-    assert strongest_words(texts, told, most=1, least_times=1, excluded=["c"]) == [
-        {"word": "a", "mean": 2.0, "times": 3}
-    ]
-    assert not strongest_words([["a"]], [np.array([-1.0])], most=1, least_times=1)  # it opposes the prediction
+    assert strongest_words(told, most=1, least_times=1) == [{"word": "c", "mean": 9.0, "times": 1}]
+    assert strongest_words(told, most=1, least_times=1, excluded=["c"]) == [{"word": "a", "mean": 2.0, "times": 3}]
+    assert not strongest_words([(["a"], np.array([-1.0]))], most=1, least_times=1)  # it opposes the prediction
 
 
 def test_the_command_predicts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.surprisal import Surprisal, Token, Totals, token_surprisals
+from fairtrial.analysis.surprisal import Surprisal, Token, Totals, surprisal
 from fairtrial.analysis.text import encode_texts, unknown_notice
 from fairtrial.data.corpus import Document
 from fairtrial.data.tokenizer import Tokenizer, fit
@@ -38,7 +39,8 @@ def decoder(tokenizer: Tokenizer, name: str = "rope") -> LanguageModel:
 
 
 def read(network: LanguageModel, tokenizer: Tokenizer, *texts: str, full_context: float = 0.97) -> list[Surprisal]:
-    return token_surprisals(network, tokenizer, encode_texts(tokenizer, texts), length=8, full_context=full_context)
+    recipe = SimpleNamespace(shape=SHAPE, scoring=SimpleNamespace(full_context=full_context))
+    return surprisal(SimpleNamespace(network=network, tokenizer=tokenizer, recipe=recipe), texts).texts  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["learned", "rope", "alibi", "window"])

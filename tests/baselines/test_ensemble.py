@@ -13,11 +13,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fairtrial.baselines.ensemble import (
+    Ensemble,
     fit_ensemble,
     linear_weights,
     log_linear_weights,
     mix_log_linear,
-    open_member,
+    open_ensemble,
     read_extra,
     unseen,
 )
@@ -31,10 +32,14 @@ BASELINE = {"lm": "Kneser-Ney trigram", "classify": "naive Bayes"}
 WHAT = {"lm": "nll", "classify": "log_p"}
 
 
+def opened_ensemble(record: Record) -> Ensemble:
+    return open_ensemble(record, (), {}, lambda what: None)
+
+
 @pytest.mark.parametrize("task", ["lm", "classify"])
 def test_one_weight_alone_is_the_record_or_the_baseline(task: str, finished_records: dict[str, Path]) -> None:
     record = Record.open(finished_records[task])
-    ensemble = open_member(record).ensemble
+    ensemble = opened_ensemble(record)
     names, kept = list(ensemble.models), record.outcomes()
     counted = baseline_outcomes(record.recipe, record.trial["seed"])[BASELINE[task]]
     for name in ("validation", *record.trial["test_sets"]):
@@ -52,7 +57,7 @@ def test_one_weight_alone_is_the_record_or_the_baseline(task: str, finished_reco
 def test_next_token_probabilities_of_a_language_ensemble_sum_to_one(finished_records: dict[str, Path]) -> None:
     """Every entry of the vocabulary in turn as the last token of one context."""
     record = Record.open(finished_records["lm"])
-    ensemble, run = open_member(record).ensemble, load(record)
+    ensemble, run = opened_ensemble(record), load(record)
     assert isinstance(run.task, LanguageTask)
     tokens = run.task.sets["validation"]
     size, context = run.tokenizer.size, tokens.sequences[0][:6]
@@ -60,7 +65,8 @@ def test_next_token_probabilities_of_a_language_ensemble_sum_to_one(finished_rec
     found = []
     for entry in range(size):
         asked = type(tokens)((np.append(context, entry),), (np.zeros(7, int),), 1, np.ones(1), tokens.unknown)
-        found.append(sum(w * model(asked)[-1] for w, model in zip(weights, ensemble.models.values(), strict=True)))
+        shares = [ensemble.by_network(asked), *(model(asked.sequences) for model in ensemble.counting.values())]
+        found.append(sum(weight * share[-1] for weight, share in zip(weights, shares, strict=True)))
     assert sum(found) == pytest.approx(1, abs=1e-5)
 
 
@@ -69,7 +75,7 @@ def test_the_ensemble_is_no_worse_than_its_models_where_it_was_chosen(
     task: str, finished_records: dict[str, Path]
 ) -> None:
     opened = [Record.open(finished_records[task])]
-    ensemble = open_member(opened[0]).ensemble
+    ensemble = opened_ensemble(opened[0])
     weights = np.array(list(fit_ensemble(opened, tests=False)["weights"].values()))
 
     def loss(taken: np.ndarray) -> float:

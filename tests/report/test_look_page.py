@@ -19,11 +19,12 @@ import pytest
 from fairtrial.analysis.attention import Check, Maps
 from fairtrial.analysis.heads import Effect, HeadStatistics, HeadSummary
 from fairtrial.analysis.look import Drawn, LookResult
-from fairtrial.report.page import Frame, bars, hidden, look_page
+from fairtrial.report.page import bars, hidden, look_page
 from fairtrial.report.text import change, look_lines
 
 HEADS = [(layer, head) for layer in range(2) for head in range(2)]
-FRAME = Frame("Where heads look", "A decoder", ["551 copies"], "7 texts", "fairtrial look mine")
+TITLE = "Where heads look"
+FACTS = {"about": "A decoder", "notes": ["551 copies"], "read": "7 texts", "command": "fairtrial look mine"}
 HOSTILE = "</script><script>alert(1)</script>"
 
 
@@ -81,7 +82,7 @@ def data_of(page: str) -> Any:
 def test_the_numbers_on_the_page_are_those_of_the_maps() -> None:
     album = some_album()
     chosen = [(0, 1), (1, 0)]
-    data = data_of(look_page(album, chosen, FRAME))
+    data = data_of(look_page(album, chosen, TITLE, FACTS))
     assert [(each["layer"], each["head"]) for each in data["heads"]] == chosen
     text, drawn = data["texts"][0], album.drawn[0]
     for name in ("trained", "untrained"):
@@ -93,7 +94,7 @@ def test_the_numbers_on_the_page_are_those_of_the_maps() -> None:
 
 
 def test_nothing_comes_from_outside() -> None:
-    page = look_page(some_album(), HEADS, FRAME)
+    page = look_page(some_album(), HEADS, TITLE, FACTS)
     reader = Reader(page)
     assert not {"link", "iframe", "object", "embed", "img"} & {tag for tag, _ in reader.tags}
     for tag, attributes in reader.tags:
@@ -103,7 +104,7 @@ def test_nothing_comes_from_outside() -> None:
 
 def test_words_are_not_believed() -> None:
     album = some_album(("we", HOSTILE, "<pad>"), HOSTILE)
-    page = look_page(album, HEADS, replace(FRAME, title=HOSTILE, notes=[HOSTILE]))
+    page = look_page(album, HEADS, HOSTILE, FACTS | {"notes": [HOSTILE]})
     assert page.count("<script") == 2  # its data and its own
     assert "<script>alert" not in page
     assert data_of(page)["texts"][0]["words"][1] == HOSTILE
@@ -111,7 +112,7 @@ def test_words_are_not_believed() -> None:
 
 
 def test_the_page_says_what_was_found_and_what_it_is_not() -> None:
-    page = look_page(some_album(), HEADS, FRAME)
+    page = look_page(some_album(), HEADS, TITLE, FACTS)
     text = re.sub(r"\s+", " ", Reader(page).text)
     for wanted in (
         "Attention is where a head looked, not why the model decided.",
@@ -131,11 +132,11 @@ def test_the_page_says_what_was_found_and_what_it_is_not() -> None:
     assert classes.count("good") == 2
     assert classes.count("bad") == 2  # a failed check is marked
     assert "next</th>" not in page  # a decoder has no next word
-    assert "next</th>" in look_page(some_album(causal=False), HEADS, FRAME)
+    assert "next</th>" in look_page(some_album(causal=False), HEADS, TITLE, FACTS)
 
 
 def test_a_page_without_switched_off_heads_says_why() -> None:
-    page = look_page(replace(some_album(), effects=(), not_ablated_because="the data are gone"), HEADS, FRAME)
+    page = look_page(replace(some_album(), effects=(), not_ablated_because="the data are gone"), HEADS, TITLE, FACTS)
     assert "No head was switched off: the data are gone." in page
 
 
@@ -192,7 +193,7 @@ def test_a_browser_draws_the_maps_and_reads_a_cell(tmp_path: Path) -> None:
       said.push(document.getElementById("which").textContent, pixel.join(" "));
       document.title = said.join(" | ");
     </script></body>"""
-    page = look_page(album, HEADS, FRAME).replace("</body>", probe)
+    page = look_page(album, HEADS, TITLE, FACTS).replace("</body>", probe)
     (tmp_path / "page.html").write_text(page)
     words = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     done = subprocess.run(

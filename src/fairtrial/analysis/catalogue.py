@@ -10,10 +10,10 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -137,18 +137,14 @@ def plot_rotate(part: Part, site: Site) -> Picture:
 
 
 def plot_bias(part: Part, site: Site) -> Picture:
-    bias = part.bias(site)
-    assert bias is not None
-    bias = bias.expand(part.shape.heads, -1, -1)
+    bias = cast(Tensor, part.bias(site)).expand(part.shape.heads, -1, -1)
     panels = [panel(f"head {head}", values, future(site)) for head, values in enumerate(bias)]
     return Picture("what is added to every score", "query", "key", merged(panels, "all heads"))
 
 
 def plot_allow(part: Part, site: Site) -> Picture:
-    allowed = part.allow(site)
-    assert allowed is not None
-    shown = (panel("", allowed.expand(len(site.queries), -1).float(), future(site)),)
-    return Picture("what is visible", "query", "key", shown, yes_or_no=True)
+    allowed = cast(Tensor, part.allow(site)).expand(len(site.queries), -1).float()
+    return Picture("what is visible", "query", "key", (panel("", allowed, future(site)),), yes_or_no=True)
 
 
 def plot_merge(part: Part, site: Site) -> Picture:
@@ -188,13 +184,9 @@ def attention_map(network: Classifier | LanguageModel, site: Site, change: str) 
 
 
 PLOTS: dict[str, Callable[[Part, Site], Picture]] = {
-    "embed": plot_embed,
-    "rotate": plot_rotate,
-    "bias": plot_bias,
-    "allow": plot_allow,
-    "merge": plot_merge,
+    "embed": plot_embed, "rotate": plot_rotate, "bias": plot_bias, "allow": plot_allow, "merge": plot_merge,
     "pool": plot_pool,
-}
+}  # fmt: skip
 
 
 def future(site: Site) -> Tensor | None:
@@ -228,13 +220,10 @@ def write_page(path: Path, entries: Sequence[Entry], on_part: Callable[[str], No
         passports[entry.name] = audit_part(entry.name)
         pictures = plot_part(entry.name, causal="pool" not in entry.verbs)
         write_bytes(plots / f"{entry.name}.svg", image(pictures, entry.name, "svg"))
-    write_text(path, page_text(entries, passports, plots.name))
+    values = {"entries": entries, "passports": passports, "plots": plots.name, "header": HEADER, "kinds": KINDS}
+    text = environment().get_template("parts.md").render(values, markdown_row=markdown_row)
+    write_text(path, text.rstrip() + "\n")
 
 
 def audit_part(name: str) -> list[Finding]:
     return [finding for plan in plans_of_part(name) for finding in audit(subject_of(plan))]
-
-
-def page_text(entries: Sequence[Entry], passports: Mapping[str, Sequence[Finding]], plots: str) -> str:
-    values = {"entries": entries, "passports": passports, "plots": plots, "header": HEADER, "kinds": KINDS}
-    return environment().get_template("parts.md").render(values, markdown_row=markdown_row).rstrip() + "\n"

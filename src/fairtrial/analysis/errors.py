@@ -7,13 +7,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from fairtrial.analysis.predictions import attribute, label_names, strongest_words
+from fairtrial.analysis.predictions import Names, Rows, attribute, label_names, strongest_words
 from fairtrial.analysis.text import OnProgress, no_progress
-from fairtrial.data.corpus import Document
 from fairtrial.data.duplicates import find_duplicates
-from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
-from fairtrial.model.network import Classifier
 from fairtrial.registry import did_you_mean
 from fairtrial.report.words import spoken_parts
 from fairtrial.statistics.comparison import score_interval
@@ -75,56 +72,34 @@ def class_scores(confusion: np.ndarray) -> list[dict[str, Any]]:
 
 
 def errors(
-    run: Run,
-    *,
-    test: str | None = None,
-    bins: int = 10,
-    most: int = 10,
-    names: Sequence[str] | None = None,
-    words: bool = True,
+    run: Run, *, test: str | None = None, bins: int = 10, most: int = 10, names: Names = None, words: bool = True,
     on_progress: OnProgress = no_progress,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """The errors of a trained classifier on its test sets, or on one of them. `words`: with influential words."""
     labels = label_names(run.labels, names)
     tests = [str(name) for name in run.record.trial["test_sets"]]
     if test is not None and test not in tests:
         raise BadInput(f"this record has no test set {test!r}{did_you_mean(test, tests)}")
-    task, known = cast(ClassifyTask, run.task), [document.text for document in run.splits.train]
+    chosen = tests if test is None else [test]
     return {
         "record": run.record.folder.resolve().name,
         "parts": spoken_parts(run.recipe),
         "labels": list(labels),
-        "tests": {
-            name: errors_of(
-                task.network, run.tokenizer, run.splits.tests[name], *task.sets[name], labels, known=known,
-                groups=task.groups[name], bins=bins, most=most, words=words, on_progress=on_progress,
-            )
-            for name in (tests if test is None else [test])
-        },
-    }  # fmt: skip
+        "tests": {name: errors_of(run, name, labels, bins, most, words, on_progress) for name in chosen},
+    }
 
 
 def errors_of(
-    network: Classifier,
-    tokenizer: Tokenizer,
-    documents: Sequence[Document],
-    rows: Sequence[np.ndarray],
-    labels: np.ndarray,
-    names: Sequence[str],
-    *,
-    known: Sequence[str] = (),
-    groups: np.ndarray | None = None,
-    bins: int = 10,
-    most: int = 10,
-    words: bool = True,
-    on_progress: OnProgress = no_progress,
+    run: Run, test: str, names: Sequence[str], bins: int, most: int, words: bool, on_progress: OnProgress
 ) -> dict[str, Any]:
-    """Errors on one test set. `known`: the training texts; copies of them test memory, so the rest is also scored
-    alone. `groups` [document]: documents that belong together."""
-    log_p = log_probabilities(network, rows, tokenizer.pad)
+    """Errors on one test set. Copies of training texts test memory, so the rest is also scored alone."""
+    task, documents = cast(ClassifyTask, run.task), run.splits.tests[test]
+    (rows, labels), groups = task.sets[test], task.groups[test]
+    log_p = log_probabilities(task.network, rows, run.tokenizer.pad)
     guesses = log_p.argmax(1)
     counts = confusion(labels, guesses, len(names))
-    copied = find_duplicates(known, [each.text for each in documents]).status > 0
+    known, tested = ([document.text for document in part] for part in (run.splits.train, documents))
+    copied = find_duplicates(known, tested).status > 0
     clean: dict[str, Any] | None = None  # the score of items that do not occur in the training set
     if copied.any() and not copied.all():
         error = calibrate(log_p[~copied], labels[~copied], bins)["expected_error"]
@@ -153,7 +128,7 @@ def errors_of(
         ],
     }
     if words:
-        found["telling"] = _influential_words(network, tokenizer, rows, guesses, names, most, on_progress)
+        found["telling"] = _influential_words(run, rows, guesses, names, most, on_progress)
     return found
 
 
@@ -163,17 +138,12 @@ def _accuracy(guesses: np.ndarray, labels: np.ndarray, groups: np.ndarray | None
 
 
 def _influential_words(
-    network: Classifier,
-    tokenizer: Tokenizer,
-    rows: Sequence[np.ndarray],
-    guesses: np.ndarray,
-    names: Sequence[str],
-    most: int,
-    on_progress: OnProgress,
+    run: Run, rows: Rows, guesses: np.ndarray, names: Sequence[str], most: int, on_progress: OnProgress
 ) -> dict[str, Any]:
+    tokenizer = run.tokenizer
     chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MAX_TEXTS)).round().astype(int))
     classes = [int(guesses[item]) for item in chosen]
-    attributions = attribute(network, tokenizer, [rows[item] for item in chosen], classes, on_progress)
+    attributions = attribute(run.task.network, tokenizer, [rows[item] for item in chosen], classes, on_progress)
     marks = tokenizer.words(mark for mark in (tokenizer.start, tokenizer.stop) if mark is not None)
     least = min(LEAST_TIMES, max(1, len(chosen) // 20))
     found: dict[str, Any] = {"texts": len(chosen), "least_times": least}
@@ -181,6 +151,6 @@ def _influential_words(
         found[method] = {}
         for number, name in enumerate(names):
             own = [each for each, guess in zip(attributions, classes, strict=True) if guess == number]
-            words, values = [each.words for each in own], [getattr(each, method) for each in own]
-            found[method][name] = strongest_words(words, values, most=most, least_times=least, excluded=marks)
+            texts = [(each.words, getattr(each, method)) for each in own]
+            found[method][name] = strongest_words(texts, most=most, least_times=least, excluded=marks)
     return found

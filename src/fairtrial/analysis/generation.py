@@ -8,7 +8,7 @@ the model sees a sliding window of its last tokens.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -139,22 +139,11 @@ def cache_agrees(network: LanguageModel, ids: Sequence[int]) -> bool:
 
 
 def generate_tokens(
-    network: LanguageModel,
-    ids: Sequence[int],
-    *,
-    tokens: int,
-    sampling: Sampling,
-    seed: int,
-    plan: ContextPlan,
-    sample: int = 0,
-    stops: Iterable[int] = (),
-    never: Iterable[int] = (),
-) -> Iterator[int]:
+    network: LanguageModel, ids: Sequence[int], *, tokens: int, sampling: Sampling, seed: int, plan: ContextPlan,
+    sample: int = 0, stops: Collection[int] = (), never: Collection[int] = (),
+) -> Iterator[int]:  # fmt: skip
     """Up to `tokens` more tokens; a stop token is the last one. Seed and sample number name the random stream."""
-    if not ids:
-        raise BadInput("the prompt is empty", "give a prompt of at least one word")
     sequence, rng = list(ids), generator_for(seed, "generate", sample)
-    stops, never = frozenset(stops), frozenset(never)
     cache = KVCache(len(network.body.blocks))
     with scoring(network):
         for _ in range(tokens):
@@ -226,17 +215,10 @@ class Generator:
     """Continues a prompt with a trained language model. `stop`: a word that ends the text, beside the stop mark."""
 
     def __init__(
-        self,
-        run: Run,
-        prompt: str = "",
-        *,
-        tokens: int = 60,
-        sampling: Sampling | None = None,
-        stop: str | None = None,
-        context: int | None = None,
+        self, run: Run, prompt: str, *, tokens: int, sampling: Sampling, stop: str | None, context: int | None
     ) -> None:
         self.network, self.tokenizer = cast(LanguageModel, run.network), run.tokenizer
-        self.prompt, self.tokens, self.sampling = prompt, tokens, sampling or Sampling()
+        self.prompt, self.tokens, self.sampling = prompt, tokens, sampling
         start = () if self.tokenizer.start is None else (self.tokenizer.start,)
         if not prompt.strip() and not start:
             raise BadInput("the prompt is empty", 'give a prompt: "My fellow Americans"')

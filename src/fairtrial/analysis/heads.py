@@ -66,13 +66,9 @@ class HeadSummary:
 
 
 def head_statistics(
-    network: Network,
-    initial: Network,
-    tokenizer: Tokenizer,
-    inputs: Sequence[ModelInput],
-    on_progress: OnProgress = no_progress,
-    stage: str = "untrained",
-) -> list[HeadSummary]:
+    network: Network, initial: Network, tokenizer: Tokenizer, inputs: Sequence[ModelInput],
+    on_progress: OnProgress = no_progress, stage: str = "untrained",
+) -> list[HeadSummary]:  # fmt: skip
     """A summary of every head over all texts. `stage` says what the initial network was."""
     layers, heads = network.body.shape.layers, network.body.shape.heads
     trained, untrained, uniform = (Sums(layers, heads) for _ in range(3))
@@ -178,14 +174,10 @@ def is_punctuation(word: str) -> bool:
 
 
 def caption(
-    trained: HeadStatistics,
-    untrained: HeadStatistics,
-    uniform: HeadStatistics,
-    before: str = "untrained",
-    first: str = POSITIONS["first"],
-) -> str:
-    """One line, compared with the initial network; `before` says what that was, and `first` names the first token of
-    every text."""
+    trained: HeadStatistics, untrained: HeadStatistics, uniform: HeadStatistics,
+    before: str = "untrained", first: str = POSITIONS["first"],
+) -> str:  # fmt: skip
+    """One line, compared with the initial network, which was `before`; `first` names the first token of every text."""
     kind, value = kind_of(trained, uniform)
     kind_then, value_then = kind_of(untrained, uniform)
     alike = kind == kind_then and abs(value - value_then) < ALIKE

@@ -21,7 +21,7 @@ from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Shape
 from fairtrial.record import Record
-from fairtrial.report.page import Frame, look_page
+from fairtrial.report.page import look_page
 from fairtrial.report.plots import figure_bytes, our_look
 from fairtrial.report.words import spoken_parts
 from fairtrial.training.tasks import Task
@@ -30,6 +30,7 @@ from fairtrial.trial import load
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Captions = dict[tuple[int, int], str]  # by layer and head
 MAX_TEST_TEXTS = 1000  # of the test set, where no texts are given
 MAX_DRAWN = 3  # texts whose maps are drawn; statistics are over all
 MANY_HEADS = 32  # of more heads, only the first text gets a figure for each
@@ -60,7 +61,7 @@ class LookResult:
     notices: tuple[str, ...] = ()
 
     @property
-    def captions(self) -> dict[tuple[int, int], str]:
+    def captions(self) -> Captions:
         return {(head.layer, head.head): head.caption for head in self.heads}
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,32 +154,22 @@ def check_look_folder(folder: Path, record: Path) -> None:
 
 
 def write_look(
-    result: LookResult,
-    record: Record,
-    folder: Path,
-    heads: Heads,
-    kind: str = "png",
-    *,
-    command: str = "",
-    on_progress: OnProgress = no_progress,
+    result: LookResult, record: Record, folder: Path, heads: Heads, kind: str, command: str, on_progress: OnProgress
 ) -> tuple[Path, list[Path]]:
-    """Write the page with its numbers, and the figures: a grid of all these heads for each drawn text, and one of each
-    head. Gives the page and the figures."""
-    check_look_folder(folder, record.folder)
+    """The page with its numbers, and the figures: for each drawn text a grid of all these heads, and one of each."""
     recipe, trial, name = record.recipe, record.trial, record.folder.resolve().name
     one_text = "the one text above (many texts say more: give a file, or no text to read a test set)"
-    frame = Frame(
-        title=f"Where the heads of {name} look",
-        about=f"{NETWORKS.get(recipe.task, 'Encoder')} of {recipe.shape.layers} layers with {recipe.shape.heads} heads"
-        f" each; parts: {spoken_parts(recipe)}; seed {trial['seed']}; context length {result.length} tokens.",
-        notes=trial["notes"],
-        read=f"{result.texts:,} {result.source}" if result.texts > 1 else one_text,
-        command=command,
-    )
+    facts = {
+        "about": f"{NETWORKS.get(recipe.task, 'Encoder')} of {recipe.shape.layers} layers with {recipe.shape.heads}"
+        f" heads each; parts: {spoken_parts(recipe)}; seed {trial['seed']}; context length {result.length} tokens.",
+        "notes": trial["notes"],
+        "read": f"{result.texts:,} {result.source}" if result.texts > 1 else one_text,
+        "command": command,
+    }
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     page = folder / "index.html"
-    write_text(page, look_page(result, heads, frame))
+    write_text(page, look_page(result, heads, f"Where the heads of {name} look", facts))
     write_text(folder / "look.json", dumps(result.to_dict(), indent=1, ensure_ascii=False) + "\n")
     remove_figures(folder)
     grid = {"grid": heads} if len(heads) > 1 else {}
@@ -209,21 +200,14 @@ def remove_figures(folder: Path) -> None:
 
 
 def map_figure(
-    trained: Maps,
-    untrained: Maps,
-    heads: Heads,
-    captions: dict[tuple[int, int], str],
-    title: str,
-    kind: str,
-    stage: str = "untrained",
+    trained: Maps, untrained: Maps, heads: Heads, captions: Captions, title: str, kind: str, stage: str = "untrained"
 ) -> bytes:
-    """Maps of these (layer, head), each before and after training: equal numbers give equal bytes. `stage` says what
-    the initial network was."""
+    """Maps of these (layer, head), each before (`stage`) and after training: equal numbers give equal bytes."""
     from matplotlib.figure import Figure
 
     layers = sorted({layer for layer, _ in heads})
     rows = [[head for own, head in heads if own == layer] for layer in layers]
-    layout = GridLayout.of(trained.words, len(layers), 2 * max(map(len, rows)))
+    layout = GridLayout(trained.words, len(layers), 2 * max(map(len, rows)))
     with our_look({"hatch.linewidth": 0.6}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
         figure = Figure(figsize=(layout.width, layout.height), dpi=120)
@@ -244,28 +228,18 @@ def map_figure(
         return figure_bytes(figure, kind)
 
 
-@dataclass
 class GridLayout:
     """Sizes and positions in inches. matplotlib's own layout engine would draw each figure twice."""
 
-    rows: int
-    columns: int
-    side: float  # of one map
-    points: float  # size of the words; 0: they are left out
-    label: float  # the longest word's length
-
-    @classmethod
-    def of(cls, words: Sequence[str], rows: int, columns: int) -> GridLayout:
-        side = min(6.0, max(2.4, 0.16 * len(words)), WIDEST / columns)
-        points = min(8.0, 72 * side / len(words) * 0.8)
-        points = points if points >= SMALLEST_TYPE else 0.0
+    def __init__(self, words: Sequence[str], rows: int, columns: int) -> None:
+        self.side = min(6.0, max(2.4, 0.16 * len(words)), WIDEST / columns)  # of one map
+        points = min(8.0, 72 * self.side / len(words) * 0.8)
+        self.points = points if points >= SMALLEST_TYPE else 0.0  # size of the words; 0: they are left out
         longest = max(len(axis_word(word)) for word in words)
-        return cls(rows, columns, side, points, 0.1 + 0.62 * points * longest / 72)
-
-    def __post_init__(self) -> None:
-        self.width = 0.3 + self.label + self.columns * (self.side + 0.1) + 1.1
+        self.label = 0.1 + 0.62 * self.points * longest / 72  # the longest word's length
+        self.width = 0.3 + self.label + columns * (self.side + 0.1) + 1.1
         self.step = 0.4 + self.side + self.label + 0.25  # title, map, words, axis name
-        self.height = 0.5 + self.rows * self.step + 0.1
+        self.height = 0.5 + rows * self.step + 0.1
 
     def box(self, row: int, column: int) -> tuple[float, float, float, float]:
         left = 0.3 + self.label + column * (self.side + 0.1)

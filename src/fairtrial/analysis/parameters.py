@@ -23,17 +23,16 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
-import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.errors import BadInput
-from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
+from fairtrial.model.network import LanguageModel, MaskedModel
 from fairtrial.plugins import load_installed
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
 from fairtrial.recipe import Recipe
 from fairtrial.training.scoring import scoring
+from fairtrial.training.tasks import Network, build_network
 
 Sizes = tuple[int, ...]
-Network = Classifier | LanguageModel | MaskedModel
 
 
 @dataclass(frozen=True)
@@ -78,23 +77,19 @@ def ledger(recipe: Recipe, vocabulary: int, classes: int = 0) -> Ledger:
 def fresh_network(recipe: Recipe, vocabulary: int, classes: int = 0) -> Network:
     if vocabulary < 1:
         raise BadInput(f"the vocabulary must have at least 1 entry, got {vocabulary}")
-    if recipe.task == "lm":
-        return LanguageModel(recipe.shape, recipe.parts, vocabulary)
-    if recipe.task == "mlm":
-        return MaskedModel(recipe.shape, recipe.parts, vocabulary)
-    if classes < 1:
+    if recipe.task == "classify" and classes < 1:
         raise BadInput(f"a classifier needs at least 1 class, got {classes}")
-    return Classifier(recipe.shape, recipe.parts, vocabulary, classes)
+    return build_network(recipe, 0, vocabulary, classes)
 
 
 def ledger_of(network: nn.Module) -> Ledger:
     """The ledger of a network. A shared tensor (a tied output layer) is counted once, where it comes first."""
-    found: dict[tuple[int, str], dict[str, list[tuple[str, Sizes]]]] = {}  # component -> copy -> its tensors
+    found: dict[tuple[int, str], dict[str, list[tuple[str, Sizes]]]] = {}  # rank, component -> copy -> its tensors
     for name, parameter in network.named_parameters():
         rank, component, copy = component_of(name)
         found.setdefault((rank, component), {}).setdefault(copy, []).append((name, tuple(parameter.shape)))
-    components = sorted(found, key=lambda component: component[0])
-    return Ledger(tuple(row_of(component[1], list(found[component].values())) for component in components))
+    ranked = sorted(found.items(), key=lambda item: item[0][0])
+    return Ledger(tuple(row_of(component, list(copies.values())) for (_, component), copies in ranked))
 
 
 def component_of(name: str) -> tuple[int, str, str]:
@@ -230,17 +225,9 @@ class Cost:
         ledger, flops = self.ledger, self.flops
         facts = {"task": self.recipe.task, "vocabulary": self.vocabulary, "classes": self.classes}
         facts |= {**asdict(ledger), "total": ledger.total, "bias_free": ledger.bias_free}
-        return facts | {
-            "flops": {
-                "rows": [asdict(row) for row in flops.rows],
-                "length": flops.length,
-                "forward_per_row": flops.forward,
-                "backward_per_row": flops.backward,
-                "per_token": flops.per_token,
-                "rows_in_step": flops.rows_in_step,
-                "per_step": flops.per_step,
-            },
-        }
+        passes = {"forward_per_row": flops.forward, "backward_per_row": flops.backward, "per_token": flops.per_token}
+        step = {"rows_in_step": flops.rows_in_step, "per_step": flops.per_step}
+        return facts | {"flops": {"rows": asdict(flops)["rows"], "length": flops.length, **passes, **step}}
 
 
 def cost_of_recipe(recipe: Recipe, vocabulary: int | None = None, classes: int | None = None, seed: int = 0) -> Cost:

@@ -26,6 +26,8 @@ from fairtrial.model.network import Classifier
 from fairtrial.training.scoring import ROWS, log_probabilities, scoring
 from fairtrial.trial import Run
 
+Rows = Sequence[np.ndarray]  # token ids of each text
+Names = Sequence[str] | None
 CHUNK = 256  # texts between two reports of progress
 ROWS_AT_ONCE = 4096  # shortened sentences scored at once
 
@@ -36,15 +38,11 @@ class Prediction:
     ids: np.ndarray  # as the network read it
     shares: tuple[float, ...]  # probability of each class
     unknown: tuple[str, ...]  # out-of-vocabulary words
-    tokens: int  # before the text was truncated to the model's length
+    cut: bool  # to the model's length
 
     @property
     def guess(self) -> int:
         return int(np.argmax(self.shares))
-
-    @property
-    def cut(self) -> bool:
-        return self.tokens > len(self.ids)
 
 
 @dataclass(frozen=True)
@@ -65,12 +63,7 @@ class Predictions:
 
 
 def predict(
-    run: Run,
-    texts: Sequence[str],
-    *,
-    names: Sequence[str] | None = None,
-    words: bool = False,
-    on_progress: OnProgress = no_progress,
+    run: Run, texts: Sequence[str], *, names: Names = None, words: bool = False, on_progress: OnProgress = no_progress
 ) -> Predictions:
     """The probability of each class for each text. `names`: shown instead of the labels; `words`: with attributions."""
     labels = label_names(run.labels, names)
@@ -83,18 +76,19 @@ def predict(
     for begin in range(0, len(rows), CHUNK):
         shares = np.exp(log_probabilities(network, rows[begin : begin + CHUNK], run.tokenizer.pad))
         for number, row in enumerate(shares, begin):
-            text, probabilities = encoded[number], tuple(float(share) for share in row)
-            found.append(Prediction(text.text, rows[number], probabilities, text.unknown, len(ids[number])))
+            text, cut = encoded[number], len(ids[number]) > len(rows[number])
+            found.append(Prediction(text.text, rows[number], tuple(row.tolist()), text.unknown, cut))
         on_progress("reading", len(found), len(rows))
     attributions = attribute(network, run.tokenizer, rows, [each.guess for each in found], on_progress) if words else []
     notices = [unknown_notice(run.tokenizer, encoded)]
-    if cut := [number for number, each in enumerate(found, 1) if each.cut]:
-        which = "the text" if len(found) == 1 else f"text {', '.join(map(str, cut[:8]))}{', ...' * (len(cut) > 8)}"
+    if shortened := [str(number) for number, each in enumerate(found, 1) if each.cut]:
+        numbers = ", ".join(shortened[:8]) + ", ..." * (len(shortened) > 8)
+        which = "the text" if len(found) == 1 else f"text {numbers}"
         notices.append(f"the model reads {length} tokens: {which} was truncated")
     return Predictions(labels, found, attributions, tuple(filter(None, notices)))
 
 
-def label_names(labels: Sequence[str], names: Sequence[str] | None) -> tuple[str, ...]:
+def label_names(labels: Sequence[str], names: Names) -> tuple[str, ...]:
     """Names to show instead of labels, one for each, all different."""
     if names is None:
         return tuple(labels)
@@ -106,11 +100,7 @@ def label_names(labels: Sequence[str], names: Sequence[str] | None) -> tuple[str
 
 
 def attribute(
-    network: Classifier,
-    tokenizer: Tokenizer,
-    rows: Sequence[np.ndarray],
-    classes: Sequence[int],
-    on_progress: OnProgress = no_progress,
+    network: Classifier, tokenizer: Tokenizer, rows: Rows, classes: Sequence[int], on_progress: OnProgress
 ) -> list[Attribution]:
     """The attribution of one class of each row to its tokens."""
     nothing = tokenizer.unknown if tokenizer.unknown is not None else tokenizer.pad
@@ -128,9 +118,7 @@ def log_odds(log_p: Tensor, classes: Tensor) -> Tensor:
     return log_p.gather(1, classes[:, None])[:, 0] - others
 
 
-def gradient_times_input(
-    network: Classifier, rows: Sequence[np.ndarray], classes: Sequence[int], pad: int
-) -> list[np.ndarray]:
+def gradient_times_input(network: Classifier, rows: Rows, classes: Sequence[int], pad: int) -> list[np.ndarray]:
     """For each token of each row: d log-odds(class) / d vector, times the vector, summed over its width."""
     vectors: list[Tensor] = []
 
@@ -156,12 +144,7 @@ def gradient_times_input(
 
 
 def leave_one_out(
-    network: Classifier,
-    rows: Sequence[np.ndarray],
-    classes: Sequence[int],
-    pad: int,
-    nothing: int,
-    on_progress: OnProgress = no_progress,
+    network: Classifier, rows: Rows, classes: Sequence[int], pad: int, nothing: int, on_progress: OnProgress
 ) -> list[np.ndarray]:
     """For each token of each row: log-odds(class) with it - without it. A row without tokens is read as `nothing`."""
     answers = torch.tensor(classes)
@@ -186,18 +169,12 @@ def leave_one_out(
 
 
 def strongest_words(
-    words: Iterable[Sequence[str]],
-    values: Iterable[np.ndarray],
-    *,
-    most: int,
-    least_times: int,
-    excluded: Iterable[str] = (),
+    texts: Iterable[tuple[Sequence[str], np.ndarray]], *, most: int, least_times: int, excluded: Iterable[str] = ()
 ) -> list[dict[str, Any]]:
-    """The words that support a prediction most, by their mean in nats over all occurrences in many texts that got it;
-    `excluded`: marks that are no words."""
+    """Words with the largest mean over all occurrences in texts (words, nats); `excluded`: marks that are no words."""
     found: dict[str, list[float]] = defaultdict(list)
-    for row, numbers in zip(words, values, strict=True):
-        for word, value in zip(row, numbers, strict=True):
+    for words, nats in texts:
+        for word, value in zip(words, nats, strict=True):
             found[word].append(float(value))
     often = {word: numbers for word, numbers in found.items() if len(numbers) >= least_times}
     ranked = sorted((-float(np.mean(often[word])), word) for word in often.keys() - set(excluded))

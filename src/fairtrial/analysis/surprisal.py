@@ -98,10 +98,22 @@ def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progr
     """Surprisal of each token of each text, by a trained language model."""
     tokenizer, length = run.tokenizer, run.recipe.shape.length
     encoded = encode_texts(tokenizer, texts)
-    found = token_surprisals(
-        cast(LanguageModel, run.network), tokenizer, encoded, length=length,
-        full_context=run.recipe.scoring.full_context, on_progress=on_progress,
-    )  # fmt: skip
+    marks = [[mark] if mark is not None else [] for mark in (tokenizer.start, tokenizer.stop)]
+    rows = [np.array([*marks[0], *text.ids, *marks[1]], dtype=np.int64) for text in encoded]
+    numbers = [np.full((len(row), 4), np.nan) for row in rows]  # nats, rank, guess, its probability
+    all_windows = list(sliding(rows, length, max(1, int(length * (1 - run.recipe.scoring.full_context)))))
+    done = 0
+    for windows in in_batches(all_windows, TOKENS):
+        ends = np.cumsum([window.end - window.counted for window in windows])
+        counted = np.split(window_numbers(cast(LanguageModel, run.network), rows, windows), ends[:-1])
+        for window, own in zip(windows, counted, strict=True):
+            numbers[window.sequence][window.counted + 1 : window.end + 1] = own
+        done += len(windows)
+        on_progress("reading", done, len(all_windows))
+    found = [
+        Surprisal(text.text, tuple(tokens_of(text, row, own, tokenizer)))
+        for text, row, own in zip(encoded, rows, numbers, strict=True)
+    ]
     notices = [unknown_notice(tokenizer, encoded)]
     if max(len(text.ids) for text in encoded) > length:
         notices.append(f"the context length is {length} tokens: a longer text is read in sliding windows")
@@ -109,34 +121,6 @@ def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progr
     if tokenizer.start is not None:
         counting = f"the first token is predicted from {START}, and the end of the text ({STOP}) is counted as a token"
     return SurprisalResult(found, Totals.of(found), tuple(filter(None, notices)), counting)
-
-
-def token_surprisals(
-    network: LanguageModel,
-    tokenizer: Tokenizer,
-    texts: Sequence[EncodedText],
-    *,
-    length: int,
-    full_context: float,
-    on_progress: OnProgress = no_progress,
-) -> list[Surprisal]:
-    first = () if tokenizer.start is None else (tokenizer.start,)
-    last = () if tokenizer.stop is None else (tokenizer.stop,)
-    rows = [np.array((*first, *text.ids, *last), dtype=np.int64) for text in texts]
-    found = [np.full((len(row), 4), np.nan) for row in rows]  # nats, rank, guess, its probability
-    all_windows = list(sliding(rows, length, max(1, int(length * (1 - full_context)))))
-    done = 0
-    for windows in in_batches(all_windows, TOKENS):
-        ends = np.cumsum([window.end - window.counted for window in windows])
-        numbers = np.split(window_numbers(network, rows, windows), ends[:-1])
-        for window, own in zip(windows, numbers, strict=True):
-            found[window.sequence][window.counted + 1 : window.end + 1] = own
-        done += len(windows)
-        on_progress("reading", done, len(all_windows))
-    return [
-        Surprisal(text.text, tuple(tokens_of(text, row, numbers, tokenizer)))
-        for text, row, numbers in zip(texts, rows, found, strict=True)
-    ]
 
 
 def window_numbers(network: LanguageModel, rows: Sequence[np.ndarray], windows: Sequence[Window]) -> np.ndarray:

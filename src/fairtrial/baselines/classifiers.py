@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
+
+from fairtrial.data.corpus import Document
 
 Guess = Callable[[Sequence[str]], np.ndarray]  # texts -> log-probabilities [item class]
 Fit = Callable[[Sequence[str], np.ndarray, int], Guess]  # texts, labels [item], number of classes -> Guess
@@ -39,19 +42,15 @@ def fit_majority(texts: Sequence[str], labels: np.ndarray, classes: int) -> Gues
     return lambda items: np.tile(shares, (len(items), 1))
 
 
-def fit_unigram_bayes(texts: Sequence[str], labels: np.ndarray, classes: int) -> Guess:
-    return _fit_bayes(texts, labels, classes, words=1, alpha=1.0)
-
-
-def fit_bayes(texts: Sequence[str], labels: np.ndarray, classes: int) -> Guess:
-    """Counts of words and pairs of words (McCallum and Nigam 1998)."""
-    return _fit_bayes(texts, labels, classes, words=2, alpha=0.3)
-
-
 def _fit_bayes(texts: Sequence[str], labels: np.ndarray, classes: int, *, words: int, alpha: float) -> Guess:
+    """Counts of words, or of words and pairs of words (McCallum and Nigam 1998)."""
     vectorizer = CountVectorizer(ngram_range=(1, words), token_pattern=word_pattern(texts))
     model = MultinomialNB(alpha=alpha).fit(vectorizer.fit_transform(texts), labels)
     return lambda items: log_probabilities(model, vectorizer.transform(items), classes)
+
+
+fit_unigram_bayes: Fit = partial(_fit_bayes, words=1, alpha=1.0)
+fit_bayes: Fit = partial(_fit_bayes, words=2, alpha=0.3)
 
 
 def fit_logistic(texts: Sequence[str], labels: np.ndarray, classes: int) -> Guess:
@@ -70,3 +69,19 @@ def fit_length(texts: Sequence[str], labels: np.ndarray, classes: int) -> Guess:
 def _lengths(texts: Sequence[str]) -> np.ndarray:
     """[item, 2]: the logarithm of characters and of words"""
     return np.log1p([[len(text), len(text.split())] for text in texts])
+
+
+def fitted(fit: Fit, documents: Sequence[Document], labels: Sequence[str]) -> Guess:
+    return fit([document.text for document in documents], label_numbers(documents, labels), len(labels))
+
+
+def label_numbers(documents: Sequence[Document], labels: Sequence[str]) -> np.ndarray:
+    index = {label: number for number, label in enumerate(labels)}
+    return np.array([index[document.label] for document in documents], dtype=np.int64)
+
+
+def class_outcomes(log_p: np.ndarray, labels: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Of log-probabilities [item class], as a record stores them."""
+    guesses, right = log_p.argmax(1).astype(np.int64), log_p[np.arange(len(labels)), labels]
+    found = {"label": labels.astype(np.int64), "guess": guesses, "log_p": right}
+    return found if groups is None else found | {"group": groups}

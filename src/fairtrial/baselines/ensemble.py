@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from fairtrial.baselines.classifiers import Fit, Guess, fit_bayes, fit_logistic
+from fairtrial.baselines.classifiers import class_outcomes, fit_bayes, fit_logistic, fitted
 from fairtrial.baselines.kneser_ney import KneserNey
 from fairtrial.data.corpus import Document
 from fairtrial.data.duplicates import CLEAN, find_duplicates
@@ -24,7 +23,7 @@ from fairtrial.record import Record
 from fairtrial.statistics.comparison import scores_by_subset
 from fairtrial.statistics.outcomes import stack_outcomes
 from fairtrial.training.scoring import TokenSet, document_outcomes, log_probabilities, token_nll
-from fairtrial.training.tasks import ClassifyTask, LanguageTask, token_set
+from fairtrial.training.tasks import LanguageTask, token_set
 from fairtrial.trial import Run, load
 
 ENSEMBLE = "ensemble"
@@ -35,7 +34,7 @@ ROUNDS = 1000
 TOLERANCE = 1e-7  # expectation maximisation stops when no weight moves further
 LARGEST_WEIGHT = 20.0  # log-linear: without a bound, the weight of a model that is right on all of few items diverges
 
-Model = Callable[[TokenSet], np.ndarray]  # tokens -> probability of every target, one sequence after another
+Model = Callable[[Any], np.ndarray]  # sequences -> probability of every target; texts -> log-probabilities of classes
 OnProgress = Callable[[str], None]
 
 
@@ -48,41 +47,28 @@ class ExtraText:
     dropped: int  # documents that also occur in a scored set, exactly or nearly
 
 
-@dataclass(frozen=True)
-class Member:
-    """A record with the models that are combined."""
-
-    run: Run
-    ensemble: Ensemble
-    extra: list[ExtraText]
+Counted = tuple[dict[str, Model], list[ExtraText]]
 
 
 def fit_ensemble(
-    records: Sequence[Record],
-    chosen_on: Sequence[Record] = (),
-    more: Sequence[str] = (),
-    *,
-    tests: bool = True,
+    records: Sequence[Record], chosen_on: Sequence[Record] = (), more: Sequence[str] = (), *, tests: bool = True,
     on_progress: OnProgress = lambda what: None,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """`records`: trials of one recipe, each with its own seed. `chosen_on`: records with a validation set to choose the
     weights on; by default `records` themselves. `more`: further sources for the counting models. No test set takes part
     in the choice; with `tests` false none is scored at all."""
     refuse_mismatch(records, chosen_on)
-    cache: dict[
-        str, tuple[Any, list[ExtraText]]
-    ] = {}  # records with the same training text share their counting models
-    held_out = [open_member(record, more, cache, on_progress, validated=True) for record in chosen_on or records]
-    kind = KINDS[records[0].recipe.task]
+    cache: dict[str, Counted] = {}  # records with the same training text share their counting models
+    held_out = [open_ensemble(record, more, cache, on_progress, validated=True) for record in chosen_on or records]
     on_progress("choosing weights on validation")
-    weights = kind.choose([member.ensemble for member in held_out])
+    weights = choose_weights(held_out)
     found: dict[str, Any] = {
         "format": 1,
         "task": records[0].recipe.task,
-        "metric": kind.metric,
+        "metric": held_out[0].metric,
         "records": [record.folder.name for record in records],
         "chosen_on": [record.folder.name for record in chosen_on or records],
-        "weights": dict(zip(held_out[0].ensemble.models, weights.tolist(), strict=True)),
+        "weights": dict(zip(held_out[0].models, weights.tolist(), strict=True)),
         "more": [
             {"name": extra.name, "documents": len(extra.documents), "dropped": extra.dropped}
             for extra in held_out[0].extra
@@ -91,7 +77,7 @@ def fit_ensemble(
         "tests": {},
     }
     if tests:
-        members = [open_member(record, more, cache, on_progress) for record in records] if chosen_on else held_out
+        members = [open_ensemble(record, more, cache, on_progress) for record in records] if chosen_on else held_out
         for name in records[0].trial["test_sets"]:
             on_progress(f"scoring {name}")
             found["tests"][name] = scores_on_test(str(name), members, weights)
@@ -106,25 +92,19 @@ def refuse_mismatch(records: Sequence[Record], chosen_on: Sequence[Record]) -> N
         if other.recipe.task != first.recipe.task:
             raise BadInput(f"{other.folder} has another task than {first.folder}", "choose on records of the same task")
     for other in records:
-        if other.trial["recipe"] != first.trial["recipe"]:
-            what = f"{other.folder} and {first.folder} are trials of different recipes"
-            raise BadInput(what, "give records of one recipe")
-        if other.trial["data"] != first.trial["data"]:
-            what = f"{other.folder} and {first.folder} were trained on different data"
-            raise BadInput(what, "give records of one data set")
-    seeds = [record.trial["seed"] for record in records]
-    if len(set(seeds)) < len(seeds):
+        for fact, what, hint in (
+            ("recipe", "are trials of different recipes", "give records of one recipe"),
+            ("data", "were trained on different data", "give records of one data set"),
+        ):
+            if other.trial[fact] != first.trial[fact]:
+                raise BadInput(f"{other.folder} and {first.folder} {what}", hint)
+    if len({record.trial["seed"] for record in records}) < len(records):
         raise BadInput("two of these records have the same seed", "give each seed once")
 
 
-def open_member(
-    record: Record,
-    more: Sequence[str] = (),
-    cache: dict[str, tuple[Any, list[ExtraText]]] | None = None,
-    on_progress: OnProgress = lambda what: None,
-    *,
-    validated: bool = False,
-) -> Member:
+def open_ensemble(
+    record: Record, more: Sequence[str], cache: dict[str, Counted], on_progress: OnProgress, *, validated: bool = False
+) -> Ensemble:
     """`cache`: counting models and extra text by training text."""
     on_progress(f"reading {record.folder.name}")
     run = load(record)
@@ -132,7 +112,6 @@ def open_member(
     if validated and not splits.validation:
         hint = "give records of this recipe with data.validation=0.1 to choose them on: --chosen-on RECORD"
         raise BadInput(f"{record.folder} has no validation set to choose weights on", hint)
-    cache = {} if cache is None else cache
     texts = [run.tokenizer.to_json(), *(f"{document.label} {document.text}" for document in splits.train)]
     key = hashlib.sha256("\n".join(texts).encode()).hexdigest()
     if key not in cache:
@@ -140,8 +119,7 @@ def open_member(
         scored = [document.text for test in (splits.validation, *splits.tests.values()) for document in test]
         extra = [read_extra(source, run, scored) for source in more]
         cache[key] = kind.count(run, extra), extra
-    models, extra = cache[key]
-    return Member(run, kind(run, models), extra)
+    return kind(run, *cache[key])
 
 
 def read_extra(source: str, run: Run, scored: list[str]) -> ExtraText:
@@ -158,19 +136,25 @@ class Ensemble(ABC):
     """A record's network and the counting models. Predictions of a set are computed once."""
 
     metric: str
-    models: Mapping[str, Any]
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run, counting: dict[str, Model], extra: list[ExtraText]) -> None:
+        self.run, self.counting, self.extra = run, counting, extra
+        self.models = ("transformer", *counting)
         self.cache: dict[str, np.ndarray] = {}
 
     def predictions(self, name: str) -> np.ndarray:
         """What all models predict for a set: [model ...]"""
         if name not in self.cache:
-            self.cache[name] = np.stack([self.predict(model, name) for model in self.models.values()])
+            counted = [model(self.read(name)) for model in self.counting.values()]
+            self.cache[name] = np.stack([self.by_network(self.run.task.sets[name]), *counted])
         return self.cache[name]
 
     @abstractmethod
-    def predict(self, model: Any, name: str) -> np.ndarray: ...
+    def by_network(self, encoded: Any) -> np.ndarray: ...
+
+    @abstractmethod
+    def read(self, name: str) -> Any:
+        """What counting models read of a set."""
 
     @abstractmethod
     def outcomes(self, name: str, weights: np.ndarray) -> dict[str, np.ndarray]:
@@ -180,51 +164,31 @@ class Ensemble(ABC):
 class LanguageEnsemble(Ensemble):
     metric = "perplexity"
 
-    def __init__(self, run: Run, counting: Mapping[str, Model]) -> None:
-        super().__init__()
-        task = run.task
-        assert isinstance(task, LanguageTask)
-        self.sets = task.sets
-        self.models: dict[str, Model] = {"transformer": partial(_token_probabilities, task), **counting}
-
     @staticmethod
     def count(run: Run, more: Sequence[ExtraText]) -> dict[str, Model]:
         """Kneser-Ney on the training split, once more with each extra text; and a model of words that this split does
         not hold."""
-        task, tokenizer = run.task, run.tokenizer
-        assert isinstance(task, LanguageTask)
-        train, size = task.sets["train"].sequences, tokenizer.size
-        models: dict[str, Model] = {"Kneser-Ney": partial(_count_probabilities, KneserNey(train, size, ORDER))}
+        train, tokenizer = run.task.sets["train"].sequences, run.tokenizer
+        texts = {"Kneser-Ney": train}
         for extra in more:
-            sequences = token_set(extra.documents, tokenizer, run.splits.running).sequences
-            model = KneserNey([*sequences, *train], size, ORDER)
-            models[f"Kneser-Ney with {extra.name}"] = partial(_count_probabilities, model)
-        models[UNSEEN] = partial(_look_up, unseen(train, size, tokenizer.pad, tokenizer.unknown))
-        return models
+            added = token_set(extra.documents, tokenizer, run.splits.running).sequences
+            texts[f"Kneser-Ney with {extra.name}"] = (*added, *train)
+        models: dict[str, Model] = {
+            name: KneserNey(sequences, tokenizer.size, ORDER).probabilities for name, sequences in texts.items()
+        }
+        shares = unseen(train, tokenizer.size, tokenizer.pad, tokenizer.unknown)
+        return models | {UNSEEN: lambda sequences: shares[np.concatenate([each[1:] for each in sequences])]}
 
-    def predict(self, model: Model, name: str) -> np.ndarray:
+    def by_network(self, encoded: TokenSet) -> np.ndarray:
         """Probabilities of the targets [target]"""
-        return model(self.sets[name])
+        task = cast(LanguageTask, self.run.task)
+        return np.exp(-token_nll(task.network, encoded, length=task.length, full_context=task.full_context))
 
-    @staticmethod
-    def choose(ensembles: Sequence[LanguageEnsemble]) -> np.ndarray:
-        """One set of weights for all: their validation sets together, each with models that have not seen it."""
-        return linear_weights(np.concatenate([each.predictions("validation") for each in ensembles], axis=1))
+    def read(self, name: str) -> Sequence[np.ndarray]:
+        return cast(TokenSet, self.run.task.sets[name]).sequences
 
     def outcomes(self, name: str, weights: np.ndarray) -> dict[str, np.ndarray]:
-        return document_outcomes(self.sets[name], -np.log(weights @ self.predictions(name)))
-
-
-def _token_probabilities(task: LanguageTask, tokens: TokenSet) -> np.ndarray:
-    return np.exp(-token_nll(task.network, tokens, length=task.length, full_context=task.full_context))
-
-
-def _count_probabilities(model: KneserNey, tokens: TokenSet) -> np.ndarray:
-    return model.probabilities(tokens.sequences)
-
-
-def _look_up(shares: np.ndarray, tokens: TokenSet) -> np.ndarray:
-    return shares[np.concatenate([sequence[1:] for sequence in tokens.sequences])]
+        return document_outcomes(self.run.task.sets[name], -np.log(weights @ self.predictions(name)))
 
 
 def unseen(train: Sequence[np.ndarray], size: int, pad: int, unknown: int | None) -> np.ndarray:
@@ -245,60 +209,44 @@ def unseen(train: Sequence[np.ndarray], size: int, pad: int, unknown: int | None
 class ClassifyEnsemble(Ensemble):
     metric = "accuracy"
 
-    def __init__(self, run: Run, counting: Mapping[str, Guess]) -> None:
-        super().__init__()
-        task, splits = run.task, run.splits
-        assert isinstance(task, ClassifyTask)
-        self.task = task
-        named = {"validation": splits.validation, **splits.tests}
-        self.texts = {name: [document.text for document in documents] for name, documents in named.items()}
-        self.models: dict[str, Guess | None] = {"transformer": None, **counting}
-
     @staticmethod
-    def count(run: Run, more: Sequence[ExtraText]) -> dict[str, Guess]:
-        """The baselines that read words and pairs, on the training split, and once more with each extra labelled
-        text."""
+    def count(run: Run, more: Sequence[ExtraText]) -> dict[str, Model]:
+        """The baselines that read words and pairs, on the training split, once more with each extra labelled text."""
         train, labels = run.splits.train, run.splits.labels
-        found = {name: _fitted(fit, train, labels) for name, fit in CLASSIFIERS.items()}
+        texts = {"": train}
         for extra in more:
             if unknown := sorted({document.label for document in extra.documents} - set(labels)):
                 what = f"{extra.name} has a label {unknown[0]!r} that the record does not know"
                 raise BadInput(what, f"the record's labels are: {', '.join(labels)}")
-            for name, fit in CLASSIFIERS.items():
-                found[f"{name} with {extra.name}"] = _fitted(fit, (*train, *extra.documents), labels)
-        return found
-
-    def predict(self, model: Guess | None, name: str) -> np.ndarray:
-        """Log-probabilities [item class]; None is the transformer, which reads tokens"""
-        if model is None:
-            return log_probabilities(self.task.network, self.task.sets[name][0], pad=0)
-        return model(self.texts[name])
-
-    @staticmethod
-    def choose(ensembles: Sequence[ClassifyEnsemble]) -> np.ndarray:
-        """One set of weights for all: their validation sets together, each with models that have not seen it."""
-        labels = np.concatenate([each.task.sets["validation"][1] for each in ensembles])
-        return log_linear_weights(
-            np.concatenate([each.predictions("validation") for each in ensembles], axis=1), labels
-        )
-
-    def outcomes(self, name: str, weights: np.ndarray) -> dict[str, np.ndarray]:
-        labels, log_p = self.task.sets[name][1], mix_log_linear(self.predictions(name), weights)
+            texts[f" with {extra.name}"] = (*train, *extra.documents)
         return {
-            "label": labels.astype(np.int64),
-            "guess": log_p.argmax(1).astype(np.int64),
-            "log_p": log_p[np.arange(len(labels)), labels],
-            **({} if (groups := self.task.groups[name]) is None else {"group": groups}),
+            f"{name}{added}": fitted(fit, documents, labels)
+            for added, documents in texts.items()
+            for name, fit in CLASSIFIERS.items()
         }
 
+    def by_network(self, encoded: tuple[list[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Log-probabilities [item class]"""
+        return log_probabilities(self.run.task.network, encoded[0], pad=0)
 
-def _fitted(fit: Fit, documents: Sequence[Document], labels: Sequence[str]) -> Guess:
-    index = {label: number for number, label in enumerate(labels)}
-    answers = np.array([index[document.label] for document in documents], dtype=np.int64)
-    return fit([document.text for document in documents], answers, len(labels))
+    def read(self, name: str) -> list[str]:
+        splits = self.run.splits
+        return [document.text for document in (splits.validation if name == "validation" else splits.tests[name])]
+
+    def outcomes(self, name: str, weights: np.ndarray) -> dict[str, np.ndarray]:
+        log_p = mix_log_linear(self.predictions(name), weights)
+        return class_outcomes(log_p, self.run.task.sets[name][1], self.run.task.groups[name])
 
 
 KINDS: dict[str, Any] = {"classify": ClassifyEnsemble, "lm": LanguageEnsemble}
+
+
+def choose_weights(ensembles: Sequence[Ensemble]) -> np.ndarray:
+    """One set of weights for all: their validation sets together, each with models that have not seen it."""
+    predicted = np.concatenate([each.predictions("validation") for each in ensembles], axis=1)
+    if ensembles[0].metric == "perplexity":
+        return linear_weights(predicted)
+    return log_linear_weights(predicted, np.concatenate([each.run.task.sets["validation"][1] for each in ensembles]))
 
 
 def linear_weights(probabilities: np.ndarray) -> np.ndarray:
@@ -340,34 +288,34 @@ def mix_log_linear(log_p: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return powers - np.log(np.exp(powers).sum(1, keepdims=True))
 
 
-def single_models(member: Member, weights: np.ndarray) -> dict[str, np.ndarray]:
+def single_models(ensemble: Ensemble, weights: np.ndarray) -> dict[str, np.ndarray]:
     """The ensemble's weights, and those that make it one of its models. `unseen words` is no model on its own: all
     other words are impossible to it."""
-    alone = dict(zip(member.ensemble.models, np.eye(len(weights)), strict=True))
+    alone = dict(zip(ensemble.models, np.eye(len(weights)), strict=True))
     return {ENSEMBLE: weights, **{name: only for name, only in alone.items() if name != UNSEEN}}
 
 
-def validation_scores(held_out: Sequence[Member], weights: np.ndarray) -> dict[str, dict[str, Any]]:
+def validation_scores(held_out: Sequence[Ensemble], weights: np.ndarray) -> dict[str, dict[str, Any]]:
     """Of each record on its own, since every seed has its own validation set; and their mean (for perplexity, of
     logs)."""
     found = {}
-    metric = held_out[0].ensemble.metric
+    metric = held_out[0].metric
     for model, chosen in single_models(held_out[0], weights).items():
-        outcomes = [stack_outcomes({0: member.ensemble.outcomes("validation", chosen)}) for member in held_out]
+        outcomes = [stack_outcomes({0: member.outcomes("validation", chosen)}) for member in held_out]
         values = [scores_by_subset(metric, each, None)["all"]["mean"] for each in outcomes]
         mean = float(np.exp(np.mean(np.log(values)))) if metric == "perplexity" else float(np.mean(values))
         found[model] = {"mean": mean, "by_record": values}
     return found
 
 
-def scores_on_test(name: str, members: Sequence[Member], weights: np.ndarray) -> dict[str, Any]:
+def scores_on_test(name: str, members: Sequence[Ensemble], weights: np.ndarray) -> dict[str, Any]:
     """Over all records: mean and interval on all, clean and contaminated items."""
     prepared = members[0].run.prepared
-    known = [document.text for document in prepared.known]
-    status = find_duplicates(known, [document.text for document in prepared.splits.tests[name]]).status
+    known, tests = ([document.text for document in part] for part in (prepared.known, prepared.splits.tests[name]))
+    status = find_duplicates(known, tests).status
     found = {}
     for model, chosen in single_models(members[0], weights).items():
-        outcomes = {member.run.seed: member.ensemble.outcomes(name, chosen) for member in members}
+        outcomes = {member.run.seed: member.outcomes(name, chosen) for member in members}
         groups = next(iter(outcomes.values())).get("group")
-        found[model] = scores_by_subset(members[0].ensemble.metric, stack_outcomes(outcomes), status, groups)
+        found[model] = scores_by_subset(members[0].metric, stack_outcomes(outcomes), status, groups)
     return found

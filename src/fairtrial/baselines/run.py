@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from fairtrial.statistics.outcomes import bits_per_byte
 ORDERS = {"unigram": 1, "bigram": 2, "Kneser-Ney trigram": 3}
 
 Outcomes = dict[str, np.ndarray]  # "set/what", as in a record
+Scored = tuple[str, str, Outcomes]  # baseline, set, its outcomes by "what"
 OnProgress = Callable[[str], None]
 Metrics = dict[str, dict[str, dict[str, Any]]]  # set -> all | clean | contaminated -> metrics
 
@@ -32,9 +33,13 @@ def baseline_outcomes(recipe: Recipe, seed: int, on_progress: OnProgress = lambd
 
 
 def outcomes_of(prepared: Prepared, on_progress: OnProgress = lambda what: None) -> dict[str, Outcomes]:
-    if prepared.recipe.task == "classify":
-        return _classify(prepared, on_progress)
-    return _language(prepared, on_progress) if prepared.recipe.task == "lm" else {}
+    found: dict[str, Outcomes] = {}
+    if prepared.recipe.task == "mlm":
+        return found
+    score = _classify if prepared.recipe.task == "classify" else _language
+    for name, split, outcomes in score(prepared, on_progress):
+        found.setdefault(name, {}).update({f"{split}/{what}": values for what, values in outcomes.items()})
+    return found
 
 
 def scored_sets(prepared: Prepared) -> dict[str, tuple[Document, ...]]:
@@ -55,66 +60,51 @@ def classifiers() -> dict[str, Fit]:
     }
 
 
-def _classify(prepared: Prepared, on_progress: OnProgress) -> dict[str, Outcomes]:
-    index = {label: number for number, label in enumerate(prepared.splits.labels)}
-    texts, labels = _texts(prepared.splits.train), _labels(prepared.splits.train, index)
-    found: dict[str, Outcomes] = {}
+def _classify(prepared: Prepared, on_progress: OnProgress) -> Iterator[Scored]:
+    from fairtrial.baselines.classifiers import class_outcomes, fitted, label_numbers
+
     for name, fit in classifiers().items():
         on_progress(name)
-        guess = fit(texts, labels, len(index))
-        found[name] = {}
+        guess = fitted(fit, prepared.splits.train, prepared.splits.labels)
         for split, documents in scored_sets(prepared).items():
-            log_p, right = guess(_texts(documents)), _labels(documents, index)
-            found[name] |= {
-                f"{split}/label": right,
-                f"{split}/guess": log_p.argmax(1).astype(np.int64),
-                f"{split}/log_p": log_p[np.arange(len(right)), right],
-                **({} if (groups := prepared.groups(documents)) is None else {f"{split}/group": groups}),
-            }
-    return found
+            log_p, right = guess(texts_of(documents)), label_numbers(documents, prepared.splits.labels)
+            yield name, split, class_outcomes(log_p, right, prepared.groups(documents))
 
 
-def _texts(documents: tuple[Document, ...]) -> list[str]:
+def texts_of(documents: Sequence[Document]) -> list[str]:
     return [document.text for document in documents]
 
 
-def _labels(documents: tuple[Document, ...], index: dict[str, int]) -> np.ndarray:
-    return np.array([index[document.label] for document in documents], dtype=np.int64)
-
-
-def _language(prepared: Prepared, on_progress: OnProgress) -> dict[str, Outcomes]:
+def _language(prepared: Prepared, on_progress: OnProgress) -> Iterator[Scored]:
     """Tokens, targets and documents come from the functions that a trial uses, so that they are the same."""
     from fairtrial.baselines.kneser_ney import KneserNey
     from fairtrial.training.scoring import document_outcomes
     from fairtrial.training.tasks import token_set
 
     on_progress("fitting the tokenizer")
-    splits = prepared.splits
-    tokenizer = prepared.tokenizer
+    splits, tokenizer = prepared.splits, prepared.tokenizer
     train = token_set(splits.train, tokenizer, splits.running)
-    hidden = HiddenText(tokenizer, _texts(splits.train))
+    hidden = HiddenText(tokenizer, texts_of(splits.train))
     sets = {
         name: replace(token_set(documents, tokenizer, splits.running, hidden), groups=prepared.groups(documents))
         for name, documents in scored_sets(prepared).items()
     }
-    found: dict[str, Outcomes] = {}
     for name, order in ORDERS.items():
         on_progress(name)
         model = KneserNey(train.sequences, tokenizer.size, order)
-        found[name] = {}
         for split, tokens in sets.items():
-            nats = -np.log(model.probabilities(tokens.sequences))
-            found[name] |= {f"{split}/{what}": values for what, values in document_outcomes(tokens, nats).items()}
-    return found
+            yield name, split, document_outcomes(tokens, -np.log(model.probabilities(tokens.sequences)))
 
 
 def metrics_of(outcomes: Mapping[str, np.ndarray], status: Mapping[str, np.ndarray]) -> Metrics:
     """`outcomes` are named `set/what`; sets without a status, such as validation, have all items only."""
     found: Metrics = {}
-    for name in dict.fromkeys(key.rpartition("/")[0] for key in outcomes):
-        arrays = {key.rpartition("/")[2]: array for key, array in outcomes.items() if key.rpartition("/")[0] == name}
-        items = len(next(iter(arrays.values())))
-        ways = {"all": np.ones(items, bool)}
+    by_set: dict[str, Outcomes] = {}
+    for key, array in outcomes.items():
+        name, _, what = key.rpartition("/")
+        by_set.setdefault(name, {})[what] = array
+    for name, arrays in by_set.items():
+        ways = {"all": np.ones(len(next(iter(arrays.values()))), bool)}
         if name in status:
             ways |= {"clean": status[name] == 0, "contaminated": status[name] > 0}
         found[name] = {
@@ -150,10 +140,8 @@ def baseline_scores(recipe: Recipe, seed: int, on_progress: OnProgress = lambda 
     on_progress(f"{recipe.task}: reading")
     prepared = prepare(recipe, seed)
     on_progress(f"{recipe.task}: looking for copies")
-    known = [document.text for document in prepared.known]
-    copies = {
-        name: find_duplicates(known, [each.text for each in tests]) for name, tests in prepared.splits.tests.items()
-    }
+    known = texts_of(prepared.known)
+    copies = {name: find_duplicates(known, texts_of(tests)) for name, tests in prepared.splits.tests.items()}
     status = {name: found.status for name, found in copies.items()}
     outcomes = outcomes_of(prepared, lambda what: on_progress(f"{recipe.task}: {what}"))
     return {

@@ -94,7 +94,7 @@ def look(
     with use_threads(1), progress_bars() as on_progress:
         result = look_at(opened, given, ablate=ablate, on_progress=on_progress)
         command = join(["fairtrial", *sys.argv[1:]])
-        page, figures = write_look(result, opened, folder, heads, format, command=command, on_progress=on_progress)
+        page, figures = write_look(result, opened, folder, heads, format, command, on_progress)
     print("\n".join(look_lines(result)))
     for text in result.notices:
         notice(text)

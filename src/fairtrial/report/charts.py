@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from fairtrial.report.curves import Curve
@@ -24,6 +25,7 @@ STYLES = 8  # line styles of the style sheet
 EDGE = 5.0  # per cent of a strip's width that stays free on either side
 NEAR = 2.5  # widths of the variants' range that a baseline may be off and still be drawn
 SHADES = 10
+CELL = 18  # pixels of a map with words
 MOST_CELLS = 250_000  # attention weights on one page; with more, each layer is shown as the mean of its heads
 
 Map = Sequence[Sequence[float | None]]  # query, key; None: hidden
@@ -136,34 +138,35 @@ def mark_labels(marks: Sequence[float]) -> list[str]:
 
 def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bool = False, log: bool = False) -> str:
     """Curves over training steps, each named at its end."""
-    curves = [curve for curve in (drawable(curve, log) for curve in curves) if curve.points]
-    if not curves:
+    lines = [(curve.name, points) for curve in curves if (points := drawable(curve, log))]
+    if not lines:
         return ""
-    steps, values = zip(*(point for curve in curves for point in curve.points), strict=True)
+    steps, values = zip(*(point for _, points in lines for point in points), strict=True)
     low, high = (0.0, 1.0) if percent else value_range(values, log)
     area = Area(54, 16, 334, 220, max(steps) or 1, low, high, log)
     marks = y_marks(low, high, percent, log)
     shapes = area.y_axis(marks, [f"{mark:.0%}" for mark in marks] if percent else mark_labels(marks))
     shapes += area.step_axis()
     taken: list[float] = []
-    for number, curve in enumerate(curves):
-        colour = f"c{number % 6}"
-        shapes.append(element("polyline", class_=f"line {colour}", points=area.points(curve.points)))
-        step, value = curve.points[-1]
-        y = free_height(area.y(value), taken)
-        shapes.append(area.text(curve.name, area.x(step) + 6, y, "start", class_=f"name {colour}"))
-        for step, value in curve.points if len(curve.points) <= 40 else ():
+    for number, (name, points) in enumerate(lines):
+        colour, (last, end) = f"c{number % 6}", points[-1]
+        shapes.append(element("polyline", class_=f"line {colour}", points=area.points(points)))
+        y = free_height(area.y(end), taken)
+        shapes.append(area.text(name, area.x(last) + 6, y, "start", class_=f"name {colour}"))
+        for step, value in points if len(points) <= 40 else ():
             shown = f"{value:.1%}" if percent else f"{value:.4g}"
-            shapes.append(area.dot(f"{curve.name}, step {step:,}: {shown}", colour, step, value))
-    ends = "; ".join(f"{curve.name} from {curve.points[0][1]:.3g} to {curve.points[-1][1]:.3g}" for curve in curves)
+            shapes.append(area.dot(f"{name}, step {step:,}: {shown}", colour, step, value))
     box = f"0 0 {WIDTH} {HEIGHT}"
-    return figure(shapes, f"{title}: {ends}", f"{title} ({y_label})", class_="chart", viewBox=box)
+    return figure(shapes, f"{title}: {spoken_ends(lines)}", f"{title} ({y_label})", class_="chart", viewBox=box)
 
 
-def drawable(curve: Curve, log: bool) -> Curve:
-    """Without infinite values: a perplexity may be infinite."""
-    fits = [(step, value) for step, value in curve.points if math.isfinite(value) and (value > 0 or not log)]
-    return replace(curve, points=tuple(fits))
+def drawable(curve: Curve, log: bool) -> list[tuple[int, float]]:
+    """A perplexity may be infinite, and only what is above zero has a place on a log scale."""
+    return [(step, value) for step, value in curve.points if is_number(value) and (value > 0 or not log)]
+
+
+def spoken_ends(lines: Iterable[tuple[str, Sequence[Sequence[float]]]]) -> str:
+    return "; ".join(f"{name} from {points[0][1]:.3g} to {points[-1][1]:.3g}" for name, points in lines)
 
 
 def free_height(y: float, taken: list[float]) -> float:
@@ -188,9 +191,8 @@ def band_of(name: str, style: int, curves: Sequence[Curve], *, log: bool = False
     """The seeds' curves as one. Perplexities are averaged as logarithms."""
     values: dict[int, list[float]] = {}
     for curve in curves:
-        for step, value in curve.points:
-            if is_number(value) and (value > 0 or not log):
-                values.setdefault(step, []).append(value)
+        for step, value in drawable(curve, log):
+            values.setdefault(step, []).append(value)
     points = []
     for step, found in sorted(values.items()):
         if 2 * len(found) < len(curves):  # most seeds stopped earlier: the rest would shift the mean
@@ -212,25 +214,19 @@ def band_chart(bands: Sequence[Band], *, title: str, unit: str, log: bool = Fals
     area = Area(11, 5, 88, 80, last, low, high, log, unit="%")
     paper = Area(0, 0, PAPER, PAPER, last, low, high, log)
     marks = y_marks(low, high, percent=False, log=log)
-    areas = [band_area(band, paper) for band in bands if band.seeds > 1]
-    drawn = "".join([*areas, *(band_line(band, paper) for band in bands)])
+    areas, lines = [], []
+    for band in bands:
+        means, lowest, highest = ([(point[0], point[at]) for point in band.points] for at in (1, 2, 3))
+        style, name = f"v{band.style % STYLES}", element("title", escape(band.name))
+        if band.seeds > 1:
+            areas.append(element("polygon", class_=f"area {style}", points=paper.points(highest + lowest[::-1])))
+        lines.append(element("polyline", name, class_=f"curve {style}", points=paper.points(means)))
     x, y, wide, tall = map(area.at, (area.left, area.top, area.width, area.height))
     stretch = {"viewBox": f"0 0 {PAPER} {PAPER}", "preserveAspectRatio": "none"}
-    field = element("svg", drawn, class_="field", x=x, y=y, width=wide, height=tall, **stretch)
+    field = element("svg", "".join(areas + lines), class_="field", x=x, y=y, width=wide, height=tall, **stretch)
     shapes = [*area.y_axis(marks, mark_labels(marks)), *area.step_axis(), field]
-    spoken = "; ".join(f"{band.name} from {band.points[0][1]:.3g} to {band.points[-1][1]:.3g}" for band in bands)
+    spoken = spoken_ends((band.name, band.points) for band in bands)
     return figure(shapes, f"{title}, {unit}, mean over seeds: {spoken}", f"{title}, {unit}", class_="curves")
-
-
-def band_area(band: Band, paper: Area) -> str:
-    """From the lowest seed to the highest."""
-    over, under = ([(point[0], point[at]) for point in band.points] for at in (3, 2))
-    return element("polygon", class_=f"area v{band.style % STYLES}", points=paper.points([*over, *under[::-1]]))
-
-
-def band_line(band: Band, paper: Area) -> str:
-    points, title = paper.points(point[:2] for point in band.points), element("title", escape(band.name))
-    return element("polyline", title, class_=f"curve v{band.style % STYLES}", points=points)
 
 
 @dataclass(frozen=True)
@@ -394,15 +390,15 @@ def map_shapes(values: Map) -> str:
 
 def runs(levels: list[list[int]]) -> dict[int, str]:
     """A path for each level above 0; neighbours of one level are one run."""
-    paths: dict[int, list[str]] = {}
+    paths: defaultdict[int, str] = defaultdict(str)
     for y, row in enumerate(levels):
-        start = 0
-        for x in range(1, len(row) + 1):
-            if x == len(row) or row[x] != row[start]:
-                if row[start]:
-                    paths.setdefault(row[start], []).append(f"M{start} {y}h{x - start}v1h-{x - start}z")
-                start = x
-    return {level: "".join(found) for level, found in paths.items()}
+        x = 0
+        for level, cells in groupby(row):
+            wide = len(list(cells))
+            if level:
+                paths[level] += f"M{x} {y}h{wide}v1h-{wide}z"
+            x += wide
+    return paths
 
 
 def spoken_map(name: str, values: Map, words: Sequence[str]) -> str:
@@ -418,12 +414,8 @@ def spoken_map(name: str, values: Map, words: Sequence[str]) -> str:
     value, query, key = max(links)
     on_self = finite([row[at] for at, row in enumerate(values) if at < len(row)])
     mean = sum(on_self) / max(1, len(on_self))
-    strongest = f"strongest link {word_at(words, query)} to {word_at(words, key)}, {value:.0%}"
+    strongest = f"strongest link {words[query]} to {words[key]}, {value:.0%}"
     return f"{name}: {strongest}; on the word itself {mean:.0%} on average"
-
-
-def word_at(words: Sequence[str], index: int) -> str:
-    return words[index] if index < len(words) else f"word {index + 1}"
 
 
 def small_map(identity: str, name: str, values: Map, words: Sequence[str]) -> str:
@@ -434,16 +426,16 @@ def small_map(identity: str, name: str, values: Map, words: Sequence[str]) -> st
     return element("svg", shapes, class_="map", role="img", aria_label=label, viewBox=f"0 0 {across} {len(values)}")
 
 
-def large_map(identity: str, name: str, size: int, words: Sequence[str], cell: int = 18) -> str:
+def large_map(identity: str, name: str, size: int, words: Sequence[str]) -> str:
     """The same map with its words: queries go down, keys across."""
-    shown = [word_at(words, index) for index in range(size)]
+    shown = words[:size]
     margin = 8 * min(14, max((len(word) for word in shown), default=1)) + 8
-    edge = margin + cell * size
-    place = f"translate({margin} {margin}) scale({cell})"
+    edge = margin + CELL * size
+    place = f"translate({margin} {margin}) scale({CELL})"
     shapes = [element("g", element("use", href=f"#{identity}"), transform=place)]
     for index, word in enumerate(shown):
         text = escape(word if len(word) <= 14 else word[:13] + "…")
-        middle = f"{margin + cell * (index + 0.5) + 4:.0f}"
+        middle = f"{margin + CELL * (index + 0.5) + 4:.0f}"
         shapes.append(element("text", text, x=margin - 6, y=middle, text_anchor="end"))
         shapes.append(element("text", text, transform=f"translate({middle} {margin - 6}) rotate(-90)"))
     box, label, style = f"0 0 {edge} {edge}", f"{name} with words", f"max-width:{edge}px"

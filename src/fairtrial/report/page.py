@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -110,20 +110,9 @@ def errors_page(found: dict[str, Any]) -> str:
     return render("errors", f"Errors of {found['record']}", **found, charts=charts, methods=ATTRIBUTIONS)
 
 
-@dataclass(frozen=True)
-class Frame:
-    """What surrounds the maps on their page."""
-
-    title: str
-    about: str  # which network this is
-    notes: Sequence[str]  # what a reader of the record must know
-    read: str  # which texts the head statistics are over
-    command: str  # that made it
-
-
-def look_page(look: Any, heads: Sequence[tuple[int, int]], frame: Frame) -> str:
-    """Where heads look (`analysis.look.LookResult`): maps of these (layer, head), head statistics, heads switched off.
-    The page's own script draws the maps from numbers in the page."""
+def look_page(look: Any, heads: Sequence[tuple[int, int]], title: str, facts: dict[str, Any]) -> str:
+    """Where heads look (`analysis.look.LookResult`): maps of these (layer, head), which the page's own script draws,
+    head statistics, heads switched off. `facts`: about the network, notes on its record, the texts read, the command"""
     data = {
         "heads": [{"layer": layer, "head": head, "caption": look.captions[layer, head]} for layer, head in heads],
         "stage": look.stage,
@@ -137,9 +126,9 @@ def look_page(look: Any, heads: Sequence[tuple[int, int]], frame: Frame) -> str:
         tests.setdefault(effect["test"], []).append(effect | {"bar": bar})
     return render(
         "look",
-        frame.title,
+        title,
         look=look,
-        frame=frame,
+        **facts,
         caution=CAUTION,
         hidden=hidden(look),
         script=(HERE / "look.js").read_text(encoding="utf-8"),

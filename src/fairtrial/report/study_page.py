@@ -31,26 +31,24 @@ def write_study_page(folder: Path) -> Path:
 
 
 def study_page(study: StudyFiles) -> str:
-    return re.sub(r"\n\s*\n+", "\n", render("study", **about_study(study)))
-
-
-def about_study(study: StudyFiles) -> dict[str, Any]:
     verdict = study.verdict
     tasks, reference = verdict.get("tasks", {}), verdict.get("baseline", "")
     lead, sentences = sentences_by_task(verdict)
-    return {
-        "title": verdict.get("name") or study.folder.resolve().name,
-        "reference": reference,
-        "lead": lead,
-        "sentences": sentences,
-        "glance": glance(verdict),
-        "counts": counts_line(study),
-        "tasks": [about_task(study, name, reference) for name in tasks],
-        "recipes": recipe_facts(study, reference),
-        "environments": environments(study),
-        "study_text": study.study_text,
-        "failures": any(task.get("failures") for task in tasks.values()),
-    }
+    page = render(
+        "study",
+        verdict.get("name") or study.folder.resolve().name,
+        reference=reference,
+        lead=lead,
+        sentences=sentences,
+        glance=glance(verdict),
+        counts=counts_line(study),
+        tasks=[about_task(study, name, reference) for name in tasks],
+        recipes=recipe_facts(study, reference),
+        environments=list(dict.fromkeys(map(environment_line, study.trials()))),
+        study_text=study.study_text,
+        failures=any(task.get("failures") for task in tasks.values()),
+    )
+    return re.sub(r"\n\s*\n+", "\n", page)
 
 
 def counts_line(study: StudyFiles) -> str:
@@ -153,17 +151,15 @@ def score_panels(task: tables.Task, reference: str) -> list[dict[str, Any]]:
         facts = task.get("sets", {}).get(test_set, {})
         decisive = facts.get("basis", "all")
         for subset in sorted(ITEMS_IN, key=lambda subset: subset != decisive):
-            panel = score_panel(task, reference, test_set, subset)
-            if panel is not None:
+            if drawn := draw_scores(task, reference, test_set, subset):
                 counts = [facts[kind] for kind in ITEMS_IN[subset] if kind in facts]
-                panel["title"] = f"{test_set}, {subset} items" + (f" ({few_digits(sum(counts))})" if counts else "")
-                panel["decisive"] = subset == decisive
-                panel["aside"] = decisive == "all" != subset  # too few copies to matter
-                panels.append(panel)
+                title = f"{test_set}, {subset} items" + (f" ({few_digits(sum(counts))})" if counts else "")
+                aside = decisive == "all" != subset  # too few copies to matter
+                panels.append({"title": title, "decisive": subset == decisive, "aside": aside, **drawn})
     return panels
 
 
-def score_panel(task: tables.Task, reference: str, test_set: str, subset: str) -> dict[str, Any] | None:
+def draw_scores(task: tables.Task, reference: str, test_set: str, subset: str) -> dict[str, Any] | None:
     found = [(cell, by_set.get(test_set, {}).get(subset, {}), ours) for cell, by_set, ours in tables.contenders(task)]
     shown = [(cell, estimate, ours) for cell, estimate, ours in found if "mean" in estimate]
     inside = [number for _, estimate, ours in shown if ours for number in numbers_of(estimate)]
@@ -278,9 +274,11 @@ def map_rows(maps: dict[str, Any], name: str, task: tables.Task) -> dict[str, An
     rows = []
     for number, (variant, layers) in enumerate(variants.items()):
         small, large = [], []
-        words = maps.get("words_of", {}).get(name, {}).get(variant, maps.get("words", []))
+        given = maps.get("words_of", {}).get(name, {}).get(variant, maps.get("words", []))
         for layer, heads in enumerate(layers):
             for head, values in enumerate([charts.mean_over_heads(heads)] if merged else heads):
+                across = max(map(len, [values, *values]))
+                words = given + [f"word {at + 1}" for at in range(len(given), across)]
                 identity = f"map-{name}-{number}-{layer}-{head}".replace(" ", "-")
                 place = f"layer {layer}" if merged else f"layer {layer}, head {head}"
                 label = f"{variant}, {place}"
@@ -334,37 +332,25 @@ def recipe_facts(study: StudyFiles, reference: str) -> list[dict[str, Any]]:
     return facts
 
 
-def environments(study: StudyFiles) -> list[str]:
-    """Code and machine of all trials: one line where they agree."""
-    found = []
-    for facts in study.trials():
-        machine = ", ".join(f"{key} {value}" for key, value in facts["environment"].items())
-        found.append(f"code {facts['code']}; {machine}")
-    return list(dict.fromkeys(found))
+def environment_line(trial: dict[str, Any]) -> str:
+    machine = ", ".join(f"{key} {value}" for key, value in trial["environment"].items())
+    return f"code {trial['code']}; {machine}"
 
 
 def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
     """`training.batch` -> 16."""
     found: dict[str, Any] = {}
     for key, value in table.items():
-        if isinstance(value, dict):
-            found |= flat(value, f"{before}{key}.")
-        else:
-            found[before + key] = value
+        found |= flat(value, f"{before}{key}.") if isinstance(value, dict) else {before + key: value}
     return found
 
 
 def failed_checks(study: StudyFiles, name: str) -> list[dict[str, str]]:
     """What each failed check found, in its own words."""
-    task = study.verdict["tasks"][name]
+    task, unknown = study.verdict["tasks"][name], dict.fromkeys(("id", "name", "level", "meaning"), "")
     variants = dict.fromkeys([*task.get("scores", {}), *task.get("passports", {}), *study.records.get(name, {})])
     return [
-        {
-            "variant": variant,
-            "check": f"{finding.get('id', '')} {finding.get('name', '')}",
-            "level": finding.get("level", ""),
-            "meaning": finding.get("meaning", ""),
-        }
+        {**unknown, **finding, "variant": variant}
         for variant in variants
         for finding in study.passport(name, variant).get("findings", [])
         if finding.get("verdict") == "FAIL"
