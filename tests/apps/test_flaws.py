@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairtrial.apps.reports.measures import sentence_nll, sentence_perplexity
+from fairtrial.apps.reports.measures import sentence_means, sentence_nll
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import Plan, subject_of
 from fairtrial.finding import FAIL
@@ -82,7 +82,7 @@ def test_only_the_flawed_model_changes_its_score_when_a_sentence_comes_alone() -
 
     def ways(*names: str) -> tuple[float, float]:
         network = LanguageModel(SMALL, [PartChoice(name=name) for name in names], 30).eval()
-        in_batches, alone = (sentence_perplexity(*sentence_nll(network, rows, size, 0)) for size in (8, 1))
+        in_batches, alone = (sentence_means(*sentence_nll(network, rows, size, 0))[0] for size in (8, 1))
         return in_batches, alone
 
     together, alone = ways("learned")

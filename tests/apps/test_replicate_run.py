@@ -49,16 +49,7 @@ def tiny(folder: Path, *reports: str) -> Selection:
 
 
 def answered(selection: Selection, out: Path, *reports: str) -> Replication:
-    return find_answers(
-        list(reports),
-        selection,
-        out,
-        lambda text: None,
-        seconds=61.0,
-        width=2,
-        quick=False,
-        command="fairtrial replicate",
-    )
+    return find_answers(reports, selection, out, lambda text: None)
 
 
 @pytest.fixture(scope="module")
@@ -173,12 +164,11 @@ def test_models_that_count_stand_beside_the_transformers_best_first(replication:
     learned = evidence.outcomes.variants["learned"]
     counted = {"counted": with_nll(learned, 2.0), "counted well": with_nll(learned, 0.5)}
     beside = replace(evidence, outcomes=replace(evidence.outcomes, baselines=counted))
-    header, _, *rows = counting_table(beside).splitlines()
-    cells = [row.strip("| ").split(" | ") for row in rows]
+    header, *cells = counting_table(beside)
     names = [name for name, *_ in cells]
     assert (names[0], names[-1]) == ("**counted well**", "**counted**")
     assert set(names[1:-1]) == {"learned", "window 8"}
-    place = header.split(" | ")[1]
+    place = header[1]
     shown = {name: float(first.split(" ")[0].replace(",", "")) for name, first, *_ in cells}
     exact = [record.result["tests"][place]["perplexity"] for record in evidence.records["learned"].values()]
     assert min(exact) * 0.99 <= shown["learned"] <= max(exact) * 1.01
@@ -190,7 +180,8 @@ def with_nll(sets: Mapping[str, SetOutcomes], times: float) -> dict[str, SetOutc
 
 
 def page_of(found: Replication, folder: Path) -> tuple[str, dict[str, bytes]]:
-    text = write_page(found, folder / "five-reports.md").read_text()
+    page = folder / "five-reports.md"
+    text = write_page(found, page, command="fairtrial replicate", quick=False, seconds=61.0, width=2).read_text()
     for each in found.answers:
         assert each.claim.says in text
     pictures = {path.name: path.read_bytes() for path in (folder / "five-reports").iterdir()}
@@ -207,11 +198,11 @@ def test_a_page_without_most_trials_still_deals_with_every_published_number(
     found = answered(*replication, *REPORTS)
     text, _ = page_of(found, tmp_path)
     assert not missing(text, published())
-    assert {each.why for each in found.missed if each.figure.study == "lm1b-lm"} == {
+    assert {why for figure, why in found.missed if figure.study == "lm1b-lm"} == {
         "the trials that it needs were not run: see what was left out"
     }
-    assert all(each.why in text for each in found.missed)
-    gone = next(each for each in found.missed if each.figure.value == 525.31)
+    assert all(why in text for _, why in found.missed)
+    gone = next(each for each in found.missed if each[0].value == 525.31)
     fewer = replace(found, missed=[each for each in found.missed if each is not gone])
     assert missing(page_of(fewer, tmp_path)[0], published()) == {("r4", 525.31): 1}
 
@@ -254,12 +245,12 @@ def test_optimizers_are_answered_at_one_rate_and_at_their_own(replication: tuple
         "x", "r4", "", "better", "speeches-lm", "window 8", "learned", one_rate="speeches-lm", setting="theirs"
     )
     decided = decide_all([claim], evidences)
-    found = answer(claim, Found(evidences, decided, 1, None, None), [])
+    found = answer(claim, Found(evidences, {}, decided, None))
     assert found.at_one_rate is not None
     assert found.headline.startswith(f"at one learning rate, as the report did it: {found.at_one_rate.outcome}; each")
     assert "The 5 trials of window 8 and learned are the same in both comparisons" in found.because
     assert found.because.index("With one learning rate for all (0.001)") < found.because.index("With each at its own")
-    left = answer(replace(claim, study="elsewhere"), Found(evidences, decided, 1, None, None), [])
+    left = answer(replace(claim, study="elsewhere"), Found(evidences, {}, decided, None))
     assert left.outcome == "not run"
     assert "With one learning rate" in left.because
 

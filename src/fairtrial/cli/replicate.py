@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from fairtrial.cli.options import Jobs
 from fairtrial.cli.train import stopping
 
 if TYPE_CHECKING:
     from fairtrial.apps.reports.claims import Answer
-    from fairtrial.apps.reports.run import Replication
 
 
 def replicate(
@@ -40,7 +40,7 @@ def replicate(
         Path | None,
         Option(help="The page; figures go beside it.", metavar="FILE.md", show_default="FOLDER/five-reports.md"),
     ] = None,
-    jobs: Annotated[int | None, Option(help="Trials at a time.", show_default="number of cores", min=1)] = None,
+    jobs: Jobs = None,
     retry_failed: Annotated[bool, Option("--retry-failed", help="Run failed trials again.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Show the plan and run no trial.")] = False,
     json: Annotated[bool, Option("--json", help="Events as JSON lines.")] = False,
@@ -58,48 +58,37 @@ def replicate(
     from fairtrial.errors import Interrupted
     from fairtrial.study.run import Options
 
-    names = reports or []
-    studies = with_validated(studies_of(chosen_reports(names)))
-    selection = at_hand(studies, data, seeds=seeds, quick=quick, fine_tuning=fine_tuning)
+    chosen = chosen_reports(reports or [])
+    selection = at_hand(with_validated(studies_of(chosen)), data, seeds=seeds, quick=quick, fine_tuning=fine_tuning)
     folder = out or Path("replication-quick" if quick else "replication")
     engine = Processes(jobs)
     with open_study_screen(json) as on_event, stopping() as stop:
+
+        def on_study_event(kind: str, facts: dict[str, Any]) -> None:
+            if kind != "verdict":  # of a single study: the answers come at the end
+                on_event(kind, facts)
+
         try:
             plans = estimate(selection, folder, engine, on_event, stop, write=not dry_run)
             on_event("notice", {"text": plan_text(plans, selection.left_out)})
             if dry_run:
                 return
-            seconds = run_all(selection, folder, engine, Options(retry_failed=retry_failed), quiet(on_event), stop)
+            seconds = run_all(selection, folder, engine, Options(retry_failed=retry_failed), on_study_event, stop)
         except Interrupted as error:
             raise Interrupted(error.what, "the same command continues where this one stopped") from error
-        found = find_answers(
-            names,
-            selection,
-            folder,
-            lambda text: on_event("notice", {"text": f"measuring: {text}"}),
-            seconds=seconds,
-            width=engine.width,
-            quick=quick,
-            command=spoken_command(names, seeds, quick, fine_tuning),
-        )
-        written = write_page(found, page or folder / "five-reports.md")
+        found = find_answers(chosen, selection, folder, lambda text: on_event("notice", {"text": f"measuring: {text}"}))
+        command = spoken_command(reports or [], seeds, quick, fine_tuning)
+        target = page or folder / "five-reports.md"
+        written = write_page(found, target, command=command, quick=quick, seconds=seconds, width=engine.width)
     if json:
         from json import dumps
 
         print(dumps({"event": "answers", "page": str(written), "answers": [plain(each) for each in found.answers]}))
-    else:
-        print("\n".join(answer_lines(found)))
-        print(f"page: {written.resolve()}")
-
-
-def quiet(on_event: Any) -> Any:
-    """Without the verdicts of single studies: the answers come at the end."""
-
-    def forward(kind: str, facts: dict[str, Any]) -> None:
-        if kind != "verdict":
-            on_event(kind, facts)
-
-    return forward
+        return
+    print()
+    for each in found.answers:
+        print(f"{each.claim.report}  {each.claim.says}", f"    {each.headline}. {each.because}", sep="\n")
+    print(f"\npage: {written.resolve()}")
 
 
 def plan_text(plans: dict[str, Any], left_out: tuple[str, ...]) -> str:
@@ -112,13 +101,6 @@ def plan_text(plans: dict[str, Any], left_out: tuple[str, ...]) -> str:
     lines += [f"  left out: {line}" for line in left_out]
     total = sum(plan["expected_seconds"] for plan in plans.values())
     return "\n".join([*lines, f"about {spoken_time(total)} in total"])
-
-
-def answer_lines(found: Replication) -> list[str]:
-    lines = [""]
-    for each in found.answers:
-        lines += [f"{each.claim.report}  {each.claim.says}", f"    {each.headline}. {each.because}"]
-    return [*lines, ""]
 
 
 def plain(answer: Answer) -> dict[str, Any]:

@@ -112,11 +112,11 @@ def layers_chart(layers: Layers) -> bytes:
     """A line for each seed, trained and untrained."""
 
     def draw(axis: Any) -> None:
-        for rows, colour, name in ((layers.untrained, "#999999", "untrained"), (layers.trained, OURS, "trained")):
-            for number, row in enumerate(rows):
+        for name, colour in (("untrained", "#999999"), ("trained", OURS)):
+            for number, row in enumerate(layers[name]):
                 label = name if number == 0 else None
                 axis.plot(range(len(row)), row, "o-", color=colour, linewidth=1, markersize=3, label=label)
-        axis.set_xticks(range(len(layers.trained[0])))
+        axis.set_xticks(range(len(layers["trained"][0])))
         axis.set_ylabel("entropy, share of uniform")
         axis.legend(frameon=False)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 
 from fairtrial.apps.reports.evidence import DECIDED_BY_COMPARISON, Decided, Evidence, Mean, describe_validated, mean_of
 from fairtrial.apps.reports.measures import Layers
-from fairtrial.apps.reports.published import Claim, Figure
+from fairtrial.apps.reports.published import Claim, Figure, figures
 from fairtrial.data import Document, find_format, read, text_key
 from fairtrial.statistics import SetOutcomes, counted, listed, score, score_words
 from fairtrial.statistics import describe_difference as in_words
@@ -32,12 +32,15 @@ ON_TEST_ITEMS = ("better", "worse", "same", "narrows")  # rules whose claims are
 class Found:
     """All that claims are decided by."""
 
-    evidences: Mapping[str, Evidence]
+    evidences: Mapping[str, Evidence]  # of the reports' own studies
+    validated: Mapping[str, Evidence]  # the same with weights chosen on validation, by the same names
     decided: Mapping[tuple[str, str], Decided]  # claim id, study
-    family: int  # comparisons that are corrected together
     layers: Layers | None
-    likeness: Likeness | None
-    validated: Mapping[str, Evidence] = field(default_factory=dict)  # weights chosen on validation
+
+    @property
+    def family(self) -> int:
+        """Comparisons that are corrected together."""
+        return sum(each.p_adjusted is not None for each in self.decided.values())
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Answer:
         return self.outcome
 
 
-def answer(claim: Claim, found: Found, published: list[Figure]) -> Answer:
+def answer(claim: Claim, found: Found) -> Answer:
     at_one = at_one_rate(claim, found)
     before = f"{at_one.because} " if at_one else ""
     evidence = found.evidences.get(claim.study)
@@ -74,7 +77,7 @@ def answer(claim: Claim, found: Found, published: list[Figure]) -> Answer:
         parts = [before.strip(), own, shared_words(claim, found.evidences), setting_words(claim, evidence)]
         because = " ".join(filter(None, parts))
     decided = found.decided.get((claim.id, claim.study))
-    return Answer(claim, outcome, because, unsound(claim, evidence), weak(claim, published), decided, at_one)
+    return Answer(claim, outcome, because, unsound(claim, evidence), weak(claim), decided, at_one)
 
 
 def at_one_rate(claim: Claim, found: Found) -> Answer | None:
@@ -158,10 +161,10 @@ def concentrates(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, s
     """Entropy of the last layer against that of the first, seed by seed."""
     if found.layers is None:
         return NOT_RUN, "Attention was not measured."
-    change = mean_of([row[-1] - row[0] for row in found.layers.trained])
+    change = mean_of([row[-1] - row[0] for row in found.layers["trained"]])
     trained, untrained = (
         ", ".join(f"{mean_of(layer).value:.2f}" for layer in zip(*rows, strict=True))
-        for rows in (found.layers.trained, found.layers.untrained)
+        for rows in (found.layers["trained"], found.layers["untrained"])
     )
     return change.is_negative(), (
         f"Entropy as a share of a uniform distribution's, from the first layer to the last: {trained} (untrained:"
@@ -170,18 +173,26 @@ def concentrates(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, s
 
 
 def nearest(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
-    like = found.likeness
-    if like is None:
+    """Whose speeches is the training text like? A low perplexity alone does not say: a text may be easy to predict for
+    anyone. So three things count: whether the set is the easiest for the trained model, whether it is for models that
+    only count words, and how many training rows are known to be that speaker's."""
+    claimed = evidence.test_set(claim.set)
+    if claimed is None:
         return NOT_RUN, "These data have no such test set."
+    models = {claim.variant: evidence.outcomes.variants[claim.variant]}
+    models |= {name: sets for name, sets in evidence.outcomes.baselines.items() if name != "bigram"}
     levels = "; ".join(
-        f"{model} " + ", ".join(f"{name} {value:,.0f}" for name, value in sets.items())
-        for model, sets in like.perplexity.items()
+        f"{model} " + ", ".join(f"{name} {math.exp(min(700.0, mean_nll(each))):,.0f}" for name, each in sets.items())
+        for model, sets in models.items()
     )
-    because = f"Exact perplexity by test set: {levels}."
-    if like.rows:
-        rows = ", ".join(f"{SPEAKERS.get(label, label)} {count}" for label, count in like.rows.items())
-        because += f" Training rows whose speaker the classifier's files name: {rows}."
-    return like.verdict(claim.label), because
+    because, rows = f"Exact perplexity by test set: {levels}.", known_rows(evidence)
+    if rows:
+        known = ", ".join(f"{SPEAKERS.get(label, label)} {count}" for label, count in rows.items())
+        because += f" Training rows whose speaker the classifier's files name: {known}."
+    leads = [
+        [welch_interval(sets[other], sets[claimed]) for other in sets if other != claimed] for sets in models.values()
+    ]
+    return likeness(leads, rows, claim.label), because
 
 
 DECIDERS = {
@@ -219,9 +230,9 @@ def is_red(finding: Mapping[str, Any]) -> bool:
     return bool(finding["level"] == "red" and finding["verdict"] == "FAIL")
 
 
-def weak(claim: Claim, published: list[Figure]) -> tuple[str, ...]:
+def weak(claim: Claim) -> tuple[str, ...]:
     reasons = ["one run of each" if claim.against else "one run"]
-    own = [each for each in published if (each.report, each.study, each.at) == (claim.report, claim.study, None)]
+    own = [each for each in figures() if (each.report, each.study, each.at) == (claim.report, claim.study, None)]
     ours, others = figures_of(claim.variant, own), figures_of(claim.against, own)
     if claim.against and any(picked for _, picked in (*ours, *others)):
         reasons.append("the epoch picked on the test set")
@@ -284,42 +295,14 @@ def shared_words(claim: Claim, evidences: Mapping[str, Evidence]) -> str:
     return f"{trials}: their recipes and trained weights have the same fingerprints."
 
 
-@dataclass(frozen=True)
-class Likeness:
-    """Whose speeches is the training text like? A low perplexity alone does not say: a text may be easy to predict for
-    anyone. So three things count: whether the set is the easiest for the trained model, whether it is for models that
-    only count words, and how many training rows are known to be that speaker's."""
-
-    perplexity: dict[str, dict[str, float]]  # model -> test set -> perplexity
-    lead: dict[str, dict[str, tuple[float, float]]]  # model -> other set -> interval of nll above the claimed set
-    rows: dict[str, int]  # label -> rows of the training text that are known to be that speaker's
-    claimed: str
-
-    def verdict(self, label: str) -> str:
-        """Perplexity must agree, with and without a transformer; and the speakers of rows, where they are known."""
-        most = max(self.rows.values(), default=0)
-        by_rows = not most or self.rows.get(label, 0) == most
-        leads = [others.values() for others in self.lead.values()]
-        if by_rows and all(low > 0 for others in leads for low, _ in others):  # clearly the easiest for every model
-            return HOLDS
-        return FAILS if not by_rows or any(all(high < 0 for _, high in others) for others in leads) else OPEN
-
-
-def likeness(evidence: Evidence, variant: str, claimed: str) -> Likeness | None:
-    claimed_set = evidence.test_set(claimed)
-    if claimed_set is None:
-        return None
-    models = {variant: evidence.outcomes.variants[variant]}
-    models |= {name: sets for name, sets in evidence.outcomes.baselines.items() if name != "bigram"}
-    perplexity = {
-        name: {each: math.exp(min(700.0, mean_nll(outcomes))) for each, outcomes in sets.items()}
-        for name, sets in models.items()
-    }
-    lead = {
-        name: {other: welch_interval(sets[other], sets[claimed_set]) for other in sets if other != claimed_set}
-        for name, sets in models.items()
-    }
-    return Likeness(perplexity, lead, known_rows(evidence), claimed_set)
+def likeness(leads: Sequence[Sequence[tuple[float, float]]], rows: Mapping[str, int], label: str) -> str:
+    """Perplexity must agree, with and without a transformer; and the speakers of rows, where they are known. `leads`:
+    of each model, the intervals of the other sets' nll above the claimed set's."""
+    most = max(rows.values(), default=0)
+    by_rows = not most or rows.get(label, 0) == most
+    if by_rows and all(low > 0 for others in leads for low, _ in others):  # clearly the easiest for every model
+        return HOLDS
+    return FAILS if not by_rows or any(all(high < 0 for _, high in others) for others in leads) else OPEN
 
 
 def mean_nll(outcomes: SetOutcomes) -> float:

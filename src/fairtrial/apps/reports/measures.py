@@ -40,7 +40,8 @@ NO_SAMPLE = (
 
 # (variant, set) -> for each seed: mean of sentence perplexities, mean of sentence losses, in batches as in training
 Batched = dict[tuple[str, str], list[tuple[float, float]]]
-Ways = dict[str, list[tuple[float, float]]]  # variant -> for each seed: in batches, and one by one
+Ways = dict[str, list[list[float]]]  # variant -> for each seed: in batches, and one by one
+Layers = dict[str, list[list[float]]]  # trained or untrained -> seed, layer: attention entropy, 1 where it is uniform
 OnProgress = Callable[[str], None]
 
 
@@ -86,23 +87,13 @@ class Retried:
         return "below" if self.figure.value < min(self.by_seed) else "above"
 
 
-@dataclass(frozen=True)
-class Missed:
-    """A published figure that these records cannot be compared with."""
-
-    figure: Figure
-    why: str
-
-
 def retry(
     figures: Sequence[Figure], evidences: Mapping[str, Evidence], validated: Mapping[str, Evidence], batched: Batched
-) -> tuple[list[Retried], list[Missed]]:
-    tried = [
-        (figure, retry_one(figure, evidences.get(figure.study), validated.get(figure.study), batched))
-        for figure in figures
-    ]
-    found = [ours for _, ours in tried if isinstance(ours, Retried)]
-    return found, [Missed(figure, why) for figure, why in tried if isinstance(why, str)]
+) -> tuple[list[Retried], list[tuple[Figure, str]]]:
+    """Ours; and the figures that these records cannot be compared with, and why."""
+    tried = [retry_one(each, evidences.get(each.study), validated.get(each.study), batched) for each in figures]
+    missed = [(figure, why) for figure, why in zip(figures, tried, strict=True) if isinstance(why, str)]
+    return [ours for ours in tried if isinstance(ours, Retried)], missed
 
 
 def retry_one(figure: Figure, evidence: Evidence | None, validated: Evidence | None, batched: Batched) -> Retried | str:
@@ -159,20 +150,14 @@ def by_sentence(figure: Figure, evidence: Evidence, name: str, batched: Batched)
         pairs = batched.get((figure.variant, name if name in NO_TEST_SET else "test"), [])
         return tuple(pair[loss] for pair in pairs)
     outcomes = evidence.outcomes.variants[figure.variant][name]
-    measure = sentence_loss if loss else sentence_perplexity
-    return tuple(measure(*rows) for rows in zip(outcomes["nll"], outcomes["tokens"], strict=True))
+    return tuple(sentence_means(*rows)[loss] for rows in zip(outcomes["nll"], outcomes["tokens"], strict=True))
 
 
-def sentence_perplexity(nll: np.ndarray, tokens: np.ndarray) -> float:
-    """The mean of sentence perplexities, as in report r4: a few hard sentences weigh most."""
-    counted = tokens > 0
-    return float(np.exp(np.minimum(700.0, nll[counted] / tokens[counted])).mean())
-
-
-def sentence_loss(nll: np.ndarray, tokens: np.ndarray) -> float:
-    """The mean of sentence losses, as in report r4: a token of a short sentence weighs more."""
-    counted = tokens > 0
-    return float((nll[counted] / tokens[counted]).mean())
+def sentence_means(nll: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
+    """The means of sentence perplexities and of sentence losses, as in report r4: a few hard sentences weigh most in
+    the one, a token of a short sentence weighs more in the other."""
+    losses = nll[tokens > 0] / tokens[tokens > 0]
+    return float(np.exp(np.minimum(700.0, losses)).mean()), float(losses.mean())
 
 
 def honest(figure: Figure, validated: Evidence | None, name: str) -> tuple[dict[str, Any] | None, str]:
@@ -190,22 +175,29 @@ def honest(figure: Figure, validated: Evidence | None, name: str) -> tuple[dict[
     return shown, "exact perplexity"
 
 
-class Measurements:
-    """What was measured of trained weights, by their checksum, in a JSON file: nothing is measured twice."""
-
-    def __init__(self, path: Path, on_progress: OnProgress) -> None:
-        self.path, self.on_progress = path, on_progress
-        self.known: dict[str, Any] = read_json(path)
-
-    def of(self, record: Record, what: str, measure: Callable[[], Any], needed: Iterable[str] = ()) -> Any:
-        """`needed`: names that must be among what was measured; if one is not, it is measured again."""
-        key = record.result["model_sha256"]
-        known = self.known.get(key)
-        if known is None or not set(needed) <= set(known):
-            self.on_progress(what)
-            self.known[key] = measure()
-            write_text(self.path, json.dumps(self.known, indent=1) + "\n")
-        return self.known[key]
+def measure(
+    evidence: Evidence,
+    variant: str,
+    cache: Path,
+    on_progress: OnProgress,
+    what: str,
+    way: Callable[[Run, Any], Any],
+    *,
+    needed: Iterable[str] = (),
+    most: int | None = None,
+) -> list[Any]:
+    """What `way` finds out about the trained weights of each seed, from a run and what is known of it. It is kept in a
+    JSON file, by the weights' checksum, and measured again only if one of the `needed` names is not there."""
+    found = []
+    for seed, record in list(evidence.records[variant].items())[:most]:
+        known, key = read_json(cache), record.result["model_sha256"]
+        if key not in known or not set(needed) <= set(known[key]):
+            on_progress(f"{what} of {variant}, seed {seed}")
+            load_files(map(Path, evidence.plan.study.variant(variant).plugins))
+            known[key] = way(load(record), known.get(key, {}))
+            write_text(cache, json.dumps(known, indent=1) + "\n")
+        found.append(known[key])
+    return found
 
 
 def in_batches(
@@ -213,17 +205,13 @@ def in_batches(
 ) -> Batched:
     """Sentences in batches as in training: of the training text, and of the test set where a model answers differently
     when a sentence comes alone. `samples`: single sentences by name, each a batch of its own."""
-    measurements = Measurements(cache, on_progress)
     found: Batched = {}
     for variant in variants:
         names = ("train", "test") if evidence.outcomes.stamp(variant) else ("train",)
         sets = dict.fromkeys(names, "") | dict(samples)  # name -> sentence, or nothing
         keys = {name: sample_key(name, text) for name, text in sets.items()}
-        plugins = evidence.plan.study.variant(variant).plugins
-        for seed, record in evidence.records[variant].items():
-            before = measurements.known.get(record.result["model_sha256"], {})
-            measure = partial(sentence_means, record, plugins, sets, before)
-            known = measurements.of(record, f"sentences of {variant}, seed {seed}", measure, keys.values())
+        way = partial(score_sets, sets)
+        for known in measure(evidence, variant, cache, on_progress, "sentences", way, needed=keys.values()):
             for name, key in keys.items():
                 perplexity, loss = known[key]
                 found.setdefault((variant, name), []).append((perplexity, loss))
@@ -234,12 +222,8 @@ def sample_key(name: str, text: str) -> str:
     return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:16]}" if text else name
 
 
-def sentence_means(
-    record: Record, plugins: tuple[str, ...], sets: Mapping[str, str], before: dict[str, Any]
-) -> dict[str, Any]:
-    """By set: the mean of sentence perplexities, and of sentence losses; only what was not measured before."""
-    load_files(map(Path, plugins))
-    run = load(record)
+def score_sets(sets: Mapping[str, str], run: Run, before: dict[str, Any]) -> dict[str, Any]:
+    """`sentence_means` by set; only of what was not measured before."""
     found = dict(before)
     for name, text in sets.items():
         if sample_key(name, text) in found:
@@ -251,7 +235,7 @@ def sentence_means(
         else:
             rows = token_rows(run, next(iter(run.splits.tests.values())))
         scored = sentence_nll(run.network, rows, run.recipe.training.batch, run.tokenizer.pad)
-        found[sample_key(name, text)] = (sentence_perplexity(*scored), sentence_loss(*scored))
+        found[sample_key(name, text)] = sentence_means(*scored)
     return found
 
 
@@ -292,55 +276,35 @@ def together_and_alone(evidence: Evidence, cache: Path, on_progress: OnProgress)
     """The same model on the same sentences, in batches as in training and one by one: a sound model gives the same.
     Of the first seed; of every seed where the passport is red, since scores in other batches than those of training
     mean nothing for such a variant."""
-    measurements = Measurements(cache, on_progress)
-    found: Ways = {}
-    for variant, records in evidence.records.items():
-        plugins = evidence.plan.study.variant(variant).plugins
-        chosen = list(records.items())[: None if evidence.outcomes.stamp(variant) else 1]
-        for seed, record in chosen:
-            what = f"sentences of {variant}, seed {seed}, together and alone"
-            together, alone = measurements.of(record, what, partial(two_ways, record, plugins))
-            found.setdefault(variant, []).append((together, alone))
+    found = {}
+    for variant in (name for name, records in evidence.records.items() if records):
+        most = None if evidence.outcomes.stamp(variant) else 1
+        what = "sentences together and alone"
+        found[variant] = measure(evidence, variant, cache, on_progress, what, two_ways, most=most)
     return found
 
 
-def two_ways(record: Record, plugins: tuple[str, ...]) -> list[float]:
+def two_ways(run: Run, before: Any) -> list[float]:
     """Means of sentence perplexities."""
-    load_files(map(Path, plugins))
-    run = load(record)
     rows = token_rows(run, next(iter(run.splits.tests.values()))[:TEST_SENTENCES])[:TEST_SENTENCES]
     sizes = (run.recipe.training.batch, 1)
-    return [sentence_perplexity(*sentence_nll(run.network, rows, size, run.tokenizer.pad)) for size in sizes]
-
-
-@dataclass(frozen=True)
-class Layers:
-    """Attention entropy as a share of a uniform distribution's."""
-
-    trained: list[list[float]]  # seed, layer
-    untrained: list[list[float]]
+    return [sentence_means(*sentence_nll(run.network, rows, size, run.tokenizer.pad))[0] for size in sizes]
 
 
 def by_layer(evidence: Evidence, variant: str, cache: Path, on_progress: OnProgress) -> Layers:
-    measurements = Measurements(cache, on_progress)
-    rows = [
-        measurements.of(record, f"attention of {variant}, seed {seed}", partial(entropies, record))
-        for seed, record in evidence.records[variant].items()
-    ]
-    return Layers([row["trained"] for row in rows], [row["untrained"] for row in rows])
+    rows = measure(evidence, variant, cache, on_progress, "attention", entropies)
+    return {stage: [row[stage] for row in rows] for stage in ("trained", "untrained")}
 
 
-def entropies(record: Record) -> dict[str, list[float]]:
-    run = load(record)
+def entropies(run: Run, before: Any) -> dict[str, list[float]]:
+    """By layer, the mean over its heads."""
     shape = run.network.body.shape
     texts = [document.text for test in run.splits.tests.values() for document in test]
     texts = texts[:: max(1, len(texts) // LAYER_TEXTS)][:LAYER_TEXTS]
     inputs = [model_input(run.tokenizer, text, shape.length) for text in texts]
     heads = head_statistics(run.network, run.initial_network(), run.tokenizer, inputs)
-
-    def means(stage: str) -> list[float]:
-        shares = [(head.layer, getattr(head, stage).entropy_share) for head in heads]
-        rows = [[share for layer, share in shares if layer == number] for number in range(shape.layers)]
-        return [round(sum(row) / len(row), 6) for row in rows]
-
-    return {"trained": means("trained"), "untrained": means("untrained")}
+    layers = [[head for head in heads if head.layer == layer] for layer in range(shape.layers)]
+    return {
+        stage: [round(sum(getattr(head, stage).entropy_share for head in row) / len(row), 6) for row in layers]
+        for stage in ("trained", "untrained")
+    }

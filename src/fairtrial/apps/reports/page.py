@@ -1,9 +1,10 @@
-"""The page: one Markdown file with its figures. Its prose is in page.md; here are its tables, made from the records."""
+"""The page: one Markdown file with its figures. Its prose and the frames of its tables are in page.md; here are the
+rows, made from the records."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -44,8 +45,9 @@ WORDS = {
 }
 
 
-def write_page(found: Replication, path: Path) -> Path:
-    """The page and, in a folder of its name beside it, its figures."""
+def write_page(found: Replication, path: Path, *, command: str, quick: bool, seconds: float, width: int) -> Path:
+    """The page and, in a folder of its name beside it, its figures. `command` made it, in so many seconds with so many
+    trials at a time."""
     folder = path.with_suffix("")
     with disk_errors(path.parent):
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,38 +55,37 @@ def write_page(found: Replication, path: Path) -> Path:
     for name, content in pictures.items():
         write_bytes(folder / name, content)
     template = environment().overlay(loader=FileSystemLoader(HERE), autoescape=False).get_template("page.md")
-    text = template.render(values_of(found), pictures=pictures, folder=folder.name)
+    made = {"command": command, "quick": quick, "took": spoken_time(seconds), "at_a_time": counted(width, "trial")}
+    text = template.render(values_of(found), **made, pictures=pictures, folder=folder.name)
     write_text(path, re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n")
     return path
 
 
 def values_of(found: Replication) -> dict[str, Any]:
-    """What the template shows. Tables are Markdown; one that has nothing to show is empty."""
+    """What the template shows."""
     rows = {report: [row for row in found.retried if row.figure.report == report] for report in found.reports}
     single = {report: [row for row in group if not row.figure.in_curve] for report, group in rows.items()}
     in_curves = {report: [row for row in group if row.figure.in_curve] for report, group in rows.items()}
+    files = {pair for each in found.evidences.values() for pair in each.plan.eval_sets[each.task].files.items()}
     return {
         "found": found,
         "about": published()["reports"],
         "trials": sum(len(records) for each in found.everything for records in each.records.values()),
         "seeds": sorted({len(each.plan.study.seeds) for each in found.evidences.values()}),
-        "took": spoken_time(found.seconds),
-        "at_a_time": counted(found.width, "trial"),
         "listed": listed,
-        "claims": claims_table(found.answers),
+        "claims": claim_rows(found.answers),
         "counting": counting_tables(found),
-        "figures": {report: figures_table(group, found) for report, group in single.items() if group},
+        "figures": {report: [figure_cells(row, found) for row in group] for report, group in single.items() if group},
         "by_sentence": {row.figure.report for row in found.retried if row.figure.measure.startswith("sentence")},
         "train_sentences": f"{TRAIN_SENTENCES:,}",
         "curves": {report: curve_tables(group) for report, group in in_curves.items() if group},
-        "missed": missed_table(found),
-        "printed": printed_table(found),
-        "parameters": parameters_table(found),
-        "settings": settings_table(found),
-        "flaws": flaws_table(found),
-        "alone": alone_table(found.alone),
-        "fingerprints": fingerprints_table(found),
-        "files": files_table(found),
+        "missed": missed_rows(found),
+        "printed": printed_rows(found),
+        "parameters": parameter_rows(found),
+        "settings": setting_rows(found),
+        "flaws": flaw_rows(found),
+        "geometric_mean": lambda values: float(np.exp(np.log(values).mean())),
+        "files": sorted(files) if len(files) <= MOST_FILES else [],
     }
 
 
@@ -112,21 +113,14 @@ def draw(found: Replication) -> dict[str, bytes]:
     return pictures
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [[cell.replace("|", "\\|") for cell in cells] for cells in (columns, ["---"] * len(columns), *rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def claims_table(answers: Sequence[Answer]) -> str:
-    rows = []
+def claim_rows(answers: Sequence[Answer]) -> Iterator[list[str]]:
     for each in answers:
         doubts = [*(f"unsound: {reason}" for reason in each.unsound), *each.weak]
         outcome, difference = f"**{each.outcome}**", size(each.decided)
         if each.at_one_rate is not None:
             outcome = f"at one rate **{each.at_one_rate.outcome}**; each at its own {outcome}"
             difference = f"at one rate {size(each.at_one_rate.decided)}; each at its own {difference or NOT_RUN}"
-        rows.append([each.claim.report, each.claim.says, outcome, difference, "; ".join(doubts)])
-    return table(["report", "claim", "retried", "difference", "the report's own comparison"], rows)
+        yield [each.claim.report, each.claim.says, outcome, difference, "; ".join(doubts)]
 
 
 def size(decided: Decided | None) -> str:
@@ -136,21 +130,20 @@ def size(decided: Decided | None) -> str:
     return f"{first}{decided.unit} [{low}, {high}]"
 
 
-def printed_table(found: Replication) -> str:
+def printed_rows(found: Replication) -> list[list[str]]:
     """Whether the accuracies that the reports print are possible at all."""
     evidence = found.evidences.get("speeches-classify")
     if evidence is None or evidence.pooled(evidence.outcomes.baseline).items != ALL_ITEMS:
-        return ""
-    rows = [
+        return []
+    rows = [row for row in published()["printed"] if row["report"] in found.reports]
+    return [
         [row["report"], f"{printed} %", explain_accuracy(printed, ALL_ITEMS)]
-        for row in published()["printed"]
+        for row in rows
         for printed in row["accuracies"]
-        if row["report"] in found.reports
     ]
-    return table(["report", "printed", "right answers"], rows) if rows else ""
 
 
-def flaws_table(found: Replication) -> str:
+def flaw_rows(found: Replication) -> list[list[str]]:
     """What was coded and what was meant, with the passport of both."""
     rebuilt = {claim.as_coded for claim in claims() if claim.reconstructed}
     pairs = {(claim.report, claim.study, claim.as_coded, claim.variant): None for claim in claims() if claim.as_coded}
@@ -162,7 +155,7 @@ def flaws_table(found: Replication) -> str:
         what_coded = "reconstructed" if coded in rebuilt else "another form" if report == "r4" else "as coded"
         for name, what in ((coded, what_coded), (meant, "as meant")):
             rows.append([report, study, what, name, passport_words(evidence, name), headline(evidence, name)])
-    return table(["report", "study", "", "variant", "passport", "score, all test sets"], rows) if rows else ""
+    return rows
 
 
 def passport_words(evidence: Evidence, variant: str) -> str:
@@ -177,32 +170,6 @@ def headline(evidence: Evidence, variant: str) -> str:
     return f"{figure} {unit}" if evidence.outcomes.metric == "accuracy" else f"perplexity {figure}"
 
 
-def alone_table(alone: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    rows = []
-    for name, seeds in alone.items():
-        one, other = (float(np.exp(np.log(column).mean())) for column in zip(*seeds, strict=True))
-        rows.append([name, str(len(seeds)), f"{one:,.1f}", f"{other:,.1f}", f"{other / one:,.3g}"])
-    return table(["variant", "seeds", "together", "alone", "alone / together"], rows)
-
-
-def fingerprints_table(found: Replication) -> str:
-    rows = []
-    for evidence in found.everything:
-        for variant, records in evidence.records.items():
-            if records:
-                prints = evidence.fingerprints(variant)
-                cells = [f"`{prints['recipe']}`", f"`{prints['weights']}`", prints["code"]]
-                rows.append([evidence.folder, variant, str(len(records)), *cells])
-    return table(["study", "variant", "seeds", "recipe", "weights", "code"], rows)
-
-
-def files_table(found: Replication) -> str:
-    files = {pair for each in found.evidences.values() for pair in each.plan.eval_sets[each.task].files.items()}
-    if not 0 < len(files) <= MOST_FILES:
-        return ""
-    return table(["data file", "sha256"], [[f"`{name}`", f"`{digest[:16]}`"] for name, digest in sorted(files)])
-
-
 def in_full(value: Any) -> str:
     """A published number with all its digits."""
     if isinstance(value, list):
@@ -212,17 +179,13 @@ def in_full(value: Any) -> str:
     return f"{value:,.12g}" if isinstance(value, int | float) else str(value)
 
 
-def figures_table(rows: Sequence[Retried], found: Replication) -> str:
-    lines = []
-    for row in rows:
-        figure = row.figure
-        name = f"{figure.variant} ({figure.note})" if figure.note else figure.variant
-        picked = ", best on test" if figure.picked_on_test and figure.set != "train" else ""
-        how = figure.measure + (picked if figure.at is None else f", {moment(figure.at)}")
-        seeds = f"{few_digits(min(row.by_seed), 4)} to {few_digits(max(row.by_seed), 4)}"
-        measured = [in_full(figure.value), ours(row), seeds, row.position, honest(row, found)]
-        lines.append([name, figure.set, how, *measured])
-    return table(["variant", "set", "measure", "published", "ours", "our seeds", "position", "honest"], lines)
+def figure_cells(row: Retried, found: Replication) -> list[str]:
+    figure = row.figure
+    name = f"{figure.variant} ({figure.note})" if figure.note else figure.variant
+    picked = ", best on test" if figure.picked_on_test and figure.set != "train" else ""
+    how = figure.measure + (picked if figure.at is None else f", {moment(figure.at)}")
+    seeds = f"{few_digits(min(row.by_seed), 4)} to {few_digits(max(row.by_seed), 4)}"
+    return [name, figure.set, how, in_full(figure.value), ours(row), seeds, row.position, honest(row, found)]
 
 
 def moment(at: Duration) -> str:
@@ -241,7 +204,7 @@ def honest(row: Retried, found: Replication) -> str:
     return f"{interval_cell(row.honest)} ({row.honest_how})"
 
 
-def curve_tables(rows: Sequence[Retried]) -> dict[str, str]:
+def curve_tables(rows: Sequence[Retried]) -> dict[str, list[list[str]]]:
     """A table for each variant's curves: a row for each moment, two columns for each set."""
     groups: dict[tuple[str, str, str], dict[tuple[str, Duration | None], Retried]] = {}
     for row in rows:
@@ -254,7 +217,7 @@ def curve_tables(rows: Sequence[Retried]) -> dict[str, str]:
         unit = moments[0].unit.rstrip("s")
         columns = [unit, *(f"{name}: {what}" for name in sets for what in ("published", "ours"))]
         cells = [[f"{at.count:g}", *(cell for name in sets for cell in point(known.get((name, at))))] for at in moments]
-        tables[f"{variant}, {measure}, {unit} by {unit}"] = table(columns, cells)
+        tables[f"{variant}, {measure}, {unit} by {unit}"] = [columns, *cells]
     return tables
 
 
@@ -262,20 +225,17 @@ def point(row: Retried | None) -> tuple[str, str]:
     return ("", "") if row is None else (in_full(row.figure.value), f"{ours(row)} {row.position}")
 
 
-def parameters_table(found: Replication) -> str:
-    rows = []
+def parameter_rows(found: Replication) -> Iterator[list[str]]:
     for count in (each for each in counts() if each.report in found.reports):
         shown, apart, why = NOT_RUN, "", ""
         if evidence := finished(found, count.study):
             difference = our_count(count, evidence) - count.value
             shown = f"{count.value + difference:,}"
             apart, why = (f"{difference:+,}", count.why) if difference else ("equal", "")
-        rows.append([count.report, count.study, count.counted, in_full(count.value), shown, apart, why])
-    return table(["report", "model", "counted", "published", "ours, counted that way", "difference", "why"], rows)
+        yield [count.report, count.study, count.counted, in_full(count.value), shown, apart, why]
 
 
-def settings_table(found: Replication) -> str:
-    rows = []
+def setting_rows(found: Replication) -> Iterator[list[str]]:
     for block in settings():
         if block.report not in found.reports and not (block.report == "the course" and set(found.reports) - {"r4"}):
             continue
@@ -284,8 +244,7 @@ def settings_table(found: Replication) -> str:
             shown = NOT_RUN if evidence is None else in_full(our_setting(name, evidence))
             why = "" if shown in (NOT_RUN, in_full(value)) else block.why.get(name, "")
             words = WORDS.get(name, name.split(".")[-1].replace("_", " "))
-            rows.append([block.report, block.study, words, in_full(value), shown, why])
-    return table(["report", "model", "setting", "published", "ours", "why"], rows)
+            yield [block.report, block.study, words, in_full(value), shown, why]
 
 
 def finished(found: Replication, study: str) -> Evidence | None:
@@ -294,21 +253,19 @@ def finished(found: Replication, study: str) -> Evidence | None:
     return evidence if evidence is not None and evidence.has(evidence.outcomes.baseline) else None
 
 
-def missed_table(found: Replication) -> str:
+def missed_rows(found: Replication) -> list[list[str]]:
     """What is published and not retried, and why."""
+    chosen = [each for each in asides() if each.report in found.reports]
     rows = [
         [each.report, each.what, named_values(each.values), each.why, other_model(each, found.evidences)]
-        for each in asides()
-        if each.report in found.reports
+        for each in chosen
     ]
     missed: dict[tuple[str, ...], dict[str, list[float]]] = {}
-    for each in found.missed:
-        figure = each.figure
+    for figure, why in found.missed:
         when = "" if figure.at is None else ", during training" if figure.in_curve else f", {moment(figure.at)}"
         what = f"{figure.study}: {figure.set}, {figure.measure}{when}"
-        missed.setdefault((figure.report, what, each.why), {}).setdefault(figure.variant, []).append(figure.value)
-    rows += [[report, what, named_values(values), why, ""] for (report, what, why), values in missed.items()]
-    return table(["report", "figure", "published", "why not", "for comparison"], rows) if rows else ""
+        missed.setdefault((figure.report, what, why), {}).setdefault(figure.variant, []).append(figure.value)
+    return [*rows, *([report, what, named_values(each), why, ""] for (report, what, why), each in missed.items())]
 
 
 def named_values(values: Mapping[str, Any]) -> str:
@@ -332,13 +289,13 @@ def other_model(aside: Aside, evidences: Mapping[str, Evidence]) -> str:
     return f"{model}, mean of {len(results)} seeds: {accuracies}; see docs/finetune.md"
 
 
-def counting_tables(found: Replication) -> dict[str, str]:
+def counting_tables(found: Replication) -> dict[str, list[list[str]]]:
     """A table for each study that has baselines."""
     studies = [each for each in found.evidences.values() if each.outcomes.baselines]
     return {f"{each.folder}, {each.outcomes.metric}": counting_table(each) for each in studies}
 
 
-def counting_table(evidence: Evidence) -> str:
+def counting_table(evidence: Evidence) -> list[list[str]]:
     """Models in rows, the best first, those that count in bold."""
     outcomes = evidence.outcomes
 
@@ -355,7 +312,7 @@ def counting_table(evidence: Evidence) -> str:
     order = sorted(scores, key=lambda name: scores[name][first]["mean"], reverse=outcomes.metric == "accuracy")
     shown = [f"**{name}**" if name in outcomes.baselines else name for name in order]
     cells = [[interval_cell(scores[name][column]) for column in names] for name in order]
-    return table(["model", *names], [[name, *row] for name, row in zip(shown, cells, strict=True)])
+    return [["model", *names], *([name, *row] for name, row in zip(shown, cells, strict=True))]
 
 
 def columns(ways: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

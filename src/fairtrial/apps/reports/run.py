@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.apps.reports import measures
-from fairtrial.apps.reports.claims import Answer, Found, answer, likeness
+from fairtrial.apps.reports.claims import Answer, Found, answer
 from fairtrial.apps.reports.evidence import CHOSEN, Evidence, collect, decide_all
-from fairtrial.apps.reports.published import FINE_TUNING, Figure, chosen_reports, claims, figures
+from fairtrial.apps.reports.published import FINE_TUNING, Figure, claims, figures
 from fairtrial.data import is_course, read_lines
 from fairtrial.disk import disk_errors, read_json, write_text
 from fairtrial.engines import Engine, Stop
@@ -126,22 +126,15 @@ def find_data(folder: str, data: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Replication:
+class Replication(Found):
     """Everything that the page shows."""
 
     reports: tuple[str, ...]
-    evidences: dict[str, Evidence]  # of the reports' own studies
-    validated: dict[str, Evidence]  # the same with weights chosen on validation, by the same names
     answers: list[Answer]
     retried: list[measures.Retried]
-    missed: list[measures.Missed]  # published figures that these records cannot be compared with
-    layers: measures.Layers | None
-    alone: dict[str, list[tuple[float, float]]]  # variant -> for each seed: in batches, one by one
+    missed: list[tuple[Figure, str]]  # published figures that these records cannot be compared with, and why
+    alone: measures.Ways
     left_out: tuple[str, ...]
-    seconds: float  # of all runs of the command
-    width: int
-    quick: bool
-    command: str
 
     @property
     def everything(self) -> list[Evidence]:
@@ -196,61 +189,41 @@ def planned(study: Study, folder: Path) -> Plan:
 
 
 def find_answers(
-    names: list[str],
-    selection: Selection,
-    out: Path,
-    on_progress: measures.OnProgress,
-    *,
-    seconds: float,
-    width: int,
-    quick: bool,
-    command: str,
+    reports: tuple[str, ...], selection: Selection, out: Path, on_progress: measures.OnProgress
 ) -> Replication:
     """From the records, without training anything."""
-    reports = chosen_reports(names)
     collected = {key: collect(planned(study, out / key)) for key, study in selection.studies.items()}
     evidences = {key: evidence for key, evidence in collected.items() if not key.endswith(CHOSEN)}
     validated = {key.removesuffix(CHOSEN): each for key, each in collected.items() if key.endswith(CHOSEN)}
     chosen = [claim for claim in claims() if claim.report in reports]
-    published = [figure for figure in figures() if figure.report in reports]
-    layers = like = None
-    alone: dict[str, list[tuple[float, float]]] = {}
+    layers, alone = None, measures.Ways()
     for claim in chosen:
         evidence = evidences.get(claim.study)
         if evidence is None or not evidence.has(claim.variant):
             continue
         if claim.rule == "concentrates":
             layers = measures.by_layer(evidence, claim.variant, out / "layers.json", on_progress)
-        if claim.rule == "nearest":
-            like = likeness(evidence, claim.variant, claim.set)
         if claim.id == "r4-reweight":
             alone = measures.together_and_alone(evidence, out / "alone.json", on_progress)
-    decided = decide_all(chosen, evidences)
-    family = sum(each.p_adjusted is not None for each in decided.values())
-    found = Found(evidences, decided, family, layers, like, validated)
-    answers = [answer(claim, found, published) for claim in chosen]
-    batched = score_sentences(published, evidences, selection.samples, out / "sentences.json", on_progress)
-    retried, missed = measures.retry(published, evidences, validated, batched)
-    return Replication(
-        reports, evidences, validated, answers, retried, missed, layers, alone,
-        selection.left_out, seconds, width, quick, command,
-    )  # fmt: skip
-
-
-def score_sentences(
-    published: list[Figure],
-    evidences: Mapping[str, Evidence],
-    samples: Mapping[str, str],
-    cache: Path,
-    on_progress: measures.OnProgress,
-) -> measures.Batched:
-    """For figures of sentences that the records do not store."""
-    needed: dict[str, dict[str, None]] = {}
+    found = Found(evidences, validated, decide_all(chosen, evidences), layers)
+    answers = [answer(claim, found) for claim in chosen]
+    published = [figure for figure in figures() if figure.report in reports]
+    needed: dict[str, dict[str, None]] = {}  # study -> variants with figures of sentences, which records do not store
     for figure in published:
         evidence = evidences.get(figure.study)
         if figure.measure.startswith("sentence") and evidence is not None and evidence.has(figure.variant):
             needed.setdefault(figure.study, {})[figure.variant] = None
-    found: measures.Batched = {}
+    batched: measures.Batched = {}
     for study, variants in needed.items():
-        found |= measures.in_batches(evidences[study], variants, samples, cache, on_progress)
-    return found
+        cache = out / "sentences.json"
+        batched |= measures.in_batches(evidences[study], variants, selection.samples, cache, on_progress)
+    retried, missed = measures.retry(published, evidences, validated, batched)
+    return Replication(
+        **vars(found),
+        reports=reports,
+        answers=answers,
+        retried=retried,
+        missed=missed,
+        alone=alone,
+        left_out=selection.left_out,
+    )
