@@ -102,7 +102,7 @@ def test_attention_weights_are_dropped_behind_the_softmax() -> None:
     layer = network.body.blocks[0].attention
     q, k, v = (torch.randn(3, 2, 8, 8, generator=torch.Generator().manual_seed(place)) for place in range(3))
     _, layout = network.body(ids)
-    view = View.of(layout, True, 0, q.dtype)
+    view = View(layout, True, 0, q.dtype)
     site = Site(0, True, view.queries, view.keys)
     seed_dropout(dropouts_of(network), 3, 5)
     seen = layer.attend_fast(q, k, v, view, site, [])
@@ -126,7 +126,7 @@ def test_local_attention_drops_weights_and_nothing_else(kind: str) -> None:
 
     def attended(share: float) -> Tensor:
         layer.dropout.share = share
-        view = View.of(layout, causal, 0, q.dtype)
+        view = View(layout, causal, 0, q.dtype)
         return layer.attend_local(q, k, torch.ones_like(k), view, window, parts)
 
     plain = attended(0.0)

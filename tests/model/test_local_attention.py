@@ -83,7 +83,7 @@ def test_parts_that_know_absolute_positions_or_scores_are_never_cut_into_blocks(
 @pytest.mark.parametrize("window", [(0, 0), (7, 0), (63, 0), (32, 32), (200, 9)])
 @pytest.mark.parametrize("time", [1, 31, 256, 300])
 def test_windows_hold_what_a_block_meets_and_give_its_gradient_back(window: tuple[int, int], time: int) -> None:
-    cut = Cut.of(window, time)
+    cut = Cut(window, time)
     x = torch.randn(2, time, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(time))
     x.requires_grad_()
     found = Windows.apply(x, cut).unflatten(0, (2, cut.blocks))

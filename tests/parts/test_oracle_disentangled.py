@@ -68,7 +68,7 @@ def test_full_rows_equal_debertas(heads: int, furthest: int, causal: bool) -> No
     oracle, table, attention, part = make(heads, furthest)
     x, square = some_vectors(), torch.ones(3, 1, TIME, TIME)
     expected, maps = oracle(x, square.tril() if causal else square, output_attentions=True, rel_embeddings=table)
-    view = View.of(Layout.full(3, TIME), causal, 0, x.dtype)
+    view = View(Layout.full(3, TIME), causal, 0, x.dtype)
     seen = []
     attention.maps.watcher = seen.append
     ours = attention(x.flatten(0, 1), view, [part]).view(3, TIME, -1)
@@ -86,7 +86,7 @@ def test_a_padded_batch_equals_debertas(heads: int, furthest: int, causal: bool)
     layout = Layout.ragged(lengths, TIME)
     mask = layout.real()[:, None, None, :] & torch.ones(TIME, TIME, dtype=torch.bool).tril(0 if causal else TIME)
     expected, _ = oracle(x, mask, rel_embeddings=table)
-    ours = layout.unpack(attention(layout.pack(x), View.of(layout, causal, 0, x.dtype), [part]))
+    ours = layout.unpack(attention(layout.pack(x), View(layout, causal, 0, x.dtype), [part]))
     for row, length in enumerate(lengths.tolist()):
         torch.testing.assert_close(ours[row, :length], expected[row, :length], atol=1e-5, rtol=1e-5)
         assert not ours[row, length:].any()

@@ -91,7 +91,7 @@ def test_attention_with_it_equals_loops(number: int, causal: bool, watched: bool
     layout = Layout.ragged(torch.tensor(lengths), time)
     if watched:
         attention.maps.watcher = lambda maps: None
-    found = layout.unpack(attention(layout.pack(x), View.of(layout, causal, 0, x.dtype), [part]))
+    found = layout.unpack(attention(layout.pack(x), View(layout, causal, 0, x.dtype), [part]))
     heads = looped_heads(attention, x, lengths, causal, sees)
     everything = looped_heads(attention, x, lengths, causal, lambda query, key: True)
     most = 0.0

@@ -87,7 +87,7 @@ def test_attention_with_it_equals_loops(what: str, causal: bool) -> None:
     attention, lengths = Attention(SHAPE, 0), [7, 3, 1]
     x = torch.randn(3, 7, 24) * 2
     layout = Layout.ragged(torch.tensor(lengths), 7)
-    found = layout.unpack(attention(layout.pack(x), View.of(layout, causal, 0, x.dtype), [kind(SHAPE)]))
+    found = layout.unpack(attention(layout.pack(x), View(layout, causal, 0, x.dtype), [kind(SHAPE)]))
     heads = looped_heads(attention, x, lengths, causal, lambda query, key: True)
     for row, length in enumerate(lengths):
         for query in range(length):

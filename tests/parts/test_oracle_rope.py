@@ -62,7 +62,7 @@ def test_a_whole_attention_equals_llamas(heads: int, causal: bool) -> None:
     hidden = torch.full((TIME, TIME), -torch.inf).triu(1) if causal else torch.zeros(TIME, TIME)
     place = LlamaRotaryEmbedding(llama(heads))(x, torch.arange(TIME)[None])
     expected, _ = oracle(x, position_embeddings=place, attention_mask=hidden[None, None])
-    view = View.of(Layout.full(3, TIME), causal, 0, x.dtype)
+    view = View(Layout.full(3, TIME), causal, 0, x.dtype)
     answer = ours(x.flatten(0, 1), view, [Rope(shape)]).view(3, TIME, -1)
     torch.testing.assert_close(answer, expected, atol=1e-5, rtol=1e-5)
     unturned = ours(x.flatten(0, 1), view, []).view(3, TIME, -1)

@@ -75,8 +75,8 @@ def test_a_whole_attention_equals_t5s(heads: int, causal: bool) -> None:
         if causal:
             bias = bias + torch.full((time, time), -torch.inf).triu(1)
         expected = oracle(x, position_bias=bias)[0]
-        answer = ours(x.flatten(0, 1), View.of(Layout.full(2, time), causal, 0, x.dtype), [part]).view(2, time, -1)
-        without = ours(x.flatten(0, 1), View.of(Layout.full(2, time), causal, 0, x.dtype), []).view(2, time, -1)
+        answer = ours(x.flatten(0, 1), View(Layout.full(2, time), causal, 0, x.dtype), [part]).view(2, time, -1)
+        without = ours(x.flatten(0, 1), View(Layout.full(2, time), causal, 0, x.dtype), []).view(2, time, -1)
     torch.testing.assert_close(answer, expected, atol=1e-5, rtol=1e-4)
     assert (without - expected).abs().max() > 1e-2
 

@@ -47,7 +47,7 @@ QUERY = "bert.encoder.layer.1.attention.self.query.weight"
 MISTAKES: list[tuple[Callable[[Path], object], str]] = [
     (make_pickle_only, "is a pickle, which can run code"),
     (cut_short, "not a valid safetensors file"),
-    (tell_pool_badly, "is not a JSON object"),
+    (tell_pool_badly, "not a JSON object"),
     (lambda folder: change_weights(folder, lambda weights: weights.pop(QUERY)), "query.weight' is missing"),
     (lambda folder: change_weights(folder, lambda w: w.update(stray=torch.ones(2))), "unexpected weight 'stray'"),
     (lambda folder: change_config(folder, vocab_size=99), "vocab_size is 99 in config.json, 25 in the weights"),
@@ -58,7 +58,7 @@ MISTAKES: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: change_config(folder, hidden_size=None), "no integer 'hidden_size'"),
     (lambda folder: change_config(folder, position_embedding_type="relative_key"), "'relative_key'"),
     (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
-    (lambda folder: (folder / "config.json").write_text("{"), "cannot be read"),
+    (lambda folder: (folder / "config.json").write_text("{"), "is damaged"),
     (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
     (lambda folder: (folder / "vocab.txt").unlink(), "the checkpoint has no tokenizer"),
     (

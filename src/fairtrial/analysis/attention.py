@@ -1,7 +1,5 @@
-"""Attention maps of a text: which positions each head attends to, with the checks that make a map trustworthy.
-
-A map says where a head looked, not why the model decided.
-"""
+"""Attention maps of a text: which positions each head attends to, with the checks that make a map trustworthy. A map
+says where a head looked, not why the model decided."""
 
 from __future__ import annotations
 
@@ -137,8 +135,7 @@ def prefix_words(network: Network) -> tuple[str, ...]:
 
 
 def open_keys(network: Network, real: Tensor, time: int) -> np.ndarray:
-    """Where each real query may attend [layer batch query key], from the numbers of real positions [batch], causality
-    and the parts' own `allow`; not taken from attention."""
+    """Where each real query [batch] may attend [layer batch query key], by causality and `allow`, not by attention."""
     positions = torch.arange(time)
     filled = positions < real[:, None]  # batch time
     layers = []
@@ -173,8 +170,7 @@ def check_maps(weights: np.ndarray, visible: np.ndarray, real: int, causal: bool
 
 
 def check_outputs(unwatched: Tensor, watched: Tensor) -> Check:
-    """Watching changes no number: bitwise equal where both run the equation, and equal up to rounding where the
-    unwatched network runs the fused kernel."""
+    """Watching changes no number; where the unwatched network runs the fused kernel, equal up to rounding."""
     gap = float((unwatched - watched).abs().max())
     how = "bitwise equal" if gap == 0 else "the fused kernel rounds differently"
     scale = 1 + float(unwatched.abs().max())

@@ -2,8 +2,7 @@
 
 A cache of keys and values makes each token cost one token's work; the output is that of recomputing the whole prefix. A
 context longer than the training length is used where the parts extrapolate; where they cannot (learned positions end),
-the model sees a sliding window of its last tokens.
-"""
+the model sees a sliding window of its last tokens."""
 
 from __future__ import annotations
 
@@ -93,8 +92,7 @@ class ContextPlan:
 
 
 def plan_context(network: LanguageModel, ids: Sequence[int], tokens: int, context: int | None = None) -> ContextPlan:
-    """How to read a prompt and `tokens` more: with a cache if it agrees with the full pass, in a window of `context`
-    tokens if given, or of the model's length where its parts end there."""
+    """For a prompt and `tokens` more: a cache if it agrees with the full pass, a window where positions end."""
     length = network.body.shape.length
     notices = []
     needed = len(ids) + tokens - 1  # the last token is not read

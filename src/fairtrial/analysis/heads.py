@@ -1,8 +1,7 @@
 """What each attention head does, over many texts: statistics, a one-line caption, and the score without that head.
 
 Statistics stand beside those of the initial model and of uniform attention. The caption rules are also in docs/look.md:
-keep both alike.
-"""
+keep both alike."""
 
 from __future__ import annotations
 
@@ -145,8 +144,7 @@ class Sums:
         self.rows(name, (weights * keys[:, :, None]).sum(-1), keys.sum(-1) > 0)
 
     def stripe(self, weights: np.ndarray, others: np.ndarray, words: Sequence[Sequence[str]]) -> None:
-        """The word that gets most weight from all others. At least half of them must see it, or the last words of a
-        decoder, which few queries see, would count as stripes."""
+        """The word that gets most weight from all others; at least half see it (few see a decoder's last words)."""
         seers = others.sum(2)  # layer batch key
         drawn = (weights * others[:, :, None]).sum(3) / np.maximum(1, seers)[:, :, None]  # layer batch head key
         sizes = np.array([len(row) for row in words])
@@ -217,8 +215,7 @@ def leads(share: float | None, alike: float | None, least: float) -> bool:
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of ablating one head on the score of one test set, the same items with and without it: a difference of
-    accuracy (a fraction), or a factor of perplexity."""
+    """The effect of ablating one head on the score of one test set, on the same items."""
 
     layer: int
     head: int

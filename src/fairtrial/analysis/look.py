@@ -1,5 +1,4 @@
-"""What `fairtrial look` does: attention maps of a few texts, statistics of every head over all, heads ablated in turn;
-written as one page and figures."""
+"""`fairtrial look`: maps of a few texts, statistics of all heads, heads ablated in turn; as one page and figures."""
 
 from __future__ import annotations
 
@@ -93,8 +92,7 @@ class LookResult:
 def look(
     record: Record, texts: Sequence[str] = (), *, ablate: bool = True, on_progress: OnProgress = no_progress
 ) -> LookResult:
-    """Attention maps and head statistics of these texts, or of the record's first test set; with `ablate`, the score of
-    every test set without each head."""
+    """Of these texts, or of the record's first test set; with `ablate`, every test set is scored without each head."""
     run, length, notices = load(record), record.recipe.shape.length, []
     task: Task | None = None
     no_task_because, source = "", "given texts"

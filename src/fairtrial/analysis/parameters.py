@@ -1,12 +1,10 @@
 """Parameter counts and FLOPs of a network, component by component, summing exactly to the totals.
-
 Beside each parameter count stands the bias-free count of the five student reports (`BIAS_FREE`, without biases).
 
 FLOPs are those of matrix products, as torch's counter counts them (a multiplication and an addition are two), for rows
 of `length` real tokens. Attention is counted as its equation says, even where a mask hides half of it; local attention
 is counted as it runs. Sums, norms, activations and look-ups are not counted. A step is a forward and a backward pass
-over the batch; for masked language models, as if every word were predicted.
-"""
+over the batch; for masked language models, as if every word were predicted."""
 
 from __future__ import annotations
 
@@ -199,8 +197,7 @@ def product(*numbers: int) -> tuple[str, int]:
 
 
 def counted(network: Network, length: int) -> tuple[int, int]:
-    """Forward and backward of one full row, by torch's counter. It cannot look into a fused kernel or into our loss, so
-    the row runs attention in plain products and a plain loss."""
+    """Forward and backward of one full row, by torch's counter, which cannot see into a fused kernel or our loss."""
     with scoring(network), torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
         with FlopCounterMode(display=False) as forward:
             logits = network(torch.zeros(1, length, dtype=torch.long)).flatten(0, -2)
@@ -231,8 +228,7 @@ class Cost:
 
 
 def cost_of_recipe(recipe: Recipe, vocabulary: int | None = None, classes: int | None = None, seed: int = 0) -> Cost:
-    """Parameters and FLOPs of a recipe's network: nothing is trained. Without `vocabulary`, its size and the number of
-    classes are those of a trial on the recipe's data."""
+    """Nothing is trained. Without `vocabulary`, its size and the number of classes are those of the recipe's data."""
     if vocabulary is None:
         if classes is not None:
             raise BadInput("--classes needs --vocabulary")

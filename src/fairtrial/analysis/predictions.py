@@ -4,8 +4,7 @@ Two attribution methods, which measure different things and need not agree. Both
 class, log p / (1 - p), in nats, since a probability near one would hide every change. *Gradient x input*: the effect of
 a word's vector, to first order (Simonyan et al. 2013, https://arxiv.org/abs/1312.6034, times the input).
 *Leave-one-out*: how much the log-odds fall when the word is removed. Above zero a word supports the prediction, below
-zero it opposes it.
-"""
+zero it opposes it."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Tokens are counted as in a trial's test score. A model of running text has no context for the first token of a text, so
 that token is not counted; a model of separate sentences starts from a start mark, and its stop mark counts as a token.
-A text longer than the model's length is read in sliding windows, with as much context per token as in a test score.
-"""
+A text longer than the model's length is read in sliding windows, with as much context per token as in a test score."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Simple classifiers by scikit-learn: majority, length only, naive Bayes, logistic regression.
-
-A classifier is a function from texts to log-probabilities of classes."""
+"""Simple classifiers by scikit-learn, each a function from texts to log-probabilities of classes."""
 
 from __future__ import annotations
 

@@ -54,9 +54,8 @@ def fit_ensemble(
     records: Sequence[Record], chosen_on: Sequence[Record] = (), more: Sequence[str] = (), *, tests: bool = True,
     on_progress: OnProgress = lambda what: None,
 ) -> dict[str, Any]:  # fmt: skip
-    """`records`: trials of one recipe, each with its own seed. `chosen_on`: records with a validation set to choose the
-    weights on; by default `records` themselves. `more`: further sources for the counting models. No test set takes part
-    in the choice; with `tests` false none is scored at all."""
+    """`records`: trials of one recipe, one for each seed. `chosen_on`: records with a validation set to choose weights
+    on, by default the same; no test set takes part. `more`: further sources for the counting models."""
     refuse_mismatch(records, chosen_on)
     cache: dict[str, Counted] = {}  # records with the same training text share their counting models
     held_out = [open_ensemble(record, more, cache, on_progress, validated=True) for record in chosen_on or records]
@@ -166,8 +165,7 @@ class LanguageEnsemble(Ensemble):
 
     @staticmethod
     def count(run: Run, more: Sequence[ExtraText]) -> dict[str, Model]:
-        """Kneser-Ney on the training split, once more with each extra text; and a model of words that this split does
-        not hold."""
+        """Kneser-Ney on the training split, once more with each extra text; and a model of words not in this split."""
         train, tokenizer = run.task.sets["train"].sequences, run.tokenizer
         texts = {"Kneser-Ney": train}
         for extra in more:
@@ -289,15 +287,13 @@ def mix_log_linear(log_p: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def single_models(ensemble: Ensemble, weights: np.ndarray) -> dict[str, np.ndarray]:
-    """The ensemble's weights, and those that make it one of its models. `unseen words` is no model on its own: all
-    other words are impossible to it."""
+    """Weights of the ensemble and of each model alone; to `unseen words` alone all other words are impossible."""
     alone = dict(zip(ensemble.models, np.eye(len(weights)), strict=True))
     return {ENSEMBLE: weights, **{name: only for name, only in alone.items() if name != UNSEEN}}
 
 
 def validation_scores(held_out: Sequence[Ensemble], weights: np.ndarray) -> dict[str, dict[str, Any]]:
-    """Of each record on its own, since every seed has its own validation set; and their mean (for perplexity, of
-    logs)."""
+    """Of each record on its own validation set, and their mean (for perplexity, of logs)."""
     found = {}
     metric = held_out[0].metric
     for model, chosen in single_models(held_out[0], weights).items():

@@ -139,17 +139,12 @@ def audit_duplicates(
     exact += f" {duplicates.identical:,} are identical character by character: a score on them tests memory."
     near = f"Test items of {LEAST_WORDS} words or more that share half of their 3-word runs with a training text."
     contained = "Test items with half of their 3-word runs in training texts that contain them or that they contain."
+    not_contained = "No test item is contained in training texts or made of them."
     is_near = (duplicates.status == NEAR) & (duplicates.share == 0)
     for id, holds, sign, meaning, none in (
         ("D1", duplicates.status == EXACT, "=", exact, "No test item also occurs in the training set."),
         ("D1n", is_near, "~", near, "No test item is a near duplicate of a training text."),
-        (
-            "D1c",
-            duplicates.share > 0,
-            "in",
-            contained,
-            "No test item is contained in training texts or made of them.",
-        ),
+        ("D1c", duplicates.share > 0, "in", contained, not_contained),
     ):
         found = np.flatnonzero(holds).tolist()
         examples = []

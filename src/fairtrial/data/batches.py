@@ -56,8 +56,7 @@ class Batches(ABC):
 
 
 class Sentences(Batches):
-    """Separate sentences for a language model: each predicts its own next tokens. Rows hold inputs and the last
-    target."""
+    """Separate sentences for a language model: each predicts its own next tokens. A row ends with the last target."""
 
     def __init__(self, rows: Sequence[np.ndarray], *, batch: int, seed: int, pad: int) -> None:
         super().__init__(len(rows), batch, seed)
@@ -83,8 +82,7 @@ class LabelledSentences(Sentences):
 
 
 class Windows(Batches):
-    """Windows of a running text. `every`: one at each start position; `disjoint`: side by side, with a new offset every
-    epoch."""
+    """Windows of running text. `every`: at each position; `disjoint`: side by side, at a new offset every epoch."""
 
     def __init__(self, stream: np.ndarray, *, length: int, how: str, batch: int, seed: int) -> None:
         if len(stream) < 2:

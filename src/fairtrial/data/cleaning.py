@@ -158,8 +158,7 @@ def ensure_empty(out: Path, source: Path) -> None:
 def write_files(
     source: Path, out: Path, names: Sequence[str], documents: Sequence[Document], dropped: Mapping[str, Dropped]
 ) -> dict[str, Any]:
-    """Writes the files `names` without the dropped documents, and the list of these: everything or nothing. Gives the
-    counts by file, or by folder where there are many files."""
+    """Files without the dropped documents, and a list of these: all or nothing. Counts by file, or folder if many."""
     folder = source if source.is_dir() else source.parent
     by_file: defaultdict[Path, dict[int, str]] = defaultdict(dict)  # file -> line -> location
     for document in documents:

@@ -30,8 +30,7 @@ COMMON = 500  # texts of a gram, when texts of one set are clustered
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Which items (test) duplicate which known texts (training). `partner`: the most similar text of the other set, -1
-    where there is none."""
+    """Which items (test) duplicate which known texts (training). `partner`: the most similar one, -1: there is none."""
 
     status: np.ndarray  # [item]
     partner: np.ndarray  # [item]
@@ -116,8 +115,7 @@ def near_clusters(texts: Sequence[str]) -> np.ndarray:
 def _candidates(
     train: sparse.csr_matrix, test: sparse.csr_matrix, most: float = np.inf
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Numbers of items and known texts that may be near, all of an item together. Grams with more than `most` texts are
-    not looked up."""
+    """Items and known texts that may be near, all of an item together, by grams of at most `most` texts."""
     if not train.nnz or not test.nnz:
         return
     in_train, in_test = train.getnnz(0), test.getnnz(0)  # how many texts hold each gram

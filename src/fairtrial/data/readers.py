@@ -145,21 +145,6 @@ def read_course(folder: Path, task: str) -> Corpus:
     )
 
 
-def _labelled(file: TextFile) -> Documents:
-    """`label<TAB>text`; quotes are plain characters: CSV quoting would merge rows at a text that begins with one."""
-    documents = []
-    for number, line in file.numbered():
-        cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) != 2:
-            what = f"expected label<TAB>text, found {len(cells)} column{'s' if len(cells) > 1 else ''}"
-            raise BadInput(what, "use exactly one tab, between label and text", path=file.path, line=number)
-        label, text = cells
-        if not label or not text:
-            raise BadInput(f"the {'text' if label else 'label'} is missing", path=file.path, line=number)
-        documents.append(Document(text, label=label, location=file.location(number)))
-    return tuple(documents)
-
-
 @dataclass(frozen=True)
 class Columns:
     """Which column is what; `label` is None where there is none (language modelling)."""
@@ -189,6 +174,16 @@ def read_table(path: Path, task: str) -> Corpus:
         if split == "train" and not header:
             notes = _header_warning(documents[split])
     return _corpus(path, files, documents, notes=notes)
+
+
+def _labelled(file: TextFile) -> Documents:
+    """`label<TAB>text`; quotes are plain characters: CSV quoting would merge rows at a text that begins with one."""
+    rows = _rows(file)
+    for number, cells in rows:
+        if len(cells) != 2:
+            what = f"expected label<TAB>text, found {len(cells)} column{'s' if len(cells) > 1 else ''}"
+            raise BadInput(what, "use exactly one tab, between label and text", path=file.path, line=number)
+    return _documents(file, rows, Columns(2, text=1, label=0), "classify")
 
 
 def _rows(file: TextFile) -> list[Row]:

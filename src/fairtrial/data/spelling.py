@@ -2,9 +2,8 @@
 
 A tokenizer of words replaces rare words by <unk> and drops the spaces between words. Here these are priced by a small
 model that is fitted on the training split: an unknown word costs its spelling, letter by letter with an end mark, and
-every space costs the surprise that it is not (or is) where the words' joining rule expects it. The model's
-probabilities of all texts with the same tokens sum to 1, so bits per byte of words, characters and byte pairs can be
-compared."""
+every space costs the surprise that it is not (or is) where the words' joining rule expects it. Probabilities of all
+texts with the same tokens sum to 1, so that bits per byte of all kinds of tokens can be compared."""
 
 from __future__ import annotations
 
@@ -104,8 +103,7 @@ class HiddenText:
         return nats
 
     def _read(self, text: str) -> Iterator[tuple[str, str, str, str, bool]]:
-        """For each word, and the end: the expected and the real space before it, its usual form and the one in the
-        text, and whether it is unknown."""
+        """Of each word and the end: expected and real space before it, usual and real form, whether it is unknown."""
         if self.tokenizer.facts.get("lowercase"):
             text = text.lower()
         encoded = self.tokenizer.inner.encode(text, add_special_tokens=False)

@@ -42,8 +42,7 @@ class Tokenizer:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of each text: no padding, no truncation, no special tokens except those that a pretrained
-        encoder expects. A text without tokens gives an empty list."""
+        """Ids of each text, neither padded nor cut; special tokens only where a pretrained encoder expects them."""
         encoded = self.inner.encode_batch_fast(list(texts), add_special_tokens=self.pretrained)
         return [text.ids for text in encoded]
 

@@ -6,14 +6,5 @@ from fairtrial.model.network import LanguageModel, count_parameters
 from fairtrial.model.part import Part, Site, concatenate, parts
 
 __all__ = [
-    "Attention",
-    "LanguageModel",
-    "Layout",
-    "Part",
-    "Site",
-    "View",
-    "concatenate",
-    "count_parameters",
-    "parts",
-    "watch",
-]
+    "Attention", "LanguageModel", "Layout", "Part", "Site", "View", "concatenate", "count_parameters", "parts", "watch",
+]  # fmt: skip

@@ -1,14 +1,13 @@
 """Multi-head attention: the one place that knows what may be seen, and that calls the parts' verbs in order.
 
 Between attentions a network carries real tokens only, packed one after another: [token width]. Attention unpacks them
-to [batch time width] and packs its output again: linear layers never run on padding, a third of a batch of sentences.
-"""
+to [batch time width] and packs its output again: linear layers never run on padding, a third of a batch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -65,8 +64,7 @@ class Attention(nn.Module):
         return self.dropout(self.maps(weights)) @ v
 
     def attend_fast(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
-        """The same by torch's fused kernel, where no part reads the scores and no weight is dropped: the kernel's own
-        dropout draws from torch's global generator."""
+        """The same by torch's fused kernel, unless weights are dropped: its dropout draws from the global generator."""
         window = shortest_window(parts, view.causal)
         if window is not None and len(view.queries) == len(view.keys) and worth_it(window, len(view.queries)):
             return self.attend_local(q, k, v, view, window, parts)
@@ -86,7 +84,7 @@ class Attention(nn.Module):
         self, q: Tensor, k: Tensor, v: Tensor, view: View, window: tuple[int, int], parts: Sequence[Part]
     ) -> Tensor:
         """The same where a query sees a window (back, ahead) only: what lies beyond is never computed."""
-        cut = Cut.of(window, q.shape[2])
+        cut = Cut(window, q.shape[2])
         site = Site(self.layer, view.causal, *cut.positions())  # of any one block
         biases, allowed = collect_biases(site, parts)
 
@@ -105,34 +103,24 @@ class Attention(nn.Module):
 
 
 def masked_softmax(scores: Tensor, hidden: Tensor) -> Tensor:
-    """Weights that are zero where `hidden`. The lowest number instead of minus infinity: a row that sees nothing stays
-    finite, and is then emptied."""
+    """Zero where `hidden`. Lowest number, not minus infinity: a row that sees nothing stays finite, then is emptied."""
     return scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(hidden, 0.0)
 
 
-@dataclass(frozen=True)
 class View:
     """What attention may see in one pass, the same for all layers."""
 
-    layout: Layout
-    causal: bool
-    queries: Tensor  # positions [query]
-    keys: Tensor  # positions [key]
-    triangle: bool  # only the future of a square is hidden: the fused kernel's own causal mask is enough
-    dtype: torch.dtype
-    mask: TensorCache[Tensor] = field(default_factory=TensorCache)  # layers with the same biases share it
-
-    @classmethod
-    def of(cls, layout: Layout, causal: bool, past: int, dtype: torch.dtype) -> View:
-        queries = torch.arange(past, past + layout.time)
-        keys = torch.arange(past + layout.time)
-        triangle = causal and past == 0 and layout.lengths is None
-        return cls(layout, causal, queries, keys, triangle, dtype)
+    def __init__(self, layout: Layout, causal: bool, past: int, dtype: torch.dtype) -> None:
+        self.layout, self.causal, self.dtype = layout, causal, dtype
+        self.queries = torch.arange(past, past + layout.time)  # positions [query]
+        self.keys = torch.arange(past + layout.time)  # positions [key]
+        # only the future of a square is hidden: the fused kernel's own causal mask is enough
+        self.triangle = causal and past == 0 and layout.lengths is None
+        self.mask: TensorCache[Tensor] = TensorCache()  # layers with the same biases share it
 
     @cached_property
     def visible(self) -> Tensor | None:
-        """True where a key may be seen [batch head query key]; None: everywhere. As large as the square of the text's
-        length: local attention never uses it."""
+        """True where a key may be seen [batch head query key]; None: everywhere. Too large for local attention."""
         visible = None
         if self.causal and self.layout.time > 1:
             visible = (self.keys <= self.queries[:, None])[None, None]
@@ -143,8 +131,7 @@ class View:
 
     @cached_property
     def added(self) -> Tensor | None:
-        """`visible` as what is added to scores, made once for all layers: the fused kernel would make it in each. None
-        where that kernel needs no mask."""
+        """`visible` as added to scores, once for all layers; None where the fused kernel needs no mask."""
         plain = self.triangle or self.visible is None
         return None if plain else to_attention_mask([], self.visible, self.dtype)
 

@@ -4,7 +4,6 @@ keys that its window can show. The same numbers as masking the rest, without eve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,38 +31,18 @@ def worth_it(window: tuple[int, int], time: int) -> bool:
     return time >= max(SHORTEST_TEXT, 4 * (sum(window) + 1))
 
 
-@dataclass(frozen=True)
 class Cut:
     """How a text is cut: blocks of queries, and for each the keys from `back` before it to `ahead` behind it."""
 
-    back: int
-    ahead: int
-    time: int
-
-    @classmethod
-    def of(cls, window: tuple[int, int], time: int) -> Cut:
-        """Windows rounded up to fast lengths: the parts mask what is beyond their own."""
-        back, ahead = (-(-tokens // MULTIPLE) * MULTIPLE for tokens in window)
-        return cls(back, ahead, time)
-
-    @property
-    def size(self) -> int:
-        """Queries in a block: half of a window, so that a block meets three keys for each of its queries."""
-        return max(SMALLEST_BLOCK, (self.back + self.ahead) // 2)
-
-    @property
-    def span(self) -> int:
-        """Keys that a block of queries meets."""
-        return self.back + self.size + self.ahead
-
-    @property
-    def blocks(self) -> int:
-        return -(-self.time // self.size)
-
-    @property
-    def padding(self) -> int:
-        """Tokens by which the last block is longer than the text."""
-        return self.blocks * self.size - self.time
+    def __init__(self, window: tuple[int, int], time: int) -> None:
+        # windows rounded up to fast lengths: the parts mask what is beyond their own
+        self.back, self.ahead = (-(-tokens // MULTIPLE) * MULTIPLE for tokens in window)
+        self.time = time
+        # queries in a block: half of a window, so that a block meets three keys for each of its queries
+        self.size = max(SMALLEST_BLOCK, (self.back + self.ahead) // 2)
+        self.span = self.back + self.size + self.ahead  # keys that a block of queries meets
+        self.blocks = -(-time // self.size)
+        self.padding = self.blocks * self.size - time  # tokens by which the last block is longer than the text
 
     def positions(self) -> tuple[Tensor, Tensor]:
         """Of a block's queries and keys, counted from its first key."""

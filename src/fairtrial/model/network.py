@@ -150,7 +150,7 @@ class Body(nn.Module):
         x = self.dropout(self.norm(x) if before else x)
         if not self.causal:
             x, layout = with_prefixes(x, layout, parts)
-        view = View.of(layout, self.causal, past, x.dtype)
+        view = View(layout, self.causal, past, x.dtype)
         recompute = self.save_memory and cache is None and torch.is_grad_enabled() and not self.watched()
         for block in self.blocks:
             x = recomputed(block, x, view, parts) if recompute else block(x, view, parts, cache)
@@ -208,16 +208,21 @@ class Classifier(nn.Module):
 class VocabularyModel(nn.Module):
     """A body and an output layer over the vocabulary."""
 
-    body: Body
+    causal: bool
     out: nn.Linear
-    scratch: Scratch
 
-    def init(self, shape: Shape, seed: int) -> None:
-        """The first weights, once all layers are there."""
+    def __init__(self, shape: Shape, choices: Choices, vocabulary: int, *, seed: int = 0) -> None:
+        super().__init__()
+        with preserve_rng():
+            self.body = Body(shape, choices, vocabulary, causal=self.causal, seed=seed)
+            self.add_head(shape, vocabulary)
         self.scratch = Scratch()
         init_weights(self, shape.start, seed)
         if shape.tied:
             self.out.weight = self.body.tokens.weight
+
+    def add_head(self, shape: Shape, vocabulary: int) -> None:
+        self.out = nn.Linear(shape.width, vocabulary, bias=shape.output_bias)
 
     def read(self, x: Tensor) -> Tensor:
         """What the output layer gets [token width]"""
@@ -252,25 +257,18 @@ class VocabularyModel(nn.Module):
 class LanguageModel(VocabularyModel):
     """A decoder: each token sees itself and those before it, and predicts the next."""
 
-    def __init__(self, shape: Shape, choices: Choices, vocabulary: int, *, seed: int = 0) -> None:
-        super().__init__()
-        with preserve_rng():
-            self.body = Body(shape, choices, vocabulary, causal=True, seed=seed)
-            self.out = nn.Linear(shape.width, vocabulary, bias=shape.output_bias)
-        self.init(shape, seed)
+    causal = True
 
 
 class MaskedModel(VocabularyModel):
     """Body, a layer with a norm, the vocabulary: the head of BERT and RoBERTa, and their gelu in it."""
 
-    def __init__(self, shape: Shape, choices: Choices, vocabulary: int, *, seed: int = 0) -> None:
-        super().__init__()
-        with preserve_rng():
-            self.body = Body(shape, choices, vocabulary, causal=False, seed=seed)
-            self.hidden = nn.Linear(shape.width, shape.width)
-            self.out = nn.Linear(shape.width, vocabulary)
+    causal = False
+
+    def add_head(self, shape: Shape, vocabulary: int) -> None:
+        self.hidden = nn.Linear(shape.width, shape.width)
+        self.out = nn.Linear(shape.width, vocabulary)
         self.norm = make_norm(shape)
-        self.init(shape, seed)
 
     def read(self, x: Tensor) -> Tensor:
         return self.norm(gelu(self.hidden(x)))

@@ -80,8 +80,7 @@ class Part(nn.Module):
         return None
 
     def window(self, causal: bool) -> tuple[int, int] | None:
-        """How many tokens (back, ahead) a query sees at most, where `allow` forbids all beyond: attention then skips
-        them instead of hiding them. None: any number."""
+        """How many tokens (back, ahead) `allow` lets a query see: attention skips those beyond. None: any number."""
         return None
 
     def merge(self, heads: Tensor, site: Site) -> Tensor:
@@ -206,10 +205,8 @@ Cached = TypeVar("Cached", Tensor, tuple[Tensor, ...])
 
 class TensorCache(Generic[Cached]):
     """The last result, given again while the key is equal: angles, biases and masks follow from positions alone, and
-    one copy serves all layers and steps.
-
-    A result must follow from its key. One that was changed in place is made again, and one that carries a gradient is
-    never cached."""
+    one copy serves all layers and steps. A result that was changed in place is made again, and one that carries a
+    gradient is never cached."""
 
     def __init__(self) -> None:
         self._last: tuple[list[Any], Cached, list[object]] | None = None

@@ -4,7 +4,6 @@ segment is the same for every token of a single text, so it is added to the posi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
 from fairtrial.data.tokenizer import Tokenizer
-from fairtrial.disk import read_json, sha256_of
+from fairtrial.disk import load_json, read_json, sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice, Shape
 
@@ -202,7 +201,7 @@ def read_config(folder: Path) -> tuple[Family, dict[str, Any]]:
     if not path.exists():
         what = f"{folder} has no config.json" if folder.is_dir() else f"there is no folder {folder}"
         raise BadInput(what, hint)
-    config = read_object(path, hint)
+    config = load_json(path, hint)
     kind = config.get("model_type")
     if kind not in FAMILIES:
         raise BadInput(f"model_type must be one of {', '.join(FAMILIES)}, got {kind!r}", path=path)
@@ -214,29 +213,17 @@ def read_pool(folder: Path) -> str:
     path = folder / "1_Pooling" / "config.json"
     if not path.is_file():
         return "pool-first"
-    pooling = read_object(path, "delete the folder 1_Pooling, or restore it")
+    pooling = load_json(path, "delete the folder 1_Pooling, or restore it")
     modes = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max"}
     return "pool-" + next((pool for mode, pool in modes.items() if pooling.get(mode) is True), "first")
-
-
-def read_object(path: Path, hint: str) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"cannot be read: {error}", hint, path=path) from error
-    if not isinstance(found, dict):
-        raise BadInput("is not a JSON object", hint, path=path)
-    return found
 
 
 def refuse_pickles(folder: Path) -> None:
     """A pickle can run code when it is opened, so we never open one."""
     for name in PICKLES:
         if (folder / name).exists():
-            command = (
-                'python -c "from transformers import AutoModel; '
-                f"AutoModel.from_pretrained('{folder}').save_pretrained('{folder}-safe')\""
-            )
+            code = f"AutoModel.from_pretrained('{folder}').save_pretrained('{folder}-safe')"
+            command = f'python -c "from transformers import AutoModel; {code}"'
             hint = f"if you trust its author, convert it once: {command} ; and copy the tokenizer's files beside it"
             raise BadInput(f"{folder / name} is a pickle, which can run code when it is opened: refused", hint)
 
@@ -302,18 +289,15 @@ def _word_pieces(path: Path) -> tokenizers.Tokenizer:
     entries = [line.removesuffix("\r") for line in path.read_bytes().decode().split("\n")]
     entries = entries[:-1] if entries[-1] == "" else entries
     vocabulary = {word: number for number, word in enumerate(entries)}
-    for mark in ("[UNK]", "[CLS]", "[SEP]"):
-        if mark not in vocabulary:
-            raise BadInput(f"has no entry {mark}", path=path)
+    if missing := [mark for mark in ("[UNK]", "[CLS]", "[SEP]") if mark not in vocabulary]:
+        raise BadInput(f"has no entry {missing[0]}", path=path)
     inner = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     lower, accents = bool(settings.get("do_lower_case", True)), settings.get("strip_accents")
     inner.normalizer = normalizers.BertNormalizer(lowercase=lower, strip_accents=accents, handle_chinese_chars=True)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    inner.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
-    )
+    marks = [(mark, vocabulary[mark]) for mark in ("[CLS]", "[SEP]")]
+    pair = "[CLS] $A [SEP] $B:1 [SEP]:1"
+    inner.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair=pair, special_tokens=marks)
     inner.decoder = decoders.WordPiece()
     return inner
 

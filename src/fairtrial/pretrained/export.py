@@ -53,33 +53,27 @@ class HuggingFaceNames:
 
 
 BERT_NAMES = HuggingFaceNames(
-    title="Bert",
-    model_type="bert",
-    prefix="bert.",
-    norm="embeddings.LayerNorm",
-    layer=BERT.layer,
-    types=2,
+    title="Bert", model_type="bert", prefix="bert.", norm="embeddings.LayerNorm", layer=BERT.layer, types=2,
     first_position=lambda pad: 0,
     classifier={"hidden": "bert.pooler.dense", "out": "classifier"},
     masked={"hidden": "cls.predictions.transform.dense", "norm": "cls.predictions.transform.LayerNorm"},
     masked_output="cls.predictions",
-)
+)  # fmt: skip
+XL_NORMS = {
+    "attention_norm": "encoder.layer.{}.attention.self_attn_layer_norm", "forward_norm": "encoder.layer.{}.LayerNorm"
+}  # fmt: skip
 XL_NAMES = HuggingFaceNames(
-    title="XLMRobertaXL",
-    model_type="xlm-roberta-xl",
-    prefix="roberta.",
-    norm="encoder.LayerNorm",
-    layer={
-        **BERT.layer,
-        "attention_norm": "encoder.layer.{}.attention.self_attn_layer_norm",
-        "forward_norm": "encoder.layer.{}.LayerNorm",
-    },
-    types=1,
+    title="XLMRobertaXL", model_type="xlm-roberta-xl", prefix="roberta.", norm="encoder.LayerNorm",
+    layer={**BERT.layer, **XL_NORMS}, types=1,
     first_position=lambda pad: pad + 1,
     classifier={"hidden": "classifier.dense", "out": "classifier.out_proj"},
     masked={"hidden": "lm_head.dense", "norm": "lm_head.layer_norm"},
     masked_output="lm_head",
-)
+)  # fmt: skip
+GPT2_LAYER = {
+    "attention.qkv": "attn.c_attn", "attention.out": "attn.c_proj", "attention_norm": "ln_1",
+    "feed_forward.up": "mlp.c_fc", "feed_forward.down": "mlp.c_proj", "forward_norm": "ln_2",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -143,17 +137,9 @@ def gpt2(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], tokenize
     shape = recipe.shape
     found = {"transformer.wte.weight": weights["body.tokens.weight"]}
     found["transformer.wpe.weight"] = weights["body.parts.learned.table.weight"]
-    for layer in range(shape.layers):
-        block, hf_block = f"body.blocks.{layer}", f"transformer.h.{layer}"
-        linear = {
-            "attention.qkv": "attn.c_attn", "attention.out": "attn.c_proj",
-            "feed_forward.up": "mlp.c_fc", "feed_forward.down": "mlp.c_proj",
-        }  # fmt: skip
-        for name, hf_name in linear.items():  # Conv1D of GPT-2 stores its matrix transposed
-            found[f"{hf_block}.{hf_name}.weight"] = weights[f"{block}.{name}.weight"].t().contiguous()
-            found[f"{hf_block}.{hf_name}.bias"] = bias_of(weights, f"{block}.{name}")
-        for (name, hf_name), kind in product((("attention_norm", "ln_1"), ("forward_norm", "ln_2")), KINDS):
-            found[f"{hf_block}.{hf_name}.{kind}"] = weights[f"{block}.{name}.{kind}"]
+    for layer, (name, hf_name), kind in product(range(shape.layers), GPT2_LAYER.items(), KINDS):
+        value = tensor_of(weights, f"body.blocks.{layer}.{name}", kind)
+        found[f"transformer.h.{layer}.{hf_name}.{kind}"] = value.t().contiguous()  # its Conv1D stores them transposed
     for kind in KINDS:
         found[f"transformer.ln_f.{kind}"] = weights[f"body.norm.{kind}"]
     if not shape.tied:
@@ -186,9 +172,8 @@ def encoder(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], token
         put(f"{names.norm}.{kind}", weights[f"body.norm.{kind}"])
         for layer in range(shape.layers):
             block = f"body.blocks.{layer}"
-            qkv = f"{block}.attention.qkv"
-            joined = weights[f"{qkv}.weight"] if kind == "weight" else bias_of(weights, qkv)
-            for hf_name, value in zip(BERT.qkv, joined.chunk(3), strict=True):
+            qkv = tensor_of(weights, f"{block}.attention.qkv", kind).chunk(3)
+            for hf_name, value in zip(BERT.qkv, qkv, strict=True):
                 put(f"{hf_name.format(layer)}.{kind}", value)
             for name, hf_name in names.layer.items():
                 put(f"{hf_name.format(layer)}.{kind}", weights[f"{block}.{name}.{kind}"])
@@ -228,10 +213,10 @@ def head_of(recipe: Recipe) -> tuple[str, bool]:
     return ("ForSequenceClassification", True) if first and tanh else ("Model", False)
 
 
-def bias_of(weights: dict[str, Tensor], name: str) -> Tensor:
-    """Zeros where our queries, keys and values have no bias: Hugging Face's always have one."""
+def tensor_of(weights: dict[str, Tensor], name: str, kind: str) -> Tensor:
+    """A bias of zeros where our queries, keys and values have none: Hugging Face's always have one."""
     matrix = weights[f"{name}.weight"]
-    return weights.get(f"{name}.bias", matrix.new_zeros(len(matrix)))
+    return weights.get(f"{name}.{kind}", matrix.new_zeros(len(matrix)))
 
 
 def tokenizer_config(recipe: Recipe, tokenizer: Tokenizer) -> dict[str, Any]:

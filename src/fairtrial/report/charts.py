@@ -1,8 +1,7 @@
 """Charts as SVG text: lines, bands over seeds, strips of dots, attention maps, reliability.
 
 Not matplotlib's, because their colours follow the page's light or dark mode and a chart has 3 kB instead of 40. Every
-chart speaks its numbers in an aria-label.
-"""
+chart speaks its numbers in an aria-label."""
 
 from __future__ import annotations
 
@@ -238,8 +237,7 @@ class Scale:
 
     @classmethod
     def around(cls, values: Iterable[object], near: Iterable[Sequence[object]] = ()) -> Scale | None:
-        """A scale that holds all of `values`, and those groups of `near` whose first number is not so far off that the
-        rest would be squeezed."""
+        """For all of `values`, and those groups of `near` whose first number would not squeeze the rest."""
         chosen = finite(list(values))
         if not chosen:
             return None
@@ -331,8 +329,7 @@ def strip(shapes: Sequence[str], label: str, kind: str) -> str:
 
 
 def reliability_chart(bins: Sequence[dict[str, Any]], title: str) -> str:
-    """How often a classifier is right, over its confidence: bins with their intervals; a larger dot holds more answers.
-    On the diagonal it is calibrated."""
+    """How often a classifier is right, over its confidence: on the diagonal it is calibrated. Larger: more answers."""
     filled = [part for part in bins if part["items"]]
     most = max((part["items"] for part in filled), default=1)
     area = Area(48, 12, 300, 300, 1, 0, 1)

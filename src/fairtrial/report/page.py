@@ -1,7 +1,5 @@
-"""Pages as single HTML files that load nothing: one environment and one base template for all.
-
-Here the pages about records, about where heads look, and about a classifier's errors; `study_page` makes a study's.
-"""
+"""Pages as single HTML files that load nothing, by one base template: records, where heads look, a classifier's
+errors; `study_page` makes a study's."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""A study's folder, read for showing. Any file but the verdict may be missing, and anything in the verdict, but nothing
-may be of another type."""
+"""A study's folder, read for showing. All but the verdict may be missing, but nothing may be of another type."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fairtrial.disk import load_json
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
 
@@ -163,14 +162,7 @@ class StudyFiles:
 
     def read(self, name: str) -> Any:
         path = self.inside(name)
-        try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise BadInput(f"{path} cannot be read ({error.strerror})") from error
-        except (ValueError, RecursionError) as error:
-            raise BadInput(f"{path} is damaged: {error}", HINT) from error
+        return load_json(path, HINT) if path.exists() else {}
 
     def shaped(self, name: str, shape: Any) -> dict[str, Any]:
         value = self.read(name)

@@ -9,16 +9,7 @@ from typing import Any
 
 from fairtrial.report.table import FORMATS as TABLE_FORMATS
 from fairtrial.report.table import MISSING, Cell, Table, markdown_escape, plain, row, wrapped
-from fairtrial.report.words import (
-    KINDS,
-    decimals_for,
-    few_digits,
-    interval_text,
-    is_number,
-    plain_number,
-    probability,
-    with_interval,
-)
+from fairtrial.report.words import KINDS, few_digits, is_number, plain_number, probability, with_interval
 
 FORMATS = ("text", "markdown", "latex")
 SUBSETS = ("all", "clean", "contaminated")
@@ -192,8 +183,7 @@ def comparison_row(task: Task, comparison: Row, chance: str) -> tuple[Cell, ...]
 
 def difference_text(task: Task, comparison: Row) -> str:
     """`-0.5 [-5.3, +4.3]`."""
-    difference, low, high = shown_difference(task, comparison)
-    return f"{plain_number(difference, decimals_for(low, high), sign=True)} {interval_text(low, high, sign=True)}"
+    return with_interval(*shown_difference(task, comparison), sign=True)
 
 
 def scores(task: Task) -> Table | None:

@@ -41,9 +41,12 @@ def plain_number(value: float | None, decimals: int, *, sign: bool = False) -> s
     return text.replace("-", "").replace("+", "") if float(text.replace(",", "")) == 0 else text  # no -0.0, no +0.0
 
 
-def with_interval(value: float | None, low: float | None, high: float | None, *, least: int = 1) -> str:
+def with_interval(
+    value: float | None, low: float | None, high: float | None, *, sign: bool = False, least: int = 1
+) -> str:
     """`85.2 [84.0, 86.4]`."""
-    number, interval = plain_number(value, decimals_for(low, high, least=least)), interval_text(low, high, least=least)
+    number = plain_number(value, decimals_for(low, high, least=least), sign=sign)
+    interval = interval_text(low, high, sign=sign, least=least)
     return number if interval == MISSING else f"{number} {interval}"
 
 
@@ -130,8 +133,7 @@ def describe_result(result: dict[str, Any]) -> list[str]:
 
 
 def learning_notes(result: dict[str, Any]) -> list[str]:
-    """What to know before the scores are believed: whether anything was learned, and whether it was learned to the
-    end."""
+    """What to know before the scores are believed: whether anything was learned, and whether to the end."""
     lines = []
     for name, score in result["tests"].items():
         if "confusion" not in score:
@@ -179,14 +181,11 @@ def _score_cells(score: dict[str, Any]) -> tuple[str | int, ...]:
 
 
 def accuracy_text(score: dict[str, Any]) -> str:
-    if score["interval"] is None:
-        return f"{score['accuracy']:.1%}"
-    low, high = score["interval"]
-    return f"{score['accuracy']:.1%} [{low:.1%}, {high:.1%}]"
+    return f"{score['accuracy']:.1%}{bracket(score['interval'], '.1%')}"
 
 
-def bracket(interval: Sequence[float] | None) -> str:
-    return "" if interval is None else f" [{interval[0]:.1f}, {interval[1]:.1f}]"
+def bracket(interval: Sequence[float] | None, form: str = ".1f") -> str:
+    return "" if interval is None else f" [{interval[0]:{form}}, {interval[1]:{form}}]"
 
 
 def _headline_text(score: dict[str, Any]) -> str:

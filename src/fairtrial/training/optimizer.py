@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -44,18 +45,13 @@ def group_parameters(network: nn.Module, training: Training) -> Iterator[dict[st
 
 def block_depths(network: nn.Module) -> dict[str, int]:
     """The depth of each parameter: 0 for embeddings and parts, b + 1 for block b, one more for what follows."""
-    top = len(getattr(getattr(network, "body", None), "blocks", ())) + 1
+    body: Any = getattr(network, "body", None)
+    top = len(getattr(body, "blocks", ())) + 1
     depths = {}
     for name, _ in network.named_parameters():
-        path = name.split(".")
-        if path[0] != "body":
-            depths[name] = top
-        elif path[1] == "blocks":
-            depths[name] = int(path[2]) + 1
-        elif path[1] == "norm":
-            depths[name] = 0 if network.body.shape.norm_place == "post" else top  # type: ignore[union-attr]
-        else:
-            depths[name] = 0
+        block = re.match(r"body\.blocks\.(\d+)\.", name)
+        follows = not name.startswith("body.") or (name.startswith("body.norm.") and body.shape.norm_place != "post")
+        depths[name] = int(block[1]) + 1 if block else top if follows else 0
     return depths
 
 

@@ -1,6 +1,5 @@
 """Scores of a split: metrics for people, and the outcome of every item for statistics. A language model has an exact
-perplexity (every token once, at nearly full context, by sliding windows) and, for comparison with common practice, one
-of non-overlapping windows."""
+perplexity (every token once, at nearly full context, by sliding windows) and the common one of disjoint windows."""
 
 from __future__ import annotations
 

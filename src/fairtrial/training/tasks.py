@@ -1,5 +1,4 @@
-"""A task: a network, the batches that train it, and how its splits are scored. Classification, language modelling (lm)
-and masked language modelling (mlm)."""
+"""A task (classify, lm, mlm): a network, the batches that train it, and how its splits are scored."""
 
 from __future__ import annotations
 
@@ -173,8 +172,7 @@ def token_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, 
 def token_set(
     documents: Sequence[Document], tokenizer: Tokenizer, running: bool, hidden: HiddenText | None = None
 ) -> TokenSet:
-    """Running text becomes one sequence; separate documents get their start and stop marks. `hidden` prices what the
-    tokens do not say."""
+    """Running text becomes one sequence; separate documents get marks. `hidden` prices what tokens do not say."""
     rows = encode(documents, tokenizer)
     sizes = bytes_of(documents)
     spelling = None if hidden is None else hidden.nll([document.text for document in documents])

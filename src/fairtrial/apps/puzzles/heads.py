@@ -47,7 +47,7 @@ def attention_of_many(keys: Array, queries: Array, scaled: bool) -> Array:
     # attention always divides by sqrt(width); a puzzle without it uses a longer query
     asked = queries if scaled else queries * math.sqrt(width)
     q, k = (torch.from_numpy(np.ascontiguousarray(each))[:, None] for each in (asked, keys))  # batch head time head_dim
-    view = View.of(Layout.full(puzzles, count), causal=False, past=0, dtype=q.dtype)
+    view = View(Layout.full(puzzles, count), causal=False, past=0, dtype=q.dtype)
     site = Site(0, False, torch.arange(queries.shape[1]), view.keys)
     with torch.random.fork_rng(devices=[]):
         attention = Attention(Shape(layers=1, heads=1, width=width), layer=0)
