@@ -15,7 +15,8 @@ from fairtrial.data.batches import Batches
 from fairtrial.environment import keep_freed_memory
 from fairtrial.prepare import prepare
 from fairtrial.recipe import Recipe, built_in_recipe
-from fairtrial.training.loop import Loop, as_tensors
+from fairtrial.training.loop import Loop
+from fairtrial.training.scoring import as_tensors
 
 NAMES = ("fairtrial", "transformers", "x-transformers")
 CLASSES = 3

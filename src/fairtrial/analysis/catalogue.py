@@ -1,7 +1,5 @@
-"""What each part is and does: its docstring, options, verbs and claims; plots of it; the page about all parts.
-
-Every number in a plot is measured by calling the part's verbs with initial weights, so a plugin's part is plotted like
-ours, and a plot cannot show what the code does not do."""
+"""What each part is and does: its docstring, options, verbs and claims; plots of it; the page about all. A plot is
+measured by calling the part's verbs with initial weights: it cannot show what the code does not do."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from fairtrial.registry import did_you_mean
 from fairtrial.report.words import spoken_parts
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import wilson
-from fairtrial.training.scoring import confusion, log_probabilities, macro_f1
+from fairtrial.training.scoring import confusion, evenly, log_probabilities, macro_f1
 from fairtrial.training.tasks import ClassifyTask
 from fairtrial.trial import Run
 
@@ -141,7 +141,7 @@ def _influential_words(
     run: Run, rows: Rows, guesses: np.ndarray, names: Sequence[str], most: int, on_progress: OnProgress
 ) -> dict[str, Any]:
     tokenizer = run.tokenizer
-    chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MAX_TEXTS)).round().astype(int))
+    chosen = evenly(len(rows), MAX_TEXTS)
     classes = [int(guesses[item]) for item in chosen]
     attributions = attribute(run.task.network, tokenizer, [rows[item] for item in chosen], classes, on_progress)
     marks = tokenizer.words(mark for mark in (tokenizer.start, tokenizer.stop) if mark is not None)

@@ -1,7 +1,5 @@
-"""What each attention head does, over many texts: statistics, a one-line caption, and the score without that head.
-
-Statistics stand beside those of the initial model and of uniform attention. The caption rules are also in docs/look.md:
-keep both alike."""
+"""What each attention head does, over many texts: statistics beside those of the initial model and uniform attention,
+a caption (its rules are also in docs/look.md: keep both alike), and the score without that head."""
 
 from __future__ import annotations
 
@@ -235,10 +233,8 @@ class Effect:
 
 @contextmanager
 def head_off(network: Network, layer: int, head: int) -> Iterator[None]:
-    """Without one head inside the `with` block. Its weights are restored bit for bit, also after an error.
-
-    A head whose values are zero outputs zeros wherever it attends, so its rows of the value weights are zeroed: no hook
-    is needed, and the fused kernel runs as usual."""
+    """Without one head inside the `with` block: the rows of its value weights are zeroed, so that it outputs zeros
+    wherever it attends and the fused kernel runs as usual; then they are restored bit for bit."""
     attention = network.body.blocks[layer].attention
     width = attention.out.in_features
     head_dim = width // attention.heads

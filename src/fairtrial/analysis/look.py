@@ -78,15 +78,10 @@ class LookResult:
             }
             for each in self.drawn
         ]
-        return {
-            "before": self.stage,
-            "length": self.length,
-            "texts": self.texts,
-            "cut": self.cut,
-            "drawn": drawn,
-            "portraits": [asdict(head) for head in self.heads],
-            "switched_off": [asdict(effect) | {"clear": effect.clear} for effect in self.effects],
-        }
+        counts = {"length": self.length, "texts": self.texts, "cut": self.cut}
+        heads = [asdict(head) for head in self.heads]
+        effects = [asdict(effect) | {"clear": effect.clear} for effect in self.effects]
+        return {"before": self.stage, **counts, "drawn": drawn, "portraits": heads, "switched_off": effects}
 
 
 def look(

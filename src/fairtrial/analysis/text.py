@@ -44,8 +44,8 @@ def encode_texts(tokenizer: Tokenizer, texts: Sequence[str]) -> list[EncodedText
 
 
 def encode_text(tokenizer: Tokenizer, text: str) -> Tokens:
-    """The tokens of a text, split as the training text was. The word splitter separates a period from its word at the
-    end of a document only: where documents were sentences, a user's text is split into sentences, too."""
+    """Split as the training text was: where documents were sentences, a user's text is split into sentences, too,
+    because the word splitter separates a period from its word at the end of a document only."""
     as_one = _tokens(tokenizer, text)
     if tokenizer.facts.get("kind") != "word":
         return as_one

@@ -69,6 +69,12 @@ def _lengths(texts: Sequence[str]) -> np.ndarray:
     return np.log1p([[len(text), len(text.split())] for text in texts])
 
 
+CLASSIFIERS: dict[str, Fit] = {
+    "majority": fit_majority, "length only": fit_length, "unigram naive Bayes": fit_unigram_bayes,
+    "naive Bayes": fit_bayes, "logistic regression": fit_logistic,
+}  # fmt: skip
+
+
 def fitted(fit: Fit, documents: Sequence[Document], labels: Sequence[str]) -> Guess:
     return fit([document.text for document in documents], label_numbers(documents, labels), len(labels))
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from fairtrial.baselines.classifiers import class_outcomes, fit_bayes, fit_logistic, fitted
+from fairtrial.baselines.classifiers import CLASSIFIERS, class_outcomes, fitted
 from fairtrial.baselines.kneser_ney import KneserNey
 from fairtrial.data.corpus import Document
 from fairtrial.data.duplicates import CLEAN, find_duplicates
@@ -28,7 +28,7 @@ from fairtrial.trial import Run, load
 
 ENSEMBLE = "ensemble"
 UNSEEN = "unseen words"
-CLASSIFIERS = {"naive Bayes": fit_bayes, "logistic regression": fit_logistic}
+COUNTING = ("naive Bayes", "logistic regression")
 ORDER = 3  # of Kneser-Ney
 ROUNDS = 1000
 TOLERANCE = 1e-7  # expectation maximisation stops when no weight moves further
@@ -218,9 +218,9 @@ class ClassifyEnsemble(Ensemble):
                 raise BadInput(what, f"the record's labels are: {', '.join(labels)}")
             texts[f" with {extra.name}"] = (*train, *extra.documents)
         return {
-            f"{name}{added}": fitted(fit, documents, labels)
+            f"{name}{added}": fitted(CLASSIFIERS[name], documents, labels)
             for added, documents in texts.items()
-            for name, fit in CLASSIFIERS.items()
+            for name in COUNTING
         }
 
     def by_network(self, encoded: tuple[list[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -248,8 +248,7 @@ def choose_weights(ensembles: Sequence[Ensemble]) -> np.ndarray:
 
 
 def linear_weights(probabilities: np.ndarray) -> np.ndarray:
-    """Probabilities of the right answers [model item] -> weights [model] that sum to one and maximise the likelihood,
-    by expectation maximisation (Jelinek and Mercer 1980)."""
+    """[model item] of the right answers -> weights [model] that sum to one, by EM (Jelinek and Mercer 1980)."""
     weights = np.full(len(probabilities), 1 / len(probabilities))
     for _ in range(ROUNDS):
         shares = weights[:, None] * probabilities
@@ -262,9 +261,8 @@ def linear_weights(probabilities: np.ndarray) -> np.ndarray:
 
 
 def log_linear_weights(log_p: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Log-probabilities [model item class], right classes [item] -> weights [model], none below zero, that maximise the
-    likelihood: a logistic regression on the models' predictions (Genest and Zidek 1986). They need not sum to one, so
-    an overconfident model is also tempered."""
+    """[model item class], right classes [item] -> weights [model], none below zero, of greatest likelihood (Genest
+    and Zidek 1986). They need not sum to one, so an overconfident model is also tempered."""
     from scipy.optimize import minimize
 
     items = np.arange(len(labels))

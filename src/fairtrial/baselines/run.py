@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from fairtrial.baselines.classifiers import Fit
 from fairtrial.data.corpus import Document
 from fairtrial.data.duplicates import find_duplicates
 from fairtrial.data.spelling import HiddenText
@@ -48,22 +47,10 @@ def scored_sets(prepared: Prepared) -> dict[str, tuple[Document, ...]]:
     return {name: documents for name, documents in sets.items() if documents}
 
 
-def classifiers() -> dict[str, Fit]:
-    from fairtrial.baselines.classifiers import fit_bayes, fit_length, fit_logistic, fit_majority, fit_unigram_bayes
-
-    return {
-        "majority": fit_majority,
-        "length only": fit_length,
-        "unigram naive Bayes": fit_unigram_bayes,
-        "naive Bayes": fit_bayes,
-        "logistic regression": fit_logistic,
-    }
-
-
 def _classify(prepared: Prepared, on_progress: OnProgress) -> Iterator[Scored]:
-    from fairtrial.baselines.classifiers import class_outcomes, fitted, label_numbers
+    from fairtrial.baselines.classifiers import CLASSIFIERS, class_outcomes, fitted, label_numbers
 
-    for name, fit in classifiers().items():
+    for name, fit in CLASSIFIERS.items():
         on_progress(name)
         guess = fitted(fit, prepared.splits.train, prepared.splits.labels)
         for split, documents in scored_sets(prepared).items():

@@ -160,8 +160,7 @@ def _shares_together(rows: np.ndarray, common: sparse.csr_matrix, sizes: np.ndar
 
 
 def _rarest(texts: sparse.csr_matrix, common: np.ndarray, share: float, most: float) -> sparse.csr_matrix:
-    """The rarest grams of each text, so many that a text without any of them cannot hold `share` of its grams. (A
-    Jaccard similarity of one half takes half of either text.)"""
+    """The rarest grams of each text, so many that a text without any of them cannot hold `share` of its grams."""
     sizes = texts.getnnz(1)
     rows = np.repeat(np.arange(texts.shape[0]), sizes)
     order = np.lexsort((texts.indices, common[texts.indices], rows))

@@ -188,8 +188,7 @@ def item_groups(documents: Sequence[Document], ordered: bool, length: int) -> np
 
 
 def contiguous_blocks(tokens: np.ndarray, length: int) -> np.ndarray:
-    """Clusters for running text: neighbouring documents [document] are joined until a block has max(8 x `length`, 256)
-    tokens, because neighbours share context and subject."""
+    """Neighbours, which share context and subject, are joined until a block has max(8 x `length`, 256) tokens."""
     least = max(8 * length, 256)
     blocks = np.zeros(len(tokens), np.int64)
     block = filled = 0

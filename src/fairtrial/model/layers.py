@@ -12,10 +12,8 @@ from fairtrial.rng import seed_for
 
 
 class Dropout(nn.Module):
-    """What is dropped at a step is a pure function of seed, module name and step.
-
-    torch's own dropout draws from one global generator: one more draw anywhere would shift all that follow, and a
-    resumed run would need that generator's state."""
+    """What is dropped at a step is a pure function of seed, module name and step. torch's own dropout draws from one
+    global generator: one more draw anywhere would shift all that follow, and a resumed run would need its state."""
 
     def __init__(self, share: float) -> None:
         super().__init__()

@@ -1,7 +1,6 @@
-"""Loss over a vocabulary: the output layer, the loss and all their gradients, chunk by chunk in small buffers. At the
-course's size the output layer is most of a decoder's step. Written the usual way it fills and re-reads four arrays of
-tokens x vocabulary; here CHUNK rows of logits turn into probabilities and then into gradients while they are still in
-the processor's cache, and the same memory serves every step."""
+"""Loss over a vocabulary: the output layer, the loss and all their gradients. At the course's size that is most of a
+decoder's step. The usual way fills and re-reads four arrays of tokens x vocabulary; here CHUNK rows of logits turn into
+probabilities and then into gradients while they are in the processor's cache, and the same memory serves every step."""
 
 from __future__ import annotations
 
@@ -30,9 +29,8 @@ class Scratch:
 
 @cache
 def onednn() -> bool:
-    """Whether torch brings oneDNN's product. On wide outputs (512 x 64 -> 5,755, one thread) it takes about
-    half the time of torch.mm and the bias. It has no public name for plain tensors; where it is missing or gives
-    something else, torch.mm does the work."""
+    """Whether torch brings oneDNN's product, which has no public name for plain tensors. On wide outputs (512 x 64 ->
+    5,755, one thread) it takes about half the time of torch.mm and the bias."""
     try:
         x, weight, bias = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3), torch.arange(4.0)
         return torch.equal(torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], ""), x @ weight.t() + bias)

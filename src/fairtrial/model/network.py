@@ -88,10 +88,8 @@ def residual(x: Tensor, read: Tensor, parts: Sequence[Part]) -> Tensor:
 
 
 def recomputed(block: nn.Module, x: Tensor, view: View, parts: Sequence[Part]) -> Tensor:
-    """What `block` gives; its activations are computed again for the gradient instead of being stored.
-
-    torch.utils.checkpoint winds back torch's global generator; dropout's own generators and what parts remember in
-    buffers are wound back here, so that the second pass repeats the first."""
+    """What `block` gives; its activations are computed again for the gradient instead of being stored. Dropout's own
+    generators and what parts remember in buffers are wound back, so that the second pass repeats the first."""
     modules = [module for owner in (block, *parts) for module in owner.modules()]
     generators = [module.generator for module in modules if isinstance(module, Dropout) and module.drops]
     buffers = [buffer for part in parts for buffer in part.buffers()]

@@ -246,10 +246,8 @@ VERSION = "_version"
 
 
 def _versions(values: tuple[Any, ...]) -> list[object]:
-    """How often each tensor was changed in place; tensors of inference mode do not count it.
-
-    torch has no public name for it. Without it no two versions are equal, and nothing is cached: 1% to 3% more time
-    for a training step with rope or alibi at the default shape."""
+    """How often each tensor was changed in place; tensors of inference mode do not count it. torch has no public name
+    for it. Without it nothing is cached: 1% to 3% more time for a training step with rope or alibi."""
     tensors = (tensor for value in values for tensor in _tensors(value))
     return [None if tensor.is_inference() else getattr(tensor, VERSION, object()) for tensor in tensors]
 

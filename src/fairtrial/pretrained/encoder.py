@@ -127,8 +127,7 @@ def weights_in(package: str) -> list[Path]:
 
 
 def take_vocabulary(folder: Path, texts: Sequence[str]) -> Tokenizer:
-    """The tokenizer of a record, so that two trials on different text score the same tokens. Whether its unknown
-    token is trained depends on `texts`, the training text here."""
+    """The tokenizer of a record; whether its unknown token is trained depends on `texts`, the training text here."""
     tokenizer = Record.open(folder).tokenizer()
     mark = tokenizer.unknown
     unknown = 0 if mark is None else sum(row.count(mark) for row in tokenizer.encode(texts))

@@ -1,7 +1,5 @@
-"""Charts as SVG text: lines, bands over seeds, strips of dots, attention maps, reliability.
-
-Not matplotlib's, because their colours follow the page's light or dark mode and a chart has 3 kB instead of 40. Every
-chart speaks its numbers in an aria-label."""
+"""Charts as SVG text that speak their numbers in an aria-label. Not matplotlib's, because their colours follow the
+page's light or dark mode, and a chart has 3 kB instead of 40."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Pages as single HTML files that load nothing, by one base template: records, where heads look, a classifier's
-errors; `study_page` makes a study's."""
+"""Pages as single HTML files that load nothing, by one base template; `study_page` makes a study's."""
 
 from __future__ import annotations
 

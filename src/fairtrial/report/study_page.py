@@ -195,9 +195,8 @@ def comparison_panel(task: tables.Task) -> dict[str, Any] | None:
         return None
     rows = []
     for comparison, values in shown:
-        difference, low, high = values
+        (difference, low, high), test_set = values, comparison.get("set", "")
         variant, verdict = tables.named(task, comparison.get("variant", "")), tables.verdict_cell(comparison)
-        test_set = comparison.get("set", "")
         label = f"{variant.stamped} against {comparison.get('against', '')} on {test_set}, {verdict.text}"
         rows.append(
             {
@@ -212,11 +211,8 @@ def comparison_panel(task: tables.Task) -> dict[str, Any] | None:
                 "more": fine_print(task, comparison),
             }
         )
-    return {
-        "rows": rows,
-        "axis": charts.axis_strip(scale, sign=True),
-        "least": tables.least_text(task, task.get("least_difference")),
-    }
+    least_shown = tables.least_text(task, task.get("least_difference"))
+    return {"rows": rows, "axis": charts.axis_strip(scale, sign=True), "least": least_shown}
 
 
 def fine_print(task: tables.Task, comparison: tables.Row) -> str:

@@ -129,8 +129,7 @@ def as_markdown(table: Table) -> list[str]:
 
 
 def markdown_cell(cell: Cell) -> str:
-    stamp = f" **({markdown_escape(cell.stamp)})**" if cell.stamp else ""
-    return markdown_escape(cell.text) + stamp
+    return markdown_escape(cell.text) + (f" **({markdown_escape(cell.stamp)})**" if cell.stamp else "")
 
 
 def markdown_escape(text: str) -> str:
@@ -146,8 +145,8 @@ def as_latex(table: Table) -> list[str]:
     names, *rows = [f"  {' & '.join(cells)} \\\\" for cells in texts]
     if table.total:
         rows.insert(-1, r"\midrule")
-    lines = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", names, r"\midrule", *rows, r"\bottomrule"]
-    lines.append(r"\end{tabular}")
+    ends = rf"\begin{{tabular}}{{{alignment}}}", r"\end{tabular}"
+    lines = [ends[0], r"\toprule", names, r"\midrule", *rows, r"\bottomrule", ends[1]]
     if not table.title:
         return lines
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_escape(table.title)}}}", *lines]
@@ -157,9 +156,8 @@ def as_latex(table: Table) -> list[str]:
 
 
 def latex_cell(cell: Cell) -> str:
-    stamp = rf" \textbf{{({latex_escape(cell.stamp)})}}" if cell.stamp else ""
     text = latex_formula(cell.text) if cell.kind == "formula" else latex_escape(cell.text)
-    return text + stamp
+    return text + (rf" \textbf{{({latex_escape(cell.stamp)})}}" if cell.stamp else "")
 
 
 def latex_formula(formula: str) -> str:

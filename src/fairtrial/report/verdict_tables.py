@@ -14,18 +14,10 @@ from fairtrial.report.words import KINDS, few_digits, is_number, plain_number, p
 FORMATS = ("text", "markdown", "latex")
 SUBSETS = ("all", "clean", "contaminated")
 VERDICTS = {
-    "better": "better",
-    "worse": "worse",
-    "same": "practically equal",
-    "undetected": "no detectable difference",
-    "too_few_seeds": "too few seeds",
-    "not_comparable": "not comparable",
-    "loses": "loses",
-    "beats": "beats it",
-    "above": "above, not clearly",
-    "below": "below, not clearly",
-    "equal": "the same",
-}
+    "better": "better", "worse": "worse", "same": "practically equal", "undetected": "no detectable difference",
+    "too_few_seeds": "too few seeds", "not_comparable": "not comparable", "loses": "loses", "beats": "beats it",
+    "above": "above, not clearly", "below": "below, not clearly", "equal": "the same",
+}  # fmt: skip
 LEVELS = {
     "pass": Cell("passed"), "red": Cell("failed", kind="not_comparable"), "amber": Cell("failed, amber", kind="remark")
 }  # fmt: skip

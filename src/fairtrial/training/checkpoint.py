@@ -22,6 +22,7 @@ from fairtrial.errors import BadInput
 from fairtrial.training.loop import Loop, put_weights, weights_of
 
 KEPT = 2  # checkpoints
+PROGRESS = ("step", "best_step", "stale", "stopped")  # fields that are stored as they are
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,8 @@ class Checkpoints:
         tensors |= {f"best/{name}": tensor for name, tensor in progress.best_weights.items()}
         with disk_errors(self.folder):
             self.folder.mkdir(exist_ok=True)
-        facts = {
-            "events_size": events_size,
-            "step": progress.step,
-            "best_step": progress.best_step,
-            "best_merit": progress.best_key,
-            "stale": progress.stale,
-            "stopped": progress.stopped,
-        }
+        facts = {name: getattr(progress, name) for name in PROGRESS}
+        facts |= {"events_size": events_size, "best_merit": progress.best_key}
         content = save(tensors, {"progress": json.dumps(facts)})
         path = self.folder / f"step-{progress.step:08d}.safetensors"
         write_bytes(path, content)
@@ -112,10 +107,10 @@ def fill(loop: Loop, tensors: dict[str, Tensor], facts: dict[str, Any], path: Pa
     try:
         put_weights(loop.network, under("weights/", tensors))
         put_optimizer(loop.optimizer, under("optimizer/", tensors))
-        progress.begun = True
-        progress.step, progress.best_step, progress.stale = facts["step"], facts["best_step"], facts["stale"]
+        progress.begun, progress.best_weights = True, under("best/", tensors)
         progress.best_key = None if facts["best_merit"] is None else tuple(facts["best_merit"])
-        progress.stopped, progress.best_weights = facts["stopped"], under("best/", tensors)
+        for name in PROGRESS:
+            setattr(progress, name, facts[name])
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
         raise BadInput(f"the checkpoint does not fit the network ({error})", "start a new record", path=path) from error
 

@@ -12,12 +12,11 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
-from fairtrial.data.batches import Batch
 from fairtrial.errors import Diverged
 from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.recipe import Scoring, Training
 from fairtrial.training.optimizer import gradient_norm, learning_rate, make_optimizer
-from fairtrial.training.scoring import Score
+from fairtrial.training.scoring import Score, as_tensors
 from fairtrial.training.tasks import Task
 
 REMEDY = "try a lower learning rate, warm-up steps, or training.clip=1"
@@ -160,8 +159,3 @@ def weights_of(network: nn.Module) -> dict[str, Tensor]:
 def put_weights(network: nn.Module, tensors: dict[str, Tensor]) -> None:
     for name, tensor in weights_of(network).items():
         tensor.copy_(tensors[name])
-
-
-def as_tensors(batch: Batch) -> tuple[Tensor, Tensor | None, Tensor]:
-    lengths = None if batch.lengths is None else torch.from_numpy(batch.lengths)
-    return torch.from_numpy(batch.ids), lengths, torch.from_numpy(batch.answers)

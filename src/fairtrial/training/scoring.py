@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from fairtrial.data.batches import masked_batch, padded
+from fairtrial.data.batches import Batch, masked_batch, padded
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.outcomes import bits_per_byte
@@ -65,6 +65,11 @@ def log_probabilities(network: Classifier, rows: Sequence[np.ndarray], pad: int)
             logits = network(torch.from_numpy(ids), torch.from_numpy(lengths))
             answers[chosen] = logits.double().log_softmax(-1).numpy()
     return answers
+
+
+def as_tensors(batch: Batch) -> tuple[Tensor, Tensor | None, Tensor]:
+    lengths = None if batch.lengths is None else torch.from_numpy(batch.lengths)
+    return torch.from_numpy(batch.ids), lengths, torch.from_numpy(batch.answers)
 
 
 def score_classify(
@@ -212,9 +217,8 @@ def document_outcomes(tokens: TokenSet, nats: np.ndarray) -> dict[str, np.ndarra
 
 
 def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, most: int | None = None) -> Score:
-    """Non-overlapping windows of `length` tokens: the exponential of the mean of their mean losses. Each token sees
-    only its own window; separate sentences are windows of their own, and every token has the same weight. With `most`,
-    that many windows evenly spread over the set."""
+    """Non-overlapping windows of `length` tokens, or `most` of them, evenly spread: each token sees only its own window
+    and has the same weight; separate sentences are windows of their own."""
     windows = list(sliding(tokens.sequences, length, length))
     chosen = [windows[index] for index in evenly(len(windows), most)]
     apart = [Window(window.sequence, window.counted, window.end, window.counted) for window in chosen]
@@ -255,8 +259,7 @@ def score_masked(network: MaskedModel, masked: MaskedSet, most: int | None = Non
         for begin in range(0, len(order), ROWS):
             rows = order[begin : begin + ROWS]
             batch = masked_batch([masked.hidden[index] for index in rows], 0)
-            assert batch.lengths is not None
-            found = network.nll(*(torch.from_numpy(array) for array in (batch.ids, batch.lengths, batch.answers)))
+            found = network.nll(*as_tensors(batch))
             owners = np.repeat([masked.owners[index] for index in rows], (batch.answers >= 0).sum(1))
             np.add.at(nats, owners, found.double().numpy())
             np.add.at(counts, owners, 1)

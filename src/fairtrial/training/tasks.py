@@ -82,8 +82,8 @@ class LanguageTask(Task):
         return scoring.score_windows(self.network, self.sets[split], length=self.length, most=MOST_WINDOWS)
 
     def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
-        how: dict[str, Any] = {"length": self.length, "full_context": self.full_context, "on_progress": on_progress}
-        return scoring.score_lm(self.network, self.sets[split], **how)
+        tokens, context = self.sets[split], self.full_context
+        return scoring.score_lm(self.network, tokens, length=self.length, full_context=context, on_progress=on_progress)
 
 
 @dataclass
@@ -196,16 +196,13 @@ def masked_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents,
     sets: dict[str, MaskedSet] = {}
     train: list[np.ndarray] = []
     for name, split in documents.items():
-        owners, rows = [], []
-        for owner, row in enumerate(encode(split, tokenizer)):
-            for begin in range(0, len(row), length):
-                owners.append(owner)
-                rows.append(row[begin : begin + length])
-        if name == "train":
-            train = rows
+        encoded = enumerate(encode(split, tokenizer))
+        starts = [(owner, row, begin) for owner, row in encoded for begin in range(0, len(row), length)]
+        rows = [row[begin : begin + length] for _, row, begin in starts]
+        train = rows if name == "train" else train
         rng = generator_for(0, "eval", "mask", name)  # the same for every trial, so that all guess the same words
         hidden = [masker(row, rng) for row in rows]
-        sets[name] = MaskedSet(hidden, owners, len(split), bytes_of(split))
+        sets[name] = MaskedSet(hidden, [owner for owner, *_ in starts], len(split), bytes_of(split))
     batches = MaskedSentences(train, masker, batch=recipe.training.batch, seed=seed, pad=tokenizer.pad)
     return sets, batches, {"cut_to_length": dict.fromkeys(documents, 0)}
 
