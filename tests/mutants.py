@@ -472,8 +472,8 @@ DATA = (
         "course-tsv-quoting",
         "data",
         "quotes in the course's files are taken as CSV quoting",
-        'for cell in line.split("\\t")]',
-        'for cell in next(__import__("csv").reader([line], delimiter="\\t"))]',
+        '(number, line.split("\\t"))',
+        '(number, next(__import__("csv").reader([line], delimiter="\\t")))',
         ("data/test_reading.py", "-k tsv"),
     ),
     Mutant(
@@ -715,8 +715,8 @@ TRAINING = (
         "checkpoint-patience",
         "training",
         "a resumed trial forgets how long it has waited for a better score",
-        'facts["best_step"], facts["stale"]',
-        'facts["best_step"], 0',
+        '("step", "best_step", "stale", "stopped")',
+        '("step", "best_step", "stopped")',
         ("trial/test_trial.py", "-k waited"),
     ),
     Mutant(
