@@ -44,14 +44,8 @@ class Row:
 @dataclass(frozen=True)
 class Ledger:
     rows: tuple[Row, ...]
-
-    @property
-    def total(self) -> int:
-        return sum(row.count for row in self.rows)
-
-    @property
-    def bias_free(self) -> int:
-        return sum(row.bias_free for row in self.rows)
+    total: int
+    bias_free: int
 
 
 # what a parameter's name begins with -> component, in the order of rows; each text that a pattern matches is one copy
@@ -87,7 +81,8 @@ def ledger_of(network: nn.Module) -> Ledger:
         rank, component, copy = component_of(name)
         found.setdefault((rank, component), {}).setdefault(copy, []).append((name, tuple(parameter.shape)))
     ranked = sorted(found.items(), key=lambda item: item[0][0])
-    return Ledger(tuple(row_of(component, list(copies.values())) for (_, component), copies in ranked))
+    rows = tuple(row_of(component, list(copies.values())) for (_, component), copies in ranked)
+    return Ledger(rows, sum(row.count for row in rows), sum(row.bias_free for row in rows))
 
 
 def component_of(name: str) -> tuple[int, str, str]:
@@ -139,23 +134,12 @@ class FlopRow:
 @dataclass(frozen=True)
 class Flops:
     rows: tuple[FlopRow, ...]
-    backward: int  # for one full row
     length: int
+    forward_per_row: int  # of `length` tokens
+    backward_per_row: int
+    per_token: float  # forward, at full length
     rows_in_step: int  # rows of `length` tokens in one training step
-
-    @property
-    def forward(self) -> int:
-        return sum(row.flops for row in self.rows)
-
-    @property
-    def per_token(self) -> float:
-        """Forward, at full length."""
-        return self.forward / self.length
-
-    @property
-    def per_step(self) -> int:
-        """Forward and backward over all rows of a step."""
-        return (self.forward + self.backward) * self.rows_in_step
+    per_step: int  # forward and backward over all rows of a step
 
 
 def flops_of(network: Network, *, rows_in_step: int = 1) -> Flops:
@@ -177,7 +161,8 @@ def flops_of(network: Network, *, rows_in_step: int = 1) -> Flops:
         rows[1] = FlopRow(rows[1].component, "as it runs: only what a window covers", rows[1].flops + rest)
     if rest > 0:
         rows.append(FlopRow("parts", "counted as they run", rest))
-    return Flops(tuple(rows), backward, length, rows_in_step)
+    total = sum(row.flops for row in rows)
+    return Flops(tuple(rows), length, total, backward, total / length, rows_in_step, (total + backward) * rows_in_step)
 
 
 def head_row(network: Network, length: int) -> FlopRow:
@@ -219,12 +204,8 @@ class Cost:
     flops: Flops
 
     def to_dict(self) -> dict[str, Any]:
-        ledger, flops = self.ledger, self.flops
         facts = {"task": self.recipe.task, "vocabulary": self.vocabulary, "classes": self.classes}
-        facts |= {**asdict(ledger), "total": ledger.total, "bias_free": ledger.bias_free}
-        passes = {"forward_per_row": flops.forward, "backward_per_row": flops.backward, "per_token": flops.per_token}
-        step = {"rows_in_step": flops.rows_in_step, "per_step": flops.per_step}
-        return facts | {"flops": {"rows": asdict(flops)["rows"], "length": flops.length, **passes, **step}}
+        return facts | asdict(self.ledger) | {"flops": asdict(self.flops)}
 
 
 def cost_of_recipe(recipe: Recipe, vocabulary: int | None = None, classes: int | None = None, seed: int = 0) -> Cost:

@@ -276,11 +276,8 @@ def audit_drift(splits: Splits) -> Iterator[Finding]:
 
 
 def _class_shares(name: str, splits: Splits, documents: Sequence[Document]) -> Finding:
-    def shares(documents: Sequence[Document]) -> list[float]:
-        counts = Counter(document.label for document in documents)
-        return [counts[label] / len(documents) for label in splits.labels]
-
-    by_label = list(zip(splits.labels, shares(splits.train), shares(documents), strict=True))
+    known, tested = (Counter(document.label for document in part) for part in (splits.train, documents))
+    by_label = [(label, known[label] / known.total(), tested[label] / tested.total()) for label in splits.labels]
     distance = sum(abs(train - test) for _, train, test in by_label) / 2
     verdict = AMBER if distance > CLASS_DRIFT else REPORT
     meaning = "Share of items that would have to change class to match the class shares of train."

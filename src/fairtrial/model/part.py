@@ -157,7 +157,15 @@ def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int) -> nn.Mo
         if not re.fullmatch(r"[a-z][a-z0-9_-]*", choice.name) or hasattr(built, choice.name):
             raise BadInput(f"a part cannot be called {choice.name!r}", "take another name of small letters")
         kind = parts.find(choice.name)
-        built[choice.name] = _build(kind, choice.name, shape, choice.options, seed)
+        check_options(kind, choice.name, choice.options)
+        # torch.randn in a part's constructor draws from a stream of its own, and the global generator stays untouched
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_for(seed, "init", "parts", choice.name))
+            try:
+                built[choice.name] = kind(shape, **choice.options)
+            except TypeError as error:
+                hint = f"see the options of {kind.__qualname__}"
+                raise BadInput(f"part {choice.name!r}: {error}", hint) from error
         for verb in filter(kind.owns, SINGLE_OWNER):
             if owners.setdefault(verb, choice.name) != choice.name:
                 raise BadInput(f"{owners[verb]!r} and {choice.name!r} both own {verb!r}", "keep one of them")
@@ -171,17 +179,6 @@ def refuse_idle(choices: Sequence[PartChoice]) -> None:
         if any(kind.owns(verb) for verb in ("pool", "prefix")) and not any(kind.owns(verb) for verb in IN_A_DECODER):
             what = f"part {choice.name!r} works for sentence vectors, and a language model has none"
             raise BadInput(what, f"leave {choice.name!r} out, or train a classifier")
-
-
-def _build(kind: type[Part], name: str, shape: Shape, options: dict[str, Any], seed: int) -> Part:
-    # torch.randn in a part's constructor draws from a stream of its own, and the global generator stays untouched
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_for(seed, "init", "parts", name))
-        check_options(kind, name, options)
-        try:
-            return kind(shape, **options)
-        except TypeError as error:
-            raise BadInput(f"part {name!r}: {error}", f"see the options of {kind.__qualname__}") from error
 
 
 def check_options(kind: type[Part], name: str, options: dict[str, Any]) -> None:

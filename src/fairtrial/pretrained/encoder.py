@@ -105,15 +105,13 @@ def fill(network: nn.Module, encoder: Checkpoint) -> None:
 
 def find_minilm() -> Path:
     """The folder of the weights in an installed package; their checksum must be the known one."""
-    others = []
-    for name in PACKAGES:
-        for path in weights_in(name):
-            if sha256_of(path) == SHA256:
-                return path.parent
-            others.append(path)
-    if others:
-        raise BadInput(f"{others[0]} is not all-MiniLM-L6-v2: its sha256 differs", f"reinstall it: {INSTALL}")
-    raise BadInput("the encoder 'minilm' is not installed", f"install it (87 MB, no dependencies): {INSTALL}")
+    found = [path for name in PACKAGES for path in weights_in(name)]
+    if not found:
+        raise BadInput("the encoder 'minilm' is not installed", f"install it (87 MB, no dependencies): {INSTALL}")
+    for path in found:
+        if sha256_of(path) == SHA256:
+            return path.parent
+    raise BadInput(f"{found[0]} is not all-MiniLM-L6-v2: its sha256 differs", f"reinstall it: {INSTALL}")
 
 
 def weights_in(package: str) -> list[Path]:

@@ -83,12 +83,10 @@ def about_record(record: Record) -> dict[str, Any]:
         if "confusion" in score
     ]
     return {
-        "name": record.folder.name,
+        "record": record,
         "kind": KINDS[recipe.task].capitalize(),
         "parts": spoken_parts(recipe),
-        "recipe": recipe,
         "recipe_text": write_recipe(recipe),
-        "trial": trial,
         "result": result,
         "scores": result and score_table(result),
         "kept": result and kept_weights(result),
