@@ -1432,8 +1432,8 @@ ANALYSIS = (
         "flops-of-a-step",
         "analysis",
         "a step costs its forward pass twice",
-        "return (self.forward + self.backward) * self.rows_in_step",
-        "return 2 * self.forward * self.rows_in_step",
+        "(total + backward) * rows_in_step)",
+        "2 * total * rows_in_step)",
         ("analysis/test_ledger.py",),
     ),
     Mutant(
