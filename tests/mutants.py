@@ -990,8 +990,8 @@ STATISTICS = (
         "equivalence-family",
         "statistics",
         "equivalence is not corrected over the family",
-        "same = _by_identity(family, holm([p_same(claim, least[id(claim)]) for claim in family]))",
-        "same = _by_identity(family, [p_same(claim, least[id(claim)]) for claim in family])",
+        "same = dict(zip(tests, holm([p_same(comparisons[n], least[n]) for n in tests]), strict=True))",
+        "same = dict(zip(tests, [p_same(comparisons[n], least[n]) for n in tests], strict=True))",
         ("statistics/test_study_verdict.py",),
     ),
     Mutant(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fairtrial.apps import puzzles
 from fairtrial.apps.puzzles.keys import Frame
-from fairtrial.apps.puzzles.sentences import answer_lines, plain_answer
+from fairtrial.apps.puzzles.sentences import answer_lines, plain_of
 from fairtrial.apps.puzzles.solve import certify
 from fairtrial.rng import generator_for
 
@@ -92,7 +92,7 @@ def test_awkward_keys_get_an_answer_that_holds(kind: str, count: int) -> None:
         assert (answer.weights[reached] / answer.nearest[reached]).min() >= 0.999 - 1e-6, number
         assert answer.possible == (answer.nearest is answer.target)
         assert answer_lines(answer)
-        assert json.dumps(plain_answer(answer), allow_nan=False)
+        assert json.dumps(plain_of(answer), allow_nan=False)
         short = puzzles.average(keys, chosen, norm=answer.norm / 2)
         assert short.norm <= answer.norm / 2 * (1 + 1e-6)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fairtrial.apps.reports import published
 from fairtrial.apps.reports.claims import DECIDERS
 from fairtrial.apps.reports.evidence import with_validated
 from fairtrial.apps.reports.published import (
@@ -16,7 +16,7 @@ from fairtrial.apps.reports.published import (
     claims,
     counts,
     figures,
-    joined,
+    studies_in,
     studies_of,
 )
 from fairtrial.apps.reports.run import QUICK, at_hand
@@ -85,14 +85,13 @@ def test_each_study_that_holds_nothing_back_has_a_validated_counterpart() -> Non
     ]
 
 
-def test_studies_of_different_settings_are_not_joined() -> None:
-    one = all_studies()["speeches-lm"]
-    assert joined(one, one) == one
-    with pytest.raises(BadInput, match="differ in 'settings'"):
-        joined(one, replace(one, settings={"shape.heads": 4}))
-    changed = replace(one, variants=tuple(replace(each, seeds_from=9) for each in one.variants))
-    with pytest.raises(BadInput, match="differ in the variant 'learned'"):
-        joined(one, changed)
+def test_studies_that_are_joined_agree_in_their_setting_and_shared_variants() -> None:
+    for path in (Path(published.__file__).parent / "studies").glob("r*.toml"):
+        for key, study in studies_in(path).items():
+            joined = all_studies()[key]
+            for name in ("tasks", "recipes", "settings", "task_settings", "baseline", "search", "seeds"):
+                assert getattr(study, name) == getattr(joined, name), (path.name, name)
+            assert all(variant in joined.variants for variant in study.variants)
 
 
 def test_an_unknown_report_is_refused_with_the_known_ones() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial.apps import puzzles
-from fairtrial.apps.puzzles.heads import attention_of_many
+from fairtrial.apps.puzzles.heads import attention_weights
 from fairtrial.apps.puzzles.keys import Frame, softmax
 from fairtrial.apps.puzzles.solve import Certificate, certify
 from fairtrial.rng import generator_for
@@ -61,7 +61,7 @@ def test_random_keys_reach_their_precision_in_our_own_attention(count: int, widt
         chosen = rolls.choice(count, size=rolls.integers(1, 3), replace=False)
         shares = rolls.dirichlet(np.ones(len(chosen)) * 3)
         answers.append(puzzles.mix(table, dict(zip(chosen.tolist(), shares.tolist(), strict=True))))
-    ran = attention_of_many(keys, np.array([[answer.query] for answer in answers]), True)[:, 0]
+    ran = attention_weights(keys, np.array([[answer.query] for answer in answers]), True)[:, 0]
     assert np.array([answer.weights for answer in answers]) == pytest.approx(ran, abs=1e-9)
     for answer, weights in zip(answers, ran, strict=True):
         assert answer.certificate.holds(answer.keys, answer.target)

@@ -9,7 +9,7 @@ import pytest
 
 from fairtrial.apps import puzzles
 from fairtrial.apps.puzzles.plots import answer_picture, identity_picture, key_growth, query_growth
-from fairtrial.apps.puzzles.sentences import answer_lines, identity_lines, plain_answer, plain_replacement
+from fairtrial.apps.puzzles.sentences import answer_lines, identity_lines, plain_of
 from fairtrial.rng import generator_for
 
 SQUARE = np.array([[0.0, 0], [4, 0], [0, 4], [4, 4], [2, 2], [2, 0], [0, 0]])
@@ -105,9 +105,9 @@ def test_weights_grow_towards_what_is_wanted() -> None:
 
 def test_plain_values_are_json_and_hold_the_certificate() -> None:
     for place in range(7):
-        plain = json.loads(json.dumps(plain_answer(puzzles.select(SQUARE, place)), allow_nan=False))
+        plain = json.loads(json.dumps(plain_of(puzzles.select(SQUARE, place)), allow_nan=False))
         assert (plain["certificate"]["balance"] is None) == plain["possible"]
-    everything = plain_answer(puzzles.average(SQUARE, range(7)))
+    everything = plain_of(puzzles.average(SQUARE, range(7)))
     assert json.loads(json.dumps(everything, allow_nan=False))["certificate"]["lead"] is None
     replaced = puzzles.replace_key(SQUARE, 2, puzzles.select_target(7, 2), [1.0, 1.0])
-    assert json.dumps(plain_replacement(replaced), allow_nan=False)
+    assert json.dumps(plain_of(replaced), allow_nan=False)

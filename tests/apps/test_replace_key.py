@@ -27,7 +27,7 @@ def test_the_new_key_does_what_is_asked_in_our_own_attention(scale: bool) -> Non
             puzzles.average_target(4, [0, 1]),
         ):
             answer = puzzles.replace_key(keys, 2, target, query, scale=scale)
-            ran = attention_weights(answer.new_keys, query[None], scale)[0]
+            ran = attention_weights(answer.new_keys[None], query[None, None], scale)[0, 0]
             assert ran == pytest.approx(answer.weights, abs=1e-9)
             assert answer.possible
             assert (ran[target > 0] >= 0.999 * target[target > 0] - 1e-9).all()
@@ -47,7 +47,7 @@ def test_the_shortest_key_is_the_shortest() -> None:
     assert np.linalg.norm(answer.key) == pytest.approx(answer.needed)
     shorter = KEYS.copy()
     shorter[2] = 0.98 * answer.key
-    assert attention_weights(shorter, query[None], False)[0, 2] < 0.99
+    assert attention_weights(shorter[None], query[None, None], False)[0, 0, 2] < 0.99
 
 
 @pytest.mark.parametrize("length", [0.0, 0.5, 3.0, 50.0])

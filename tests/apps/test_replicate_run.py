@@ -13,10 +13,10 @@ import pytest
 from published_numbers import missing
 
 from fairtrial.apps.reports.claims import Found, answer, describe_mean, gaps
-from fairtrial.apps.reports.evidence import WAYS, decide_all, mean_of, our_count, our_setting, with_validated
+from fairtrial.apps.reports.evidence import decide_all, mean_of, our_counts, our_setting, with_validated
 from fairtrial.apps.reports.measures import Retried, in_batches, retry_one
 from fairtrial.apps.reports.page import counting_table, counting_tables, write_page
-from fairtrial.apps.reports.published import REPORTS, Claim, Count, Figure, claims, published, studies_of
+from fairtrial.apps.reports.published import REPORTS, Claim, Figure, claims, published, studies_of
 from fairtrial.apps.reports.run import (
     Replication,
     Selection,
@@ -225,10 +225,10 @@ def test_points_of_curves_are_the_looks_of_that_moment(replication: tuple[Select
 
 def test_parameters_are_counted_as_the_reports_count(replication: tuple[Selection, Path]) -> None:
     evidences = answered(*replication, "r1").evidences
-    for study, evidence in evidences.items():
+    for evidence in evidences.values():
         shape = evidence.plan.recipes[evidence.task]["learned"].shape
         vocabulary = our_setting("vocabulary", evidence)
-        ours = {way: our_count(Count("r0", study, way, 0), evidence) for way in WAYS}
+        ours = our_counts(evidence)
         assert ours["everything"] == evidence.results("learned")[0]["parameters"]
         assert ours["token embedding"] == vocabulary * shape.width
         assert ours["attention matrices of one layer"] == 4 * shape.width**2

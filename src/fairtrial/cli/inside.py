@@ -33,15 +33,12 @@ def show(
     json: Json = False,
 ) -> None:
     """Show what was trained: recipe, parameter count, curves, results, fingerprints."""
-    opened = Record.open(record)
-    if json:
-        result = opened.result if opened.complete else None
-        facts = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
-        print(dumps(facts))
-    else:
-        from fairtrial.report.text import record_lines
+    from fairtrial.report.text import record_lines
 
-        print("\n".join(record_lines(opened)))
+    opened = Record.open(record)
+    result = opened.result if opened.complete else None
+    facts = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
+    print(dumps(facts) if json else "\n".join(record_lines(opened)))
     if figure is not None:
         from fairtrial.report.plots import curves_figure
 
@@ -192,11 +189,8 @@ def errors(
     bins: Annotated[int, Option(help="Bins of the reliability curve.", min=1, max=100)] = 10,
     most: Annotated[int, Option(help="Number of mistakes and words to show.", min=1)] = 10,
     telling: Annotated[bool, Option(help="Find the most influential words of each class.")] = True,
-    names: Names = None,
-    html: Html = None,
-    plugins: With = None,
-    json: Json = False,
-) -> None:
+    names: Names = None, html: Html = None, plugins: With = None, json: Json = False,
+) -> None:  # fmt: skip
     """Show a classifier's confusions, calibration, confident mistakes and influential words."""
     from fairtrial.analysis.errors import errors as find_errors
 

@@ -65,13 +65,9 @@ class Groups(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Groups,
+    cls=Groups, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="A fair trial for every transformer idea: train it, compare it over several seeds, look inside.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+)  # fmt: skip
 
 
 def print_version(given: bool) -> None:
@@ -94,13 +90,9 @@ def add_command(group: str, name: str, function: Callable[..., None], example: s
     doc = inspect.getdoc(function) or ""
     for known in (name, *(old for old, new in OLD_NAMES.items() if new == name)):
         app.command(
-            known,
-            cls=SeveralWords if name == "study" else TyperCommand,
-            help=f"\b\nExample: fairtrial {example}\n\n{doc}",
-            short_help=" ".join(doc.split("\n\n")[0].split()),
-            hidden=known != name,
-            rich_help_panel=group,
-        )(function)
+            known, cls=SeveralWords if name == "study" else TyperCommand, hidden=known != name, rich_help_panel=group,
+            help=f"\b\nExample: fairtrial {example}\n\n{doc}", short_help=" ".join(doc.split("\n\n")[0].split()),
+        )(function)  # fmt: skip
 
 
 for group, commands in COMMANDS.items():

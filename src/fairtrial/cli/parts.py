@@ -88,12 +88,9 @@ def options_of(entry: Entry) -> list[str]:
 
 def entry_lines(entry: Entry) -> list[str]:
     facts = {
-        "options": ", ".join(options_of(entry)) or "none",
-        "": entry.options_help,
-        "uses": ", ".join(entry.verbs) or "no verb",
-        "claims": ", ".join(entry.claims) or "nothing",
-        "file": entry.file,
-    }
+        "options": ", ".join(options_of(entry)) or "none", "": entry.options_help,
+        "uses": ", ".join(entry.verbs) or "no verb", "claims": ", ".join(entry.claims) or "nothing", "file": entry.file,
+    }  # fmt: skip
     lines = [f"{word:<8} {text}" for word, text in facts.items() if text]
     return [entry.name, "", *entry.definition.splitlines(), "", *lines]
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
 
 if TYPE_CHECKING:
@@ -93,17 +92,17 @@ class Puzzle:
             self.write(self.out, name or plain["ask"].translate(str.maketrans(" :/", "-=-"))[:80], found, plain)
 
     def write(self, folder: Path, name: str, found: Found, plain: Any) -> None:
-        from fairtrial.apps.puzzles.plots import picture_of
+        from fairtrial.apps.puzzles.plots import picture_of, write_files
 
-        figure = folder / f"{name}.{self.kind}"
-        with disk_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        write_bytes(figure, picture_of(found, self.kind))
-        write_text(folder / f"{name}.json", dumps(plain, indent=1))
         rows = [each["query"] for each in plain] if isinstance(plain, list) else [plain["query"]]
-        write_text(folder / "query.csv", "".join(",".join(map(repr, row)) + "\n" for row in rows))
+        table = "".join(",".join(map(repr, row)) + "\n" for row in rows)
+        contents = {
+            f"{name}.{self.kind}": picture_of(found, self.kind),
+            f"{name}.json": dumps(plain, indent=1).encode(),
+        }
+        written = write_files(folder, {**contents, "query.csv": table.encode()})
         if not self.json:
-            print(f"\nfigure: {figure}")
+            print(f"\nfigure: {written[0]}")
 
 
 def question(command: Callable[..., None]) -> Callable[..., None]:

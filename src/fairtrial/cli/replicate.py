@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,8 +82,6 @@ def replicate(
         target = page or folder / "five-reports.md"
         written = write_page(found, target, command=command, quick=quick, seconds=seconds, width=engine.width)
     if json:
-        from json import dumps
-
         print(dumps({"event": "answers", "page": str(written), "answers": [plain(each) for each in found.answers]}))
         return
     print()
@@ -104,17 +103,12 @@ def plan_text(plans: dict[str, Any], left_out: tuple[str, ...]) -> str:
 
 
 def plain(answer: Answer) -> dict[str, Any]:
+    claim, at_one_rate = answer.claim, answer.at_one_rate.outcome if answer.at_one_rate else None
     return {
-        "id": answer.claim.id,
-        "report": answer.claim.report,
-        "claim": answer.claim.says,
-        "outcome": answer.outcome,
-        "at_one_rate": answer.at_one_rate.outcome if answer.at_one_rate else None,
-        "headline": answer.headline,
-        "because": answer.because,
-        "unsound": list(answer.unsound),
-        "weak": list(answer.weak),
-    }
+        "id": claim.id, "report": claim.report, "claim": claim.says, "outcome": answer.outcome,
+        "at_one_rate": at_one_rate, "headline": answer.headline, "because": answer.because,
+        "unsound": answer.unsound, "weak": answer.weak,
+    }  # fmt: skip
 
 
 def spoken_command(names: list[str], seeds: int | None, quick: bool, fine_tuning: bool) -> str:

@@ -8,19 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from fairtrial.recipe import Recipe
 from fairtrial.report.words import describe_result, describe_score, spoken_time, start_lines
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
 QUIET_SECONDS = 10.0  # plain lines: a sign of life at least this often
 STUDY_QUIET_SECONDS = 15.0
 FIRST_STEPS = 5  # that an estimate is based on; the first also warms up
-
-ShowStudy = Callable[[str, dict[str, Any]], None]
 
 
 @contextmanager
@@ -28,16 +23,16 @@ def open_screen(recipe: Recipe, as_json: bool) -> Iterator[Callable[[Any], None]
     if as_json:
         yield show_json
         return
-    with (Bar if sys.stdout.isatty() else Lines)(recipe) as screen:
+    with Lines(recipe, live=sys.stdout.isatty()) as screen:
         yield screen.show
 
 
 @contextmanager
-def open_study_screen(as_json: bool) -> Iterator[ShowStudy]:
+def open_study_screen(as_json: bool) -> Iterator[Callable[[str, dict[str, Any]], None]]:
     if as_json:
         yield lambda kind, facts: print(json.dumps({"event": kind, **facts}), flush=True)
         return
-    with (Board if sys.stdout.isatty() else StudyLines)() as screen:
+    with StudyLines(live=sys.stdout.isatty()) as screen:
         yield screen.show
 
 
@@ -47,28 +42,29 @@ def show_json(event: Any) -> None:
 
 
 class Screen:
-    """Prints lines; where there are bars, above them."""
+    """Prints lines; where it is `live`, on a terminal, above bars."""
 
-    progress: Progress | None = None
+    def __init__(self, live: bool, *columns: Any) -> None:
+        from rich.progress import Progress
 
-    def __init__(self) -> None:
-        self.last_line = time.monotonic()
+        self.live, self.last_line = live, time.monotonic()
+        self.progress = Progress("{task.description}", *columns, transient=True, disable=not live)
 
     def __enter__(self) -> Self:
-        if self.progress is not None:
+        if self.live:
             self.progress.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.progress is not None:
+        if self.live:
             self.progress.stop()
 
     def say(self, *lines: str) -> None:
         for line in lines:
-            if self.progress is None:
-                print(line, flush=True)
-            else:
+            if self.live:
                 self.progress.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+            else:
+                print(line, flush=True)
         self.last_line = time.monotonic()
 
     def silent(self, seconds: float) -> bool:
@@ -98,36 +94,45 @@ class Estimate:
 
 
 class Lines(Screen):
-    """One line for each score, and a sign of life in between."""
+    """One line for each score; in between a bar with the time left, or a sign of life."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        super().__init__()
-        self.recipe = recipe
+    def __init__(self, recipe: Recipe, live: bool = False) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), "{task.fields[loss]}", TimeRemainingColumn(), "left")
+        super().__init__(live, *columns)
+        self.recipe, self.task = recipe, self.progress.add_task("training", visible=False, loss="")
         self.facts: dict[str, Any] = {}
         self.first_step, self.started = 0, time.monotonic()
         self.scores: dict[str, dict[str, Any]] = {}
 
     def show(self, event: Any) -> None:
-        if event.kind == "start":
-            self.facts, self.first_step, self.started = event.facts, event.step, time.monotonic()
-            self.say(*start_lines(self.recipe, event.facts, event.step))
-        elif event.kind == "score":
-            self.scores[event.facts["split"]] = event.facts
-        elif event.kind == "notice":
-            self.say(f"notice: {event.facts['text']}")
-        elif event.kind == "stop":
-            self.say(f"stopped early: {event.facts['why']}")
-        elif event.kind == "step" and self.silent(QUIET_SECONDS):
-            self.say(f"{self.position(event.step)}  loss {event.facts['loss']:.3f}  {self.left(event.step)}")
-        elif event.kind == "ready" and self.scores:
+        kind, step, facts = event.kind, event.step, event.facts
+        if kind == "start":
+            self.facts, self.first_step, self.started = facts, step, time.monotonic()
+            self.say(*start_lines(self.recipe, facts, step))
+            self.progress.update(self.task, total=facts["steps"], completed=step, visible=True)
+        elif kind == "score":
+            self.scores[facts["split"]] = facts
+        elif kind == "notice":
+            self.say(f"notice: {facts['text']}")
+        elif kind == "stop":
+            self.say(f"stopped early: {facts['why']}")
+        elif kind == "step" and self.live:
+            self.progress.update(self.task, completed=step, loss=f"loss {facts['loss']:.3f}")
+        elif kind == "step" and self.silent(QUIET_SECONDS):
+            self.say(f"{self.position(step)}  loss {facts['loss']:.3f}  {self.left(step)}")
+        elif kind == "ready" and self.scores:
             scores = "  ".join(describe_score(split, score) for split, score in self.scores.items())
-            self.say(f"{self.position(event.step)}  {scores}  {self.left(event.step)}")
+            self.say(f"{self.position(step)}  {scores}  {self.left(step)}")
             self.scores = {}
-        elif event.kind == "testing":
-            if event.facts["share"] == 0 or self.silent(QUIET_SECONDS):
-                self.say(f"scoring {event.facts['split']} with the selected weights: {event.facts['share']:.0%}")
-        elif event.kind == "end":
-            self.say(*describe_result(event.facts))
+        elif kind == "testing":
+            if self.live:
+                self.progress.stop()
+            if facts["share"] == 0 or self.silent(QUIET_SECONDS):
+                self.say(f"scoring {facts['split']} with the selected weights: {facts['share']:.0%}")
+        elif kind == "end":
+            self.say(*describe_result(facts))
             self.say(f"record: {self.facts['folder']}  (see: fairtrial show {self.facts['folder']})")
 
     def position(self, step: int) -> str:
@@ -139,30 +144,6 @@ class Lines(Screen):
         if not done or step >= self.facts["steps"]:
             return ""
         return f"{spoken_time((time.monotonic() - self.started) / done * (self.facts['steps'] - step))} left"
-
-
-class Bar(Lines):
-    """The same lines above a bar with the time left."""
-
-    progress: Progress
-
-    def __init__(self, recipe: Recipe) -> None:
-        super().__init__(recipe)
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-        columns = (BarColumn(), MofNCompleteColumn(), "{task.fields[loss]}", TimeRemainingColumn(), "left")
-        self.progress = Progress("{task.description}", *columns, transient=True)
-        self.task: Any = None
-
-    def show(self, event: Any) -> None:
-        if event.kind == "step" and self.task is not None:
-            self.progress.update(self.task, completed=event.step, loss=f"loss {event.facts['loss']:.3f}")
-            return
-        super().show(event)
-        if event.kind == "start":
-            self.task = self.progress.add_task("training", total=event.facts["steps"], completed=event.step, loss="")
-        elif event.kind == "testing":
-            self.progress.stop()
 
 
 class Count:
@@ -213,14 +194,25 @@ class Count:
 
 
 class StudyLines(Screen):
-    """One line for each trial that ends, and a sign of life in between."""
+    """One line for each trial that ends; in between bars for the study and for each running job, or a sign of life."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, live: bool = False) -> None:
+        from rich.progress import BarColumn
+
+        super().__init__(live, BarColumn(bar_width=30), "{task.fields[detail]}")
         self.count, self.timing = Count(), False
+        self.main = self.progress.add_task("calibrating", total=None, detail="a few steps of each variant")
+        self.bars: dict[tuple[str, ...], Any] = {}
 
     def show(self, kind: str, facts: dict[str, Any]) -> None:
+        if self.live and kind == "verdict":
+            self.progress.stop()
         self.count.update(kind, facts)
+        self.print_lines(kind, facts)
+        if self.live:
+            self.draw(kind, facts)
+
+    def print_lines(self, kind: str, facts: dict[str, Any]) -> None:
         if kind == "plan":
             self.say(*plan_lines(facts))
         elif kind == "begin" and facts["work"] == "calibrate" and not self.timing:
@@ -240,32 +232,13 @@ class StudyLines(Screen):
         elif kind == "verdict":
             self.say("", "verdict:", *(f"  {line}" for line in facts["verdict"]["sentences"]), "")
             self.say(f"tables: fairtrial verdict {facts['folder']}", f"open this page: {Path(facts['page']).resolve()}")
-        elif self.silent(STUDY_QUIET_SECONDS):
+        elif not self.live and self.silent(STUDY_QUIET_SECONDS):
             self.say(f"{self.position()}  {self.count.left()}".rstrip())
 
     def position(self) -> str:
         return f"{self.count.noun} {self.count.done}/{self.count.trials}" if self.count.trials else "preparing"
 
-
-class Board(StudyLines):
-    """The same lines above a bar for the study and one for each running job."""
-
-    progress: Progress
-
-    def __init__(self) -> None:
-        super().__init__()
-        from rich.progress import BarColumn, Progress
-
-        columns = ("{task.description}", BarColumn(bar_width=30), "{task.fields[detail]}")
-        self.progress = Progress(*columns, transient=True)
-        self.main = self.progress.add_task("calibrating", total=None, detail="a few steps of each variant")
-        self.bars: dict[tuple[str, ...], Any] = {}
-
-    def show(self, kind: str, facts: dict[str, Any]) -> None:
-        self.last_line = time.monotonic()  # the bars show that it is running
-        if kind == "verdict":
-            self.progress.stop()
-        super().show(kind, facts)
+    def draw(self, kind: str, facts: dict[str, Any]) -> None:
         key = tuple(facts.get("key", ()))
         if kind == "begin":
             detail = "" if facts["work"] == "trial" else facts["work"]

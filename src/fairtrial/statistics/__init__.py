@@ -4,34 +4,16 @@ from fairtrial.statistics.comparison import (
     Comparison,
     Verdict,
     compare,
-    decide,
+    decide_family,
     least_for,
-    may_be_judged,
-    p_same,
     score,
     scores_by_subset,
 )
-from fairtrial.statistics.multiplicity import ALPHA, holm
+from fairtrial.statistics.multiplicity import ALPHA
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set
 from fairtrial.statistics.sentences import counted, describe_difference, listed, score_words
 
 __all__ = [
-    "ALPHA",
-    "Comparison",
-    "SetOutcomes",
-    "TaskOutcomes",
-    "Verdict",
-    "compare",
-    "counted",
-    "decide",
-    "describe_difference",
-    "describe_set",
-    "holm",
-    "least_for",
-    "listed",
-    "may_be_judged",
-    "p_same",
-    "score",
-    "score_words",
-    "scores_by_subset",
-]
+    "ALPHA", "Comparison", "SetOutcomes", "TaskOutcomes", "Verdict", "compare", "counted", "decide_family",
+    "describe_difference", "describe_set", "least_for", "listed", "score", "score_words", "scores_by_subset",
+]  # fmt: skip

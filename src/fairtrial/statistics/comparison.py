@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
 
 from fairtrial.statistics.crossed import Crossed, Z, crossed_t, kish, over_items, wilson
+from fairtrial.statistics.multiplicity import holm
 from fairtrial.statistics.outcomes import CLEAN, METRICS, Metric, SetOutcomes, Sums, measure, measure_by_class
 from fairtrial.statistics.power import MoreSeeds, items_needed, more_seeds, seeds_needed, smallest_detectable
 
@@ -260,6 +261,26 @@ def decide(
         return Verdict("undetected", (), smallest, more_seeds(test, least, level), observed)
     items = items_needed(test.shares, least, level)
     return Verdict("undetected", (), smallest, None, observed, items and math.ceil(items * of_such_sizes))
+
+
+class Judged(NamedTuple):
+    verdict: Verdict
+    p_adjusted: float | None
+    p_same: float | None  # adjusted, too
+    family: int  # comparisons that are corrected together
+
+
+def decide_family(comparisons: Sequence[Comparison], least: Sequence[float], alpha: float) -> list[Judged]:
+    """A verdict on each, with Holm's correction over all that may be judged."""
+    tests = {n: each.test for n, each in enumerate(comparisons) if may_be_judged(each) and each.test is not None}
+    adjusted = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
+    same = dict(zip(tests, holm([p_same(comparisons[n], least[n]) for n in tests]), strict=True))
+    judged = []
+    for n, comparison in enumerate(comparisons):
+        p, also = adjusted.get(n), same.get(n)
+        verdict = decide(comparison, p, alpha, least[n], family=len(tests), p_same_adjusted=also)
+        judged.append(Judged(verdict, p, also, len(tests)))
+    return judged
 
 
 def multi_bootstrap(differences: np.ndarray, level: float = 0.95) -> tuple[float, float]:

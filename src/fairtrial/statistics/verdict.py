@@ -15,11 +15,10 @@ from fairtrial.statistics.comparison import (
     Comparison,
     Verdict,
     compare,
-    decide,
+    decide_family,
     least_for,
     may_be_judged,
     multi_bootstrap,
-    p_same,
     scores_by_subset,
     subsets,
 )
@@ -174,25 +173,18 @@ def _compare_variants(
 
 def _judged(task: TaskOutcomes, claims: list[Comparison]) -> list[dict[str, Any]]:
     """Rows with verdicts. The family is every claim of this task: all variants, all test sets, the one metric."""
-    family = [claim for claim in claims if may_be_judged(claim) and claim.test is not None]
-    least = {
-        id(claim): least_for(claim, task.least_difference, task.variants[task.baseline][claim.set]) for claim in claims
-    }
-    adjusted = _by_identity(family, holm([claim.test.p for claim in family if claim.test]))
-    same = _by_identity(family, holm([p_same(claim, least[id(claim)]) for claim in family]))
+    baseline, alpha = task.variants[task.baseline], task.alpha
+    limits = [least_for(claim, task.least_difference, baseline[claim.set]) for claim in claims]
     rows = []
-    for claim in claims:
-        key, size = id(claim), len(family)
-        verdict = decide(claim, adjusted.get(key), task.alpha, least[key], family=size, p_same_adjusted=same.get(key))
-        also = remarks(claim, verdict, least[key], task.passports)
-        line = sentence(
-            claim, verdict, least=least[key], alpha=task.alpha, p_adjusted=adjusted.get(key), family=size, remarks=also
-        )
+    for claim, least, judged in zip(claims, limits, decide_family(claims, limits, alpha), strict=True):
+        verdict, p, p_same, family = judged
+        also = remarks(claim, verdict, least, task.passports)
+        line = sentence(claim, verdict, least=least, alpha=alpha, p_adjusted=p, family=family, remarks=also)
         rows.append(
             _difference_row(claim)
-            | {"p_adjusted": adjusted.get(key), "p_same": same.get(key), "family": size, "least_difference": least[key]}
+            | {"p_adjusted": p, "p_same": p_same, "family": family, "least_difference": least}
             | _verdict_row(verdict)
-            | {"sentence": line, "remarks": also, "level": task.alpha / max(1, size)}
+            | {"sentence": line, "remarks": also, "level": alpha / max(1, family)}
             | _detail_row(claim)
         )
     return rows

@@ -13,14 +13,6 @@ from fairtrial.apps.puzzles.solve import (
 )
 
 __all__ = [
-    "Answer",
-    "Replacement",
-    "average",
-    "average_target",
-    "identity",
-    "mix",
-    "mix_target",
-    "replace_key",
-    "select",
+    "Answer", "Replacement", "average", "average_target", "identity", "mix", "mix_target", "replace_key", "select",
     "select_target",
-]
+]  # fmt: skip

@@ -6,6 +6,7 @@ than any other key of that length. That is why the sixth question, with its key 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,16 +44,16 @@ class Question:
         return {"question": self.number, "title": self.title, "answers": answers, "checked_precision": self.check()}
 
     @property
-    def rows(self) -> list[Any]:
+    def rows(self) -> Sequence[Answer | Replacement]:
         return self.answers if isinstance(self.answers, list) else [self.answers]
 
     def check(self) -> float:
         """The least precision of the answers, run through fairtrial's own attention."""
         from fairtrial.apps.puzzles.heads import attention_weights
 
-        first = self.rows[0]
+        first, queries = self.rows[0], np.array([answer.query for answer in self.rows])
         keys = first.new_keys if isinstance(first, Replacement) else first.keys
-        weights = attention_weights(keys, np.array([answer.query for answer in self.rows]), first.scaled)
+        weights = attention_weights(keys[None], queries[None], first.scaled)[0]
         return min(precision_of(row, answer.target) for row, answer in zip(weights, self.rows, strict=True))
 
 
@@ -101,17 +102,12 @@ def long_enough(keys: Array, answer: Answer, scale: bool, precision: float) -> A
 
 def write_course(questions: list[Question], folder: Path, kind: str) -> list[Path]:
     """A figure for each question, and a page that shows them with their words."""
-    from fairtrial.apps.puzzles.plots import picture_of
-    from fairtrial.disk import disk_errors, write_bytes, write_text
+    from fairtrial.apps.puzzles.plots import picture_of, write_files
 
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    page, written = ["# Six puzzles of attention", ""], []
+    page, contents = ["# Six puzzles of attention", ""], {}
     for question in questions:
-        figure = folder / f"question-{question.number}.{kind}"
-        write_bytes(figure, picture_of(question.answers, kind))
+        figure = f"question-{question.number}.{kind}"
+        contents[figure] = picture_of(question.answers, kind)
         page += [f"## {question.number}. {question.title}", "", question.lesson, ""]
-        page += ["```", *lines_of(question.answers), "```", "", f"![question {question.number}]({figure.name})", ""]
-        written.append(figure)
-    write_text(folder / "course.md", "\n".join(page))
-    return [*written, folder / "course.md"]
+        page += ["```", *lines_of(question.answers), "```", "", f"![question {question.number}]({figure})", ""]
+    return write_files(folder, {**contents, "course.md": "\n".join(page).encode()})

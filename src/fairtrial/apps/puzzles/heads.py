@@ -19,8 +19,8 @@ from torch import Tensor
 
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.apps.puzzles.keys import Array
+from fairtrial.apps.puzzles.plots import write_files
 from fairtrial.apps.puzzles.sentences import wrapped
-from fairtrial.disk import disk_errors, write_bytes
 from fairtrial.errors import BadInput
 from fairtrial.model import Attention, LanguageModel, Layout, Site, View, count_parameters, watch
 from fairtrial.recipe import PartChoice, Shape
@@ -37,12 +37,7 @@ SHOWN = 20  # tokens of the sequence that is shown
 
 
 def attention_weights(keys: Array, queries: Array, scaled: bool) -> Array:
-    """Keys [key width], queries [query width] -> weights [query key]"""
-    return attention_of_many(keys[None], queries[None], scaled)[0]
-
-
-def attention_of_many(keys: Array, queries: Array, scaled: bool) -> Array:
-    """Many puzzles of one shape at once: keys [puzzle key width], queries [puzzle query width] -> [puzzle query key]"""
+    """Puzzles of one shape: keys [puzzle key width], queries [puzzle query width] -> weights [puzzle query key]"""
     puzzles, count, width = keys.shape
     # attention always divides by sqrt(width); a puzzle without it uses a longer query
     asked = queries if scaled else queries * math.sqrt(width)
@@ -121,26 +116,20 @@ _add(
     "previous token",
     "Each token looks one place back and copies the word it finds there; the first sees only itself. The query "
     "holds the place before its own, the key its own place: their product is large where they agree.",
-    (Head(look_back),),
-    False,
-    lambda words, place: max(place - 1, 0),
-)
+    (Head(look_back),), False, lambda words, place: max(place - 1, 0),
+)  # fmt: skip
 _add(
     "first token",
     "Each token looks at the first place and copies its word. Every query is the same: the key of place 0.",
-    (Head(look_first),),
-    False,
-    lambda words, place: 0,
-)
+    (Head(look_first),), False, lambda words, place: 0,
+)  # fmt: skip
 _add(
     "same word before",
     "Each token looks for its own word further left, and copies it; a word that is new looks at ^ and copies that. "
     "Query and key hold the word, so equal words score high. Places add a little, so that the latest wins; a "
     "token's own place counts against it, so that no token finds itself.",
-    (Head(look_late_but_not_here, match=True),),
-    True,
-    lambda words, place: latest(words, place, 0, place - 1),
-)
+    (Head(look_late_but_not_here, match=True),), True, lambda words, place: latest(words, place, 0, place - 1),
+)  # fmt: skip
 _add(
     "induction",
     "Two layers. The first looks one place back and writes the word it finds into a slot of its own: every token "
@@ -148,9 +137,8 @@ _add(
     "copies its word: what followed last time is what comes next. Where the word is new, it looks at ^ and says "
     "so.",
     (Head(look_back, writes="before"), Head(look_late, match=True, reads="before")),
-    True,
-    lambda words, place: latest(words, place, 1, place),
-)
+    True, lambda words, place: latest(words, place, 1, place),
+)  # fmt: skip
 
 
 def build_head(name: str, words: int, places: int) -> LanguageModel:
@@ -231,13 +219,9 @@ def check_head(name: str, network: LanguageModel, words: int, sequences: int = 2
     right = np.array([[design.looks_at(row, place) for place in range(places)] for row in ids.tolist()])
     place = torch.from_numpy(right)  # sequence query
     weight = maps[-1].gather(-1, place[..., None])[..., 0]
-    return Check(
-        tokens=ids.numel(),
-        right_words=float((predicted == ids.gather(1, place)).float().mean()),
-        right_places=float((maps[-1].argmax(-1) == place).float().mean()),
-        mean_weight=float(weight.mean()),
-        least_weight=float(weight.min()),
-    )
+    right_words, right_places = predicted == ids.gather(1, place), maps[-1].argmax(-1) == place
+    words_share, places_share, mean = (float(each.float().mean()) for each in (right_words, right_places, weight))
+    return Check(ids.numel(), words_share, places_share, mean, float(weight.min()))
 
 
 def spelled(design: Design, numbers: list[int]) -> list[str]:
@@ -260,34 +244,19 @@ class Show:
     check: Check
 
     def plain(self) -> dict[str, Any]:
-        shape = self.network.body.shape
-        return {
-            "head": self.name,
-            "layers": shape.layers,
-            "width": shape.width,
-            "parameters": count_parameters(self.network),
-            "words": self.words,
-            "predicted": self.predicted,
-            "maps": self.maps,
-            "check": {**asdict(self.check), "passed": self.check.passed},
-        }
+        shape, check = self.network.body.shape, {**asdict(self.check), "passed": self.check.passed}
+        plain = {"head": self.name, "layers": shape.layers, "width": shape.width}
+        plain |= {"parameters": count_parameters(self.network), "words": self.words, "predicted": self.predicted}
+        return {**plain, "maps": self.maps, "check": check}
 
 
 def show_head(name: str, words: int = 8, places: int = 24, sequences: int = 200, seed: int = 0) -> Show:
-    design = DESIGNS.find(name)
-    network = build_head(name, words, places)
+    design, network, shown = DESIGNS.find(name), build_head(name, words, places), slice(0, SHOWN)
     ids = random_words(design, words, places, 1, seed)
     predicted, maps = run(network, ids)
-    shown = slice(0, SHOWN)
-    return Show(
-        name,
-        design.story,
-        network,
-        spelled(design, ids[0].tolist())[shown],
-        spelled(design, predicted[0].tolist())[shown],
-        [layer[0][shown, shown].tolist() for layer in maps],
-        check_head(name, network, words, sequences, seed),
-    )
+    read, said = (spelled(design, rows[0].tolist())[shown] for rows in (ids, predicted))
+    seen = [layer[0][shown, shown].tolist() for layer in maps]
+    return Show(name, design.story, network, read, said, seen, check_head(name, network, words, sequences, seed))
 
 
 def show_lines(show: Show) -> list[str]:
@@ -301,17 +270,11 @@ def show_lines(show: Show) -> list[str]:
         for number, (word, row) in enumerate(zip(show.words, rows, strict=True)):
             cells = "".join(shade(weight, 0.0, 1.0) * 2 for weight in row[: number + 1])
             lines.append(f"{word:<3} {cells}")
-    verdict = "passed" if check.passed else "FAILED"
-    return [
-        *lines,
-        "",
-        f"read  {' '.join(show.words)}",
-        f"says  {' '.join(show.predicted)}",
-        "",
-        f"Checked on {check.tokens:,} tokens of random sequences: "
-        f"the right word {check.right_words:.2%}, the right place {check.right_places:.2%},",
-        f"weight on the right place {check.mean_weight:.4f} on average, {check.least_weight:.4f} at least: {verdict}.",
-    ]
+    words, places = f"the right word {check.right_words:.2%}", f"the right place {check.right_places:.2%}"
+    weights = f"{check.mean_weight:.4f} on average, {check.least_weight:.4f} at least"
+    lines += ["", f"read  {' '.join(show.words)}", f"says  {' '.join(show.predicted)}", ""]
+    lines += [f"Checked on {check.tokens:,} tokens of random sequences: {words}, {places},"]
+    return [*lines, f"weight on the right place {weights}: {'passed' if check.passed else 'FAILED'}."]
 
 
 def show_picture(show: Show, kind: str) -> bytes:
@@ -339,10 +302,5 @@ def write_head_files(show: Show, folder: Path, kind: str) -> list[Path]:
     """The map, and the network's weights."""
     from safetensors.torch import save
 
-    stem = show.name.replace(" ", "-")
-    picture, weights = folder / f"{stem}.{kind}", folder / f"{stem}.safetensors"
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    write_bytes(picture, show_picture(show, kind))
-    write_bytes(weights, save(show.network.state_dict()))
-    return [picture, weights]
+    stem, weights = show.name.replace(" ", "-"), save(show.network.state_dict())
+    return write_files(folder, {f"{stem}.{kind}": show_picture(show, kind), f"{stem}.safetensors": weights})

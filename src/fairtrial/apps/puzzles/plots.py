@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from fairtrial.apps.puzzles.keys import Array, Frame, softmax
 from fairtrial.apps.puzzles.replace_key import Replacement
 from fairtrial.apps.puzzles.sentences import Found
 from fairtrial.apps.puzzles.solve import Answer, best_within
+from fairtrial.disk import disk_errors, write_bytes
 from fairtrial.report import figure_bytes, our_look
 
 if TYPE_CHECKING:
@@ -19,6 +21,15 @@ if TYPE_CHECKING:
 BLUE, RED, GREY = "#1f77b4", "#d62728", "#8a8a8a"
 MOST_BARS, MOST_NAMES = 40, 20
 MARGIN = 0.15  # around the keys
+
+
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
+    """Into a folder that is made where it is missing."""
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        write_bytes(folder / name, content)
+    return [folder / name for name in contents]
 
 
 def query_growth(answer: Answer, points: int = 31, far: float = 0.0) -> tuple[Array, Array]:
@@ -30,8 +41,7 @@ def query_growth(answer: Answer, points: int = 31, far: float = 0.0) -> tuple[Ar
 
 
 def key_growth(answer: Replacement, points: int = 60) -> tuple[Array, Array]:
-    """Lengths (below zero: away from the query), and the weights with a key of that length along the query [length
-    key]."""
+    """Lengths (below zero: away from the query), and the weights with such a key along the query [length key]."""
     size = float(np.linalg.norm(answer.query))
     factor = 1 / np.sqrt(len(answer.query)) if answer.scaled else 1.0
     far = 1.5 * max(float(np.linalg.norm(answer.key)), answer.needed or 0.0) or 1.0
@@ -154,14 +164,9 @@ def _new_figure(title: str) -> Figure:
 
 
 def draw_keys(
-    figure: Any,
-    keys: Array,
-    names: Sequence[str],
-    colours: Sequence[str],
-    queries: Sequence[tuple[Array, str]],
-    title: str,
-    old_key: Array | None = None,
-) -> None:
+    figure: Any, keys: Array, names: Sequence[str], colours: Sequence[str], queries: Sequence[tuple[Array, str]],
+    title: str, old_key: Array | None = None,
+) -> None:  # fmt: skip
     """Every query starts at the keys' mean and is drawn with one length: its direction is what matters to the hull."""
     width, mean = keys.shape[1], keys.mean(0)
     view, origin = np.eye(width), np.zeros(width)

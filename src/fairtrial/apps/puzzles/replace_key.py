@@ -44,8 +44,7 @@ class Replacement(Reached):
 
     @property
     def wrong_proportions(self) -> list[int]:
-        """Keys whose weight no key of any length can put right: wanted ones that get too little, and whoever gets
-        it."""
+        """Keys whose weight no new key can put right: wanted ones that get too little, and whoever gets it."""
         wanted, slack = self.target > 0, 1 - self.wanted_precision
         short = wanted & (self.best < (self.wanted_precision - 1e-9) * self.target)
         greedy = self.best - self.target > slack / len(self.target)
@@ -65,18 +64,10 @@ class Replacement(Reached):
 
 
 def replace_key(
-    keys: ArrayLike,
-    place: int,
-    target: Array,
-    query: ArrayLike,
-    *,
-    ask: str = "",
-    scale: bool = True,
-    norm: float | None = None,
-    precision: float = PRECISION,
-    values: ArrayLike | None = None,
+    keys: ArrayLike, place: int, target: Array, query: ArrayLike, *, ask: str = "", scale: bool = True,
+    norm: float | None = None, precision: float = PRECISION, values: ArrayLike | None = None,
     names: Sequence[str] | None = None,
-) -> Replacement:
+) -> Replacement:  # fmt: skip
     """`norm` is the length that the new key must have; without it, the shortest key is taken."""
     table = as_keys(keys)
     need_place(place, len(table))
@@ -92,29 +83,17 @@ def replace_key(
     key = shortest if norm is None else of_length(fixed, shortest, norm, score >= 0, far)
     simple_way, simple = simple_replacement(table, place, target, fixed, factor, norm)
     return Replacement(
-        ask=ask,
-        keys=table,
-        names=name_keys(names, len(table)),
-        scaled=scale,
-        place=place,
-        query=fixed,
-        target=target,
-        key=key,
+        ask=ask, keys=table, names=name_keys(names, len(table)), scaled=scale, values=as_values(values, len(table)),
+        target=target, wanted_precision=precision, place=place, query=fixed, key=key, length=norm,
         weights=softmax(replaced(scores, place, factor * float(key @ fixed))),
-        wanted_precision=precision,
-        length=norm,
-        best=softmax(replaced(scores, place, score if steep else 0.0)),
-        needed=abs(score) / steep if steep else None,
-        simple_way=simple_way,
-        simple_key=simple,
+        best=softmax(replaced(scores, place, score if steep else 0.0)), needed=abs(score) / steep if steep else None,
+        simple_way=simple_way, simple_key=simple,
         simple_weights=softmax(replaced(scores, place, factor * float(simple @ fixed))),
-        values=as_values(values, len(table)),
-    )
+    )  # fmt: skip
 
 
 def desired_score(scores: Array, place: int, target: Array, precision: float) -> float:
-    """The score that gives the place its wanted weight. A weight of 1 or 0 is a limit: there, one that is near
-    enough."""
+    """The score that gives the place its wanted weight; one that is near enough where that is a limit, 1 or 0."""
     others = np.delete(scores, place)
     if not len(others):
         return 0.0

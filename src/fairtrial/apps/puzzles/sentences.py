@@ -32,9 +32,32 @@ def lines_of(found: Found) -> list[str]:
 
 
 def plain_of(found: Found) -> Any:
+    """Values for JSON."""
     if isinstance(found, list):
-        return [plain_answer(answer) for answer in found]
-    return plain_answer(found) if isinstance(found, Answer) else plain_replacement(found)
+        return [plain_of(answer) for answer in found]
+    plain: dict[str, Any] = {"ask": found.ask, "possible": found.possible, "scaled": found.scaled, "keys": found.keys}
+    plain |= {"names": found.names, "query": found.query, "wanted": found.target, "weights": found.weights}
+    plain |= {"precision": found.precision, "wanted_precision": found.wanted_precision, "misplaced": found.error}
+    plain |= {"in_the_way": found.in_the_way, "output": found.output, "wanted_output": found.wanted_output}
+    if isinstance(found, Replacement):
+        plain |= {"place": found.place, "key": found.key, "key_length": float(np.linalg.norm(found.key))}
+        plain |= {"length_asked": found.length, "smallest_length": found.needed, "best_weights": found.best}
+        simple_way = {"what": found.simple_way, "key": found.simple_key, "weights": found.simple_weights}
+        return _with_lists({**plain, "simple_way": simple_way})
+    shown, squares = found.certificate, found.least_squares
+    plain |= {"exact": found.exact, "query_length": found.norm, "length_allowed": found.budget}
+    plain |= {"smallest_length": found.smallest_norm, "best_weights": found.nearest}
+    # every key wanted: there is no other key to lead
+    lead = shown.lead if shown.possible and np.isfinite(shown.lead) else None
+    certificate = {"direction": shown.direction, "lead": lead, "base": shown.base, "balance": shown.balance}
+    simple = {"scores": squares.scores, "query": squares.query, "weights": squares.weights, "misplaced": squares.error}
+    return _with_lists({**plain, "certificate": certificate, "least_squares": simple})
+
+
+def _with_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_lists(each) for name, each in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def answer_lines(answer: Answer) -> list[str]:
@@ -230,68 +253,3 @@ def why_replacement(answer: Replacement) -> list[str]:
     if answer.target[answer.place] == 1:
         return [short, "No other key is that far along the query, so a longer query in the same direction would work."]
     return [short]
-
-
-def plain_answer(answer: Answer) -> dict[str, Any]:
-    certificate, simple = answer.certificate, answer.least_squares
-    return {
-        **_shared(answer),
-        "exact": answer.exact,
-        "query_length": answer.norm,
-        "length_allowed": answer.budget,
-        "smallest_length": answer.smallest_norm,
-        "best_weights": _list(answer.nearest),
-        "certificate": {
-            "direction": _list(certificate.direction),
-            # every key wanted: there is no other key to lead
-            "lead": certificate.lead if certificate.possible and np.isfinite(certificate.lead) else None,
-            "base": _list(certificate.base),
-            "balance": _list(certificate.balance),
-        },
-        "least_squares": {
-            "scores": _list(simple.scores),
-            "query": _list(simple.query),
-            "weights": _list(simple.weights),
-            "misplaced": simple.error,
-        },
-    }
-
-
-def plain_replacement(answer: Replacement) -> dict[str, Any]:
-    return {
-        **_shared(answer),
-        "place": answer.place,
-        "key": _list(answer.key),
-        "key_length": float(np.linalg.norm(answer.key)),
-        "length_asked": answer.length,
-        "smallest_length": answer.needed,
-        "best_weights": _list(answer.best),
-        "simple_way": {
-            "what": answer.simple_way,
-            "key": _list(answer.simple_key),
-            "weights": _list(answer.simple_weights),
-        },
-    }
-
-
-def _shared(answer: Answer | Replacement) -> dict[str, Any]:
-    return {
-        "ask": answer.ask,
-        "possible": answer.possible,
-        "scaled": answer.scaled,
-        "keys": answer.keys.tolist(),
-        "names": list(answer.names),
-        "query": _list(answer.query),
-        "wanted": _list(answer.target),
-        "weights": _list(answer.weights),
-        "precision": answer.precision,
-        "wanted_precision": answer.wanted_precision,
-        "misplaced": answer.error,
-        "in_the_way": answer.in_the_way,
-        "output": _list(answer.output),
-        "wanted_output": _list(answer.wanted_output),
-    }
-
-
-def _list(numbers: Array | None) -> list[float] | None:
-    return None if numbers is None else [float(number) for number in numbers]

@@ -190,8 +190,7 @@ def best_within(points: Array, target: Array, length: float) -> Array:
 
 
 def shortest(points: Array, target: Array, precision: float, start: Array) -> Array:
-    """`start` reaches more than the precision; the answer reaches it, and no shorter place does (to 1e-6 of its
-    length)."""
+    """`start` reaches more than the precision; the answer reaches it, and none shorter does (to 1e-6 of its length)."""
     if (slack(points, target, precision, np.zeros(points.shape[1])) > 0).all():
         return np.zeros(points.shape[1])
     if not (slack(points, target, precision, start) > 0).all():
@@ -275,8 +274,7 @@ class Certificate:
     balance: Array | None = None  # a number for each key
 
     def in_the_way(self, target: Array) -> list[int]:
-        """The keys that make it impossible: unwanted ones that no query can leave behind, or wanted ones that depend
-        on each other."""
+        """The keys that make it impossible: unwanted ones that come along, or wanted ones bound to each other."""
         if self.balance is None:
             return []
         carried = np.abs(self.balance) > ZERO_WEIGHT * np.abs(self.balance).max()
@@ -380,17 +378,10 @@ class Answer(Reached):
 
 
 def solve(
-    ask: str,
-    keys: ArrayLike,
-    target: Array,
-    *,
-    scale: bool = True,
-    norm: float | None = None,
-    precision: float = PRECISION,
-    values: ArrayLike | None = None,
-    names: Sequence[str] | None = None,
+    ask: str, keys: ArrayLike, target: Array, *, scale: bool = True, norm: float | None = None,
+    precision: float = PRECISION, values: ArrayLike | None = None, names: Sequence[str] | None = None,
     scores: Array | None = None,
-) -> Answer:
+) -> Answer:  # fmt: skip
     """`scores`: what least squares aims at, instead of the usual."""
     table = as_keys(keys)
     need_goals(norm, precision)
@@ -408,22 +399,12 @@ def solve(
     query = frame.query(place)
     weights = frame.weights(query)
     return Answer(
-        ask=ask,
-        keys=table,
-        names=name_keys(names, len(table)),
-        scaled=scale,
-        target=target,
-        query=query,
-        weights=weights,
-        certificate=certificate,
-        nearest=nearest,
-        exact=bool(misplaced(weights, nearest) < 1e-9),
-        wanted_precision=precision,
-        budget=norm,
+        ask=ask, keys=table, names=name_keys(names, len(table)), scaled=scale, values=as_values(values, len(table)),
+        target=target, wanted_precision=precision, query=query, weights=weights, certificate=certificate, budget=norm,
+        nearest=nearest, exact=bool(misplaced(weights, nearest) < 1e-9),
         smallest_norm=float(np.linalg.norm(frame.query(least))),
         least_squares=least_squares(table, target, frame.factor, scores),
-        values=as_values(values, len(table)),
-    )
+    )  # fmt: skip
 
 
 def name_keys(names: Sequence[str] | None, count: int) -> tuple[str, ...]:

@@ -22,15 +22,12 @@ def published_chart(rows: Sequence[Retried], title: str, unit: str) -> bytes:
     def draw(axis: Any) -> None:
         for y, row in enumerate(rows):
             axis.plot(row.by_seed, [y] * len(row.by_seed), "o", color=PALE, markersize=5, zorder=2)
-            if row.interval:
-                axis.plot(row.interval, [y, y], "-", color=OURS, linewidth=2, zorder=3)
+            if interval := row.interval():
+                axis.plot(interval, [y, y], "-", color=OURS, linewidth=2, zorder=3)
             axis.plot([row.mean], [y], "o", color=OURS, markersize=6, zorder=4)
             axis.plot([row.figure.value], [y], "D", color=THEIRS, markersize=5, zorder=5)
-        for label, marker, colour in (
-            ("published", "D", THEIRS),
-            ("mean of ours, 95%", "o", OURS),
-            ("a seed", "o", PALE),
-        ):
+        legend = (("published", "D", THEIRS), ("mean of ours, 95%", "o", OURS), ("a seed", "o", PALE))
+        for label, marker, colour in legend:
             axis.plot([], [], marker, color=colour, label=label, markersize=5)
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.45 / (ROW * len(rows) + 0.01)), ncol=3, frameon=False)
 

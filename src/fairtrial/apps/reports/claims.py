@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -195,13 +194,8 @@ def nearest(claim: Claim, evidence: Evidence, found: Found) -> tuple[str, str]:
     return likeness(leads, rows, claim.label), because
 
 
-DECIDERS = {
-    **dict.fromkeys(DECIDED_BY_COMPARISON, by_comparison),
-    "narrows": narrows,
-    "quicker": quicker,
-    "concentrates": concentrates,
-    "nearest": nearest,
-}
+DECIDERS = dict.fromkeys(DECIDED_BY_COMPARISON, by_comparison)
+DECIDERS |= {"narrows": narrows, "quicker": quicker, "concentrates": concentrates, "nearest": nearest}
 
 
 def describe_mean(found: Mean, unit: str) -> str:
@@ -214,9 +208,8 @@ def describe_mean(found: Mean, unit: str) -> str:
 def unsound(claim: Claim, evidence: Evidence) -> tuple[str, ...]:
     reasons = []
     if claim.as_coded and evidence.has(claim.as_coded) and evidence.outcomes.stamp(claim.as_coded):
-        failed = [each["id"] for each in evidence.findings(claim.as_coded) if is_red(each)]
         code = "its code as we reconstruct it from its symptoms" if claim.reconstructed else "its own code, repeated,"
-        reasons.append(f"{code} fails checks of the passport ({', '.join(failed)})")
+        reasons.append(f"{code} fails checks of the passport ({', '.join(evidence.red_checks(claim.as_coded))})")
     if evidence.subset == "clean" and evidence.outcomes.metric == "accuracy" and claim.rule in ON_TEST_ITEMS:
         copies = evidence.copies()
         number = copies["exact"] + copies["near"]
@@ -224,10 +217,6 @@ def unsound(claim: Claim, evidence: Evidence) -> tuple[str, ...]:
     if claim.one_rate:
         reasons.append("optimizers that need different learning rates shared one")
     return tuple(reasons)
-
-
-def is_red(finding: Mapping[str, Any]) -> bool:
-    return bool(finding["level"] == "red" and finding["verdict"] == "FAIL")
 
 
 def weak(claim: Claim) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from statistics import mean, stdev
@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from fairtrial.analysis import Ledger, ledger
-from fairtrial.apps.reports.published import FINE_TUNING, Claim, Count, claims, figures
+from fairtrial.analysis import ledger
+from fairtrial.apps.reports.published import FINE_TUNING, Claim, claims, figures
 from fairtrial.recipe import fingerprint
 from fairtrial.record import Record
 from fairtrial.statistics import (
@@ -27,12 +27,9 @@ from fairtrial.statistics import (
     TaskOutcomes,
     Verdict,
     compare,
-    decide,
+    decide_family,
     describe_set,
-    holm,
     least_for,
-    may_be_judged,
-    p_same,
 )
 from fairtrial.statistics import describe_difference as in_words
 from fairtrial.study import Plan, Settings, Study, gather
@@ -70,10 +67,10 @@ class Evidence:
     def results(self, variant: str) -> list[dict[str, Any]]:
         return [record.result for record in self.records[variant].values()]
 
-    def findings(self, variant: str) -> list[dict[str, Any]]:
-        """What the passport found, check by check."""
-        home = self.plan.home
-        return list(home.read(home.passport(self.task, variant)).get("findings", []))
+    def red_checks(self, variant: str) -> list[str]:
+        """The checks of the passport that failed and make a score worthless."""
+        findings = self.plan.home.read(self.plan.home.passport(self.task, variant)).get("findings", [])
+        return [each["id"] for each in findings if each["level"] == "red" and each["verdict"] == "FAIL"]
 
     def status(self) -> np.ndarray | None:
         """Which items are copies, over all test sets in order; None where that is not known of every set."""
@@ -198,21 +195,16 @@ def decide_all(claims: Sequence[Claim], evidences: Mapping[str, Evidence]) -> di
             evidence = evidences.get(study)
             if evidence and evidence.has(claim.variant, claim.against):
                 made[claim.id, study] = compare_two(evidence, claim.variant, claim.against, evidence.subset)
-    family = {key: each.test.p for key, each in made.items() if may_be_judged(each) and each.test is not None}
-    adjusted = dict(zip(family, holm(list(family.values())), strict=True))
-    least = {
-        (name, study): least_for(
-            each, evidences[study].outcomes.least_difference, evidences[study].pooled(each.against)
-        )
-        for (name, study), each in made.items()
-    }
-    same = dict(zip(family, holm([p_same(made[key], least[key]) for key in family]), strict=True))
+    limits = [
+        least_for(each, evidences[study].outcomes.least_difference, evidences[study].pooled(each.against))
+        for (_, study), each in made.items()
+    ]
     decided = {}
-    for key, comparison in made.items():
-        variant, against, p = comparison.variant, comparison.against, adjusted.get(key)
+    for key, judged in zip(made, decide_family(list(made.values()), limits, ALPHA), strict=True):
+        comparison = made[key]
+        variant, against = comparison.variant, comparison.against
         on_all = None if comparison.subset == "all" else compare_two(evidences[key[1]], variant, against, "all")
-        verdict = decide(comparison, p, ALPHA, least[key], family=len(family), p_same_adjusted=same.get(key))
-        decided[key] = Decided(comparison, verdict, p, on_all)
+        decided[key] = Decided(comparison, judged.verdict, judged.p_adjusted, on_all)
     return decided
 
 
@@ -240,38 +232,29 @@ def describe_validated(claim: Claim, validated: Mapping[str, Evidence]) -> str:
     return f"With a tenth of the training text held back and the weights chosen on it: {in_words(found)}."
 
 
-KNOWN_BY_RECORDS: dict[str, Callable[[dict[str, Any]], int]] = {
-    "vocabulary": lambda trial: int(trial["vocabulary"]),
-    "classes": lambda trial: len(trial["labels"]),
-    "training sentences": lambda trial: int(trial["documents"]["train"]),
-}
-
-
 def our_setting(name: str, evidence: Evidence) -> Any:
     """A recipe's field by its dotted name, or a fact from the records."""
     record = evidence.first(evidence.outcomes.baseline)
-    if name in KNOWN_BY_RECORDS:
-        return KNOWN_BY_RECORDS[name](record.trial)
-    return reduce(getattr, name.split("."), record.recipe)
+    trial = record.trial
+    facts = {"vocabulary": trial["vocabulary"], "classes": len(trial["labels"])}
+    facts |= {"training sentences": trial["documents"]["train"]}
+    return facts[name] if name in facts else reduce(getattr, name.split("."), record.recipe)
 
 
-def our_count(count: Count, evidence: Evidence) -> int:
-    """Parameters of the study's baseline, counted as the report does."""
+def our_counts(evidence: Evidence) -> dict[str, int]:
+    """Parameters of the study's baseline, in each way that a report counts."""
     record = evidence.first(evidence.outcomes.baseline)
     book = ledger(record.recipe, record.trial["vocabulary"], len(record.trial["labels"]))
-    return WAYS[count.counted](book, record.recipe.shape.layers)
 
+    def matrices(component: str) -> int:
+        """Of all components whose names begin so."""
+        return sum(row.bias_free for row in book.rows if row.component.startswith(component))
 
-def matrices(book: Ledger, component: str) -> int:
-    """Of all components whose names begin so."""
-    return sum(row.bias_free for row in book.rows if row.component.startswith(component))
-
-
-WAYS: dict[str, Callable[[Ledger, int], int]] = {  # parameters, layers -> how many
-    "everything": lambda book, layers: book.total,
-    "matrices": lambda book, layers: book.bias_free,
-    "token embedding": lambda book, layers: matrices(book, "token embedding"),
-    "attention matrices of one layer": lambda book, layers: matrices(book, "attention") // layers,
-    "feed-forward matrices of one layer": lambda book, layers: matrices(book, "feed-forward") // layers,
-    "all but the classifier": lambda book, layers: sum(row.count for row in book.rows if row.component != "classifier"),
-}
+    return {
+        "everything": book.total,
+        "matrices": book.bias_free,
+        "token embedding": matrices("token embedding"),
+        "attention matrices of one layer": matrices("attention") // record.recipe.shape.layers,
+        "feed-forward matrices of one layer": matrices("feed-forward") // record.recipe.shape.layers,
+        "all but the classifier": sum(row.count for row in book.rows if row.component != "classifier"),
+    }

@@ -63,15 +63,12 @@ class Retried:
     def mean(self) -> float:
         return math.exp(mean(map(math.log, self.by_seed))) if self.is_ratio else mean(self.by_seed)
 
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Of the mean over seeds (95%): these test items, new seeds."""
-        return self._interval(math.sqrt(1 / len(self.by_seed)))
-
-    def _interval(self, factor: float) -> tuple[float, float] | None:
+    def interval(self, further: int = 0) -> tuple[float, float] | None:
+        """95%: of the mean over seeds (these test items, new seeds), or of one `further` run."""
         if len(self.by_seed) < 2:
             return None
-        low, high = t_interval([math.log(value) if self.is_ratio else value for value in self.by_seed], factor)
+        values = [math.log(value) if self.is_ratio else value for value in self.by_seed]
+        low, high = t_interval(values, math.sqrt(further + 1 / len(values)))
         return (math.exp(low), math.exp(high)) if self.is_ratio else (max(0.0, low), min(100.0, high))
 
     @property
@@ -81,7 +78,7 @@ class Retried:
             return "other training text"
         if min(self.by_seed) <= self.figure.value <= max(self.by_seed):
             return "inside"
-        one = self._interval(math.sqrt(1 + 1 / len(self.by_seed)))  # where a single further run would fall
+        one = self.interval(further=1)
         if one and one[0] <= self.figure.value <= one[1]:
             return "near"
         return "below" if self.figure.value < min(self.by_seed) else "above"
@@ -176,16 +173,9 @@ def honest(figure: Figure, validated: Evidence | None, name: str) -> tuple[dict[
 
 
 def measure(
-    evidence: Evidence,
-    variant: str,
-    cache: Path,
-    on_progress: OnProgress,
-    what: str,
-    way: Callable[[Run, Any], Any],
-    *,
-    needed: Iterable[str] = (),
-    most: int | None = None,
-) -> list[Any]:
+    evidence: Evidence, variant: str, cache: Path, on_progress: OnProgress, what: str,
+    way: Callable[[Run, Any], Any], *, needed: Iterable[str] = (), most: int | None = None,
+) -> list[Any]:  # fmt: skip
     """What `way` finds out about the trained weights of each seed, from a run and what is known of it. It is kept in a
     JSON file, by the weights' checksum, and measured again only if one of the `needed` names is not there."""
     found = []

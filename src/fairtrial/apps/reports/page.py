@@ -13,8 +13,8 @@ import numpy as np
 from jinja2 import FileSystemLoader
 
 from fairtrial.apps.reports.charts import claims_chart, curves_chart, layers_chart, published_chart
-from fairtrial.apps.reports.claims import NOT_RUN, Answer, is_red
-from fairtrial.apps.reports.evidence import Decided, Evidence, our_count, our_setting
+from fairtrial.apps.reports.claims import NOT_RUN, Answer
+from fairtrial.apps.reports.evidence import Decided, Evidence, our_counts, our_setting
 from fairtrial.apps.reports.measures import NO_TEST_SET, TRAIN_SENTENCES, Retried
 from fairtrial.apps.reports.published import HERE, Aside, asides, claims, counts, explain_accuracy, published, settings
 from fairtrial.apps.reports.run import Replication
@@ -37,12 +37,10 @@ UNITS = {
     "perplexity": "change of perplexity, % (to the left: lower)",
 }
 WORDS = {
-    "shape.length": "context length",
-    "shape.hidden": "width of the feed-forward layer",
-    "shape.classifier_hidden": "width of the classifier's hidden layer",
-    "tokens.min_count": "minimum word count",
+    "shape.length": "context length", "shape.hidden": "width of the feed-forward layer",
+    "shape.classifier_hidden": "width of the classifier's hidden layer", "tokens.min_count": "minimum word count",
     "training.duration": "length of training",
-}
+}  # fmt: skip
 
 
 def write_page(found: Replication, path: Path, *, command: str, quick: bool, seconds: float, width: int) -> Path:
@@ -193,7 +191,7 @@ def moment(at: Duration) -> str:
 
 
 def ours(row: Retried) -> str:
-    return with_interval(row.mean, *(row.interval or (None, None)))
+    return with_interval(row.mean, *(row.interval() or (None, None)))
 
 
 def honest(row: Retried, found: Replication) -> str:
@@ -229,7 +227,7 @@ def parameter_rows(found: Replication) -> Iterator[list[str]]:
     for count in (each for each in counts() if each.report in found.reports):
         shown, apart, why = NOT_RUN, "", ""
         if evidence := finished(found, count.study):
-            difference = our_count(count, evidence) - count.value
+            difference = our_counts(evidence)[count.counted] - count.value
             shown = f"{count.value + difference:,}"
             apart, why = (f"{difference:+,}", count.why) if difference else ("equal", "")
         yield [count.report, count.study, count.counted, in_full(count.value), shown, apart, why]
@@ -302,7 +300,7 @@ def counting_table(evidence: Evidence) -> list[list[str]]:
     def by_subset(test: str, of_set: SetOutcomes) -> dict[str, Any]:
         return scores_by_subset(outcomes.metric, of_set, outcomes.status.get(test), outcomes.clusters.get(test))
 
-    honest = {name: sets for name, sets in outcomes.variants.items() if not any(map(is_red, evidence.findings(name)))}
+    honest = {name: sets for name, sets in outcomes.variants.items() if not evidence.red_checks(name)}
     scores = {
         name: columns({test: by_subset(test, of_set) for test, of_set in sets.items()})
         for name, sets in (honest | outcomes.baselines).items()

@@ -16,7 +16,7 @@ from typing import Any
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Duration
 from fairtrial.registry import did_you_mean
-from fairtrial.study import Study, Variant, load_study, study_from
+from fairtrial.study import Study, load_study, study_from
 
 HERE = Path(__file__).parent
 REPORTS = ("r0", "r1", "r2", "r3", "r4")
@@ -188,8 +188,7 @@ def chosen_reports(names: list[str]) -> tuple[str, ...]:
 
 @cache
 def studies_in(path: Path) -> dict[str, Study]:
-    """A file's studies, one for each task. Named by data and task; `-tuned` where each variant searches its learning
-    rate."""
+    """A file's studies, one for each task, named by data and task; `-tuned` where learning rates are searched."""
     table = load_study(path)
     source = Path(table.pop("data")).name
     both = study_from(table)
@@ -203,20 +202,10 @@ def all_studies() -> dict[str, Study]:
     found: dict[str, Study] = {}
     for path in sorted((HERE / "studies").glob("r*.toml")):
         for key, study in studies_in(path).items():
-            found[key] = joined(found[key], study) if key in found else study
+            before = found.get(key, study)
+            variants = {variant.name: variant for variant in (*before.variants, *study.variants)}
+            found[key] = replace(before, variants=tuple(variants.values()))
     return found
-
-
-def joined(one: Study, other: Study) -> Study:
-    """Two studies of one setting as one."""
-    for name in ("tasks", "recipes", "settings", "task_settings", "baseline", "search", "seeds"):
-        if getattr(one, name) != getattr(other, name):
-            raise BadInput(f"the reports' studies {one.name!r} differ in {name!r}", "give them one setting")
-    variants: dict[str, Variant] = {}
-    for variant in (*one.variants, *other.variants):
-        if variants.setdefault(variant.name, variant) != variant:
-            raise BadInput(f"the reports' studies {one.name!r} differ in the variant {variant.name!r}")
-    return replace(one, variants=tuple(variants.values()))
 
 
 def studies_of(reports: tuple[str, ...]) -> dict[str, Study]:

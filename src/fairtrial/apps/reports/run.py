@@ -24,11 +24,11 @@ from fairtrial.study import (
     Settings,
     Study,
     StudyFolder,
-    calibrate,
     describe,
     earlier_choice,
     make_plan,
     missing,
+    plan_study,
     run_study,
     write_study,
 )
@@ -40,20 +40,11 @@ FOLDERS = {
 }
 # the same variants in a few minutes, on the embedded corpus; the figures say nothing about the reports
 QUICK: Settings = {
-    "data.test": 0.05,
-    "data.train_share": 0.3,
-    "tokens.fit": "train",
-    "tokens.size": 1000,
-    "shape.layers": 2,
-    "shape.width": 24,
-    "shape.hidden": 48,
-    "shape.length": 24,
-    "training.duration": "30 steps",
-    "training.batch": 16,
-    "training.select_every": "10 steps",
-    "scoring.curve_every": "30 steps",
-    "scoring.full_context": 0.5,
-}
+    "data.test": 0.05, "data.train_share": 0.3, "tokens.fit": "train", "tokens.size": 1000,
+    "shape.layers": 2, "shape.width": 24, "shape.hidden": 48, "shape.length": 24,
+    "training.duration": "30 steps", "training.batch": 16, "training.select_every": "10 steps",
+    "scoring.curve_every": "30 steps", "scoring.full_context": 0.5,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,13 +57,9 @@ class Selection:
 
 
 def at_hand(
-    studies: Mapping[str, Study],
-    data: Path | None,
-    *,
-    seeds: int | None = None,
-    quick: bool = False,
+    studies: Mapping[str, Study], data: Path | None, *, seeds: int | None = None, quick: bool = False,
     fine_tuning: bool = False,
-) -> Selection:
+) -> Selection:  # fmt: skip
     """The studies whose data are there."""
     if data is None and not quick:
         hint = f"it holds {', '.join(f'{name}/' for name in FOLDERS)} or some of them; without the data: --quick"
@@ -148,10 +135,9 @@ def estimate(
     plans = {}
     for key, study in selection.studies.items():
         folder = out / key
-        plan = planned(study, folder)
-        plan.home.refuse_foreign()
-        missing(plan, plan.trials())
-        plan = calibrate(plan, engine, on_event, stop)
+        home = StudyFolder(folder)
+        home.refuse_foreign()
+        plan, _ = plan_study(study, home, engine, Options(), on_event, stop)
         if stop():
             raise Interrupted("stopped before any trial")
         plans[key] = describe(plan, engine, Options(), "")
@@ -219,11 +205,6 @@ def find_answers(
         batched |= measures.in_batches(evidences[study], variants, selection.samples, cache, on_progress)
     retried, missed = measures.retry(published, evidences, validated, batched)
     return Replication(
-        **vars(found),
-        reports=reports,
-        answers=answers,
-        retried=retried,
-        missed=missed,
-        alone=alone,
+        **vars(found), reports=reports, answers=answers, retried=retried, missed=missed, alone=alone,
         left_out=selection.left_out,
-    )
+    )  # fmt: skip
