@@ -8,6 +8,15 @@ from pathlib import Path
 if sys.path[0] in ("", os.getcwd()) and Path(os.getcwd()) != Path(__file__).parents[1]:
     del sys.path[0]
 
-from fairtrial.cli.main import run
 
-run()
+def main() -> None:
+    try:
+        from fairtrial.cli.main import run
+    except KeyboardInterrupt:
+        print("fairtrial: stopped", file=sys.stderr)
+        sys.exit(130)
+    run()
+
+
+if __name__ == "__main__":
+    main()

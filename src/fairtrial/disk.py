@@ -7,12 +7,14 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from fairtrial.errors import BadInput, Busy, DiskTrouble
+
+JSON_BYTES = 256_000_000  # no file of ours is nearly as large
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -131,7 +133,9 @@ def _take(handle: int) -> None:
 def load_json(path: Path, hint: str = "") -> dict[str, Any]:
     """A JSON object; a file that holds none is refused."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > JSON_BYTES:
+            raise BadInput(f"{path} is too large ({path.stat().st_size / 1e6:,.0f} MB)", hint)
+        found = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise BadInput(f"{path} is missing") from error
     except OSError as error:
@@ -143,14 +147,17 @@ def load_json(path: Path, hint: str = "") -> dict[str, Any]:
     return found
 
 
+def parse_json(text: str) -> Any:
+    """ValueError: not JSON, or text in it that could not be written again (a lone surrogate)."""
+    found = json.loads(text)
+    if "\\ud" in text.lower():
+        json.dumps(found, ensure_ascii=False).encode()
+    return found
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object that can be made again: empty where the file is missing or damaged."""
     try:
         return load_json(path)
     except BadInput:
         return {}
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")

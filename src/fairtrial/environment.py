@@ -14,9 +14,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from fairtrial.errors import EnvironmentChanged
+from fairtrial.errors import BadInput, EnvironmentChanged
 
 # must be equal for a resumed trial to end with the same bits
+MOST_THREADS = 1024
 DECISIVE = ("torch", "threads", "machine")
 
 
@@ -84,9 +85,24 @@ def refuse_changed(trial: Mapping[str, Any]) -> None:
         raise EnvironmentChanged(f"{what}: results may differ", "resume with --anyway to accept that")
 
 
+def refuse_memory(needed: float, what: str) -> None:
+    """Refuse before it is built what this machine cannot hold."""
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        with open("/proc/meminfo", encoding="ascii") as file:  # tells what caches would give back, too
+            free = max(free, *(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable")))
+    except (OSError, ValueError, TypeError, AttributeError):
+        return  # the system does not tell
+    if needed > free:
+        what = f"{what} needs about {needed / 1e9:,.1f} GB of memory; {free / 1e9:,.1f} GB are free"
+        raise BadInput(what, "take a smaller shape or batch")
+
+
 @contextmanager
 def use_threads(threads: int) -> Iterator[None]:
     """One thread by default: small models are slower with more, and their number decides the last digits."""
+    if threads > MOST_THREADS:
+        raise BadInput(f"at most {MOST_THREADS} threads, got {threads}")
     import torch
 
     keep_freed_memory()

@@ -16,6 +16,10 @@ class FairtrialError(Exception):
         self.hint = hint
 
 
+class FairtrialWarning(UserWarning):
+    """What a user should know, though all goes on."""
+
+
 class BadInput(FairtrialError):
     """A file, a recipe or an option that cannot be used; `path` and `line` say where."""
 
@@ -26,6 +30,12 @@ class BadInput(FairtrialError):
 
 class EnvironmentChanged(BadInput):
     """A record was started on another machine or by other code: results may differ."""
+
+
+class HelperDied(FairtrialError):
+    """A process of the tool's own broke down: nothing is known of what it was to examine."""
+
+    exit_code = 6
 
 
 class Busy(FairtrialError):
@@ -44,6 +54,10 @@ class DiskTrouble(FairtrialError):
     """A write failed; what was saved before is intact."""
 
     exit_code = 5
+
+
+class Stopped(BaseException):
+    """Ctrl-C, where there is nothing to save. No Exception, so that no part's error is made of it."""
 
 
 class Interrupted(FairtrialError):

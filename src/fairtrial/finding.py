@@ -87,7 +87,7 @@ def worst(findings: Sequence[Finding]) -> str:
 def as_passport(what: str, findings: Sequence[Finding]) -> dict[str, Any]:
     """The content of a passport.json."""
     passed, rows = worst(findings) == "pass", [finding.to_dict() for finding in findings]
-    return {"format": 1, "what": what, "code": code_fingerprint(), "passed": passed, "findings": rows}
+    return {"what": what, "code": code_fingerprint(), "passed": passed, "findings": rows}
 
 
 def table_lines(findings: Sequence[Finding], width: int = 120, explain_passed: bool = True) -> Iterator[str]:

@@ -108,10 +108,9 @@ def require_plugins(record: Record) -> None:
     refuse_changed(record, [(source, digest) for digest, (source, _) in _loaded.items()])
     for file, digest in record.plugins.items():
         if digest not in _loaded:
-            name = _printable(file)
-            again = f"go on with: fairtrial resume {record.folder} --with {name}"
-            hint = again if name.endswith(".py") else f"install {name}"
-            raise BadInput(f"{record.folder} needs parts from {name}", hint)
+            again = f"go on with: fairtrial resume {record.folder} --with {file}"
+            hint = again if file.endswith(".py") else f"install {file}"
+            raise BadInput(f"{record.folder} needs parts from {file}", hint)
 
 
 def refuse_changed(record: Record, given: Sequence[tuple[str, str]]) -> None:
@@ -119,7 +118,7 @@ def refuse_changed(record: Record, given: Sequence[tuple[str, str]]) -> None:
     for file, digest in record.plugins.items():
         if digest not in {there for _, there in given} and file in dict(given):
             hint = "give the file as it was (its sha256 is in trial.json), or start a new record with `fairtrial train`"
-            raise BadInput(f"{_printable(file)} has changed since {record.folder} was begun", hint)
+            raise BadInput(f"{file} has changed since {record.folder} was begun", hint)
 
 
 def _read(path: Path) -> bytes:
@@ -209,10 +208,6 @@ def _label(entry: EntryPoint) -> str:
 
 def _known(name: str) -> bool:
     return any(name in brought for _, brought in _loaded.values())
-
-
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def check_parts(recipe: Recipe) -> None:

@@ -19,6 +19,7 @@ from fairtrial.data.readers import find_format, read
 from fairtrial.data.sotu import presidents
 from fairtrial.data.splits import fitting_tokens, item_groups, kind_in_use, shape_documents, split
 from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
+from fairtrial.environment import refuse_memory
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data, Recipe, choose_recipe, load_recipe, one_of
 
@@ -64,11 +65,22 @@ class Prepared:
         by_sentences = self.corpus.paragraphs or find_format(self.recipe.data) in ("sotu", "course")
         return replace(fitted, facts=fitted.facts | {"by_sentences": by_sentences})
 
+    @property
+    def memory_needed(self) -> int:
+        """Bytes that training takes at least, beside the text."""
+        from fairtrial.model.network import memory_needed
+
+        shape, training = self.recipe.shape, self.recipe.training
+        rows = min(training.batch, max(1, len(self.splits.train)))
+        kept = 0 if training.save_memory else rows * min(shape.length, 1 << 20)
+        return memory_needed(shape, self.tokenizer.size, max(1, kept))
+
     @cached_property
     def task(self) -> Task:
         """Encoded sets, batches and a network with its first weights."""
         from fairtrial.training.tasks import build_task
 
+        refuse_memory(self.memory_needed, "training")
         task = build_task(self.recipe, self.seed, self.splits, self.tokenizer)
         if self.encoder is not None:
             from fairtrial.pretrained.encoder import fill

@@ -35,7 +35,6 @@ def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) ->
         fresh = fresh_parameters(task.network, prepared.encoder)
         encoder = {"encoder": {"sha256": prepared.encoder.sha256, "fresh": fresh}}
     return {
-        "format": 1,
         "seed": prepared.seed,
         "recipe": fingerprint(prepared.recipe),
         "data": corpus.files,
@@ -74,7 +73,6 @@ def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores:
     recipe, tests = record.recipe, record.trial["test_sets"]
     curve = [event for event in record.events() if event["event"] == "score"]
     return {
-        "format": 1,
         "task": recipe.task,
         "seed": record.trial["seed"],
         "parameters": count_parameters(task.network),

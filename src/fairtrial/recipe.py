@@ -222,6 +222,7 @@ def share(name: str, value: float) -> None:
         raise BadInput(f"{name} = {value} is not between 0 and 1")
 
 
+FOLDER_NAME = re.compile(r"(?![ .])[\w+=,.()\[\] -]{1,80}(?<![ .])")  # what may become a folder on any system
 BUILT_IN = Path(__file__).parent / "recipes"
 # fields that the first records do not have: they count in a fingerprint only where they are set
 ADDED_FIELDS = (("shape", "attention_dropout"), ("training", "save_memory"))
@@ -408,6 +409,8 @@ def _value(kind: Any, value: Any, name: str) -> Any:
         if not isinstance(value, list):
             raise BadInput(f"{name} = {value!r} must be a list")
         return tuple(_value(get_args(kind)[0], inner, name) for inner in value)
+    if type(value) is int and abs(value) >= 1 << 63:
+        raise BadInput(f"{name} is out of range: its value has {value.bit_length()} bits")
     if kind is float and type(value) is int:
         value = float(value)
     if isinstance(kind, type) and not isinstance(kind, types.GenericAlias) and type(value) is not kind:

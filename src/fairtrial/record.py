@@ -18,25 +18,34 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.disk import append_line, disk_errors, load_json, locked, write_bytes, write_text
-from fairtrial.errors import BadInput
-from fairtrial.recipe import Recipe, fingerprint, load_recipe, write_recipe
+from fairtrial.disk import append_line, disk_errors, load_json, locked, sha256_of, write_bytes, write_text
+from fairtrial.errors import BadInput, FairtrialWarning
+from fairtrial.recipe import FOLDER_NAME, Recipe, fingerprint, load_recipe, write_recipe
+from fairtrial.stored import (
+    CLOCK,
+    EVENT,
+    RESULT,
+    SCORE_EVENT,
+    TRIAL,
+    read_arrays,
+    read_document,
+    read_rows,
+    write_document,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     import numpy as np
 
     from fairtrial.data.tokenizer import Tokenizer
 
-# what every reader relies on
-TRIAL_NEEDS = "seed recipe data code environment labels test_sets tokenizer cite notes documents vocabulary".split()
-RESULT_NEEDS = "seed parameters steps kept_step kept validation tests test_reads test_watched picked_on_test".split()
 OLD_KEYS = {"nats": "nll", "unknown_nats": "unknown_nll", "window_nats": "window_nll", "masked_nats": "masked_nll"}
 
 
@@ -82,7 +91,8 @@ class Record:
                         beside.mkdir()
                     write_text(beside / "recipe.toml", write_recipe(recipe))
                     write_text(beside / "tokenizer.json", tokenizer_json)
-                    cls(beside).write_json("trial.json", trial)
+                    sums = {"tokenizer.json": hashlib.sha256(tokenizer_json.encode()).hexdigest()}
+                    write_document(beside / "trial.json", trial | {"sha256": sums})
                     with disk_errors(folder):
                         beside.rename(folder)
                 except BaseException:
@@ -96,36 +106,70 @@ class Record:
         """Hold the record for writing; a second writer is refused."""
         return locked(self.folder / "run.lock")
 
+    def checked(self, name: str) -> Path:
+        """The path of a file, once its content is what the trial wrote: trial.json keeps the checksum of the tokenizer,
+        result.json those of the rest. Records of format 1 have none, but for the weights."""
+        path, kept = self.folder / name, {}
+        if name == "tokenizer.json":
+            kept = self.trial.get("sha256", {})
+        elif self.complete or name.endswith(".safetensors"):
+            kept = {"model.safetensors": self.result["model_sha256"]} | self.result.get("sha256", {})
+        try:
+            if name in kept and sha256_of(path) != kept[name]:
+                raise BadInput("was changed after the trial wrote it (its checksum differs)", path=path)
+        except OSError as error:
+            raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
+        return path
+
+    def changes(self) -> list[str]:
+        """Files of an unfinished trial that are not what it began with."""
+        trial = load_json(self.folder / "trial.json")
+        begun = [line["trial"] for line in self.clock() if "trial" in line]
+        sums = trial.get("sha256", {}) | ({"trial.json": begun[-1]} if begun else {})
+        changed = [name for name, checksum in sums.items() if sha256_of(self.folder / name) != checksum]
+        edited = fingerprint(load_recipe(self.folder / "recipe.toml")) != trial.get("recipe")
+        return sorted({*changed, *(["recipe.toml"] if edited else [])})
+
+    def settle_changes(self, *, accept: bool) -> None:
+        """Before a trial is resumed: refuse changed files, or let it go on as they are now; trial.json then says so."""
+        if not (names := self.changes()):
+            return
+        if not accept:
+            what = f"{self.folder}: {' and '.join(names)} changed since the trial began, so it would be another trial"
+            raise BadInput(what, "restore what it was, or resume with --anyway (the record then says so)")
+        trial, recipe = load_json(self.folder / "trial.json"), load_recipe(self.folder / "recipe.toml")
+        note = f"resumed although {' and '.join(names)} had changed since the trial began"
+        sums = {"tokenizer.json": sha256_of(self.folder / "tokenizer.json")}
+        new = {"notes": [*trial["notes"], note], "recipe": fingerprint(recipe), "sha256": sums, "changed": names}
+        write_document(self.folder / "trial.json", trial | new)
+        self.add_time(0, what="changed", trial=sha256_of(self.folder / "trial.json"))
+
     @cached_property
     def recipe(self) -> Recipe:
-        return load_recipe(self.folder / "recipe.toml")
+        """Data that were moved may be named anew; whatever else decides the trial is as it was."""
+        path = self.folder / "recipe.toml"
+        found = load_recipe(path)
+        if "sha256" in self.trial and fingerprint(found) != self.trial["recipe"]:
+            raise BadInput("was changed after the trial wrote it (its checksum differs)", path=path)
+        return found
 
     @cached_property
     def trial(self) -> dict[str, Any]:
-        return self.read_json("trial.json", needs=TRIAL_NEEDS)
+        return read_document(self.checked("trial.json"), TRIAL)
 
     @property
     def plugins(self) -> dict[str, str]:
         """Files and packages that brought parts to this trial, with their sha256."""
-        trial = self.trial
-        found = trial.get("plugins", trial.get("strangers", {}))  # records of version 0.1 call them strangers
-        if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
-            raise BadInput(f"{self.folder / 'trial.json'}: 'plugins' must be a table of files and their sha256")
-        return found
+        return self.trial.get("plugins") or self.trial.get("strangers", {})  # version 0.1 called them strangers
 
     def tokenizer(self) -> Tokenizer:
         from fairtrial.data.tokenizer import Tokenizer
 
-        return Tokenizer.load(self.folder / "tokenizer.json", self.trial["tokenizer"])
+        return Tokenizer.load(self.checked("tokenizer.json"), self.trial["tokenizer"])
 
     def weights(self) -> bytes:
-        """The trained weights as a safetensors file's bytes; their checksum is checked."""
-        checksum = self.result["model_sha256"]  # refuses a record that is not finished
-        path = self.folder / "model.safetensors"
-        content = path.read_bytes() if path.is_file() else b""
-        if hashlib.sha256(content).hexdigest() != checksum:
-            raise BadInput("the weights are missing or damaged (their checksum differs)", path=path)
-        return content
+        """The trained weights as a safetensors file's bytes."""
+        return self.checked("model.safetensors").read_bytes()
 
     @property
     def complete(self) -> bool:
@@ -135,21 +179,21 @@ class Record:
     def result(self) -> dict[str, Any]:
         if not self.complete:
             raise BadInput(f"{self.folder} is not finished", f"go on with: fairtrial resume {self.folder}")
-        result = self.read_json("result.json", needs=RESULT_NEEDS)
+        result = read_document(self.folder / "result.json", RESULT)
+        if "sha256" not in result:
+            text = "records of version 0.1 have no checksums: what they hold is read as it is"
+            warnings.warn(text, FairtrialWarning, stacklevel=2)
         for split in ("train", "validation"):
             if isinstance(result.get(split), dict):
                 result[split] = renamed_keys(result[split])
         result["tests"] = {name: renamed_keys(score) for name, score in result["tests"].items()}
         return result
 
-    def read_json(self, name: str, *, needs: Sequence[str] = ()) -> dict[str, Any]:
-        value = load_json(self.folder / name)
-        if lost := sorted(set(needs) - value.keys()):
-            raise BadInput(f"{self.folder / name} is damaged: it has no {lost[0]!r}")
-        return value
-
-    def write_json(self, name: str, value: dict[str, Any]) -> None:
-        write_text(self.folder / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """Last of all, with the checksums of what it belongs to."""
+        names = ("trial.json", "events.jsonl", "outcomes.safetensors", "model.safetensors")
+        sums = {name: sha256_of(self.folder / name) for name in names if (self.folder / name).is_file()}
+        write_document(self.folder / "result.json", {**result, "sha256": sums})
 
     def add_event(self, event: dict[str, Any]) -> None:
         append_line(self.folder / "events.jsonl", json.dumps(event, ensure_ascii=False))
@@ -158,10 +202,12 @@ class Record:
         append_line(self.folder / "clock.jsonl", json.dumps({"step": step, "time": round(time.time(), 3), **facts}))
 
     def events(self) -> list[dict[str, Any]]:
-        return [renamed_keys(event) for event in read_log(self.folder / "events.jsonl")]
+        path = self.checked("events.jsonl")
+        rows = read_rows(path, lambda row: SCORE_EVENT if row.get("event") == "score" else EVENT)
+        return [renamed_keys(event) for event in rows]
 
     def clock(self) -> list[dict[str, Any]]:
-        return read_log(self.folder / "clock.jsonl")
+        return read_rows(self.folder / "clock.jsonl", lambda row: CLOCK)
 
     def events_size(self) -> int:
         path = self.folder / "events.jsonl"
@@ -196,14 +242,7 @@ class Record:
 
     def outcomes(self) -> dict[str, np.ndarray]:
         """Arrays by `test set/what`, one entry for each item."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-
-        path = self.folder / "outcomes.safetensors"
-        try:
-            return renamed_keys(load_file(path))
-        except (OSError, SafetensorError) as error:
-            raise BadInput(f"cannot be read ({error})", "train it again", path=path) from error
+        return renamed_keys(read_arrays(self.checked("outcomes.safetensors"), "train it again"))
 
 
 def is_plain(path: Path) -> bool:
@@ -217,9 +256,12 @@ def is_plain(path: Path) -> bool:
 
 def default_folder(recipe: Recipe, seed: int) -> Path:
     """`runs/<task>-<recipe>-<data>-<mark>-seed<n>`: other settings, or data elsewhere, give another mark."""
-    source = Path(recipe.data.source)
+    source, name = Path(recipe.data.source), recipe.name or "recipe"
+    if not FOLDER_NAME.fullmatch(name):
+        hint = "change `name`, or choose a folder with --out"
+        raise BadInput(f"a recipe called {name!r} cannot name a folder", hint)
     mark = hashlib.sha256(f"{fingerprint(recipe)} {source.resolve()}".encode()).hexdigest()[:6]
-    return Path("runs") / f"{recipe.task}-{recipe.name or 'recipe'}-{source.stem}-{mark}-seed{seed}"
+    return Path("runs") / f"{recipe.task}-{name}-{source.stem}-{mark}-seed{seed}"
 
 
 def sibling(record: Path, suffix: str) -> Path:
@@ -269,20 +311,3 @@ def _state(folder: Path) -> str:
     if (folder / "trial.json").is_file():
         return f", an unfinished record (go on with: fairtrial resume {folder})"
     return " and is not empty" if folder.is_dir() else " and is a file"
-
-
-def read_log(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log; a torn last line is dropped."""
-    if not path.exists():
-        return []
-    rows = []
-    whole = path.read_bytes().split(b"\n")[:-1]  # what follows the last line end is torn or empty
-    for number, line in enumerate(whole, 1):
-        try:
-            row = json.loads(line.decode("utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise BadInput(f"damaged line: {error}", path=path, line=number) from error
-        if not isinstance(row, dict):
-            raise BadInput("damaged line: not a JSON object", path=path, line=number)
-        rows.append(row)
-    return rows

@@ -14,7 +14,7 @@ from safetensors.torch import save as save_tensors
 
 from fairtrial.data.corpus import Splits
 from fairtrial.data.tokenizer import Tokenizer
-from fairtrial.disk import ensure_room, write_bytes
+from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.environment import peak_memory_mb, refuse_changed, use_threads
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.plugins import load_installed, require_plugins
@@ -70,6 +70,7 @@ def resume_trial(
     with record.hold():
         if record.complete:  # another process has finished it meanwhile
             return record
+        record.settle_changes(accept=anyway)
         if anyway:
             load_installed(choice.name for choice in record.recipe.parts)
         else:
@@ -100,7 +101,8 @@ def train(task: Task, record: Record, on_event: OnEvent, stop: Stop, save_second
     saved = checkpoints.load(loop, record.events_size(), notice)
     record.cut_events(saved or 0)
     on_event(Event("start", loop.progress.step, start_facts(record, task, loop)))
-    record.add_time(loop.progress.step, what="resume" if saved is not None else "start")
+    begun = {"trial": sha256_of(record.folder / "trial.json")}
+    record.add_time(loop.progress.step, what="resume" if saved is not None else "start", **begun)
     last_save = step_start = time.monotonic()
     step_seconds: list[float] = []  # of each step alone, without what is scored or written between steps
     for event in loop.run():
@@ -126,7 +128,7 @@ def train(task: Task, record: Record, on_event: OnEvent, stop: Stop, save_second
     scores = {name: task.score(name, partial(on_progress, name)) for name in scored if name in task.sets}
     outcomes = {f"{name}/{what}": array for name, score in scores.items() for what, array in score.outcomes.items()}
     record.write_outcomes(outcomes)
-    record.write_json("result.json", result_facts(record, task, loop, best_step, scores))
+    record.write_result(result_facts(record, task, loop, best_step, scores))
     record.drop_checkpoints()
     record.add_time(loop.progress.step, what="end", peak_memory_mb=peak_memory_mb())
     on_event(Event("end", loop.progress.step, record.result))

@@ -12,7 +12,7 @@ import pytest
 
 from fairtrial.audit.run import CHECKS
 from fairtrial.recipe import PartChoice, built_in_recipe, with_settings, write_recipe
-from fairtrial.record import Record
+from fairtrial.stored import PASSPORT, read_document
 
 Call = Callable[..., Any]
 
@@ -52,7 +52,7 @@ def test_a_trained_record_keeps_its_passport(
     shutil.copytree(finished_records["lm"], folder)
     said = fairtrial("audit", folder)
     assert said.code == 0, said.out
-    passport = Record.open(folder).read_json("passport.json")
+    passport = read_document(folder / "passport.json", PASSPORT)
     assert passport["passed"] is True
     assert {finding["task"] for finding in passport["findings"]} == {"lm"}
     assert str(folder / "passport.json") in said.out

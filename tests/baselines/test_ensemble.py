@@ -26,6 +26,7 @@ from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.record import Record
 from fairtrial.training.tasks import LanguageTask
 from fairtrial.trial import load, run_trial
+from sealed import reseal
 
 COUNTING = {"lm": "Kneser-Ney", "classify": "naive Bayes"}
 BASELINE = {"lm": "Kneser-Ney trigram", "classify": "naive Bayes"}
@@ -136,7 +137,7 @@ def test_records_that_do_not_fit_together_are_refused(
     run_trial(tiny_recipe("lm", "data.validation=0"), 3, tmp_path / "whole")
     shutil.copytree(finished_records["lm"], tmp_path / "elsewhere")
     elsewhere = Record.open(tmp_path / "elsewhere")
-    elsewhere.write_json("trial.json", elsewhere.trial | {"data": {"other.txt": "0" * 64}, "seed": 99})
+    reseal(elsewhere.folder, trial={"data": {"other.txt": "0" * 64}, "seed": 99})
     folders = {**finished_records, "whole": tmp_path / "whole", "elsewhere": tmp_path / "elsewhere"}
     for words, message in {
         "whole": "no validation set",

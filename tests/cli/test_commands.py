@@ -18,6 +18,7 @@ import pytest
 from fairtrial import __version__
 from fairtrial.cli.main import COMMANDS, OLD_NAMES
 from fairtrial.recipe import built_in_recipe, recipe_from
+from fairtrial.record import Record
 from fairtrial.study.design import DEMO, load_study, study_from, write_study
 
 Call = Callable[..., Any]
@@ -97,8 +98,7 @@ def test_json_lines_all_parse_and_the_last_is_the_result(
     assert events[0]["event"] == "start"
     assert events[0]["parameters"] > 1000
     assert [event["step"] for event in events if event["event"] == "step"] == list(range(1, 11))
-    result = json.loads((tmp_path / "a" / "result.json").read_text())
-    assert events[-1] == {"event": "end", "step": 10, **result}
+    assert events[-1] == {"event": "end", "step": 10, **Record.open(tmp_path / "a").result}
     again = fairtrial("resume", tmp_path / "a", "--json")  # of a finished record: the same last line
     assert [json.loads(line) for line in again.out.splitlines()] == [events[-1]]
 

@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import pytest
-import rich
 from rich.console import Console
 
 from fairtrial.cli import screen
@@ -88,7 +87,8 @@ def test_the_time_left_counts_only_the_steps_since_a_resumption(monkeypatch: pyt
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     out = io.StringIO()
-    monkeypatch.setattr(rich, "_console", Console(file=out, force_terminal=True, width=160, legacy_windows=False))
+    console = Console(file=out, force_terminal=True, width=160, legacy_windows=False)
+    monkeypatch.setattr(screen, "drawing", lambda: console)
     return out
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fairtrial"
 PLAIN = {"errors", "registry", "rng", "recipe", "finding"}
-VALUES = PLAIN | {"disk", "environment", "record"}
+VALUES = PLAIN | {"disk", "environment", "record", "stored"}
 
 # room -> rooms and files of fairtrial that it may import; a room that is not named may import all but `cli` and `apps`
 MAY_IMPORT = {
     "data": PLAIN | {"disk", "data", "prepare"},
-    "model": PLAIN | {"model"},
+    "model": PLAIN | {"environment", "model"},
     "parts": {"model.part", "recipe", "errors", "rng", "parts"},
     "statistics": {"errors", "statistics"},
     "training": PLAIN | {"disk", "data", "model", "parts", "statistics", "training"},

@@ -19,6 +19,7 @@ from fairtrial.model.part import Part, parts
 from fairtrial.plugins import load_all_installed, load_file, load_files, load_installed
 from fairtrial.record import Record
 from fairtrial.trial import resume_trial, run_trial
+from sealed import reseal
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = (ROOT / "docs" / "add-a-part.md").read_text()
@@ -272,9 +273,12 @@ def test_the_same_file_under_another_name_will_do(begun: Path, fade: Path, fairt
 
 
 def test_strangers_of_a_poisoned_record_are_refused_without_a_traceback(begun: Path, fairtrial: Call) -> None:
-    trial = json.loads((begun / "trial.json").read_text())
-    for poison, told in ((["fade.py"], "must be a table"), ({"\x1b]0;a\x07": "b"}, "needs parts from ?]0;a?")):
-        (begun / "trial.json").write_text(json.dumps(trial | {"plugins": poison}))
+    (begun / "clock.jsonl").unlink()  # else the trial is known to have begun otherwise
+    for poison, told in (
+        (["fade.py"], "damaged at plugins"),
+        ({"\x1b]0;a\x07": "b"}, "needs parts from \ufffd]0;a\ufffd"),
+    ):
+        reseal(begun, trial={"plugins": poison})
         said = fairtrial("resume", begun)
         assert said.code == 2
         assert told in said.err

@@ -44,7 +44,7 @@ recipes = st.builds(
     task=st.sampled_from(["classify", "lm"]),
     name=words,
     data=st.builds(Data, source=words, presidents=st.lists(words, max_size=3).map(tuple), validation=shares),
-    tokens=st.builds(Tokens, kind=words, min_count=st.integers(), lowercase=st.booleans()),
+    tokens=st.builds(Tokens, kind=words, min_count=st.integers(-(2**63) + 1, 2**63 - 1), lowercase=st.booleans()),
     shape=st.builds(
         Shape, layers=st.integers(1, 10**6), heads=st.just(4), width=st.integers(1, 99).map(lambda n: 4 * n)
     ),

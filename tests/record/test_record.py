@@ -15,13 +15,22 @@ import numpy as np
 import pytest
 
 from fairtrial.errors import BadInput, Busy, DiskTrouble, FairtrialError
-from fairtrial.recipe import Recipe
+from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
+
+FACTS: dict[str, Any] = {
+    "seed": 3, "recipe": fingerprint(Recipe()), "data": {}, "code": "", "labels": [], "test_sets": [],
+    "environment": {"threads": 1}, "tokenizer": {}, "cite": "", "notes": [], "documents": {}, "vocabulary": 1,
+}  # fmt: skip
+RESULT = {
+    "seed": 3, "parameters": 1, "steps": 1, "kept_step": 1, "kept": "last", "test_watched": False, "test_reads": {},
+    "tests": {}, "picked_on_test": {}, "model_sha256": "",
+}  # fmt: skip
 
 
 @pytest.fixture
 def record(tmp_path: Path) -> Record:
-    with Record.create(tmp_path / "runs" / "a", Recipe(), {"seed": 3}, "{}") as made:
+    with Record.create(tmp_path / "runs" / "a", Recipe(), FACTS, "{}") as made:
         return made
 
 
@@ -60,7 +69,7 @@ def test_what_a_killed_preparation_left_is_swept_away(tmp_path: Path) -> None:
     (tmp_path / ".a.new").mkdir()
     (tmp_path / ".a.new" / "recipe.toml").write_text("half a rec")
     (tmp_path / ".a.new.lock").touch()
-    with Record.create(tmp_path / "a", Recipe(), {"seed": 0}, "{}") as record:
+    with Record.create(tmp_path / "a", Recipe(), FACTS, "{}") as record:
         assert record.recipe == Recipe()
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -69,7 +78,7 @@ def test_a_taken_folder_is_refused_with_what_it_is(record: Record, tmp_path: Pat
     folder = record.folder
     with pytest.raises(BadInput, match=rf"unfinished record \(go on with: fairtrial resume {folder}\)"):
         ensure_free(folder)
-    record.write_json("result.json", {})
+    record.write_result(RESULT)
     with pytest.raises(BadInput, match=rf"a finished record \(see: fairtrial show {folder}\)") as refused:
         ensure_free(folder)
     assert "--out" in refused.value.hint
@@ -146,10 +155,22 @@ def test_a_torn_last_line_is_dropped(record: Record) -> None:
         assert len(record.events()) == whole[:length].count(b"\n")
 
 
-@pytest.mark.parametrize("damage", [b'{"event": "st', b"\xff\xfe", b"5", b"[" * 100_000, b""])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b'{"event": "st',
+        b"\xff\xfe",
+        b"5",
+        b"[" * 100_000,
+        b"",
+        b'{"event": "score", "step": 2}',
+        b'{"event": "step", "step": -1}',
+        b'"\\ud800"',
+    ],
+)
 def test_a_damaged_line_in_the_middle_is_named(damage: bytes, record: Record) -> None:
     path = record.folder / "events.jsonl"
-    path.write_bytes(b'{"event": "start"}\n' + damage + b'\n{"event": "step"}\n')
+    path.write_bytes(b'{"event": "step", "step": 1}\n' + damage + b'\n{"event": "step", "step": 2}\n')
     with pytest.raises(BadInput, match=r"events\.jsonl:2: damaged line"):
         record.events()
 
@@ -172,6 +193,7 @@ def test_outcomes_come_back_as_they_were(record: Record) -> None:
         "no items/guess": np.zeros(0, np.int64),
     }
     record.write_outcomes(outcomes)
+    record.write_result(RESULT)
     back = record.outcomes()
     assert back.keys() == outcomes.keys()
     for name, values in outcomes.items():
@@ -203,13 +225,19 @@ def test_a_file_that_a_writer_has_just_moved_is_no_link(record: Record, monkeypa
 
 
 def test_damaged_outcomes_are_told(record: Record) -> None:
-    with pytest.raises(BadInput, match=r"outcomes\.safetensors"):
+    with pytest.raises(BadInput, match="is not finished"):
         record.outcomes()
-    (record.folder / "outcomes.safetensors").write_bytes(b"no tensors")
-    with pytest.raises(BadInput, match=r"outcomes\.safetensors"):
-        record.outcomes()
+    for content in (b"no tensors", b"", (1 << 40).to_bytes(8, "little") + b"{}", b"\2\0\0\0\0\0\0\0[]"):
+        (record.folder / "outcomes.safetensors").write_bytes(content)
+        record.write_result(RESULT)
+        with pytest.raises(BadInput, match=r"outcomes\.safetensors: is damaged"):
+            Record.open(record.folder).outcomes()
+    (record.folder / "outcomes.safetensors").unlink()
+    with pytest.raises(BadInput, match=r"outcomes\.safetensors: cannot be read"):
+        Record.open(record.folder).outcomes()
 
 
+@pytest.mark.filterwarnings("ignore::fairtrial.errors.FairtrialWarning")
 def test_a_record_of_version_0_1_is_read_under_todays_names() -> None:
     folder = Path(__file__).parents[1] / "golden" / "before"
     lm, classify = Record.open(folder / "lm"), Record.open(folder / "classify")

@@ -14,6 +14,7 @@ import pytest
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
 from fairtrial.report.text import record_lines
+from sealed import reseal
 
 HOSTILE = "<script>alert(1)</script>\x1b]0;owned\x07"
 
@@ -34,12 +35,11 @@ def trapped(finished_records: dict[str, Path], tmp_path: Path) -> Path:
     trial, result = (json.loads((folder / name).read_text()) for name in ("trial.json", "result.json"))
     trial = {**poison(trial), "notes": [HOSTILE], "documents": {HOSTILE: 5}}
     result["tests"] = {HOSTILE: result["tests"]["test"]}
-    (folder / "trial.json").write_text(json.dumps(trial))
-    (folder / "result.json").write_text(json.dumps(result))
     events = (folder / "events.jsonl").read_text()
     (folder / "events.jsonl").write_text(events.replace('"validation"', json.dumps(HOSTILE)))
     recipe = (folder / "recipe.toml").read_text()
     (folder / "recipe.toml").write_text(recipe.replace('"default"', json.dumps(HOSTILE)))
+    reseal(folder, trial=trial, result=result)
     for name in ("conftest.py", "sitecustomize.py", "json.py", "fade.py", "page.html"):
         (folder / name).write_text(f"open({str(tmp_path / 'canary')!r}, 'w')\n{{{{ 1 / 0 }}}}")
     return folder

@@ -12,6 +12,8 @@ import numpy as np
 
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes
 from fairtrial.statistics.verdict import judge_study
+from fairtrial.stored import write_document
+from sealed import reseal
 
 SENTENCE = "we will not forget the brave men who stood on guard that night"
 PLAIN_FILES = ("recipe.toml", "trial.json", "result.json", "clock.jsonl")
@@ -24,7 +26,7 @@ def write_study(folder: Path, records: dict[str, Path], *, seeds: int = 8, gains
     variants = list(gains)
     tasks = {"classify": classify_outcomes(gains, seeds), "lm": lm_outcomes(gains, seeds)}
     verdict = judge_study("Is rotary better?", tasks)
-    (folder / "verdict.json").write_text(json.dumps(verdict))
+    write_document(folder / "verdict.json", verdict)
     (folder / "study.toml").write_text('name = "Is rotary better?"\nseeds = 8\n[variants.rope]\nparts = ["rope"]\n')
     for task in tasks:
         for variant in variants:
@@ -34,12 +36,13 @@ def write_study(folder: Path, records: dict[str, Path], *, seeds: int = 8, gains
                 for name in PLAIN_FILES:
                     shutil.copy(records[task] / name, trial / name)
                 (trial / "events.jsonl").write_text(events(task, gains[variant], seed))
+                reseal(trial)
         if "fade" in variants:
             place = folder / "passports" / task / "fade.json"
             place.parent.mkdir(parents=True)
-            place.write_text(json.dumps({"format": 1, "passed": False, "findings": [leak(task)]}))
-    (folder / "maps.json").write_text(json.dumps(maps(variants)))
-    (folder / "ledger.json").write_text(json.dumps({task: {name: ledger() for name in variants} for task in tasks}))
+            write_document(place, {"passed": False, "findings": [leak(task)]})
+    write_document(folder / "maps.json", maps(variants))
+    write_document(folder / "ledger.json", {task: {name: ledger() for name in variants} for task in tasks})
     return folder
 
 

@@ -19,6 +19,7 @@ from studies import SENTENCE, write_study
 from fairtrial.errors import BadInput
 from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.study_page import study_page, write_study_page
+from fairtrial.stored import write_document
 
 HOSTILE = "\"><script>alert('1')</script>"
 SECTIONS = {
@@ -71,7 +72,7 @@ def rows_naming(tree: Element, name: str) -> Iterator[Element]:
 def change(folder: Path, edit: Callable[[dict[str, Any]], None], name: str = "verdict.json") -> None:
     value = json.loads((folder / name).read_text())
     edit(value)
-    (folder / name).write_text(json.dumps(value))
+    write_document(folder / name, value)
 
 
 def test_the_page_is_valid_and_the_checker_can_refuse(page: str) -> None:
@@ -167,13 +168,8 @@ def test_what_is_missing_is_left_out(page: str, own: Path, piece: str) -> None:
 
 
 def test_the_smallest_study_has_a_page(tmp_path: Path) -> None:
-    for verdict in (
-        {},
-        {"format": 1, "tasks": {}},
-        {"tasks": {"classify": {}}},
-        {"tasks": {"new task": {"scores": {"a": {}}}}},
-    ):
-        (tmp_path / "verdict.json").write_text(json.dumps(verdict))
+    for tasks in ({}, {"classify": {}}, {"new task": {"scores": {"a": {}}}}):
+        write_document(tmp_path / "verdict.json", {"sentences": [], "tasks": tasks})
         parsed(study_page(StudyFiles.open(tmp_path)))
 
 

@@ -65,7 +65,7 @@ def test_the_file_is_plain_json_and_complete() -> None:
     verdict = judge_study("positions", {"classify": classify(), "lm": lm()})
     again = json.loads(json.dumps(verdict, allow_nan=False))
     assert again == verdict
-    assert (verdict["format"], verdict["baseline"], verdict["look"]) == (1, "learned", None)
+    assert (verdict["baseline"], verdict["look"]) == ("learned", None)
     entry = verdict["tasks"]["classify"]
     assert (entry["metric"], entry["unit"], entry["seeds"]) == ("accuracy", "points", list(range(SEEDS)))
     assert len(entry["scores"]["rope"]["test"]["all"]["by_seed"]) == SEEDS
@@ -212,6 +212,9 @@ def test_a_red_passport_blocks_the_verdict_unless_accepted() -> None:
     assert row(entry, "alibi")["family"] == 1
     beaten = {each["variant"]: each["verdict"] for each in entry["against_baselines"]}
     assert beaten == {"learned": "beats", "rope": "not_comparable", "alibi": "beats"}
+    unknown = judge_task(classify(passports={"rope": red | {"level": "unaudited"}}))
+    assert row(unknown, "rope")["verdict"] == "not_comparable"
+    assert "rope could not be audited" in row(unknown, "rope")["sentence"]
     accepted = judge_task(classify(passports={"rope": red | {"accepted": True}}))
     assert row(accepted, "rope")["verdict"] == "better"
     assert "FAILED its passport (M3 no future)" in row(accepted, "rope")["sentence"]

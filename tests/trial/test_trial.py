@@ -19,6 +19,7 @@ from fairtrial.recipe import Recipe, Shape, built_in_recipe, with_settings
 from fairtrial.record import Record
 from fairtrial.training.loop import Loop
 from fairtrial.trial import located, resume_trial, run_trial
+from sealed import reseal
 
 
 def recipe_for(task: str, folder: Path, tiny: list[str], *more: str) -> Recipe:
@@ -226,9 +227,8 @@ def test_another_thread_count_or_torch_is_not_resumed_on_silently(
     with pytest.raises(Interrupted):
         run_trial(recipe_for("lm", course_folder, tiny), 0, tmp_path / "a", stop=lambda: True)
     record = Record.open(tmp_path / "a")
-    trial = record.trial
-    trial["environment"]["torch"] = "2.5.0"
-    record.write_json("trial.json", trial)
+    reseal(record.folder, trial={"environment": record.trial["environment"] | {"torch": "2.5.0"}})
+    (record.folder / "clock.jsonl").unlink()  # else the trial is known to have begun otherwise
     with pytest.raises(BadInput, match=r"begun with torch 2\.5\.0"):
         resume_trial(record.folder)
     assert resume_trial(record.folder, anyway=True).complete

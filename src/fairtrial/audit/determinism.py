@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from typing import Any, cast
 
 import numpy as np
@@ -25,7 +25,7 @@ from safetensors.torch import load, save
 import fairtrial
 from fairtrial.audit.subject import MOST, Plan, Subject, as_batch, largest_change
 from fairtrial.data.batches import Batches, LabelledSentences, Sentences
-from fairtrial.errors import BadInput, FairtrialError
+from fairtrial.errors import BadInput, HelperDied
 from fairtrial.finding import Measured, at_most
 from fairtrial.model.layers import watch
 from fairtrial.model.part import parts
@@ -39,6 +39,7 @@ from fairtrial.training.tasks import ClassifyTask
 STEPS, RESUMED_STEPS = 30, 8
 ROWS, BATCH = 12, 4
 SECONDS = 180  # for a training in a fresh process
+RAISED, AGAIN = "raised ", "nothing was found about the network: run the audit again"
 
 
 def eager_is_fast(subject: Subject) -> Measured:
@@ -148,6 +149,13 @@ def trained_state(plan: Plan, number: int) -> str:
     return state_of(loop, train_to(loop, STEPS))
 
 
+def state_or_error(plan: Plan, number: int) -> str:
+    try:
+        return trained_state(plan, number)
+    except Exception as error:  # whatever a part raises
+        return f"{RAISED}{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+
+
 def seed_global_rng(number: int) -> None:
     """The global random generators, which no part should read."""
     random.seed(number)
@@ -177,15 +185,15 @@ class RepeatedRuns:
         if self.states is None:
             self.states = [wait_for_states(process) for process in self.running]
         first, second = (states[self.plans.index(plan)] for states in self.states)
+        for state in (first, second):
+            if state.startswith(RAISED):
+                raise RuntimeError(f"training in a fresh process {state}")
         return same_bits(first == second, "Training in two fresh processes")
 
 
 def start_process(plans: Sequence[Plan], number: int) -> Popen[str]:
     request = json.dumps([[asdict(plan) for plan in plans], number, plugins_of(plans)])
-    ours, here = (
-        str(Path(fairtrial.__file__).parents[1]),
-        {"", os.getcwd()},
-    )  # nothing is imported from the working folder
+    ours, here = str(Path(fairtrial.__file__).parents[1]), {"", os.getcwd()}  # no import from the working folder
     paths = os.pathsep.join((ours, *(path for path in sys.path if path not in here)))
     command = [sys.executable, "-P", "-m", "fairtrial.audit.determinism", request]
     environment = os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths}
@@ -194,10 +202,13 @@ def start_process(plans: Sequence[Plan], number: int) -> Popen[str]:
 
 def wait_for_states(process: Popen[str]) -> list[str]:
     """The states that a process ended with, one for each plan."""
-    out, errors = process.communicate(timeout=SECONDS)
+    try:
+        out, errors = process.communicate(timeout=SECONDS)
+    except TimeoutExpired as error:
+        raise HelperDied(f"a process of the audit took longer than {SECONDS:.0f} seconds", AGAIN) from error
     if process.returncode:
         last = (errors.strip().splitlines() or ["no message"])[-1]
-        raise FairtrialError(f"training in a fresh process failed: {last}")
+        raise HelperDied(f"a process of the audit ended with code {process.returncode} ({last})", AGAIN)
     return [str(state) for state in json.loads(out.strip().splitlines()[-1])]
 
 
@@ -219,7 +230,7 @@ def train_as_requested(plans: list[dict[str, Any]], number: int, plugins: dict[s
     for fields in plans:
         choices = tuple(PartChoice(**choice) for choice in fields["choices"])
         plan = Plan(**fields | {"shape": Shape(**fields["shape"]), "choices": choices})
-        states.append(trained_state(plan, number))
+        states.append(state_or_error(plan, number))
     return states
 
 

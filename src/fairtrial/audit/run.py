@@ -15,12 +15,13 @@ import torch
 from fairtrial.audit import determinism, order, sanity, visibility
 from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, plan_of_recipe, plans_of_part, subject_of, subject_of_record
-from fairtrial.errors import FairtrialError
+from fairtrial.errors import FairtrialError, HelperDied
 from fairtrial.finding import FAIL, PASS, REPORT, Finding, Measured, as_passport
 from fairtrial.model.part import parts
 from fairtrial.plugins import load_installed, require_plugins
 from fairtrial.recipe import load_recipe
 from fairtrial.record import Record
+from fairtrial.stored import write_document
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def audit_target(what: str) -> list[Finding]:
             subject = subject_of_record(record)
             with RepeatedRuns([subject.plan]) as runs:
                 findings = audit(subject, runs)
-            record.write_json("passport.json", as_passport(record.folder.name, findings))
+            write_document(record.folder / "passport.json", as_passport(record.folder.name, findings))
             return findings
     if what.endswith(".toml") or os.path.isfile(what):
         recipe = load_recipe(Path(what))
@@ -113,6 +114,8 @@ def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None) -> Find
     task = subject.plan.task
     try:
         found = runs.judge(subject.plan) if runs and check.id == "R1" else check.measure(subject)
+    except HelperDied:
+        raise
     except Exception as error:  # whatever a part raises
         return raised(check.id, check.name, task, error)
     if found is None:

@@ -142,7 +142,7 @@ def verdict(
     from fairtrial.report.study_files import StudyFiles
 
     if json:
-        print(dumps(StudyFiles.open(study).read("verdict.json")))
+        print(dumps(StudyFiles.open(study).read_verdict()))
         return
     from fairtrial.report.verdict_tables import FORMATS, verdict_lines
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
+import signal
 import sys
-from collections.abc import Callable
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -14,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from fairtrial import __version__
 from fairtrial.cli import inside, judge, parts, puzzle, replicate, text, train
 from fairtrial.cli.options import SeveralWords
-from fairtrial.errors import FairtrialError, Interrupted
+from fairtrial.errors import FairtrialError, FairtrialWarning, Interrupted, Stopped
 
 # group -> command, its function, an example
 COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
@@ -47,6 +52,7 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
     "Data": [("clean", parts.clean, "clean --data reviews/ --out reviews-clean")],
     "Apps": [("replicate", replicate.replicate, "replicate --quick")],
 }
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 OLD_NAMES = {"mix": "ensemble", "surprise": "surprisal"}
 
 
@@ -106,19 +112,69 @@ def give_up(error: FairtrialError) -> NoReturn:
     sys.exit(error.exit_code)
 
 
-def run() -> None:
-    """The entry point. A user's mistake is one sentence and a hint, never a traceback."""
-    for stream in (sys.stdout, sys.stderr):
+class PlainStream:
+    """Prints control characters as \ufffd: names, labels and sentences of other people must not command the terminal.
+    What draws (rich) writes to `drawn`."""
+
+    def __init__(self, stream: Any) -> None:
+        self.drawn = stream
         # a terminal that lacks a character shows a question mark, not a traceback
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+
+    def write(self, text: str) -> Any:
+        return self.drawn.write(CONTROL.sub("\ufffd", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.drawn, name)
+
+
+def tell(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"note: {message}", file=sys.stderr)
+
+
+def run() -> None:
+    """The entry point. A user's mistake is one sentence and a hint, never a traceback."""
+    out, err = PlainStream(sys.stdout), PlainStream(sys.stderr)
+    with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("once", FairtrialWarning)
+        warnings.showwarning = tell
+        with raising(Stopped()) as stopped:
+            run_command(stopped)
+
+
+@contextmanager
+def raising(stop: BaseException) -> Iterator[list[int]]:
+    """Ctrl-C raises this and not KeyboardInterrupt, from which typer makes "Aborted!". Yields the signals so far."""
+    caught: list[int] = []
+
+    def on_signal(number: int, frame: object) -> None:
+        caught.append(number)
+        raise stop
+
+    if threading.current_thread() is not threading.main_thread():
+        yield caught
+        return
+    before = signal.signal(signal.SIGINT, on_signal)
+    try:
+        yield caught
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def run_command(stopped: list[int]) -> None:
     try:
         app(prog_name="fairtrial")
+    except (KeyboardInterrupt, Stopped):
+        give_up(Interrupted("stopped"))
     except FairtrialError as error:
         give_up(error)
-    except KeyboardInterrupt:
-        give_up(Interrupted("stopped"))
-    except (MemoryError, RuntimeError) as error:
+    except (ImportError, MemoryError, RuntimeError) as error:
+        if stopped:  # while a library was loading, which made an error of its own of it
+            give_up(Interrupted("stopped"))
+        if isinstance(error, ImportError):
+            raise
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
             raise
         give_up(FairtrialError("not enough memory", "try a smaller shape or batch"))

@@ -16,6 +16,8 @@ from fairtrial.errors import BadInput
 from fairtrial.record import Record
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from fairtrial.trial import Run
 
 SEVERAL_WORDS = ("--variants", "--set", "--with")
@@ -30,7 +32,7 @@ Settings = Annotated[
     list[str] | None,
     Option("--set", help="Change one field of the recipe: --set shape.heads=4. Repeatable.", metavar="FIELD=VALUE"),
 ]
-Seed = Annotated[int, Option(help="Random seed.", min=0)]
+Seed = Annotated[int, Option(help="Random seed.", min=0, max=2**63 - 1)]
 Json = Annotated[bool, Option("--json", help="Print JSON, for machines.")]
 Html = Annotated[Path | None, Option(help="Also write a page to open in a browser.", metavar="FILE")]
 Jobs = Annotated[int | None, Option(help="Trials at a time.", show_default="number of cores", min=1)]
@@ -102,20 +104,26 @@ def notice(text: str) -> None:
     print(f"notice: {text}", file=sys.stderr)
 
 
+def drawing(stream: Any = None) -> Console:
+    """Rich's way to the terminal: what it draws needs control characters, which are not printed elsewhere."""
+    from rich.console import Console
+
+    stream = stream or sys.stdout
+    return Console(file=getattr(stream, "drawn", stream), highlight=False)
+
+
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
     """Bars with the time left on a terminal's error stream, for what takes longer than a second; elsewhere nothing."""
     if not sys.stderr.isatty():
         yield lambda what, done, total: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     started: dict[str, float] = {}
     bars: dict[str, Any] = {}
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
+    with Progress(*columns, console=drawing(sys.stderr), transient=True, redirect_stdout=False) as progress:
 
         def show(what: str, done: int, total: int) -> None:
             if time.monotonic() - started.setdefault(what, time.monotonic()) > BAR_AFTER_SECONDS:
@@ -129,7 +137,8 @@ def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
 def show_status(what: str) -> None:
     """On a terminal, one line that is overwritten; an empty text wipes it. Elsewhere nothing."""
     if sys.stderr.isatty():
-        print(f"\r\033[K{what}{' ...' * bool(what)}\r", end="", file=sys.stderr, flush=True)
+        drawn = getattr(sys.stderr, "drawn", sys.stderr)
+        print(f"\r\033[K{what}{' ...' * bool(what)}\r", end="", file=drawn, flush=True)
 
 
 def status(quiet: bool) -> Callable[[str], None]:

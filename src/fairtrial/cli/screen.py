@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from fairtrial.cli.options import drawing
 from fairtrial.recipe import Recipe
+from fairtrial.report.table import plain
 from fairtrial.report.words import describe_result, describe_score, spoken_time, start_lines
 
 QUIET_SECONDS = 10.0  # plain lines: a sign of life at least this often
@@ -48,7 +50,7 @@ class Screen:
         from rich.progress import Progress
 
         self.live, self.last_line = live, time.monotonic()
-        self.progress = Progress("{task.description}", *columns, transient=True, disable=not live)
+        self.progress = Progress("{task.description}", *columns, transient=True, disable=not live, console=drawing())
 
     def __enter__(self) -> Self:
         if self.live:
@@ -62,7 +64,7 @@ class Screen:
     def say(self, *lines: str) -> None:
         for line in lines:
             if self.live:
-                self.progress.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+                self.progress.console.print(plain(line), markup=False, highlight=False, emoji=False, soft_wrap=True)
             else:
                 print(line, flush=True)
         self.last_line = time.monotonic()
@@ -266,7 +268,8 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
         f"study: {plan['name']}",
         f"plan: {plan['trial_count']} trials ({len(names)} variants x {plan['seed_count']} seeds x {len(tasks)}"
         f" {'task' if len(tasks) == 1 else 'tasks'}{finished}), {plan['width']} at a time;"
-        f" about {spoken_time(plan['expected_seconds'])} in all",
+        f" about {spoken_time(plan['expected_seconds'])} in all"
+        + (f"; a trial's training takes at least {plan['memory_mb']:,.0f} MB" if plan.get("memory_mb", 0) >= 1 else ""),
     ]
     if plan["decision"]:
         lines.append(plan["decision"])

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from fairtrial.cli.options import Json, TextFile, Texts, With, loaded, notice, progress_bars, read_texts, refuse_bytes
+from fairtrial.cli.options import (
+    Json,
+    TextFile,
+    Texts,
+    With,
+    drawing,
+    loaded,
+    notice,
+    progress_bars,
+    read_texts,
+    refuse_bytes,
+)
 
 if TYPE_CHECKING:
     from fairtrial.analysis.predictions import Attribution, Prediction
@@ -131,9 +142,7 @@ def print_surprisal(name: str, found: Surprisal, table: bool, short: bool) -> No
     print(f"{name + ': ' if name else ''}{perplexity}, {found.counted} tokens counted, {found.nll:.2f} nats")
     pieces = [(plain(token.written or f" {token.word}"), token.nll) for token in found.tokens]
     if sys.stdout.isatty():
-        from rich.console import Console
-
-        console = Console(highlight=False)
+        console = drawing()
         console.print(shaded(pieces))
         console.print(legend())
     else:

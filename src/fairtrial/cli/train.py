@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from fairtrial.cli.options import Seed, Settings, With
+from fairtrial.errors import Stopped
 from fairtrial.recipe import Recipe, choose_recipe, duration_of, finetune_recipe, one_of
 from fairtrial.record import Record, default_folder, ensure_free, sibling
 
@@ -121,7 +122,9 @@ def run(
 
 def resume(
     record: Annotated[Path, Argument(help="The folder of an unfinished record.")],
-    anyway: Annotated[bool, Option("--anyway", help="Accept other torch, threads, code: results may differ.")] = False,
+    anyway: Annotated[
+        bool, Option("--anyway", help="Accept other torch, threads, code, or files that changed: results may differ.")
+    ] = False,
     plugins: With = None, log: Log = None, save_seconds: SaveSeconds = 10.0, json: Events = False,
 ) -> None:  # fmt: skip
     """Resume a trial that was stopped or killed.
@@ -134,7 +137,7 @@ def resume(
         print(dumps(event) if json else f"{record} is already finished; see: fairtrial show {record}")
         return
     with opened.hold():  # before torch is imported: a record that is being written is refused at once
-        pass
+        opened.settle_changes(accept=anyway)
     from fairtrial.plugins import fingerprint, load_files, refuse_changed
     from fairtrial.trial import resume_trial
 
@@ -170,7 +173,7 @@ def stopping() -> Iterator[Callable[[], bool]]:
     def request(number: int, frame: Any) -> None:
         nonlocal requested
         if requested:
-            raise KeyboardInterrupt
+            raise Stopped
         requested = True
         print("stopping after this step (press again to stop at once)", file=sys.stderr)
 

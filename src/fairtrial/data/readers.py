@@ -84,6 +84,9 @@ def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
     if task != "classify":
         return corpus
     labels = tuple(sorted({document.label for document in corpus.train}))
+    if len(labels) > MOST_LABELS:
+        what = f"{len(labels):,} different labels; at most {MOST_LABELS:,} are classified"
+        raise BadInput(what, "is the label column one of numbers or names of its own for each row?", path=data.source)
     if len(labels) < 2:
         what = f"the training set has only one class, {labels[0]!r}"
         raise BadInput(what, "classification needs at least two classes", path=data.source)
@@ -383,4 +386,5 @@ READERS: dict[str, Callable[[Path, str], Corpus]] = {
 FORMATS = ("auto", *READERS, "sotu")
 SPLIT_SUFFIXES = {"table": TABLE_SUFFIXES, "jsonl": JSONL_SUFFIXES, "lines": (".tokens",)}
 SUFFIXES = {suffix: name for name, suffixes in SPLIT_SUFFIXES.items() for suffix in suffixes} | {".txt": "text"}
+MOST_LABELS = 1000
 HINT = "set data.format to one of: " + ", ".join(READERS)

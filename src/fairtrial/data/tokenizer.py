@@ -32,6 +32,7 @@ NO_COURSE = (  # error and hint
     "use --set tokens.fit=train, or the course's folder as data.source",
 )
 BYTES = 256
+MOST_BYTES = 256_000_000  # of a tokenizer.json
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,11 @@ class Tokenizer:
         """Read a tokenizer.json that holds `to_json`. `facts`: those of its fitting, if stored."""
         hint = "restore the file, or fit the tokenizer again"
         try:
+            if path.stat().st_size > MOST_BYTES:
+                raise BadInput(f"is too large ({path.stat().st_size / 1e6:,.0f} MB)", hint, path=path)
             inner = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        except BadInput:
+            raise
         except OSError as error:
             raise BadInput(f"cannot be read ({error.strerror})", hint, path=path) from error
         except Exception as error:  # the library raises bare Exception

@@ -7,6 +7,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,10 +16,14 @@ from multiprocessing import connection, forkserver
 from typing import Any
 
 from fairtrial.engines.job import Job, JobEvent, JobResult, OnProgress, Stop, run_job
+from fairtrial.errors import FairtrialError
 
 PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to stop
 LAST_SECONDS = 5.0  # for a process that has sent its result to end by itself
 EVENT_SECONDS = 0.5  # between two step events
+WATCH_SECONDS, ORPHAN_SECONDS = 0.3, 1.2  # an orphan is gone after two seconds
+ORPHANED = 255  # its exit code, and that of a process whose fork server was killed
+KILLED = "its process was killed"
 # torch._dynamo: the first optimizer imports it, which takes as long as torch itself
 PRELOADED = ["fairtrial.trial", "torch._dynamo", "fairtrial.audit.run", "fairtrial.analysis.parameters"]
 PRELOADED += ["fairtrial.baselines.classifiers"]
@@ -32,11 +37,17 @@ class Running:
     started: float
     asked: float | None = None  # when it was asked to stop
     result: JobResult | None = None
+    again: bool = False  # it is run for the second time
 
     def end(self) -> None:
         self.process.kill()
         self.process.join()
         self.pipe.close()
+
+    @property
+    def killed(self) -> bool:
+        """By the kernel, for memory, or with the fork server; not by us."""
+        return self.result is not None and self.result.error.startswith(KILLED)
 
     def give_up(self, error: str, stopped: bool = False) -> None:
         self.process.kill()
@@ -50,13 +61,13 @@ class Processes:
         self.width = width or usable_cores()
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
-        waiting = list(reversed(jobs))
+        waiting = [(job, False) for job in reversed(jobs)]
         running: list[Running] = []
         try:
             while running or (waiting and not stop()):
                 while waiting and len(running) < self.width and not stop():
-                    job = waiting.pop()
-                    running.append(start(job))
+                    job, again = waiting.pop()
+                    running.append(start(job, again))
                     on_progress(JobEvent(job, "begin"))
                 collect(running, on_progress, stop)
                 if stop():
@@ -67,7 +78,12 @@ class Processes:
                     each.process.join(LAST_SECONDS)
                     each.end()  # a plugin's thread may hold it for ever; its result is here
                     assert each.result is not None
-                    yield each.result
+                    if each.killed and not each.again and not stop():
+                        text = f"{'/'.join(each.job.key)}: {each.result.error}; it is run once more"
+                        on_progress(JobEvent(each.job, "notice", {"text": text}))
+                        waiting.append((each.job, True))
+                    else:
+                        yield each.result
         finally:  # the caller went away: no process is left behind
             for each in running:
                 each.end()
@@ -78,17 +94,24 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def start(job: Job) -> Running:
+def start(job: Job, again: bool = False) -> Running:
     context: Any = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-    ours, far = context.Pipe()
-    if os.name == "posix":
-        context.set_forkserver_preload(PRELOADED)
-        with one_thread():
-            forkserver.ensure_running()
-    process = context.Process(target=run_in_process, args=(job, far), name="-".join(job.key))
-    process.start()
-    far.close()  # so that the pipe ends when the process does
-    return Running(job, process, ours, time.monotonic())
+    for last in (False, True):
+        ours, far = context.Pipe()
+        if os.name == "posix":
+            context.set_forkserver_preload(PRELOADED)
+            with one_thread():
+                forkserver.ensure_running()
+        process = context.Process(target=run_in_process, args=(job, far), name="-".join(job.key))
+        try:
+            process.start()
+        except (OSError, EOFError) as error:  # the fork server was killed just now: another one is started
+            if last:
+                raise FairtrialError(f"no process could be started ({error})", "is there memory left?") from error
+            continue
+        far.close()  # so that the pipe ends when the process does
+        break
+    return Running(job, process, ours, time.monotonic(), again=again)
 
 
 @contextmanager
@@ -108,8 +131,19 @@ def one_thread() -> Iterator[None]:
 
 def run_in_process(job: Job, pipe: connection.Connection) -> None:
     """In the job's own process: do it and send the result. If the caller has gone, save and end."""
+    parent, asked, last_event = os.getppid(), False, 0.0
+
+    def watch() -> None:
+        """Whoever started this process may be killed: it saves what it has and ends. All it writes stands a kill."""
+        nonlocal asked
+        while os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        asked = True
+        time.sleep(ORPHAN_SECONDS)
+        os._exit(ORPHANED)
+
+    threading.Thread(target=watch, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the caller decides what it means
-    asked, last_event = False, 0.0
 
     def ask(*_: object) -> None:
         nonlocal asked
@@ -166,9 +200,10 @@ def collect(running: list[Running], on_progress: OnProgress, stop: Stop) -> None
 def exit_message(code: int | None) -> str:
     if code is not None and code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        more = " (the system may have run out of memory)" if name == "SIGKILL" else ""
-        return f"its process was killed by {name}{more}"
-    return f"its process ended with code {code} and without a result"
+        if name == "SIGKILL":
+            return f"{KILLED} by SIGKILL (the system may have run out of memory)"
+        return f"its process was ended by {name}"
+    return f"{KILLED} with the fork server" if code == ORPHANED else f"its process ended with code {code}, no result"
 
 
 def ask_to_stop(running: list[Running]) -> None:

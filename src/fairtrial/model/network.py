@@ -14,6 +14,7 @@ from torch.nn import functional
 from torch.nn.functional import cross_entropy, gelu, pad
 from torch.utils.checkpoint import checkpoint
 
+from fairtrial.environment import refuse_memory
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import Attention, KVCache, Layout, View
 from fairtrial.model.layers import Dropout
@@ -22,6 +23,7 @@ from fairtrial.model.part import Part, build_parts
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.rng import seed_for
 
+MODULE_BYTES = 20_000  # of Python objects, for each block
 SMALL_INIT = 0.02  # the standard deviation of GPT-2's and BERT's first weights
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
@@ -117,11 +119,20 @@ def recomputed(block: nn.Module, x: Tensor, view: View, parts: Sequence[Part]) -
     return cast(Tensor, checkpoint(block, x, view, parts, use_reentrant=False, context_fn=contexts))
 
 
+def memory_needed(shape: Shape, vocabulary: int, trained_tokens: int = 0) -> int:
+    """Bytes of the weights, at least; with `trained_tokens`, those of training on so many at once (gradients, two
+    moments, what each block keeps for its gradient)."""
+    weights = shape.layers * (4 * shape.width**2 + 2 * shape.width * shape.hidden) + vocabulary * shape.width
+    kept = trained_tokens * shape.layers * (8 * shape.width + 2 * shape.hidden)
+    return 4 * (weights * (4 if trained_tokens else 1) + kept) + MODULE_BYTES * shape.layers
+
+
 class Body(nn.Module):
     """Tokens in, one vector for each real token out."""
 
     def __init__(self, shape: Shape, choices: Choices, vocabulary: int, *, causal: bool, seed: int) -> None:
         super().__init__()
+        refuse_memory(memory_needed(shape, vocabulary), "the network")
         self.shape, self.causal = shape, causal
         self.save_memory = False  # in training, compute each block again for its gradient instead of storing it
         self.tokens = nn.Embedding(vocabulary, shape.width)

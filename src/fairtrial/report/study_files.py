@@ -3,62 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fairtrial.disk import load_json
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
+from fairtrial.stored import LEDGER, MAPS, PASSPORT, VERDICT, read_document
 
-FORMAT = 1
-NUMBER = (int, float)
-ANY = object
-
-ESTIMATE = {"mean": NUMBER, "low": NUMBER, "high": NUMBER, "by_seed": [NUMBER]}
-FINDING = dict.fromkeys(("id", "name", "where", "shown", "limit", "verdict", "meaning"), str)
-COST = dict.fromkeys(("parameters", "flops_per_step", "seconds_per_step", "seconds_ratio", "peak_memory_mb"), NUMBER)
-SCORES = {str: {str: {str: ESTIMATE}}}  # variant, test set, all | clean | contaminated
-COMPARISON = {
-    "variant": str, "against": str, "baseline": str, "set": str, "basis": str, "metric": str, "verdict": str,
-    "sentence": str, "seeds": NUMBER, "items": NUMBER, "difference": NUMBER, "low": NUMBER, "high": NUMBER,
-    "ratio": NUMBER, "ratio_low": NUMBER, "ratio_high": NUMBER, "p": NUMBER, "p_adjusted": NUMBER, "q": NUMBER,
-    "smallest_detectable": NUMBER, "more_seeds": ANY, "more_items": ANY,
-    "share_of_seeds_better": {"share": NUMBER, "low": NUMBER, "high": NUMBER},
-    "variance_shares": {str: NUMBER}, "on_these_items": {"low": NUMBER, "high": NUMBER},
-}  # fmt: skip
-TASK = {
-    "metric": str, "unit": str, "least_difference": NUMBER, "seeds": [NUMBER],
-    "sets": {str: {"items": NUMBER, "exact": NUMBER, "near": NUMBER, "clean": NUMBER, "basis": str, "basis_why": str}},
-    "scores": SCORES,
-    "comparisons": [COMPARISON],
-    "exploratory": [COMPARISON],
-    "baselines": SCORES,
-    "against_baselines": [COMPARISON],
-    "peeks": {str: {str: {"reads": NUMBER, "watched": bool, "picked_on_test": NUMBER, "honest": NUMBER}}},
-    "cost": {str: COST},
-    "passports": {str: {"level": str, "failed": [str], "accepted": bool}},
-    "contamination": {"level": str, "findings": [FINDING], "notes": [str]},
-    "failures": [{"variant": str, "seed": ANY, "error": str}],
-    "search": {"tries": NUMBER, "variants": {str: {"tries": NUMBER, "best": {str: ANY}, "validation": NUMBER}}},
-    "best_of": {"variants": NUMBER, "expected_bias": NUMBER, "sentence": str},
-}  # fmt: skip
-VERDICT = {
-    "format": NUMBER, "name": str, "baseline": str, "sentences": [str], "tasks": {str: TASK},
-    "look": {"seeds": NUMBER, "alpha": NUMBER, "next": NUMBER},
-}  # fmt: skip
-
-
-def check_verdict(value: Any, path: object) -> dict[str, Any]:
-    """The same value without nulls, or a refusal that says what is wrong where."""
-    clean = without_nulls(value) or {}
-    if isinstance(clean, dict) and clean.get("format", FORMAT) != FORMAT:
-        raise BadInput(f"{path} has format {clean['format']!r}, this fairtrial reads {FORMAT}", "update fairtrial")
-    if wrong := first_wrong(clean, VERDICT, ""):
-        raise BadInput(f"{path} is damaged at {wrong}", "write it again with `fairtrial study STUDY`")
-    return clean
+HINT = "a study is a folder that `fairtrial study` wrote"
 
 
 def without_nulls(value: Any) -> Any:
@@ -68,34 +23,9 @@ def without_nulls(value: Any) -> Any:
         return {key: inner for key, inner in named if inner is not None}
     if isinstance(value, list):
         known = [without_nulls(inner) for inner in value]
-        numbers = any(isinstance(inner, NUMBER) for inner in known)
+        numbers = any(isinstance(inner, int | float) for inner in known)
         return known if numbers else [inner for inner in known if inner is not None]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def first_wrong(value: Any, shape: Any, path: str) -> str:
-    """The path of the first value that does not have the type in `shape`; empty if there is none."""
-    kind: Any = type(shape) if isinstance(shape, dict | list) else shape
-    if not isinstance(value, kind) or (shape is NUMBER and isinstance(value, bool)):
-        return path or "its top"
-    inside: list[tuple[Any, Any, str]] = []
-    if isinstance(shape, dict):
-        lead = f"{path}." if path else ""
-        inside = [(inner, shape.get(str, shape.get(key, ANY)), f"{lead}{key}") for key, inner in value.items()]
-    elif isinstance(shape, list):
-        inside = [(inner, shape[0], f"{path}[{at}]") for at, inner in enumerate(value) if inner is not None]
-    return next(filter(None, (first_wrong(*each) for each in inside)), "")
-
-
-MAPS = {
-    "sentence": str,
-    "words": [str],
-    "words_of": {str: {str: [str]}},  # task, variant: a part may put a prefix before a sentence
-    "variants": {str: {str: [[[[NUMBER]]]]}},
-}
-LEDGER = {str: {str: [{"component": str, "formula": str, "count": NUMBER, "bias_free": NUMBER}]}}
-PASSPORT = {"findings": [{"id": str, "name": str, "level": str, "verdict": str, "meaning": str, "limit": str}]}
-HINT = "a study is a folder that `fairtrial study` wrote"
 
 
 @dataclass(frozen=True)
@@ -117,19 +47,24 @@ class StudyFiles:
 
     @cached_property
     def verdict(self) -> dict[str, Any]:
-        return check_verdict(self.read("verdict.json"), self.folder / "verdict.json")
+        """Without nulls."""
+        return self.read_verdict(without_nulls)
+
+    def read_verdict(self, clean: Callable[[Any], Any] = lambda value: value) -> dict[str, Any]:
+        hint = "write it again with `fairtrial study STUDY`"
+        return read_document(self.inside("verdict.json"), VERDICT, hint, clean=clean)
 
     @cached_property
     def maps(self) -> dict[str, Any]:
-        return self.shaped("maps.json", MAPS)
+        return self.read("maps.json", MAPS)
 
     @cached_property
     def ledger(self) -> dict[str, Any]:
-        return self.shaped("ledger.json", LEDGER)
+        return self.read("ledger.json", LEDGER)
 
     def passport(self, task: str, variant: str) -> dict[str, Any]:
         """What the audit of one variant found; empty where there was none."""
-        return self.shaped(f"passports/{task}/{variant}.json", PASSPORT)
+        return self.read(f"passports/{task}/{variant}.json", PASSPORT)
 
     @cached_property
     def study_text(self) -> str:
@@ -160,15 +95,10 @@ class StudyFiles:
                 raise BadInput(f"{path} is a symlink; a study holds plain files only", HINT)
         return path
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str, shape: Mapping[Any, Any]) -> dict[str, Any]:
+        """Empty where there is no such file."""
         path = self.inside(name)
-        return load_json(path, HINT) if path.exists() else {}
-
-    def shaped(self, name: str, shape: Any) -> dict[str, Any]:
-        value = self.read(name)
-        if wrong := first_wrong(value, shape, ""):
-            raise BadInput(f"{self.folder / name} is damaged at {wrong}", HINT)
-        return dict(value)
+        return read_document(path, shape, HINT) if path.exists() else {}
 
 
 def seed_in(path: Path) -> tuple[str, int, str]:

@@ -19,7 +19,8 @@ VERDICTS = {
     "above": "above, not clearly", "below": "below, not clearly", "equal": "the same",
 }  # fmt: skip
 LEVELS = {
-    "pass": Cell("passed"), "red": Cell("failed", kind="not_comparable"), "amber": Cell("failed, amber", kind="remark")
+    "pass": Cell("passed"), "red": Cell("failed", kind="not_comparable"), "amber": Cell("failed, amber", kind="remark"),
+    "unaudited": Cell("not audited", kind="not_comparable"),
 }  # fmt: skip
 Task = dict[str, Any]
 Row = dict[str, Any]
@@ -70,6 +71,8 @@ def difference_unit(task: Task) -> str:
 def stamp_of(task: Task, variant: str) -> str:
     """What is shown beside a variant's name wherever it appears."""
     passport = task.get("passports", {}).get(variant, {})
+    if passport.get("level") == "unaudited":
+        return "not audited"
     if passport.get("level") != "red":
         return ""
     return "failed passport, accepted" if passport.get("accepted") else "failed passport"

@@ -21,6 +21,7 @@ HEADLINES = {
     "window_perplexity": -1,
     "masked_perplexity": -1,
 }  # metric -> 1: higher is better, -1: lower
+UNAUDITED = "unaudited"  # the level of a passport whose audit broke down: nothing was found, for or against
 
 
 def headline(score: Mapping[str, Any]) -> tuple[str, int]:
@@ -124,10 +125,12 @@ class TaskOutcomes:
         return ALPHA if self.look is None else self.look.alpha
 
     def stamp(self, variant: str) -> str | None:
-        """Why a variant may not be called better: a red passport that was not accepted."""
+        """Why a variant may not be called better: a red passport, or none, that was not accepted."""
         passport = self.passports.get(variant, {})
-        if passport.get("level") != "red" or passport.get("accepted"):
+        if passport.get("level") not in ("red", UNAUDITED) or passport.get("accepted"):
             return None
+        if passport["level"] == UNAUDITED:
+            return f"{variant} could not be audited"
         return f"{variant} failed its passport ({', '.join(passport.get('failed', [])) or 'see there'})"
 
     @property

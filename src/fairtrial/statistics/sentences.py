@@ -11,7 +11,7 @@ from typing import Any
 from fairtrial.statistics.comparison import FEWEST_SEEDS, Comparison, Verdict
 from fairtrial.statistics.crossed import Shares
 from fairtrial.statistics.multiplicity import ALPHA
-from fairtrial.statistics.outcomes import METRICS, TaskOutcomes
+from fairtrial.statistics.outcomes import METRICS, UNAUDITED, TaskOutcomes
 from fairtrial.statistics.power import MoreSeeds, reach_of
 
 NEEDED = f"A verdict needs {FEWEST_SEEDS}; a single seed raises a false alarm in up to 41% of cases."
@@ -234,9 +234,11 @@ def learning_lines(unlearned: Mapping[str, Mapping[str, Mapping[str, list[int]]]
 def passport_lines(passports: Mapping[str, Mapping[str, Any]]) -> list[str]:
     lines = []
     for name, passport in passports.items():
+        so = "accepted with an explicit option" if passport.get("accepted") else "it cannot be called better"
         if passport.get("level") == "red":
-            so = "accepted with an explicit option" if passport.get("accepted") else "it cannot be called better"
             lines.append(f"Failed passport: {name} ({_failed(passport)}); {so}.")
+        elif passport.get("level") == UNAUDITED:
+            lines.append(f"Not audited: {name}, as the audit's process broke down (run the study again); {so}.")
         elif passport.get("level") == "amber":
             lines.append(f"Failed amber checks of the passport: {name} ({_failed(passport)}).")
     return lines

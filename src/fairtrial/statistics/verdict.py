@@ -61,7 +61,7 @@ def judge_study(
     following = None if look is None else next_look(look)
     baseline = next(iter(tasks.values())).baseline
     return {
-        "format": 1, "name": name, "baseline": baseline, "until_clear": until_clear,
+        "name": name, "baseline": baseline, "until_clear": until_clear,
         "look": look and {"seeds": look.seeds, "alpha": look.alpha, "next": following and following.seeds},
         "sentences": first + rest, "tasks": judged,
     }  # fmt: skip

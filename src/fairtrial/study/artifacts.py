@@ -14,16 +14,16 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file
 
 from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import sha256_of
 from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.errors import BadInput
-from fairtrial.finding import FAIL, Finding, as_passport, worst
+from fairtrial.finding import Finding, worst
 from fairtrial.recipe import fingerprint, to_table, write_recipe
 from fairtrial.record import Record, renamed_keys
-from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, Vocabulary, stack_outcomes
+from fairtrial.statistics.outcomes import UNAUDITED, SetOutcomes, TaskOutcomes, Vocabulary, stack_outcomes
+from fairtrial.stored import BASELINES, CONTAMINATION, read_arrays
 from fairtrial.study.design import METRIC
 from fairtrial.study.plan import OnEvent, Plan, in_order, run_jobs
 
@@ -38,7 +38,7 @@ def artifact_jobs(plan: Plan) -> list[Job]:
 
 
 def data_audit_jobs(plan: Plan) -> list[Job]:
-    known = plan.home.read("contamination.json")
+    known = plan.home.read("contamination.json", CONTAMINATION)
     jobs = []
     for task in plan.recipes:
         if known.get(task, {}).get("mark") != data_mark(plan, task):
@@ -53,7 +53,7 @@ def passport_jobs(plan: Plan, *, alone: bool = False) -> list[Job]:
     together, jobs = [], []
     for task, recipes in plan.recipes.items():
         for variant in plan.study.variants:
-            known = plan.home.read(plan.home.passport(task, variant.name))
+            known = plan.home.read_passport(task, variant.name)
             if known.get("mark") != passport_mark(plan, task, variant.name):
                 asked = {"task": task, "variant": variant.name, "recipe": write_recipe(recipes[variant.name])}
                 if alone or variant.plugins:
@@ -74,7 +74,7 @@ def baseline_jobs(plan: Plan) -> list[Job]:
     for seed in plan.study.seeds:
         for task in plan.recipes:
             path, mark = plan.home.baselines(task, seed), data_mark(plan, task)
-            if plan.home.read(path.with_name(path.name + ".json")).get("mark") != mark:
+            if baseline_arrays(plan, task, seed, mark) is None:
                 text = write_recipe(plan.recipes[task][plan.study.baseline])
                 key = (task, "baselines", f"seed {seed}")
                 jobs.append(Job(key, "baselines", text, seed, str(path), options={"mark": mark}))
@@ -85,26 +85,21 @@ def keep_artifact(plan: Plan, result: JobResult) -> None:
     """Write down what a job found; baselines write their own arrays."""
     task = result.job.key[0]
     if result.job.kind == "contamination" and result.facts is not None:
-        known = plan.home.read("contamination.json")
+        known = plan.home.read("contamination.json", CONTAMINATION)
         plan.home.write("contamination.json", known | {task: result.facts | {"mark": data_mark(plan, task)}})
     elif result.job.kind == "passport":
-        asked = result.job.options["plans"]
-        found = result.facts["passports"] if result.facts is not None else []
-        if result.facts is None and len(asked) == 1:
-            # a part that takes the whole process down has failed its audit: no check could be made
-            meaning = f"The audit could not be made: {result.error}"
-            finding = Finding("B1", "can be audited", math.inf, "-", FAIL, meaning, asked[0]["task"], level="red")
-            found = [{**asked[0], "passport": as_passport(asked[0]["variant"], [finding])}]
-        for row in found:
+        for row in result.facts["passports"] if result.facts is not None else []:
             mark = {"mark": passport_mark(plan, row["task"], row["variant"])}
             plan.home.write(plan.home.passport(row["task"], row["variant"]), row["passport"] | mark)
 
 
-def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any] | None:
-    """Level and failed checks, as the statistics take them."""
-    passport = plan.home.read(plan.home.passport(task, variant))
+def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any]:
+    """Level and failed checks, as the statistics take them. An audit that broke down has found nothing: the next
+    run of the study makes it again."""
+    passport = plan.home.read_passport(task, variant)
     if not passport:
-        return None
+        accepted = plan.study.variant(variant).accept_failed_passport
+        return {"level": UNAUDITED, "failed": [], "accepted": accepted}
     findings = [Finding.from_dict(row) for row in passport["findings"]]
     level = worst(findings)
     failed = [f"{found.id} {found.name}" for found in findings if level != "pass" and found.severity == level]
@@ -131,16 +126,15 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
         errors = [row["error"] for row in failures if row["variant"] == baseline]
         hint = f"its error: {errors[-1]}" if errors else ""
         raise BadInput(f"no trial of the baseline {baseline!r} ({task}) has finished, so nothing can be judged", hint)
-    contamination, sets = plan.home.read("contamination.json").get(task), plan.eval_sets[task]
+    contamination, sets = plan.home.read("contamination.json", CONTAMINATION).get(task), plan.eval_sets[task]
     audited = (contamination or {}).get("sets", {}).items()
     failed = [row for row in failures if row["task"] == task and row["variant"] in records]
-    passports = {name: passport_of(plan, task, name) for name in records}
     return TaskOutcomes(
         task=task,
         baseline=baseline,
         least_difference=plan.study.least_difference[METRIC[task]],
         variants={
-            name: stacked({seed: by_set(record.outcomes(), sets.items) for seed, record in found.items()}, name, found)
+            name: stacked({seed: proven_outcomes(record, sets.items) for seed, record in found.items()}, name, found)
             for name, found in records.items()
             if found
         },
@@ -148,7 +142,7 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
         labels=sets.labels,
         status={name: np.array(facts["status"], dtype=np.int8) for name, facts in audited if name in sets.items},
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
-        passports={name: passport for name, passport in passports.items() if passport},
+        passports={name: passport_of(plan, task, name) for name in records},
         training_ends={name: training_ends(found) for name, found in records.items() if found},
         cost=cost(plan, task, records),
         test_reuse={name: test_reuse(list(found.values())) for name, found in records.items() if found},
@@ -156,6 +150,21 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
         contamination=without_items(contamination),
         search=dict(search) if search else None,
     )
+
+
+def proven_outcomes(record: Record, sets: Mapping[str, int]) -> dict[str, dict[str, np.ndarray]]:
+    """A record's outcomes; refused where its own metrics cannot be computed from them again."""
+    found = by_set(record.outcomes(), sets)
+    for test, arrays in found.items():
+        if "guess" in arrays:
+            key, value = "accuracy", float((arrays["guess"] == arrays["label"]).mean())
+        else:
+            key, value = "perplexity", math.exp(min(700.0, float(arrays["nll"].sum() / arrays["tokens"].sum())))
+        told = record.result["tests"].get(test, {}).get(key)
+        if told is None or not math.isclose(told, value, rel_tol=1e-9):
+            what = f"its {key} on {test!r} is {value:.6g}, result.json says {told}"
+            raise BadInput(what, "train it again", path=record.folder / "outcomes.safetensors")
+    return found
 
 
 def by_set(outcomes: Mapping[str, np.ndarray], sets: Mapping[str, int]) -> dict[str, dict[str, np.ndarray]]:
@@ -185,22 +194,31 @@ def vocabulary(records: Mapping[int, Record], seeds: list[int]) -> Vocabulary | 
         return None
     table = to_table(first.recipe)
     settings = json.dumps(table["tokens"] | {"train_share": table["data"]["train_share"]}, sort_keys=True)
-    prints = [sha256_of(records[seed].folder / "tokenizer.json") if seed in records else "" for seed in seeds]
+    prints = [sha256_of(records[seed].checked("tokenizer.json")) if seed in records else "" for seed in seeds]
     return Vocabulary(normalisation_of(first.trial["tokenizer"]), settings, tuple(prints))
 
 
 def baselines(plan: Plan, task: str, records: Mapping[int, Record]) -> dict[str, dict[str, SetOutcomes]]:
     found: dict[str, BySeed] = {}
     for seed in plan.study.seeds:
-        path = plan.home.baselines(task, seed)
-        facts = plan.home.read(path.with_name(path.name + ".json"))
-        if not facts:
+        if (kept := baseline_arrays(plan, task, seed)) is None:
             continue
-        arrays = renamed_keys(load_file(path.with_name(path.name + ".safetensors")))
-        for name in facts["baselines"]:
+        names, arrays = kept
+        for name in names:
             own = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
             found.setdefault(name, {})[seed] = by_set(own, plan.eval_sets[task].items)
     return {name: stacked(by_seed, name, records) for name, by_seed in found.items()}
+
+
+def baseline_arrays(plan: Plan, task: str, seed: int, mark: str = "") -> tuple[list[str], dict[str, np.ndarray]] | None:
+    """Names of the baselines of one seed, and their arrays; None where they are missing, damaged, or not of `mark`."""
+    path = plan.home.baselines(task, seed)
+    facts, arrays = plan.home.read(Path(f"{path}.json"), BASELINES), Path(f"{path}.safetensors")
+    if not facts or (mark and facts["mark"] != mark) or not arrays.is_file():
+        return None
+    if facts.get("sha256", sha256_of(arrays)) != sha256_of(arrays):
+        return None
+    return facts["baselines"], renamed_keys(read_arrays(arrays, "remove it: it is made again"))
 
 
 def training_ends(records: Mapping[int, Record]) -> dict[str, list[int]]:

@@ -14,6 +14,7 @@ from fairtrial.errors import BadInput
 from fairtrial.prepare import tasks_of
 from fairtrial.recipe import (
     BUILT_IN,
+    FOLDER_NAME,
     Data,
     Duration,
     PartChoice,
@@ -124,6 +125,7 @@ class Study:
 
     def with_seeds(self, count: int) -> Study:
         """The first seeds, or more of them."""
+        refuse_many(count)
         unused = [seed for seed in range(count + len(self.seeds)) if seed not in self.seeds]
         return replace(self, seeds=(*self.seeds, *unused)[:count]).checked()
 
@@ -197,6 +199,7 @@ KNOWN = (
 OF_A_VARIANT = ("parts", "recipe", "with", "seeds_from", "accept_failed_passport", "search")
 DEFAULT_VARIANTS = ("learned", "rope", "alibi")
 DEFAULT_SEEDS = 5
+LARGEST_STUDY = 10_000  # seeds
 
 
 def load_study(path: Path) -> dict[str, Any]:
@@ -337,7 +340,7 @@ def study_from(table: Mapping[str, Any]) -> Study:
 
 
 def variant_from(name: str, table: dict[str, Any]) -> Variant:
-    if not re.fullmatch(r"[\w+=,.()\[\] -]{1,80}", name) or name != name.strip(" ."):
+    if not FOLDER_NAME.fullmatch(name):
         hint = "letters, digits and + - = , ( ) are fine: it becomes a folder's name"
         raise BadInput(f"{name!r} cannot be a variant's name", hint)
     settings = {key: value for key, value in table.items() if key not in OF_A_VARIANT}
@@ -365,7 +368,14 @@ def variant_from(name: str, table: dict[str, Any]) -> Variant:
     )
 
 
+def refuse_many(seeds: int) -> None:
+    if seeds > LARGEST_STUDY:
+        raise BadInput(f"a study has at most {LARGEST_STUDY:,} seeds, got {seeds:,}")
+
+
 def seeds_from(value: Any, name: str) -> tuple[int, ...]:
+    if type(value) is int:
+        refuse_many(value)
     if type(value) is int and value > 0:
         return tuple(range(value))
     if isinstance(value, list) and value and all(type(each) is int and each >= 0 for each in value):

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairtrial.disk import append_line, disk_errors, load_json, locked, read_json, write_json, write_text
+from fairtrial.disk import append_line, disk_errors, locked, write_text
 from fairtrial.errors import BadInput, Busy
-from fairtrial.record import Record, read_log
+from fairtrial.record import Record
+from fairtrial.stored import FAILED_TRY, FAILURE, PASSPORT, PLAN, read_document, read_rows, write_document
 
 FAILURES, FAILED_TRIES = "failures.jsonl", "failed-tries.jsonl"
 
@@ -52,20 +53,32 @@ class StudyFolder:
         record = self.record(folder)
         return record if record is not None and record.complete else None
 
-    def read(self, file: str | Path) -> dict[str, Any]:
+    def file(self, file: str | Path) -> Path:
+        """By its name in this folder, or its path."""
+        return self.path / file if isinstance(file, str) else file
+
+    def read(self, file: str | Path, shape: Mapping[Any, Any]) -> dict[str, Any]:
         """What was kept in a file of this name or path; empty where it is missing or damaged: it is made again."""
-        return read_json(self.path / file if isinstance(file, str) else file)
+        try:
+            return read_document(self.file(file), shape)
+        except BadInput:
+            return {}
 
     def write(self, file: str | Path, value: Mapping[str, Any]) -> None:
-        write_json(self.path / file if isinstance(file, str) else file, value)
+        with disk_errors(self.path):
+            self.file(file).parent.mkdir(parents=True, exist_ok=True)
+        write_document(self.file(file), value)
+
+    def read_passport(self, task: str, variant: str) -> dict[str, Any]:
+        return self.read(self.passport(task, variant), PASSPORT)
 
     def read_plan(self) -> dict[str, Any]:
         """plan.json, empty where there is none; a damaged one is refused, since it says what each trial was asked."""
         path = self.path / "plan.json"
-        return load_json(path, "remove it; finished trials are found without it") if path.exists() else {}
+        return read_document(path, PLAN, "remove it; finished trials are found without it") if path.exists() else {}
 
     def failures(self, name: str = FAILURES) -> list[dict[str, Any]]:
-        return read_log(self.path / name)
+        return read_rows(self.path / name, lambda row: FAILURE if name == FAILURES else FAILED_TRY)
 
     def add_failure(self, row: Mapping[str, Any], name: str = FAILURES) -> None:
         append_line(self.path / name, json.dumps(row, ensure_ascii=False))

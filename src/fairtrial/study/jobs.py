@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import time
 import tomllib
@@ -21,7 +22,7 @@ from fairtrial.audit.run import audit_each
 from fairtrial.audit.subject import plan_of_recipe
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
-from fairtrial.disk import write_bytes, write_json
+from fairtrial.disk import write_bytes
 from fairtrial.engines.job import Job, OnEvent, Stop
 from fairtrial.environment import use_threads
 from fairtrial.errors import Busy, EnvironmentChanged
@@ -31,6 +32,7 @@ from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
 from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
+from fairtrial.stored import write_document
 from fairtrial.training.loop import Event, Loop
 from fairtrial.training.tasks import ClassifyTask
 from fairtrial.trial import load, resume_trial, run_trial
@@ -87,7 +89,8 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     load_installed(choice.name for choice in recipe.parts)
     with use_threads(1):
         started = time.monotonic()
-        task = prepare(recipe, job.seed).task
+        prepared = prepare(recipe, job.seed)
+        task = prepared.task
         loop = Loop(task, recipe.training, recipe.scoring, job.seed)
         set_up_seconds = time.monotonic() - started
         rows = ledger_of(task.network).rows
@@ -99,6 +102,7 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
             "steps_per_epoch": loop.steps_per_epoch,
             "score_seconds": round(scoring_seconds(task, loop), 3),
             "parameters": sum(row.count for row in rows),
+            "memory_mb": round(prepared.memory_needed / 1e6, 1),
             "flops_per_step": flops,
             "ledger": [asdict(row) for row in rows],
         }
@@ -176,9 +180,11 @@ def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     arrays = {f"{name}/{key}": array for name, named in outcomes.items() for key, array in named.items()}
     path = Path(job.folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path.with_name(path.name + ".safetensors"), save(arrays))
-    facts = {"format": 1, "mark": job.options["mark"], "seed": job.seed, "baselines": list(outcomes)}
-    write_json(path.with_name(path.name + ".json"), facts)
+    content = save(arrays)
+    write_bytes(Path(f"{path}.safetensors"), content)
+    checksum = hashlib.sha256(content).hexdigest()
+    facts = {"mark": job.options["mark"], "seed": job.seed, "baselines": list(outcomes), "sha256": checksum}
+    write_document(Path(f"{path}.json"), facts)
     return facts
 
 

@@ -119,7 +119,6 @@ class Plan:
         asked = {self.home.name_of(trial.folder): fingerprint(trial.recipe) for trial in (*trials, *more_trials)}
         plan = {
             **before,
-            "format": 1,
             "tasks": list(self.recipes),
             "variants": [variant.name for variant in self.study.variants],
             "seeds": list(self.study.seeds),

@@ -226,6 +226,10 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
             task: {name: round(seconds_of(facts), 2) for name, facts in named.items()}
             for task, named in plan.calibration.items()
         },
+        "memory_mb": max(
+            (facts.get("memory_mb", 0.0) for named in plan.calibration.values() for facts in named.values()),
+            default=0.0,
+        ),
         "comparisons": {task: compared * len(sets.items) for task, sets in plan.eval_sets.items()},
         "smallest_detectable": {
             task: {

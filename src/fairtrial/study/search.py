@@ -15,6 +15,7 @@ import numpy as np
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
 from fairtrial.rng import generator_for
+from fairtrial.stored import SEARCH
 from fairtrial.study.design import METRIC, Search, Settings, Variant, settled
 from fairtrial.study.folder import FAILED_TRIES
 from fairtrial.study.plan import OnEvent, Plan, Trial, missing, run_jobs, seconds_of
@@ -97,7 +98,7 @@ def run_search(
 
     run_jobs(engine, [trial.job() for trial in again], on_event, stop, accept)
     chosen, facts = choose(plan, tries, by_try)
-    home.write("search.json", {"format": 1, "seeds": list(search.seeds), "tries": tries, "tasks": facts})
+    home.write("search.json", {"seeds": list(search.seeds), "tries": tries, "tasks": facts})
     return chosen, facts
 
 
@@ -114,7 +115,7 @@ def search_seconds_left(plan: Plan) -> float:
 
 def earlier_choice(plan: Plan) -> Choice:
     """What the same search chose in this folder before: its trials are those that a study goes on with."""
-    search, found = plan.study.search, plan.home.read("search.json")
+    search, found = plan.study.search, plan.home.read("search.json", SEARCH)
     if search is None or found.get("tries") != tries_of(search) or found.get("seeds") != list(search.seeds):
         return {}
     tasks = found["tasks"].items()

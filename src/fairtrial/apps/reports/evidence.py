@@ -69,7 +69,7 @@ class Evidence:
 
     def red_checks(self, variant: str) -> list[str]:
         """The checks of the passport that failed and make a score worthless."""
-        findings = self.plan.home.read(self.plan.home.passport(self.task, variant)).get("findings", [])
+        findings = self.plan.home.read_passport(self.task, variant).get("findings", [])
         return [each["id"] for each in findings if each["level"] == "red" and each["verdict"] == "FAIL"]
 
     def status(self) -> np.ndarray | None:
