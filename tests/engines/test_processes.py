@@ -5,14 +5,19 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from multiprocessing import forkserver
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fairtrial.engines.job import Engine, InProcess, Job, JobEvent, JobResult
 from fairtrial.engines.processes import Processes, usable_cores
-from fairtrial.errors import Interrupted
+from fairtrial.errors import Busy, Interrupted
 from fairtrial.recipe import Recipe, write_recipe
 from fairtrial.record import Record
 from fairtrial.study.jobs import patiently
@@ -132,6 +137,61 @@ def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:
     folder = Path(job("alone").folder)
     with pytest.raises(Interrupted, match="stopped after step"):  # the lock is free: nobody writes any more
         patiently(lambda: resume_trial(folder, stop=lambda: True, anyway=True))
+
+
+@pytest.mark.parametrize("whom", ["the job", "the fork server"])
+def test_a_killed_process_is_run_once_more_to_the_same_bits(whom: str, job: Callable[..., Job]) -> None:
+    killed, notices = list[int](), list[str]()
+
+    def on_progress(news: JobEvent) -> None:
+        if news.kind == "notice":
+            notices.append(news.facts["text"])
+        if news.kind == "step" and news.facts["step"] > 0 and not killed:
+            server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+            killed.extend([server] if whom == "the fork server" else [each.pid for each in children()])
+            for number in killed:
+                os.kill(number, signal.SIGKILL)
+
+    lasts = "training.duration=200 steps"
+    (result,) = Processes(1).run([job("alone", lasts)], on_progress, lambda: False)
+    assert killed
+    assert result.error == ""
+    assert any("it is run once more" in text for text in notices)
+    (whole,) = InProcess().run([job("whole", lasts)], lambda news: None, lambda: False)
+    for name in SAME:
+        assert (Path(result.job.folder) / name).read_bytes() == (Path(whole.job.folder) / name).read_bytes()
+
+
+def children() -> list[Any]:
+    return multiprocessing.active_children()
+
+
+ORPHAN = """
+import sys
+from fairtrial.engines.job import Job
+from fairtrial.engines.processes import Processes
+recipe, folder = open(sys.argv[1]).read(), sys.argv[2]
+job = Job(("a", "b", "c"), "trial", recipe, 3, folder)
+for _ in Processes(1).run([job], lambda news: print(news.kind, flush=True), lambda: False):
+    pass
+"""
+
+
+def test_no_process_is_left_when_the_one_that_started_it_is_killed(job: Callable[..., Job], tmp_path: Path) -> None:
+    endless = job("endless", "training.duration=100000 steps")
+    (tmp_path / "recipe.toml").write_text(endless.recipe)
+    words = [sys.executable, "-c", ORPHAN, str(tmp_path / "recipe.toml"), endless.folder]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as caller:
+        assert caller.stdout is not None
+        assert any(line == "step\n" for line in caller.stdout)
+        caller.kill()
+    record = Record.open(Path(endless.folder))
+    while True:  # the lock is free once the orphan has ended; were it to stay, the test's own limit would end this
+        try:
+            with record.hold():
+                break
+        except Busy:
+            time.sleep(0.05)
 
 
 def test_each_process_has_one_thread_and_a_peak_of_its_own(job: Callable[..., Job]) -> None:
