@@ -11,6 +11,7 @@ from importlib.abc import SourceLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import fairtrial.parts  # noqa: F401  (first, so that a plugin cannot take their names)
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from fairtrial.record import Record
 
 GROUP = "fairtrial.parts"
-
 
 # what this process has run: sha256 -> a file's name, or a package with its version and module; and the parts it brought
 _loaded: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -47,7 +47,8 @@ def load_file(path: Path) -> list[str]:
     content = _read(path)
     digest = hashlib.sha256(content).hexdigest()
     if digest not in _loaded:
-        _loaded[digest] = (path.name, _register(path, lambda: _run(path, content, digest)))
+        name = re.sub(r"\W", "_", f"fairtrial_plugin_{path.stem}_{digest[:12]}")
+        _loaded[digest] = (path.name, _register(path, lambda: run_file(name, path, content)))
     return list(_loaded[digest][1])
 
 
@@ -130,8 +131,7 @@ def _read(path: Path) -> bytes:
         raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
 
 
-def _run(path: Path, content: bytes, digest: str) -> None:
-    name = re.sub(r"\W", "_", f"fairtrial_plugin_{path.stem}_{digest[:12]}")
+def run_file(name: str, path: Path, content: bytes) -> ModuleType:
     loader = ReadOnce(path, content)
     spec = spec_from_file_location(name, path, loader=loader)
     assert spec is not None
@@ -142,6 +142,7 @@ def _run(path: Path, content: bytes, digest: str) -> None:
     except BaseException:
         del sys.modules[name]
         raise
+    return module
 
 
 def _register(path: Path | str, run: Callable[[], object]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ short training in a process of its own."""
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import inspect
 import json
 import os
@@ -25,11 +24,11 @@ from safetensors.torch import load, save
 import fairtrial
 from fairtrial.audit.subject import MOST, Plan, Subject, as_batch, largest_change
 from fairtrial.data.batches import Batches, LabelledSentences, Sentences
-from fairtrial.errors import BadInput, HelperDied
+from fairtrial.errors import HelperDied
 from fairtrial.finding import Measured, at_most
 from fairtrial.model.layers import watch
 from fairtrial.model.part import parts
-from fairtrial.plugins import load_installed
+from fairtrial.plugins import load_installed, run_file
 from fairtrial.recipe import Duration, PartChoice, Scoring, Shape, Training
 from fairtrial.rng import generator_for
 from fairtrial.training.checkpoint import Checkpoints
@@ -149,13 +148,6 @@ def trained_state(plan: Plan, number: int) -> str:
     return state_of(loop, train_to(loop, STEPS))
 
 
-def state_or_error(plan: Plan, number: int) -> str:
-    try:
-        return trained_state(plan, number)
-    except Exception as error:  # whatever a part raises
-        return f"{RAISED}{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
-
-
 def seed_global_rng(number: int) -> None:
     """The global random generators, which no part should read."""
     random.seed(number)
@@ -224,27 +216,21 @@ def train_as_requested(plans: list[dict[str, Any]], number: int, plugins: dict[s
     torch.set_num_threads(1)
     load_installed(plugins)
     for name, (file, class_name) in plugins.items():
+        if name in parts.list():
+            continue
+        sys.path.insert(0, str(Path(file).parent))
+        module = run_file(Path(file).stem, Path(file), Path(file).read_bytes())
         if name not in parts.list():
-            load_plugin(name, Path(file), class_name)
+            parts.add(name)(getattr(module, class_name))
     states = []
     for fields in plans:
         choices = tuple(PartChoice(**choice) for choice in fields["choices"])
         plan = Plan(**fields | {"shape": Shape(**fields["shape"]), "choices": choices})
-        states.append(state_or_error(plan, number))
+        try:
+            states.append(trained_state(plan, number))
+        except Exception as error:  # whatever a part raises
+            states.append(f"{RAISED}{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}")
     return states
-
-
-def load_plugin(name: str, file: Path, class_name: str) -> None:
-    """Register a part from a file, as it is in the process that asks."""
-    sys.path.insert(0, str(file.parent))
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None:
-        raise BadInput("cannot be imported", path=file)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    if name not in parts.list():
-        parts.add(name)(getattr(module, class_name))
 
 
 if __name__ == "__main__":

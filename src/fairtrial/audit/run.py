@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -15,6 +14,7 @@ import torch
 from fairtrial.audit import determinism, order, sanity, visibility
 from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, plan_of_recipe, plans_of_part, subject_of, subject_of_record
+from fairtrial.environment import use_threads
 from fairtrial.errors import FairtrialError, HelperDied
 from fairtrial.finding import FAIL, PASS, REPORT, Finding, Measured, as_passport
 from fairtrial.model.part import parts
@@ -62,7 +62,7 @@ CHECKS = (
 def audit(subject: Subject, runs: RepeatedRuns | None = None, *, only: Sequence[str] = ()) -> list[Finding]:
     """Every check that applies, or only those of these ids. Without repeated runs R1 trains twice in this process."""
     chosen = [check for check in CHECKS if not only or check.id in only]
-    with one_thread():
+    with use_threads(1), torch.random.fork_rng(devices=[]):
         findings = [run_check(check, subject, runs) for check in chosen if subject.causal or not check.decoder_only]
     return [finding for finding in findings if finding is not None]
 
@@ -129,15 +129,3 @@ def raised(id: str, name: str, task: str, error: Exception) -> Finding:
     message = (str(error).strip().splitlines() or ["no message"])[0][:200]
     meaning = f"It raises {type(error).__name__}: {message}"
     return Finding(id, name, math.inf, "-", FAIL, meaning, task=task, level="red")
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread, as trials have by default; the random generator is restored."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        torch.set_num_threads(threads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import product
 from typing import Any
 
@@ -27,16 +28,11 @@ def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[Tensor, Ten
     network: Any = subject.fresh if fresh else subject.network
     ids, lengths = as_batch(subject.rows)
     views: list[Any] = []
-    hooks = [
-        block.attention.register_forward_pre_hook(lambda module, given: views.append(given[1]))
-        for block in network.body.blocks
-    ]
-    try:
-        with watch(network) as seen:
-            network(ids, lengths)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with ExitStack() as hooks, watch(network) as seen:
+        for block in network.body.blocks:
+            see = block.attention.register_forward_pre_hook(lambda module, given: views.append(given[1]))
+            hooks.enter_context(see)
+        network(ids, lengths)
     for layer, view in enumerate(views):
         maps = seen[f"body.blocks.{layer}.attention.maps"]
         site = Site(layer, subject.causal, view.queries, view.keys)
@@ -100,11 +96,8 @@ def future_gradient(subject: Subject) -> Measured:
         leaf.append(vectors.detach().requires_grad_())
         return leaf[-1]
 
-    hook = subject.network.body.tokens.register_forward_hook(cut_off)
-    try:
+    with subject.network.body.tokens.register_forward_hook(cut_off):
         logits = subject.network(ids)
-    finally:
-        hook.remove()
     rng = generator(subject.plan.seed, "gradient")
     weights = torch.randn(logits.shape[-1], generator=rng).to(logits.dtype)  # so that the sum does not cancel
     worst = 0.0

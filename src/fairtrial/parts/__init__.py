@@ -2,16 +2,4 @@
 
 from fairtrial.parts import alibi, block, disentangled, learned, merge, none, pool, rope, sinusoidal, t5, window
 
-__all__ = [
-    "alibi",
-    "block",
-    "disentangled",
-    "learned",
-    "merge",
-    "none",
-    "pool",
-    "rope",
-    "sinusoidal",
-    "t5",
-    "window",
-]
+__all__ = ["alibi", "block", "disentangled", "learned", "merge", "none", "pool", "rope", "sinusoidal", "t5", "window"]

@@ -38,7 +38,7 @@ class FirstPool(Part):
 
 
 @parts.add("pool-cls")
-class ClsPool(Part):
+class ClsPool(FirstPool):
     """A learned vector before the sentence; its output of the last layer is the sentence (Devlin et al. 2018,
     https://arxiv.org/abs/1810.04805)."""
 
@@ -48,9 +48,6 @@ class ClsPool(Part):
 
     def prefix(self) -> Tensor:
         return self.cls.weight
-
-    def pool(self, x: Tensor, real: Tensor) -> Tensor:
-        return x[:, 0]
 
 
 @parts.add("pool-attention")

@@ -21,10 +21,8 @@ class T5Bias(Part):
     def __init__(self, shape: Shape, *, buckets: int = 32, furthest: int = 128) -> None:
         super().__init__(shape)
         if buckets < 4 or buckets % 4 or not furthest > buckets:
-            raise BadInput(
-                f"t5: buckets must be a multiple of 4 and below furthest, got {buckets} and {furthest}",
-                "buckets = 32, furthest = 128",
-            )
+            what = f"t5: buckets must be a multiple of 4 and below furthest, got {buckets} and {furthest}"
+            raise BadInput(what, "buckets = 32, furthest = 128")
         self.buckets, self.furthest = buckets, furthest
         self.table = nn.Embedding(buckets, shape.heads)
 

@@ -18,9 +18,8 @@ class Window(Part):
         """`size`: tokens in the window; `global_tokens`: so many first tokens see all and are seen by all."""
         super().__init__(shape)
         if size < 1 or global_tokens < 0:
-            raise BadInput(
-                f"window: size must be at least 1 and global_tokens at least 0, got {size} and {global_tokens}"
-            )
+            least = "size must be at least 1 and global_tokens at least 0"
+            raise BadInput(f"window: {least}, got {size} and {global_tokens}")
         self.size, self.global_tokens = size, global_tokens
         self.relative = global_tokens == 0
         self.sees_order = size > 1 or global_tokens > 0  # a token that sees itself alone knows of no order

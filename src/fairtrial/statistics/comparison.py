@@ -48,8 +48,8 @@ def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.nda
     shown = {"mean": float(by_seed.mean()), "low": low, "high": high, "by_seed": by_seed.tolist()}
     shown["items"] = int(keep.sum())
     if metric == "perplexity":
-        shown |= {key: _exp(shown[key]) for key in ("mean", "low", "high")}
-        shown["by_seed"] = [_exp(value) for value in by_seed]
+        shown |= {key: exp(shown[key]) for key in ("mean", "low", "high")}
+        shown["by_seed"] = [exp(value) for value in by_seed]
         bits = measure("bits per byte", outcomes, keep, clusters)
         shown["bits_per_byte"] = float((bits.values.sum(1) / bits.weights.sum(1)).mean())
         shown["unknown_share"] = float(outcomes["unknown"][:, keep].sum() / outcomes["tokens"][:, keep].sum())
@@ -93,11 +93,11 @@ def _score_interval(metric: str, sums: Sums) -> tuple[float, float] | None:
     return (max(0.0, low), min(100.0, high)) if metric in ("accuracy", "macro-F1") else (low, high)
 
 
-def _exp(value: float | None) -> float | None:
-    return None if value is None else math.exp(min(700.0, value))
+def exp(value: float | None) -> float | None:
+    return None if value is None else math.exp(max(-700.0, min(700.0, value)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # a key by identity: arrays have no hash
 class Comparison:
     """`variant` minus `against`. With one seed or one item there is no `test`, only a difference."""
 
@@ -172,9 +172,8 @@ def _common_measure(one: SetOutcomes, other: SetOutcomes, paired: bool) -> tuple
     ours, theirs = one.vocabulary, other.vocabulary
     if ours and theirs and ours.normalisation != theirs.normalisation:
         which = " and ".join(side.normalisation or "the text as it is" for side in (ours, theirs))
-        return "bits per byte", (
-            f"they predict different texts ({which}), and what one leaves out it need not predict",
-        )
+        why = f"they predict different texts ({which}), and what one leaves out it need not predict"
+        return "bits per byte", (why,)
     if _same_events(one, other, paired):
         return "perplexity", ()
     hidden = [side["unknown"].any() and "spelling" not in side.arrays for side in (one, other)]

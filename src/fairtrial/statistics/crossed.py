@@ -149,11 +149,11 @@ def macro_f1_values(
 ) -> np.ndarray:
     """[seed item] -> [seed unit]: jackknife values of macro-F1, where a unit is an item or a cluster of items. Their
     mean is the macro-F1 itself."""
-    return np.stack([_jackknife_f1(*rows, classes, clusters) for rows in zip(labels, guesses, strict=True)])
+    unit = np.arange(labels.shape[1]) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    return np.stack([_jackknife_f1(*rows, classes, unit) for rows in zip(labels, guesses, strict=True)])
 
 
-def _jackknife_f1(labels: np.ndarray, guesses: np.ndarray, classes: int, clusters: np.ndarray | None) -> np.ndarray:
-    unit = np.arange(len(labels)) if clusters is None else np.unique(clusters, return_inverse=True)[1]
+def _jackknife_f1(labels: np.ndarray, guesses: np.ndarray, classes: int, unit: np.ndarray) -> np.ndarray:
     units = int(unit.max()) + 1
     right, seen = np.zeros((units, classes)), np.zeros((units, classes))
     np.add.at(right, (unit, labels), labels == guesses)

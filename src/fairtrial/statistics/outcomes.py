@@ -16,11 +16,7 @@ from fairtrial.statistics.multiplicity import ALPHA, Look
 CLEAN, EXACT, NEAR = 0, 1, 2  # a test item: not in the training set, an exact copy, a near copy
 Z_ONE_SIDED = 1.645  # 5% of networks that guess get above it
 TOLERATED = 0.01  # share of contaminated items up to which verdicts are on all items
-HEADLINES = {
-    "accuracy": 1,
-    "window_perplexity": -1,
-    "masked_perplexity": -1,
-}  # metric -> 1: higher is better, -1: lower
+HEADLINES = {"accuracy": 1, "window_perplexity": -1, "masked_perplexity": -1}  # 1: higher is better, -1: lower
 UNAUDITED = "unaudited"  # the level of a passport whose audit broke down: nothing was found, for or against
 
 
@@ -73,9 +69,8 @@ def stack_outcomes(by_seed: Mapping[int, Mapping[str, np.ndarray]], where: str =
         rows = [np.asarray(by_seed[seed][name]) for seed in seeds]
         if len({row.shape for row in rows}) > 1:
             counts = ", ".join(f"seed {seed}: {len(row)}" for seed, row in zip(seeds, rows, strict=True))
-            raise BadInput(
-                f"{where}: the seeds were not scored on the same items ({counts})", "use the same data for all"
-            )
+            what = f"{where}: the seeds were not scored on the same items ({counts})"
+            raise BadInput(what, "use the same data for all")
         arrays[name] = np.stack(rows)
     if "label" in arrays and (arrays["label"] != arrays["label"][0]).any():
         raise BadInput(f"{where}: the seeds were not scored on the same items", "use the same data.split_seed for all")
@@ -147,7 +142,7 @@ def not_learned(outcomes: SetOutcomes, unigram: SetOutcomes | None = None) -> di
         limit = largest + Z_ONE_SIDED * math.sqrt(largest * (1 - largest) / outcomes.items)
         one_class = (guess == guess[:, :1]).all(1) & (largest < 1)
         at_chance = ((guess == label).mean(1) < limit) & (largest < 1)
-    elif unigram is not None and _same_tokens(outcomes, unigram):
+    elif unigram and all(np.array_equal(outcomes[name][0], unigram[name][0]) for name in ("tokens", "unknown")):
         one_class = np.zeros(len(outcomes.seeds), bool)
         at_chance = outcomes["nll"].sum(1) >= unigram["nll"].mean(0).sum()
     else:
@@ -159,10 +154,6 @@ def not_learned(outcomes: SetOutcomes, unigram: SetOutcomes | None = None) -> di
         for how, flags in found.items()
         if flags.any()
     }
-
-
-def _same_tokens(one: SetOutcomes, other: SetOutcomes) -> bool:
-    return all(np.array_equal(one[name][0], other[name][0]) for name in ("tokens", "unknown"))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy.special import chdtri, gammaln, nctdtrinc, ndtri, stdtrit
 
@@ -84,18 +84,10 @@ def more_seeds(test: Crossed, least: float, alpha: float) -> MoreSeeds | None:
     if middle is None or middle <= test.seeds:
         return None
     df = test.seeds - 1
-    factors = [df / float(chdtri(df, tail)) for tail in (0.1, 0.9)]
-    low, high = (_coarse(_needed_if(test, factor, least, alpha), test.seeds) for factor in factors)
-    return MoreSeeds(low, high)
-
-
-def _needed_if(test: Crossed, factor: float, least: float, alpha: float) -> int | None:
-    """Seeds needed if the true mean square of seeds is `factor` times the observed one."""
-    seed = max(0.0, (factor * test.seed_square - test.shares.rest) / test.effective)
-    return seeds_needed(Shares(seed, test.shares.item, test.shares.rest), test.effective, least, alpha)
-
-
-def _coarse(needed: int | None, seeds: int) -> int | None:
-    if needed is None:
-        return None
-    return next((step for step in STEPS if needed - seeds <= step), None)
+    bounds: list[int | None] = []
+    for tail in (0.1, 0.9):
+        square = df / float(chdtri(df, tail)) * test.seed_square
+        shares = replace(test.shares, seed=max(0.0, (square - test.shares.rest) / test.effective))
+        needed = seeds_needed(shares, test.effective, least, alpha) or math.inf
+        bounds.append(next((step for step in STEPS if needed - test.seeds <= step), None))
+    return MoreSeeds(*bounds)

@@ -85,17 +85,12 @@ def describe_difference(comparison: Comparison, p_adjusted: float | None = None,
             among = f" after correction for {family} comparisons" if family > 1 else ""
             inside[0] += f", {p_words(p_adjusted)}{among}"
     items = counted(comparison.items, "item" if comparison.subset == "all" else f"{comparison.subset} item")
-    groups = "" if comparison.groups is None else f" in {counted(comparison.groups, 'group')}{_uneven(comparison)}"
+    groups = "" if comparison.groups is None else f" in {counted(comparison.groups, 'group')}"
+    if groups and comparison.test and comparison.test.effective <= 0.8 * comparison.test.items:
+        groups += f" of unequal size, which count as {comparison.test.effective:.0f}"
     inside.append(f"{counted(comparison.seeds, 'seed')}, {items}{groups}")
     name = "" if metric == "bits per byte" else f"{metric} "
     return f"{name}{change(metric, comparison.difference)} ({'; '.join(inside)})"
-
-
-def _uneven(comparison: Comparison) -> str:
-    test = comparison.test
-    if test is None or test.effective > 0.8 * test.items:
-        return ""
-    return f" of unequal size, which count as {test.effective:.0f}"
 
 
 def sentence(
@@ -120,8 +115,11 @@ def sentence(
         smallest_of_interest = change(comparison.metric.name, least, signed=False)
         lines = [f"{where} {_outcome(verdict.kind, one, other, smallest_of_interest)}: {numbers}."]
         if verdict.kind == "undetected":
-            needs = _what_it_takes(comparison, verdict, smallest_of_interest, level_words(alpha, family))
-            lines += [*_almost(comparison, alpha, family), needs]
+            if comparison.test and comparison.test.p < 0.05:
+                among = f"among {family} comparisons chance does that too easily"
+                why = among if family > 1 else f"at this interim look p must be below {alpha:g}"
+                lines.append(f"The interval excludes zero, but {why}.")
+            lines.append(_what_it_takes(comparison, verdict, smallest_of_interest, level_words(alpha, family)))
     return " ".join([*lines, *remarks])
 
 
@@ -130,16 +128,6 @@ def _outcome(kind: str, one: str, other: str, least: str) -> str:
         return f"{one} is {kind} than {other}"
     what = f"no difference larger than {least}" if kind == "same" else "no detectable difference"
     return f"{what} between {one} and {other}"
-
-
-def _almost(comparison: Comparison, alpha: float, family: int) -> list[str]:
-    """Why an interval without zero is not enough."""
-    assert comparison.test is not None
-    if comparison.test.p >= 0.05:
-        return []
-    if family > 1:
-        return [f"The interval excludes zero, but among {family} comparisons chance does that too easily."]
-    return [f"The interval excludes zero, but at this interim look p must be below {alpha:g}."]
 
 
 def level_words(alpha: float, family: int) -> str:
@@ -157,8 +145,8 @@ def _what_it_takes(comparison: Comparison, verdict: Verdict, least: str, level: 
         line += f"; {about(verdict.more)} more seeds would detect {least}"
     elif verdict.more_items is not None:
         what = "test items" if comparison.groups is None else "groups of test items"
-        needed = f"{_two_digits(verdict.more_items):,} {what}"
-        line += f"; no number of seeds would detect {least}, that takes at least {needed}"
+        about_items = round(verdict.more_items, min(0, 2 - len(str(verdict.more_items))))  # two digits
+        line += f"; no number of seeds would detect {least}, that takes at least {about_items:,} {what}"
     if verdict.more_for_observed is not None:
         line += f"; {about(verdict.more_for_observed)} more seeds would detect a difference as small as this one"
     return f"{line}."
@@ -171,10 +159,6 @@ def _number(value: float, signed: bool, digits: int) -> str:
     text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
     text = text[:-2] if not signed and text.endswith(".0") else text
     return text.lstrip("+-") if not float(text) else text
-
-
-def _two_digits(value: int) -> int:
-    return int(round(value, 2 - len(str(value)))) if value >= 100 else value
 
 
 def few_items(counts: Sequence[int], *, grouped: bool) -> str:
@@ -282,11 +266,6 @@ def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{counted(len(failures), 'trial')} failed and {'is' if len(failures) == 1 else 'are'} left out: {which}."]
 
 
-def best_of_line(metric: str, variants: int, bias: float, test_set: str) -> str:
-    lead = change(metric, bias, signed=False)
-    return f"Picking the best of {variants} variants on {test_set} gains about {lead} by luck alone."
-
-
 def verdict_lines(rows: Rows) -> list[str]:
     """The sentences of comparisons. A variant with the same verdict on several test sets gets one sentence, and so do
     all that have too few seeds."""
@@ -310,12 +289,9 @@ def _together(rows: Rows) -> str:
     first, metric = rows[0], rows[0]["metric"]
     least = change(metric, first["least_difference"], signed=False)
     outcome = _outcome(first["verdict"], first["variant"], first["against"], least)
-    numbers = listed(
-        [
-            f"{change(metric, row['difference'])} ({bare(metric, row['low'])} to {bare(metric, row['high'])})"
-            for row in rows
-        ]
-    )
+    intervals = [f"{bare(metric, row['low'])} to {bare(metric, row['high'])}" for row in rows]
+    changes = [change(metric, row["difference"]) for row in rows]
+    numbers = listed([f"{each} ({interval})" for each, interval in zip(changes, intervals, strict=True)])
     seeds = listed(sorted({str(row["seeds"]) for row in rows}))
     family = counted(first["family"], "comparison")
     tail = f"95% intervals, {_p_of_all(rows)} after correction for {family}; {seeds} seeds"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,38 +11,25 @@ import numpy as np
 from scipy.special import stdtrit
 
 from fairtrial.errors import BadInput
+from fairtrial.statistics import sentences
 from fairtrial.statistics.comparison import (
     Comparison,
-    Verdict,
     compare,
     decide_family,
+    exp,
     least_for,
     may_be_judged,
     multi_bootstrap,
     scores_by_subset,
     subsets,
 )
-from fairtrial.statistics.crossed import Crossed, wilson
+from fairtrial.statistics.crossed import wilson
 from fairtrial.statistics.multiplicity import Look, benjamini_hochberg, expected_bias, holm, next_look
 from fairtrial.statistics.outcomes import METRICS, SetOutcomes, TaskOutcomes, describe_set, not_learned
-from fairtrial.statistics.sentences import (
-    VERBS,
-    baseline_lines,
-    best_of_line,
-    contamination_lines,
-    describe_difference,
-    failure_lines,
-    learning_lines,
-    passport_lines,
-    remarks,
-    reuse_lines,
-    score_words,
-    sentence,
-    verdict_lines,
-)
 
 EXPLORED = {"accuracy": ("macro-F1", "log loss"), "perplexity": ()}  # further metrics that are never judged
 DECIDED = ("better", "worse", "same", "not_comparable")
+BASELINE_ROW = ("set", "basis", "metric", "unit", "seeds", "items", "groups", "difference", "low", "high", "p")
 Unlearned = dict[str, dict[str, dict[str, list[int]]]]
 Masks = dict[str, dict[str, np.ndarray]]  # test set -> subset -> which items count
 
@@ -91,7 +78,7 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
     ]
     comparisons = _judged(task, claims)
     baseline_rows = _versus_baselines(task, masks, decisive)
-    losses, wins = baseline_lines(baseline_rows, decisive)
+    losses, wins = sentences.baseline_lines(baseline_rows, decisive)
     best_of = _best_of(task, claims)
     return {
         "metric": task.metric,
@@ -114,13 +101,13 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
         "search": task.search,
         "best_of": best_of,
         "lines": {
-            "first": [*learning_lines(unlearned, task), *losses, *verdict_lines(comparisons)],
+            "first": [*sentences.learning_lines(unlearned, task), *losses, *sentences.verdict_lines(comparisons)],
             "rest": [
-                *passport_lines(task.passports),
-                *contamination_lines(task, sets, scores),
+                *sentences.passport_lines(task.passports),
+                *sentences.contamination_lines(task, sets, scores),
                 *wins,
-                *reuse_lines(task.test_reuse, task.metric),
-                *failure_lines(task.failures),
+                *sentences.reuse_lines(task.test_reuse, task.metric),
+                *sentences.failure_lines(task.failures),
                 *([best_of["sentence"]] if best_of else []),
             ],
         },
@@ -178,21 +165,18 @@ def _judged(task: TaskOutcomes, claims: list[Comparison]) -> list[dict[str, Any]
     rows = []
     for claim, least, judged in zip(claims, limits, decide_family(claims, limits, alpha), strict=True):
         verdict, p, p_same, family = judged
-        also = remarks(claim, verdict, least, task.passports)
-        line = sentence(claim, verdict, least=least, alpha=alpha, p_adjusted=p, family=family, remarks=also)
-        rows.append(
-            _difference_row(claim)
-            | {"p_adjusted": p, "p_same": p_same, "family": family, "least_difference": least}
-            | _verdict_row(verdict)
-            | {"sentence": line, "remarks": also, "level": alpha / max(1, family)}
-            | _detail_row(claim)
-        )
+        also, more = sentences.remarks(claim, verdict, least, task.passports), verdict.more
+        line = sentences.sentence(claim, verdict, least=least, alpha=alpha, p_adjusted=p, family=family, remarks=also)
+        decided = {
+            "p_adjusted": p, "p_same": p_same, "family": family, "least_difference": least,
+            "verdict": verdict.kind, "why": list(verdict.why), "smallest_detectable": verdict.smallest,
+            "more_seeds": more and str(more), "more_seeds_range": more and [more.low, more.high],  # null: over 100
+            "more_seeds_for_observed": verdict.more_for_observed and str(verdict.more_for_observed),
+            "more_items": verdict.more_items,
+            "sentence": line, "remarks": also, "level": alpha / max(1, family),
+        }  # fmt: skip
+        rows.append(_difference_row(claim) | decided | _detail_row(claim))
     return rows
-
-
-def _by_identity(found: list[Comparison], values: Sequence[float]) -> dict[int, float]:
-    """Corrected p-values by `id`: arrays inside make comparisons unhashable."""
-    return dict(zip(map(id, found), values, strict=True))
 
 
 def _explored(task: TaskOutcomes, decisive: dict[str, str], masks: Masks) -> list[dict[str, Any]]:
@@ -205,9 +189,9 @@ def _explored(task: TaskOutcomes, decisive: dict[str, str], masks: Masks) -> lis
             if masks[name][chosen].any():
                 ways += [(chosen, metric) for metric in EXPLORED[task.metric]]
             found += [_compare_variants(task, variant, name, subset, masks, metric) for subset, metric in ways]
-    tested = [one for one in found if one.test is not None and not one.not_comparable_because]
-    q = _by_identity(tested, benjamini_hochberg([one.test.p for one in tested if one.test]))
-    return [_difference_row(one) | {"q": q.get(id(one)), "why": list(one.not_comparable_because)} for one in found]
+    p = {one: one.test.p for one in found if one.test and not one.not_comparable_because}
+    q = dict(zip(p, benjamini_hochberg(list(p.values())), strict=True))
+    return [_difference_row(one) | {"q": q.get(one), "why": list(one.not_comparable_because)} for one in found]
 
 
 def _best_of(task: TaskOutcomes, claims: list[Comparison]) -> dict[str, Any] | None:
@@ -218,7 +202,8 @@ def _best_of(task: TaskOutcomes, claims: list[Comparison]) -> dict[str, Any] | N
     bias = expected_bias(tests, variants)
     if bias is None or not math.isfinite(bias):
         return None
-    line = best_of_line(task.metric, variants, bias, first)
+    lead = sentences.change(task.metric, bias, signed=False)
+    line = f"Picking the best of {variants} variants on {first} gains about {lead} by luck alone."
     return {"variants": variants, "set": first, "expected_bias": bias, "sentence": line}
 
 
@@ -234,24 +219,8 @@ def _difference_row(comparison: Comparison) -> dict[str, Any]:
         "difference": comparison.difference, "low": low, "high": high, "p": test and test.p, "df": test and test.df,
     }  # fmt: skip
     if metric.name == "perplexity":
-        row |= {"ratio": _ratio(comparison.difference), "ratio_low": _ratio(low), "ratio_high": _ratio(high)}
+        row |= {"ratio": exp(comparison.difference), "ratio_low": exp(low), "ratio_high": exp(high)}
     return row
-
-
-def _ratio(log_ratio: float | None) -> float | None:
-    return None if log_ratio is None else math.exp(max(-700.0, min(700.0, log_ratio)))
-
-
-def _verdict_row(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "verdict": verdict.kind,
-        "why": list(verdict.why),
-        "smallest_detectable": verdict.smallest,
-        "more_seeds": None if verdict.more is None else str(verdict.more),
-        "more_seeds_range": None if verdict.more is None else [verdict.more.low, verdict.more.high],  # null: over 100
-        "more_seeds_for_observed": None if verdict.more_for_observed is None else str(verdict.more_for_observed),
-        "more_items": verdict.more_items,
-    }
 
 
 def _detail_row(comparison: Comparison) -> dict[str, Any]:
@@ -265,22 +234,17 @@ def _detail_row(comparison: Comparison) -> dict[str, Any]:
     total = test.shares.seed + test.shares.item + test.shares.rest
     bootstrap = multi_bootstrap(comparison.differences)
     deviation = float(test.by_seed.std(ddof=1))
+    # the paired t interval over seed means: narrower, because it is about these test items only
+    half = float(stdtrit(test.seeds - 1, 0.975)) * (deviation / math.sqrt(test.seeds))
     return {
         "by_seed": test.by_seed.tolist(),
-        "on_these_items": _seeds_only(test),
+        "on_these_items": {"low": test.difference - half, "high": test.difference + half},
         "share_of_seeds_better": {"share": better / len(gains), "low": low, "high": high},
         "effect_size": test.difference / deviation if deviation else None,  # in standard deviations over seeds
         "relative_error_change": _relative_error(comparison),
         "variance_shares": {key: value / total if total else 0.0 for key, value in vars(test.shares).items()},
         "second_opinion": {"method": "Multi-Bootstrap, conservative", "low": bootstrap[0], "high": bootstrap[1]},
     }
-
-
-def _seeds_only(test: Crossed) -> dict[str, float]:
-    """The paired t interval over seed means: narrower, because it is about these test items only."""
-    error = float(test.by_seed.std(ddof=1)) / math.sqrt(test.seeds)
-    half = float(stdtrit(test.seeds - 1, 0.975)) * error
-    return {"low": test.difference - half, "high": test.difference + half}
 
 
 def _relative_error(comparison: Comparison) -> float | None:
@@ -302,11 +266,11 @@ def _versus_baselines(task: TaskOutcomes, masks: Masks, decisive: dict[str, str]
         for variant in task.variants
         if name in task.baselines[baseline] and name in task.variants[variant]
     ]
-    adjusted: dict[int, float] = {}
+    adjusted: dict[Comparison, float] = {}
     for subset in {one.subset for one in found}:
-        tested = [one for one in found if one.subset == subset and one.test and may_be_judged(one)]
-        adjusted |= _by_identity(tested, holm([one.test.p for one in tested if one.test]))
-    return [_baseline_row(task, one, adjusted.get(id(one))) for one in found]
+        p = {one: one.test.p for one in found if one.subset == subset and one.test and may_be_judged(one)}
+        adjusted |= zip(p, holm(list(p.values())), strict=True)
+    return [_baseline_row(task, one, adjusted.get(one)) for one in found]
 
 
 def _compare_to_baseline(task: TaskOutcomes, names: tuple[str, str, str, str], keep: np.ndarray) -> Comparison:
@@ -319,8 +283,7 @@ def _compare_to_baseline(task: TaskOutcomes, names: tuple[str, str, str, str], k
 
 
 def _baseline_row(task: TaskOutcomes, comparison: Comparison, p_adjusted: float | None) -> dict[str, Any]:
-    test, metric, stamp = comparison.test, comparison.metric.name, task.stamp(comparison.variant)
-    low, high = (None, None) if test is None else test.interval()
+    row, metric, stamp = _difference_row(comparison), comparison.metric.name, task.stamp(comparison.variant)
     ours = theirs = None
     if comparison.level is not None and comparison.difference is not None:
         levels = (comparison.level + comparison.difference, comparison.level)
@@ -328,20 +291,15 @@ def _baseline_row(task: TaskOutcomes, comparison: Comparison, p_adjusted: float 
     verdict = _baseline_verdict(comparison, p_adjusted, task.alpha)
     if stamp and verdict in ("beats", "above"):  # a variant that cheats beats nothing
         verdict = "not_comparable"
-    row: dict[str, Any] = {
-        "variant": comparison.variant, "baseline": comparison.against, "set": comparison.set,
-        "basis": comparison.subset, "metric": metric, "unit": comparison.metric.unit,
-        "seeds": comparison.seeds, "items": comparison.items, "groups": comparison.groups,
-        "difference": comparison.difference, "low": low, "high": high, "p": test and test.p, "p_adjusted": p_adjusted,
-        "ours": ours, "theirs": theirs, "verdict": verdict,
-    }  # fmt: skip
+    row = {"variant": row["variant"], "baseline": row["against"]} | {key: row[key] for key in BASELINE_ROW}
+    row |= {"p_adjusted": p_adjusted, "ours": ours, "theirs": theirs, "verdict": verdict}
     if verdict == "not_comparable" or ours is None or theirs is None:
         why = "; ".join([*comparison.not_comparable_because, *([stamp] if stamp else [])])
         said = f"{comparison.variant} cannot be compared with {comparison.against}: {why}."
     else:
-        levels_said = f"{score_words(metric, ours)} against {score_words(metric, theirs)}"
-        said = f"{comparison.variant} {VERBS[verdict][0]} {comparison.against}: {levels_said}"
-        said += f"; {describe_difference(comparison, p_adjusted)}."
+        levels_said = " against ".join(sentences.score_words(metric, level) for level in (ours, theirs))
+        said = f"{comparison.variant} {sentences.VERBS[verdict][0]} {comparison.against}: {levels_said}"
+        said += f"; {sentences.describe_difference(comparison, p_adjusted)}."
     return {**row, "sentence": f"On {comparison.set}, {said}"}
 
 
