@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow benchmark check clean
+.PHONY: demo test test-slow campaign benchmark check clean
 
 demo: $(VENV)/.ready  ## train on the embedded corpus and write a page to open
 	$(BIN)/fairtrial demo --out demo
@@ -16,6 +16,9 @@ test: $(VENV)/.ready-dev  ## all checks and tests but the slow proofs
 
 test-slow: $(VENV)/.ready-dev  ## the slow proofs too
 	$(BIN)/python -m pytest
+
+campaign: $(VENV)/.ready-dev  ## damaged files, by the thousand
+	FAIRTRIAL_CAMPAIGN_SIZE=20 $(BIN)/python -m pytest -s tests/campaign
 
 benchmark: $(VENV)/.ready-dev  ## speed against transformers and x-transformers, side by side
 	$(BIN)/python benchmarks/step.py

@@ -181,6 +181,8 @@ class Record:
             raise BadInput(f"{self.folder} is not finished", f"go on with: fairtrial resume {self.folder}")
         result = read_document(self.folder / "result.json", RESULT)
         if "sha256" not in result:
+            if "sha256" in load_json(self.folder / "trial.json"):
+                raise BadInput("has lost its checksums", "train it again", path=self.folder / "result.json")
             text = "records of version 0.1 have no checksums: what they hold is read as it is"
             warnings.warn(text, FairtrialWarning, stacklevel=2)
         for split in ("train", "validation"):
