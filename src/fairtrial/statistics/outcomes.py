@@ -149,11 +149,7 @@ def not_learned(outcomes: SetOutcomes, unigram: SetOutcomes | None = None) -> di
         return {}
     better_than = "the largest class" if "guess" in outcomes.arrays else "word frequencies"
     found = {"answer one class only": one_class, f"are no better than {better_than}": at_chance & ~one_class}
-    return {
-        how: [seed for seed, so in zip(outcomes.seeds, flags, strict=True) if so]
-        for how, flags in found.items()
-        if flags.any()
-    }
+    return {how: np.array(outcomes.seeds)[flags].tolist() for how, flags in found.items() if flags.any()}
 
 
 @dataclass(frozen=True)
