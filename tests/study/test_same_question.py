@@ -10,6 +10,7 @@ import pytest
 
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
+from fairtrial.statistics.sentences import _against_strongest
 from fairtrial.study.design import Study
 from fairtrial.study.run import run_study
 
@@ -51,3 +52,19 @@ def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
     assert scores["frequent"]["mean"] < scores["all"]["mean"]  # perplexity alone would call it better
     against = {row["variant"]: row["metric"] for row in task["against_baselines"]}
     assert against == {"all": "perplexity", "frequent": "bits per byte"}
+
+
+def test_the_line_on_baselines_ranks_perplexities_and_bits_per_byte_apart() -> None:
+    rows = [
+        {"variant": name, "baseline": "Kneser-Ney trigram", "set": "test", "basis": "all", "verdict": "loses",
+         "metric": metric, "ours": ours, "theirs": theirs}
+        for name, metric, ours, theirs in (
+            ("learned", "perplexity", 664.0, 264.0), ("rope", "perplexity", 640.0, 264.0),
+            ("hidden", "bits per byte", 2.164, 1.76),
+        )
+    ]  # fmt: skip
+    ((_, who, numbers),) = _against_strongest(rows, "test")
+    assert who == "Every variant loses to Kneser-Ney trigram, which needs no network"
+    assert (
+        numbers == "on test 640.0 at best (rope) against 264.0 and 2.164 at best (hidden) against 1.760 bits per byte"
+    )

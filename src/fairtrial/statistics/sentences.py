@@ -298,7 +298,8 @@ def _together(rows: Rows) -> str:
     also = _few_together(rows, list(dict.fromkeys(remark for row in rows for remark in row["remarks"])))
     needs = [_needs_of_all(rows, least)] if first["verdict"] == "undetected" else []
     where = listed([row["set"] for row in rows])
-    return " ".join([f"On {where}, {outcome}: {metric} {numbers} ({tail}).", *needs, *also])
+    name = "" if metric == "bits per byte" else f"{metric} "
+    return " ".join([f"On {where}, {outcome}: {name}{numbers} ({tail}).", *needs, *also])
 
 
 def _few_together(rows: Rows, remarks: list[str]) -> list[str]:
@@ -358,7 +359,8 @@ def _against_strongest(rows: Rows, where: str) -> Iterator[tuple[str, str, str]]
     if not sound:
         return
     sign = 1 if METRICS[sound[0]["metric"]].higher_is_better else -1
-    strongest = max(sound, key=lambda row: sign * row["theirs"])["baseline"]
+    alike = [row for row in sound if row["metric"] == sound[0]["metric"]]  # perplexities and bits rank apart
+    strongest = max(alike, key=lambda row: sign * row["theirs"])["baseline"]
     for kind, (singular, plural) in VERBS.items():
         alike = [row for row in sound if row["baseline"] == strongest and row["verdict"] == kind]
         if not alike:
@@ -369,10 +371,13 @@ def _against_strongest(rows: Rows, where: str) -> Iterator[tuple[str, str, str]]
             many = len(alike) > 1
             names = listed([row["variant"] for row in alike])
             who = f"Variants {names} {plural}" if many else f"Variant {names} {singular}"
-        best = max(alike, key=lambda row: sign * row["ours"])
-        ours, theirs = (score_words(best["metric"], best[key]) for key in ("ours", "theirs"))
-        name = f" at best ({best['variant']})" if len(alike) > 1 else ""
-        yield kind, f"{who} {strongest}, which needs no network", f"on {where} {ours}{name} against {theirs}"
+        numbers = []
+        for metric in dict.fromkeys(row["metric"] for row in alike):
+            best = max((row for row in alike if row["metric"] == metric), key=lambda row: sign * row["ours"])
+            ours, theirs = (score_words(metric, best[key]) for key in ("ours", "theirs"))
+            name = f" at best ({best['variant']})" if len(alike) > 1 else ""
+            numbers.append(f"{ours}{name} against {theirs}{' bits per byte' * (metric == 'bits per byte')}")
+        yield kind, f"{who} {strongest}, which needs no network", f"on {where} {' and '.join(numbers)}"
 
 
 # Variances of differences between variants of small transformers, (standard deviation)^2 of seeds, items and residual.
