@@ -1188,8 +1188,8 @@ RECORD = (
         "changes-unsettled",
         "record",
         "a trial is resumed after its files were edited",
-        "if not (names := self.changes()):",
-        "if not (names := []):",
+        "if not names:\n            return",
+        "if True:\n            return",
         ("record/test_proof.py",),
     ),
     Mutant(
@@ -1311,8 +1311,8 @@ STUDY = (
         "failed-trial-tried-again",
         "study",
         "a trial that failed is run again without being asked for",
-        "return [trial for trial in left if trial.name not in failed]",
-        "return left",
+        "found = [trial for trial in left if trial.folder not in failed]",
+        "found = left",
         ("study/test_study_run.py", "-k not_counted"),
     ),
     Mutant(

@@ -102,7 +102,9 @@ def ensure_room(folder: Path, needed: int) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(
+    path: Path, doing: str = "writing this record", instead: str = "write another record with --out"
+) -> Iterator[None]:
     """Hold a lock that the kernel frees even after kill -9. The second writer is refused at once."""
     with disk_errors(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -112,8 +114,7 @@ def locked(path: Path) -> Iterator[None]:
             if not os.path.samestat(os.fstat(handle), os.stat(path)):  # its last holder threw it away meanwhile
                 raise BlockingIOError
         except (BlockingIOError, PermissionError, FileNotFoundError) as error:
-            hint = "wait for it, or write another record with --out"
-            raise Busy(f"{path.parent}: another process is writing this record", hint) from error
+            raise Busy(f"{path.parent}: another process is {doing}", f"wait for it, or {instead}") from error
         yield
     finally:
         os.close(handle)

@@ -26,20 +26,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairtrial import stored
 from fairtrial.disk import append_line, disk_errors, load_json, locked, sha256_of, write_bytes, write_text
 from fairtrial.errors import BadInput, FairtrialWarning
 from fairtrial.recipe import FOLDER_NAME, Recipe, fingerprint, load_recipe, write_recipe
-from fairtrial.stored import (
-    CLOCK,
-    EVENT,
-    RESULT,
-    SCORE_EVENT,
-    TRIAL,
-    read_arrays,
-    read_document,
-    read_rows,
-    write_document,
-)  # fmt: skip
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,12 +82,11 @@ class Record:
                     write_text(beside / "recipe.toml", write_recipe(recipe))
                     write_text(beside / "tokenizer.json", tokenizer_json)
                     sums = {"tokenizer.json": hashlib.sha256(tokenizer_json.encode()).hexdigest()}
-                    write_document(beside / "trial.json", trial | {"sha256": sums})
+                    stored.write_document(beside / "trial.json", trial | {"sha256": sums})
                     with disk_errors(folder):
                         beside.rename(folder)
-                except BaseException:
+                finally:  # after the move there is nothing
                     shutil.rmtree(beside, ignore_errors=True)
-                    raise
                 record = cls(folder)
                 held.enter_context(record.hold())
             yield record
@@ -121,27 +110,23 @@ class Record:
             raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
         return path
 
-    def changes(self) -> list[str]:
-        """Files of an unfinished trial that are not what it began with."""
-        trial = load_json(self.folder / "trial.json")
+    def settle_changes(self, *, accept: bool) -> None:
+        """Before a trial is resumed: refuse files that are not what it began with, or let it go on as they are now;
+        trial.json then says so."""
+        trial, recipe = load_json(self.folder / "trial.json"), load_recipe(self.folder / "recipe.toml")
         begun = [line["trial"] for line in self.clock() if "trial" in line]
         sums = trial.get("sha256", {}) | ({"trial.json": begun[-1]} if begun else {})
-        changed = [name for name, checksum in sums.items() if sha256_of(self.folder / name) != checksum]
-        edited = fingerprint(load_recipe(self.folder / "recipe.toml")) != trial.get("recipe")
-        return sorted({*changed, *(["recipe.toml"] if edited else [])})
-
-    def settle_changes(self, *, accept: bool) -> None:
-        """Before a trial is resumed: refuse changed files, or let it go on as they are now; trial.json then says so."""
-        if not (names := self.changes()):
+        changed = {name for name, checksum in sums.items() if sha256_of(self.folder / name) != checksum}
+        names = sorted(changed | ({"recipe.toml"} if fingerprint(recipe) != trial.get("recipe") else set()))
+        if not names:
             return
         if not accept:
             what = f"{self.folder}: {' and '.join(names)} changed since the trial began, so it would be another trial"
             raise BadInput(what, "restore what it was, or resume with --anyway (the record then says so)")
-        trial, recipe = load_json(self.folder / "trial.json"), load_recipe(self.folder / "recipe.toml")
         note = f"resumed although {' and '.join(names)} had changed since the trial began"
         sums = {"tokenizer.json": sha256_of(self.folder / "tokenizer.json")}
         new = {"notes": [*trial["notes"], note], "recipe": fingerprint(recipe), "sha256": sums, "changed": names}
-        write_document(self.folder / "trial.json", trial | new)
+        stored.write_document(self.folder / "trial.json", trial | new)
         self.add_time(0, what="changed", trial=sha256_of(self.folder / "trial.json"))
 
     @cached_property
@@ -155,7 +140,7 @@ class Record:
 
     @cached_property
     def trial(self) -> dict[str, Any]:
-        return read_document(self.checked("trial.json"), TRIAL)
+        return stored.read_document(self.checked("trial.json"), stored.TRIAL)
 
     @property
     def plugins(self) -> dict[str, str]:
@@ -179,7 +164,7 @@ class Record:
     def result(self) -> dict[str, Any]:
         if not self.complete:
             raise BadInput(f"{self.folder} is not finished", f"go on with: fairtrial resume {self.folder}")
-        result = read_document(self.folder / "result.json", RESULT)
+        result = stored.read_document(self.folder / "result.json", stored.RESULT)
         if "sha256" not in result:
             if "sha256" in load_json(self.folder / "trial.json"):
                 raise BadInput("has lost its checksums", "train it again", path=self.folder / "result.json")
@@ -195,7 +180,7 @@ class Record:
         """Last of all, with the checksums of what it belongs to."""
         names = ("trial.json", "events.jsonl", "outcomes.safetensors", "model.safetensors")
         sums = {name: sha256_of(self.folder / name) for name in names if (self.folder / name).is_file()}
-        write_document(self.folder / "result.json", {**result, "sha256": sums})
+        stored.write_document(self.folder / "result.json", {**result, "sha256": sums})
 
     def add_event(self, event: dict[str, Any]) -> None:
         append_line(self.folder / "events.jsonl", json.dumps(event, ensure_ascii=False))
@@ -205,11 +190,11 @@ class Record:
 
     def events(self) -> list[dict[str, Any]]:
         path = self.checked("events.jsonl")
-        rows = read_rows(path, lambda row: SCORE_EVENT if row.get("event") == "score" else EVENT)
+        rows = stored.read_rows(path, lambda row: stored.SCORE_EVENT if row.get("event") == "score" else stored.EVENT)
         return [renamed_keys(event) for event in rows]
 
     def clock(self) -> list[dict[str, Any]]:
-        return read_rows(self.folder / "clock.jsonl", lambda row: CLOCK)
+        return stored.read_rows(self.folder / "clock.jsonl", lambda row: stored.CLOCK)
 
     def events_size(self) -> int:
         path = self.folder / "events.jsonl"
@@ -244,7 +229,7 @@ class Record:
 
     def outcomes(self) -> dict[str, np.ndarray]:
         """Arrays by `test set/what`, one entry for each item."""
-        return renamed_keys(read_arrays(self.checked("outcomes.safetensors"), "train it again"))
+        return renamed_keys(stored.read_arrays(self.checked("outcomes.safetensors"), "train it again"))
 
 
 def is_plain(path: Path) -> bool:
@@ -260,8 +245,7 @@ def default_folder(recipe: Recipe, seed: int) -> Path:
     """`runs/<task>-<recipe>-<data>-<mark>-seed<n>`: other settings, or data elsewhere, give another mark."""
     source, name = Path(recipe.data.source), recipe.name or "recipe"
     if not FOLDER_NAME.fullmatch(name):
-        hint = "change `name`, or choose a folder with --out"
-        raise BadInput(f"a recipe called {name!r} cannot name a folder", hint)
+        raise BadInput(f"a recipe called {name!r} cannot name a folder", "change `name`, or choose a folder with --out")
     mark = hashlib.sha256(f"{fingerprint(recipe)} {source.resolve()}".encode()).hexdigest()[:6]
     return Path("runs") / f"{recipe.task}-{name}-{source.stem}-{mark}-seed{seed}"
 

@@ -142,12 +142,7 @@ def digest(plain: Mapping[str, Any]) -> str:
 
 def read_document(path: Path, shape: Mapping[Any, Any], hint: str = "", *, clean: Clean = lambda value: value) -> Plain:
     """A document without its checksum; a damaged one is refused. `clean` is applied before its shape is checked."""
-    return check_document(load_json(path, hint), path, shape, hint, clean=clean)
-
-
-def check_document(
-    found: Plain, path: Path | str, shape: Mapping[Any, Any], hint: str = "", *, clean: Clean = lambda value: value
-) -> Plain:
+    found = load_json(path, hint)
     version, kept = found.get("format", 1), found.get(CHECKSUM)
     found = {key: value for key, value in found.items() if key != CHECKSUM}
     if not count(version) or version > FORMAT:

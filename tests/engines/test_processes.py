@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.job import Engine, InProcess, Job, JobEvent, JobResult
+from fairtrial.engines.job import Engine, InProcess, Job, JobResult
 from fairtrial.engines.processes import Processes, usable_cores
 from fairtrial.errors import Busy, Interrupted
 from fairtrial.recipe import Recipe, write_recipe
@@ -57,7 +57,7 @@ def job(tiny_recipe: Callable[..., Recipe], tmp_path: Path) -> Callable[..., Job
 
 
 def run(engine: Engine, jobs: list[Job], stop: Callable[[], bool] = lambda: False) -> dict[str, JobResult]:
-    return {result.job.key[0]: result for result in engine.run(jobs, lambda news: None, stop)}
+    return {result.job.key[0]: result for result in engine.run(jobs, lambda *news: None, stop)}
 
 
 def test_a_process_of_its_own_gives_the_same_bits(job: Callable[..., Job]) -> None:
@@ -93,16 +93,16 @@ def test_a_users_mistake_is_told_as_one(job: Callable[..., Job]) -> None:
 
 
 def test_when_asked_to_stop_jobs_save_what_they_have_and_no_other_begins(job: Callable[..., Job]) -> None:
-    heard: list[JobEvent] = []
+    heard: list[tuple[Job, str, dict[str, Any]]] = []
     long = "training.duration=100000 steps"
     jobs = [job("first", long), job("second", long), job("third", long)]
 
     def stepping() -> bool:
-        return sum(news.kind == "step" and news.facts["step"] > 0 for news in heard) >= 2
+        return sum(kind == "step" and facts["step"] > 0 for _, kind, facts in heard) >= 2
 
-    results = list(Processes(2).run(jobs, heard.append, stepping))
+    results = list(Processes(2).run(jobs, lambda *news: heard.append(news), stepping))
     assert all(result.stopped for result in results)
-    assert {news.job.key[0] for news in heard} == {"first", "second"}
+    assert {job.key[0] for job, _, _ in heard} == {"first", "second"}
     assert not Path(jobs[2].folder).exists()
     steps = [len(Record.open(Path(each.folder)).events()) for each in jobs[:2]]
     assert min(steps) > 1
@@ -110,8 +110,8 @@ def test_when_asked_to_stop_jobs_save_what_they_have_and_no_other_begins(job: Ca
 
 
 def test_a_trial_that_is_sent_sigterm_saves_and_has_not_failed(job: Callable[..., Job]) -> None:
-    def on_progress(news: JobEvent) -> None:
-        if news.kind == "step" and news.facts["step"] > 0:
+    def on_progress(job: Job, kind: str, facts: dict[str, Any]) -> None:
+        if kind == "step" and facts["step"] > 0:
             for child in multiprocessing.active_children():
                 child.terminate()
 
@@ -125,8 +125,8 @@ def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:
     class Gone(Exception):
         pass
 
-    def on_progress(news: JobEvent) -> None:
-        if news.kind == "step":
+    def on_progress(job: Job, kind: str, facts: dict[str, Any]) -> None:
+        if kind == "step":
             raise Gone
 
     running: Iterator[JobResult] = Processes(1).run(
@@ -143,10 +143,10 @@ def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:
 def test_a_killed_process_is_run_once_more_to_the_same_bits(whom: str, job: Callable[..., Job]) -> None:
     killed, notices = list[int](), list[str]()
 
-    def on_progress(news: JobEvent) -> None:
-        if news.kind == "notice":
-            notices.append(news.facts["text"])
-        if news.kind == "step" and news.facts["step"] > 0 and not killed:
+    def on_progress(job: Job, kind: str, facts: dict[str, Any]) -> None:
+        if kind == "notice":
+            notices.append(facts["text"])
+        if kind == "step" and facts["step"] > 0 and not killed:
             server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
             killed.extend([server] if whom == "the fork server" else [each.pid for each in children()])
             for number in killed:
@@ -157,7 +157,7 @@ def test_a_killed_process_is_run_once_more_to_the_same_bits(whom: str, job: Call
     assert killed
     assert result.error == ""
     assert any("it is run once more" in text for text in notices)
-    (whole,) = InProcess().run([job("whole", lasts)], lambda news: None, lambda: False)
+    (whole,) = InProcess().run([job("whole", lasts)], lambda *news: None, lambda: False)
     for name in SAME:
         assert (Path(result.job.folder) / name).read_bytes() == (Path(whole.job.folder) / name).read_bytes()
 
@@ -172,7 +172,7 @@ from fairtrial.engines.job import Job
 from fairtrial.engines.processes import Processes
 recipe, folder = open(sys.argv[1]).read(), sys.argv[2]
 job = Job(("a", "b", "c"), "trial", recipe, 3, folder)
-for _ in Processes(1).run([job], lambda news: print(news.kind, flush=True), lambda: False):
+for _ in Processes(1).run([job], lambda job, kind, facts: print(kind, flush=True), lambda: False):
     pass
 """
 
@@ -196,7 +196,7 @@ def test_no_process_is_left_when_the_one_that_started_it_is_killed(job: Callable
 
 def test_each_process_has_one_thread_and_a_peak_of_its_own(job: Callable[..., Job]) -> None:
     before = os.environ.get("OMP_NUM_THREADS")
-    (result,) = Processes(1).run([job("one")], lambda news: None, lambda: False)
+    (result,) = Processes(1).run([job("one")], lambda *news: None, lambda: False)
     record = Record.open(Path(result.job.folder))
     assert record.trial["environment"]["threads"] == 1
     last = record.clock()[-1]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -24,13 +25,16 @@ from fairtrial.report.table import Cell, Table, as_csv, as_latex, as_markdown, a
 from fairtrial.report.verdict_tables import FORMATS, comparisons, reuse, scores, verdict_lines, verdict_tables
 from fairtrial.report.words import decimals_for, few_digits, plain_number, probability, with_interval
 from fairtrial.statistics.verdict import judge_study
-from fairtrial.stored import VERDICT, check_document
+from fairtrial.stored import VERDICT, read_document
 
 HOSTILE = "a|b <script> & 50% of $x_1 #{~^} \\ [l](u) \x1b[31m\n**"
 
 
-def check_verdict(value: dict[str, Any], path: str) -> dict[str, Any]:
-    return check_document(value, path, VERDICT, clean=without_nulls)
+def check_verdict(value: dict[str, Any]) -> dict[str, Any]:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "verdict.json"
+        path.write_text(json.dumps(value))
+        return read_document(path, VERDICT, clean=without_nulls)
 
 
 def judged(gains: dict[str, float], seeds: int = 5) -> dict[str, Any]:
@@ -45,7 +49,7 @@ def raw() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def verdict(raw: dict[str, Any]) -> dict[str, Any]:
-    return check_verdict(raw, "verdict.json")
+    return check_verdict(raw)
 
 
 def test_the_interval_decides_how_many_digits_are_shown() -> None:
@@ -190,7 +194,7 @@ def rows_of(lines: list[str], form: str) -> list[str]:
 
 
 def test_no_stamp_without_a_red_passport() -> None:
-    lines = verdict_lines(check_verdict(judged({"learned": 0.0, "rope": 0.5}), "x"))
+    lines = verdict_lines(check_verdict(judged({"learned": 0.0, "rope": 0.5})))
     assert not any("failed passport" in line for line in lines)
 
 
@@ -203,7 +207,7 @@ def test_an_accepted_failure_is_stamped_as_such(raw: dict[str, Any]) -> None:
 
 
 def test_markdown_keeps_its_cells_whatever_a_variant_is_called() -> None:
-    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0}), "x"), "markdown")
+    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0})), "markdown")
     tables = [line for line in lines if line.startswith("|")]
     assert sum("a\\|b" in line for line in tables) > 5
     widths: list[int] = []
@@ -216,7 +220,7 @@ def test_markdown_keeps_its_cells_whatever_a_variant_is_called() -> None:
 
 
 def test_latex_keeps_its_cells_and_braces_whatever_a_variant_is_called() -> None:
-    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0}), "x"), "latex")
+    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0})), "latex")
     assert any(r"\textbar{}b" in line for line in lines)
     columns = 0
     for line in lines:
@@ -234,7 +238,7 @@ def test_latex_keeps_its_cells_and_braces_whatever_a_variant_is_called() -> None
 
 
 def test_text_commands_no_terminal_and_stays_in_columns() -> None:
-    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0, "位置編碼": 1.0}), "x"))
+    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0, "位置編碼": 1.0})))
     assert not any(re.search(r"[\x00-\x1f\x7f]", line) for line in lines)
     assert any("位置編碼" in line for line in lines)
 
@@ -256,7 +260,7 @@ def changed_at(value: Any, path: tuple[Any, ...], put: Any) -> Any:
 
 
 def draw(verdict: dict[str, Any], folder: Path) -> None:
-    verdict_lines(check_verdict(verdict, "verdict.json"))
+    verdict_lines(check_verdict(verdict))
     (folder / "verdict.json").write_text(json.dumps(verdict))
     study_page(StudyFiles.open(folder))
 
@@ -279,13 +283,13 @@ def test_anything_may_be_missing_and_what_is_of_another_kind_is_refused(tmp_path
 def test_a_refusal_names_the_place(raw: dict[str, Any]) -> None:
     wrong = changed_at(raw, ("tasks", "classify", "scores", "rope", "test", "clean", "mean"), "much")
     with pytest.raises(BadInput, match=r"damaged at tasks\.classify\.scores\.rope\.test\.clean\.mean"):
-        check_verdict(wrong, "verdict.json")
+        check_verdict(wrong)
     with pytest.raises(BadInput, match="has format 3"):
-        check_verdict(raw | {"format": 3}, "verdict.json")
+        check_verdict(raw | {"format": 3})
     with pytest.raises(BadInput, match="its checksum differs"):
-        check_verdict(raw | {"format": 2}, "verdict.json")
+        check_verdict(raw | {"format": 2})
     with pytest.raises(BadInput, match="sentences, which is missing"):
-        check_verdict({}, "verdict.json")
+        check_verdict({})
 
 
 @pytest.fixture

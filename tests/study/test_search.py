@@ -17,7 +17,7 @@ from fairtrial.study.design import Search, Study, study_from, write_study
 from fairtrial.study.folder import FAILED_TRIES, StudyFolder
 from fairtrial.study.plan import make_plan
 from fairtrial.study.run import Options, run_study
-from fairtrial.study.search import run_search, tries_of
+from fairtrial.study.search import earlier_choice, run_search, tries_of
 
 
 def test_a_grid_is_every_combination() -> None:
@@ -48,7 +48,8 @@ def test_a_search_chooses_on_validation_and_reads_no_test_set(
     fields = {"training.learning_rate": [1e-2, 1e-7]}
     more = {"training.duration": "60 steps", "shape.layers": 1, "shape.width": 16, "shape.length": 12}
     plan = make_plan(tiny_study(search=fields, set=more, tasks=["lm"]), StudyFolder(tmp_path))
-    chosen, facts = found = run_search(plan, InProcess(), heard, lambda: False)
+    facts = run_search(plan, InProcess(), heard, lambda: False)
+    chosen = earlier_choice(plan)
     assert chosen == {"lm": {"learned": {"training.learning_rate": 0.01}, "rope": {"training.learning_rate": 0.01}}}
     told = facts["lm"]
     assert told["tries"] == 4
@@ -66,7 +67,7 @@ def test_a_search_chooses_on_validation_and_reads_no_test_set(
     assert final.training.learning_rate == 0.01
     assert final.scoring.tests
     heard.told.clear()
-    assert run_search(plan, InProcess(), heard, lambda: False) == found  # nothing is run twice
+    assert run_search(plan, InProcess(), heard, lambda: False) == facts  # nothing is run twice
     assert not heard.of("begin")
 
 
@@ -106,7 +107,8 @@ def test_a_variant_may_be_run_as_given(tiny_study: Callable[..., Study], tmp_pat
     )
     assert study_from(tomllib.loads(write_study(study))) == study
     plan = make_plan(study, StudyFolder(tmp_path))
-    chosen, facts = run_search(plan, InProcess(), heard, lambda: False)
+    facts = run_search(plan, InProcess(), heard, lambda: False)
+    chosen = earlier_choice(plan)
     assert list(chosen["classify"]) == ["tuned"]
     assert facts["classify"]["tries"] == 2
     recipes = plan.with_recipes(chosen).recipes["classify"]

@@ -30,8 +30,8 @@ from fairtrial.study import artifacts
 from fairtrial.study.artifacts import data_audit_jobs
 from fairtrial.study.design import Study, study_from, write_study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.plan import calibrate, make_plan, missing
-from fairtrial.study.run import Options, run_study, trials_to_run
+from fairtrial.study.plan import calibrate, make_plan, missing, to_run
+from fairtrial.study.run import Options, run_study
 from fairtrial.training.loop import Loop
 from fairtrial.trial import run_trial
 
@@ -132,12 +132,12 @@ def test_a_trial_that_failed_or_was_stopped_is_not_counted(
     failed, stopped, *others = plan.trials()
     with pytest.raises(Interrupted):
         run_trial(stopped.recipe, stopped.seed, stopped.folder, stop=lambda: True)
-    task, variant, seed = failed.name
-    plan.home.add_failure({"task": task, "variant": variant, "seed": seed, "error": "out of memory"})
+    failure = {"task": failed.task, "variant": failed.variant.name, "seed": failed.seed, "error": "out of memory"}
+    plan.home.add_failure(failure)
     assert plan.home.finished(stopped.folder) is None
     assert [row["error"] for row in plan.home.failures()] == ["out of memory"]
-    assert trials_to_run(plan, heard) == [stopped, *others]
-    assert trials_to_run(plan, heard, retry_failed=True)[0] == failed
+    assert to_run(plan, plan.trials(), heard) == [stopped, *others]
+    assert to_run(plan, plan.trials(), heard, retry_failed=True)[0] == failed
     assert plan.home.failures() == []
 
 

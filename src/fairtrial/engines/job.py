@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
 from fairtrial.errors import BadInput, FairtrialError, Interrupted
 from fairtrial.registry import did_you_mean
-
-Key = tuple[str, ...]
 
 # what a job may ask for: a function of (job, on_event, stop) in fairtrial.study.jobs that gives plain facts
 KINDS = {
@@ -26,7 +25,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Job:
-    key: Key  # who it is for: task, variant, seed
+    key: tuple[str, ...]  # who it is for: task, variant, seed
     kind: str  # one of KINDS
     recipe: str = ""  # TOML
     seed: int = 0
@@ -46,18 +45,9 @@ class JobResult:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class JobEvent:
-    """What a running job reports."""
-
-    job: Job
-    kind: str  # begin, step, testing, notice
-    facts: dict[str, Any] = field(default_factory=dict)
-
-
 OnEvent = Callable[[str, dict[str, Any]], None]
 Stop = Callable[[], bool]
-OnProgress = Callable[[JobEvent], None]
+OnProgress = Callable[[Job, str, dict[str, Any]], None]  # a job's begin, step, testing or notice, and its facts
 
 
 class Engine(Protocol):
@@ -93,14 +83,11 @@ class InProcess:
     width = 1
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
-        def reporter(job: Job) -> OnEvent:
-            return lambda kind, facts: on_progress(JobEvent(job, kind, facts))
-
         for job in jobs:
             if stop():
                 return
-            on_progress(JobEvent(job, "begin"))
-            yield run_job(job, reporter(job), stop)
+            on_progress(job, "begin", {})
+            yield run_job(job, partial(on_progress, job), stop)
 
 
 def open_engine(name: str = "cores", jobs: int | None = None, address: str | None = None) -> Engine:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing import connection, forkserver
 from typing import Any
 
-from fairtrial.engines.job import Job, JobEvent, JobResult, OnProgress, Stop, run_job
+from fairtrial.engines.job import Job, JobResult, OnProgress, Stop, run_job
 from fairtrial.errors import FairtrialError
 
 PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to stop
@@ -23,7 +23,7 @@ LAST_SECONDS = 5.0  # for a process that has sent its result to end by itself
 EVENT_SECONDS = 0.5  # between two step events
 WATCH_SECONDS, ORPHAN_SECONDS = 0.3, 1.2  # an orphan is gone after two seconds
 ORPHANED = 255  # its exit code, and that of a process whose fork server was killed
-KILLED = "its process was killed"
+KILLED = "its process was killed"  # by the kernel, for memory, or with the fork server; not by us
 # torch._dynamo: the first optimizer imports it, which takes as long as torch itself
 PRELOADED = ["fairtrial.trial", "torch._dynamo", "fairtrial.audit.run", "fairtrial.analysis.parameters"]
 PRELOADED += ["fairtrial.baselines.classifiers"]
@@ -44,11 +44,6 @@ class Running:
         self.process.join()
         self.pipe.close()
 
-    @property
-    def killed(self) -> bool:
-        """By the kernel, for memory, or with the fork server; not by us."""
-        return self.result is not None and self.result.error.startswith(KILLED)
-
     def give_up(self, error: str, stopped: bool = False) -> None:
         self.process.kill()
         self.result = JobResult(self.job, error=error, stopped=stopped)
@@ -68,7 +63,7 @@ class Processes:
                 while waiting and len(running) < self.width and not stop():
                     job, again = waiting.pop()
                     running.append(start(job, again))
-                    on_progress(JobEvent(job, "begin"))
+                    on_progress(job, "begin", {})
                 collect(running, on_progress, stop)
                 if stop():
                     ask_to_stop(running)
@@ -78,9 +73,9 @@ class Processes:
                     each.process.join(LAST_SECONDS)
                     each.end()  # a plugin's thread may hold it for ever; its result is here
                     assert each.result is not None
-                    if each.killed and not each.again and not stop():
+                    if each.result.error.startswith(KILLED) and not each.again and not stop():
                         text = f"{'/'.join(each.job.key)}: {each.result.error}; it is run once more"
-                        on_progress(JobEvent(each.job, "notice", {"text": text}))
+                        on_progress(each.job, "notice", {"text": text})
                         waiting.append((each.job, True))
                     else:
                         yield each.result
@@ -188,7 +183,7 @@ def collect(running: list[Running], on_progress: OnProgress, stop: Stop) -> None
                 if isinstance(message, JobResult):
                     each.result = message
                 else:
-                    on_progress(JobEvent(each.job, *message))
+                    on_progress(each.job, *message)
         except (EOFError, OSError):
             each.process.join(5)
             ended = True

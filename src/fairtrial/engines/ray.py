@@ -13,12 +13,12 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fairtrial.disk import write_bytes
-from fairtrial.engines.job import Job, JobEvent, JobResult, OnProgress, Stop, run_job
+from fairtrial.engines.job import Job, JobResult, OnProgress, Stop, run_job
 from fairtrial.errors import BadInput
 
 RETRIES = 3  # of a task whose machine was lost
@@ -49,9 +49,13 @@ class Ray:
         self.width = min(width or cores, cores)
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
         ray = self.ray
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(run_remotely)
-        board = ray.remote(num_cpus=0, scheduling_strategy=self._this_machine())(Board).remote()
+        # the board stays on the caller's machine: a lost worker does not take it along
+        this_machine = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        board = ray.remote(num_cpus=0, scheduling_strategy=this_machine)(Board).remote()
         stored: dict[str, Any] = {}  # inputs by path, put into the cluster's store once
         waiting = list(reversed(jobs))
         running: dict[Any, Job] = {}
@@ -60,15 +64,15 @@ class Ray:
                 job = waiting.pop()
                 saved = files_in(Path(job.folder)) if job.folder else {}
                 plugins = {Path(name).name: Path(name).read_bytes() for name in job.plugins}
-                reference = task.remote(asdict(job), saved, plugins, board, *self._inputs_of(job, stored))
+                reference = task.remote(job, saved, plugins, board, *self._inputs_of(job, stored))
                 running[reference] = job
-                on_progress(JobEvent(job, "begin"))
+                on_progress(job, "begin", {})
             done, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
             with suppress(ray.exceptions.RayError):
                 by_key = {job.key: job for job in running.values()}
                 for key, kind, facts in ray.get(board.read.remote(), timeout=5):
-                    if tuple(key) in by_key:
-                        on_progress(JobEvent(by_key[tuple(key)], kind, facts))
+                    if key in by_key:
+                        on_progress(by_key[key], kind, facts)
                 if stop():
                     ray.get(board.ask_to_stop.remote(), timeout=5)
             for reference in done:
@@ -77,13 +81,13 @@ class Ray:
     def _receive(self, job: Job, reference: Any) -> JobResult:
         """The result of a task; the files of its record are put in their place here."""
         try:
-            facts, files = self.ray.get(reference)
+            result, files = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
             first = str(error).strip().splitlines()[0]
             return JobResult(job, error=f"lost on the cluster after {RETRIES} retries: {first[:200]}")
         if job.folder and files:
             put_files(Path(job.folder), files)
-        return JobResult(job, **facts)
+        return replace(result, job=job)  # the worker ran it under paths of its own
 
     def _inputs_of(self, job: Job, stored: dict[str, Any]) -> tuple[Any, ...]:
         """Path and stored files of each input, alternating: Ray resolves references only where they are arguments."""
@@ -94,12 +98,6 @@ class Ray:
                 stored[path] = self.ray.put(files_in(where) if where.is_dir() else {where.name: where.read_bytes()})
             found += [path, stored[path]]
         return tuple(found)
-
-    def _this_machine(self) -> Any:
-        """The board stays on the caller's machine: a lost worker does not take it along."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        return NodeAffinitySchedulingStrategy(self.ray.get_runtime_context().get_node_id(), soft=False)
 
 
 class Board:
@@ -128,13 +126,10 @@ def input_paths(recipe: str) -> list[str]:
     return [path for path in dict.fromkeys(named) if path and path != "sotu" and Path(path).exists()]
 
 
-def run_remotely(
-    job_facts: dict[str, Any], saved: Files, plugins: Files, board: Any, *inputs: Any
-) -> tuple[dict[str, Any], Files]:
+def run_remotely(job: Job, saved: Files, plugins: Files, board: Any, *inputs: Any) -> tuple[JobResult, Files]:
     """On a worker: run a job in a folder of its own; its result, and the files that it left."""
     import ray
 
-    job = Job(**(job_facts | {"key": tuple(job_facts["key"]), "plugins": tuple(job_facts["plugins"])}))
     folder = Path(tempfile.mkdtemp(prefix="fairtrial-"))
     last_event, stopping = 0.0, False
 
@@ -158,8 +153,7 @@ def run_remotely(
         put_files(folder / "record", recipe_with_paths(saved, moved))
         result = run_job(here, on_event, lambda: stopping)
         back = {there: path for path, there in moved.items()}  # the record names its inputs as at home
-        facts = {name: value for name, value in vars(result).items() if name != "job"}
-        return facts, recipe_with_paths(files_in(folder / "record"), back)
+        return result, recipe_with_paths(files_in(folder / "record"), back)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -32,11 +32,6 @@ MAP_SECONDS = 120.0
 BySeed = dict[int, dict[str, dict[str, np.ndarray]]]  # seed -> test set -> what -> array
 
 
-def artifact_jobs(plan: Plan) -> list[Job]:
-    """Jobs of the artifacts that are not there yet."""
-    return [*data_audit_jobs(plan), *passport_jobs(plan), *baseline_jobs(plan)]
-
-
 def data_audit_jobs(plan: Plan) -> list[Job]:
     known = plan.home.read("contamination.json", CONTAMINATION)
     jobs = []
@@ -89,19 +84,17 @@ def keep_artifact(plan: Plan, result: JobResult) -> None:
         plan.home.write("contamination.json", known | {task: result.facts | {"mark": data_mark(plan, task)}})
     elif result.job.kind == "passport":
         for row in result.facts["passports"] if result.facts is not None else []:
-            mark = {"mark": passport_mark(plan, row["task"], row["variant"])}
-            plan.home.write(plan.home.passport(row["task"], row["variant"]), row["passport"] | mark)
+            task, variant = row["task"], row["variant"]
+            mark = {"mark": passport_mark(plan, task, variant)}
+            plan.home.write(f"passports/{task}/{variant}.json", row["passport"] | mark)
 
 
 def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any]:
     """Level and failed checks, as the statistics take them. An audit that broke down has found nothing: the next
     run of the study makes it again."""
     passport = plan.home.read_passport(task, variant)
-    if not passport:
-        accepted = plan.study.variant(variant).accept_failed_passport
-        return {"level": UNAUDITED, "failed": [], "accepted": accepted}
-    findings = [Finding.from_dict(row) for row in passport["findings"]]
-    level = worst(findings)
+    findings = [Finding.from_dict(row) for row in passport.get("findings", [])]
+    level = worst(findings) if passport else UNAUDITED
     failed = [f"{found.id} {found.name}" for found in findings if level != "pass" and found.severity == level]
     return {"level": level, "failed": failed, "accepted": plan.study.variant(variant).accept_failed_passport}
 
@@ -179,12 +172,11 @@ def by_set(outcomes: Mapping[str, np.ndarray], sets: Mapping[str, int]) -> dict[
 
 def stacked(by_seed: BySeed, name: str, records: Mapping[int, Record]) -> dict[str, SetOutcomes]:
     """`records`: whose vocabulary was used."""
-    words = vocabulary(records, sorted(by_seed))
-    tests = next(iter(by_seed.values()))
-    found = {
-        test: stack_outcomes({seed: sets[test] for seed, sets in by_seed.items()}, f"{name}, {test}") for test in tests
-    }
-    return {test: replace(outcomes, vocabulary=words) for test, outcomes in found.items()}
+    words, found = vocabulary(records, sorted(by_seed)), {}
+    for test in next(iter(by_seed.values())):
+        outcomes = stack_outcomes({seed: sets[test] for seed, sets in by_seed.items()}, f"{name}, {test}")
+        found[test] = replace(outcomes, vocabulary=words)
+    return found
 
 
 def vocabulary(records: Mapping[int, Record], seeds: list[int]) -> Vocabulary | None:
@@ -201,9 +193,7 @@ def vocabulary(records: Mapping[int, Record], seeds: list[int]) -> Vocabulary | 
 def baselines(plan: Plan, task: str, records: Mapping[int, Record]) -> dict[str, dict[str, SetOutcomes]]:
     found: dict[str, BySeed] = {}
     for seed in plan.study.seeds:
-        if (kept := baseline_arrays(plan, task, seed)) is None:
-            continue
-        names, arrays = kept
+        names, arrays = baseline_arrays(plan, task, seed) or ([], {})
         for name in names:
             own = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
             found.setdefault(name, {})[seed] = by_set(own, plan.eval_sets[task].items)
@@ -213,10 +203,10 @@ def baselines(plan: Plan, task: str, records: Mapping[int, Record]) -> dict[str,
 def baseline_arrays(plan: Plan, task: str, seed: int, mark: str = "") -> tuple[list[str], dict[str, np.ndarray]] | None:
     """Names of the baselines of one seed, and their arrays; None where they are missing, damaged, or not of `mark`."""
     path = plan.home.baselines(task, seed)
-    facts, arrays = plan.home.read(Path(f"{path}.json"), BASELINES), Path(f"{path}.safetensors")
+    facts, arrays = plan.home.read(f"{plan.home.name_of(path)}.json", BASELINES), Path(f"{path}.safetensors")
     if not facts or (mark and facts["mark"] != mark) or not arrays.is_file():
         return None
-    if facts.get("sha256", sha256_of(arrays)) != sha256_of(arrays):
+    if facts.get("sha256", checksum := sha256_of(arrays)) != checksum:
         return None
     return facts["baselines"], renamed_keys(read_arrays(arrays, "remove it: it is made again"))
 
@@ -256,8 +246,7 @@ def test_reuse(records: list[Record]) -> dict[str, Any]:
     results = [record.result for record in records]
     found: dict[str, Any] = {}
     for test in results[0]["tests"]:
-        picked = [(result["picked_on_test"].get(test), result["tests"][test]) for result in results]
-        pairs = [(best, score) for best, score in picked if best]
+        pairs = [(best, result["tests"][test]) for result in results if (best := result["picked_on_test"].get(test))]
         key = "accuracy" if "accuracy" in results[0]["tests"][test] else "window_perplexity"
         found[test] = {
             "reads": sum(result["test_reads"][test] for result in results),
@@ -277,11 +266,9 @@ def without_items(contamination: Mapping[str, Any] | None) -> dict[str, Any] | N
     """The audit of the data without its long lists."""
     if contamination is None:
         return None
-    sets = {name: {**facts} for name, facts in contamination["sets"].items()}
-    for facts in sets.values():
-        facts.pop("status", None)
-        facts.pop("contained", None)
-    return {**contamination, "sets": sets}
+    sets = contamination["sets"].items()
+    short = {name: {key: facts[key] for key in facts if key not in ("status", "contained")} for name, facts in sets}
+    return {**contamination, "sets": short}
 
 
 def make_maps(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> None:

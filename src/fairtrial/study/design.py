@@ -476,9 +476,8 @@ def write_study(study: Study) -> str:
     for variant in study.variants:
         lines += ["", f"[variants.{toml(variant.name)}]", *_variant_lines(variant)]
     if study.search:
-        lines += ["", "[search]  # on validation only", *_lines(study.search.fields)]
-        lines += [f"random = {study.search.random}"] if study.search.random else []
-        lines += [f"seeds = {toml(list(study.search.seeds))}"]
+        own = {"random": study.search.random, "seeds": list(study.search.seeds)}
+        lines += ["", "[search]  # on validation only", *_lines({**study.search.fields, **own})]
     return "\n".join(lines) + "\n"
 
 
@@ -491,9 +490,9 @@ def _variant_lines(variant: Variant) -> list[str]:
         "accept_failed_passport": variant.accept_failed_passport or None,
         "search": None if variant.searched else False,
     }
-    lines = [f"{name} = {toml(value)}" for name, value in fields.items() if value is not None]
-    return lines + _lines(variant.settings)
+    return _lines({**fields, **variant.settings})
 
 
-def _lines(settings: Settings) -> list[str]:
-    return [f"{toml(name)} = {toml(value)}" for name, value in settings.items()]
+def _lines(fields: Settings) -> list[str]:
+    named = ((toml(name) if "." in name else name, value) for name, value in fields.items() if value is not None)
+    return [f"{name} = {toml(value)}" for name, value in named]

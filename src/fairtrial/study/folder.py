@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fairtrial.disk import append_line, disk_errors, locked, write_text
-from fairtrial.errors import BadInput, Busy
+from fairtrial.errors import BadInput
 from fairtrial.record import Record
 from fairtrial.stored import FAILED_TRY, FAILURE, PASSPORT, PLAN, read_document, read_rows, write_document
 
@@ -27,9 +27,6 @@ class StudyFolder:
 
     def search_trial(self, task: str, variant: str, number: int, seed: int) -> Path:
         return self.path / "search" / task / variant / f"try-{number}" / f"seed-{seed}"
-
-    def passport(self, task: str, variant: str) -> Path:
-        return self.path / "passports" / task / f"{variant}.json"
 
     def baselines(self, task: str, seed: int) -> Path:
         """Without its ending: arrays (.safetensors) and facts (.json) are side by side."""
@@ -53,24 +50,20 @@ class StudyFolder:
         record = self.record(folder)
         return record if record is not None and record.complete else None
 
-    def file(self, file: str | Path) -> Path:
-        """By its name in this folder, or its path."""
-        return self.path / file if isinstance(file, str) else file
-
-    def read(self, file: str | Path, shape: Mapping[Any, Any]) -> dict[str, Any]:
-        """What was kept in a file of this name or path; empty where it is missing or damaged: it is made again."""
+    def read(self, name: str, shape: Mapping[Any, Any]) -> dict[str, Any]:
+        """What was kept in a file of this name; empty where it is missing or damaged: it is made again."""
         try:
-            return read_document(self.file(file), shape)
+            return read_document(self.path / name, shape)
         except BadInput:
             return {}
 
-    def write(self, file: str | Path, value: Mapping[str, Any]) -> None:
+    def write(self, name: str, value: Mapping[str, Any]) -> None:
         with disk_errors(self.path):
-            self.file(file).parent.mkdir(parents=True, exist_ok=True)
-        write_document(self.file(file), value)
+            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+        write_document(self.path / name, value)
 
     def read_passport(self, task: str, variant: str) -> dict[str, Any]:
-        return self.read(self.passport(task, variant), PASSPORT)
+        return self.read(f"passports/{task}/{variant}.json", PASSPORT)
 
     def read_plan(self) -> dict[str, Any]:
         """plan.json, empty where there is none; a damaged one is refused, since it says what each trial was asked."""
@@ -83,25 +76,20 @@ class StudyFolder:
     def add_failure(self, row: Mapping[str, Any], name: str = FAILURES) -> None:
         append_line(self.path / name, json.dumps(row, ensure_ascii=False))
 
-    def forget_failures(self, trials: Iterable[tuple[str, str, int]]) -> None:
-        """Of these trials (task, variant, seed): they are run again."""
-        again = set(trials)
-        rows = [row for row in self.failures() if (row["task"], row["variant"], row["seed"]) not in again]
-        write_text(self.path / FAILURES, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    def failed(self, row: Mapping[str, Any]) -> Path:
+        """The folder of the trial or try that a failure is about."""
+        return self.path / row["folder"] if "folder" in row else self.trial(row["task"], row["variant"], row["seed"])
 
-    @contextmanager
-    def hold(self) -> Iterator[None]:
+    def forget_failures(self, folders: Collection[Path], name: str = FAILURES) -> None:
+        """Of the trials with these folders: they are run again."""
+        rows = [row for row in self.failures(name) if self.failed(row) not in folders]
+        write_text(self.path / name, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+    def hold(self) -> AbstractContextManager[None]:
         """Hold the folder for writing; a second `fairtrial study` on it is refused."""
         with disk_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        try:
-            with locked(self.path / "study.lock"):
-                yield
-        except Busy as error:
-            if "study.lock" in str(error) or str(error).startswith(f"{self.path}:"):
-                what = f"{self.path}: another process is running this study"
-                raise Busy(what, "wait for it, or choose another --out") from error
-            raise
+        return locked(self.path / "study.lock", "running this study", "choose another --out")
 
     def refuse_foreign(self) -> None:
         """A folder that holds something else is not turned into a study."""

@@ -13,7 +13,7 @@ from typing import Any
 from fairtrial.data.corpus import Splits
 from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import sha256_of
-from fairtrial.engines.job import Engine, Job, JobEvent, JobResult, Stop
+from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.environment import code_fingerprint
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.prepare import Prepared, prepare
@@ -21,7 +21,7 @@ from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
 from fairtrial.report.words import spoken_time
 from fairtrial.study.design import Settings, Study, Variant, recipe_of, refuse_other_items
-from fairtrial.study.folder import StudyFolder
+from fairtrial.study.folder import FAILURES, StudyFolder
 
 # What a study reports while it runs: a kind and plain facts, for a screen, for lines, for JSON.
 #   plan     what is about to happen: trials, seconds, what so many seeds can show
@@ -64,10 +64,6 @@ class Trial:
     seed: int
     recipe: Recipe
     folder: Path
-
-    @property
-    def name(self) -> tuple[str, str, int]:
-        return self.task, self.variant.name, self.seed
 
     def job(self) -> Job:
         key = (self.task, self.variant.name, f"seed {self.seed}")
@@ -136,10 +132,8 @@ class Plan:
 def make_plan(study: Study, home: StudyFolder) -> Plan:
     recipes = recipes_of(study, {})
     for task, named in recipes.items():
-        for name, recipe in named.items():
-            if not recipe.scoring.tests:
-                raise BadInput(f"{name!r} ({task}): scoring.tests is false, and a study judges by its test sets")
-    refuse_unknown_parts(study, recipes)
+        for variant in study.variants:
+            refuse_unfit(task, variant, named[variant.name])
     eval_sets = {task: eval_sets_of(named, study.seeds[0]) for task, named in recipes.items()}
     return Plan(study, home, eval_sets, recipes, looks=tuple(home.read_plan().get("looks", ())))
 
@@ -163,18 +157,18 @@ def default_study_folder(study: Study) -> Path:
     return Path("studies") / f"{re.sub(r'[^a-z0-9]+', '-', study.name.lower()).strip('-')[:40]}-{mark}"
 
 
-def refuse_unknown_parts(study: Study, recipes: Mapping[str, Mapping[str, Recipe]]) -> None:
+def refuse_unfit(task: str, variant: Variant, recipe: Recipe) -> None:
     """A misspelled part is refused before any work. Parts of a plugin file are known only once its code has run, which
     the first job does in a process of its own."""
     from fairtrial.plugins import check_parts
 
-    for variant in study.variants:
+    if not recipe.scoring.tests:
+        raise BadInput(f"{variant.name!r} ({task}): scoring.tests is false, and a study judges by its test sets")
+    try:
         if not variant.plugins:
-            for named in recipes.values():
-                try:
-                    check_parts(named[variant.name])
-                except BadInput as error:
-                    raise BadInput(f"variant {variant.name!r}: {error.what}", error.hint) from error
+            check_parts(recipe)
+    except BadInput as error:
+        raise BadInput(f"variant {variant.name!r}: {error.what}", error.hint) from error
 
 
 def eval_sets_of(recipes: Mapping[str, Recipe], seed: int) -> EvalSets:
@@ -262,27 +256,43 @@ def missing(plan: Plan, trials: Sequence[Trial]) -> tuple[list[Trial], list[str]
     return left, [notice] if other_code else []
 
 
+def to_run(
+    plan: Plan, trials: Sequence[Trial], on_event: OnEvent, log: str = FAILURES, *, retry_failed: bool = False
+) -> list[Trial]:
+    """Trials that are neither finished nor, by this log, known to fail; the user is told of the others."""
+    left, notices = missing(plan, trials)
+    if retry_failed:
+        plan.home.forget_failures({trial.folder for trial in left}, log)
+    failed = {plan.home.failed(row) for row in plan.home.failures(log)}
+    found = [trial for trial in left if trial.folder not in failed]
+    if known := len(left) - len(found):
+        word = "trials" if log == FAILURES else "tries"
+        notices.append(f"{known} {word} failed before and are left out; --retry-failed tries them again")
+    for text in notices:
+        on_event("notice", {"text": text})
+    return found
+
+
 def run_jobs(
     engine: Engine, jobs: Sequence[Job], on_event: OnEvent, stop: Stop, accept: Callable[[JobResult], None]
 ) -> None:
     """Every result is accepted as it comes; jobs that someone else stopped are resumed once. Raises `Interrupted` where
     the user asked to stop."""
 
-    def on_progress(event: JobEvent) -> None:
-        on_event(event.kind, {"key": list(event.job.key), "work": event.job.kind, **event.facts})
+    def on_progress(job: Job, kind: str, facts: dict[str, Any]) -> None:
+        on_event(kind, {"key": list(job.key), "work": job.kind, **facts})
 
     for _ in range(2):
         stopped = []
         for result in engine.run(jobs, on_progress, stop):
-            key = {"key": list(result.job.key), "work": result.job.kind}
             if result.stopped:
                 stopped.append(result.job)
                 continue
             accept(result)
             if result.facts is None:
-                on_event("failed", key | {"error": result.error})
+                on_progress(result.job, "failed", {"error": result.error})
             else:
-                on_event("done", key | {"seconds": round(result.seconds, 2)} | scores_of(result))
+                on_progress(result.job, "done", {"seconds": round(result.seconds, 2), **scores_of(result)})
         if stop():
             raise Interrupted("stopped; all is saved")
         if not stopped:

@@ -13,10 +13,10 @@ from fairtrial.engines.processes import Processes
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS
 from fairtrial.statistics.sentences import expected_smallest
 from fairtrial.statistics.verdict import is_clear, judge_study
-from fairtrial.study.artifacts import artifact_jobs, gather, keep_artifact, make_maps, passport_jobs
+from fairtrial.study.artifacts import baseline_jobs, data_audit_jobs, gather, keep_artifact, make_maps, passport_jobs
 from fairtrial.study.design import Study, load_study, study_from, write_study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.plan import OnEvent, Plan, Trial, calibrate, fit_budget, make_plan, missing, run_jobs, seconds_of
+from fairtrial.study.plan import OnEvent, Plan, calibrate, fit_budget, make_plan, missing, run_jobs, seconds_of, to_run
 from fairtrial.study.search import earlier_choice, run_search, search_seconds_left, tries_of
 
 
@@ -52,8 +52,8 @@ def run_study(
         plan.write(facts)
         search: Mapping[str, Any] = {}
         if plan.study.search is not None:
-            chosen, search = run_search(plan, engine, on_event, stop, retry_failed=options.retry_failed)
-            plan = calibrate(plan.with_recipes(chosen), engine, on_event, stop)
+            search = run_search(plan, engine, on_event, stop, retry_failed=options.retry_failed)
+            plan = calibrate(plan.with_recipes(earlier_choice(plan)), engine, on_event, stop)
             plan.write({})
         first = len(plan.study.seeds)
         for seeds in [look.seeds for look in LOOKS if look.seeds >= first] if options.until_clear else [first]:
@@ -117,8 +117,8 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
             row = {"task": task, "variant": variant, "seed": result.job.seed, "error": result.error}
             plan.home.add_failure(row)
 
-    trials = [trial.job() for trial in trials_to_run(plan, on_event, retry_failed=options.retry_failed)]
-    artifacts = artifact_jobs(plan)
+    trials = [trial.job() for trial in to_run(plan, plan.trials(), on_event, retry_failed=options.retry_failed)]
+    artifacts = [*data_audit_jobs(plan), *passport_jobs(plan), *baseline_jobs(plan)]
     on_event("jobs", {"trials": len(plan.trials()), "left": len(trials), "beside": len(artifacts)})
     if local is engine:
         run_jobs(engine, [*artifacts, *trials], on_event, stop, accept)
@@ -126,20 +126,6 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
         run_jobs(local, artifacts, on_event, stop, accept)
         run_jobs(engine, trials, on_event, stop, accept)
     run_jobs(local, passport_jobs(plan, alone=True), on_event, stop, accept)  # where auditing all together broke down
-
-
-def trials_to_run(plan: Plan, on_event: OnEvent, *, retry_failed: bool = False) -> list[Trial]:
-    """Trials that are neither finished nor known to fail."""
-    left, notices = missing(plan, plan.trials())
-    if retry_failed:
-        plan.home.forget_failures(trial.name for trial in left)
-    failed = {(row["task"], row["variant"], row["seed"]) for row in plan.home.failures()}
-    known = sum(trial.name in failed for trial in left)
-    if known:
-        notices = [*notices, f"{known} trials failed before and are left out; --retry-failed tries them again"]
-    for text in notices:
-        on_event("notice", {"text": text})
-    return [trial for trial in left if trial.name not in failed]
 
 
 def judge(plan: Plan, options: Options, search: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,7 +195,7 @@ def data_lines(verdict: Mapping[str, Any]) -> list[str]:
 def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dict[str, Any]:
     """The plan in plain values."""
     study, seeds = plan.study, len(plan.study.seeds)
-    trials = plan.trials()
+    trials, speeds = plan.trials(), [facts for named in plan.calibration.values() for facts in named.values()]
     left, _ = missing(plan, trials)
     searching = search_seconds_left(plan) / engine.width
     share_left = len(left) / max(1, len(trials))
@@ -226,10 +212,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
             task: {name: round(seconds_of(facts), 2) for name, facts in named.items()}
             for task, named in plan.calibration.items()
         },
-        "memory_mb": max(
-            (facts.get("memory_mb", 0.0) for named in plan.calibration.values() for facts in named.values()),
-            default=0.0,
-        ),
+        "memory_mb": max((facts.get("memory_mb", 0.0) for facts in speeds), default=0.0),
         "comparisons": {task: compared * len(sets.items) for task, sets in plan.eval_sets.items()},
         "smallest_detectable": {
             task: {

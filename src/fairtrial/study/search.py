@@ -16,12 +16,11 @@ from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
 from fairtrial.rng import generator_for
 from fairtrial.stored import SEARCH
-from fairtrial.study.design import METRIC, Search, Settings, Variant, settled
+from fairtrial.study.design import METRIC, Search, Variant, settled
 from fairtrial.study.folder import FAILED_TRIES
-from fairtrial.study.plan import OnEvent, Plan, Trial, missing, run_jobs, seconds_of
+from fairtrial.study.plan import Chosen, OnEvent, Plan, Trial, missing, run_jobs, seconds_of, to_run
 
 Tries = list[dict[str, Any]]
-Choice = dict[str, dict[str, Settings]]  # task -> variant -> fields
 ByTry = dict[tuple[str, str, int], list[Trial]]  # task, variant, number of the try -> one trial for each search seed
 
 
@@ -55,11 +54,11 @@ def searched(plan: Plan) -> list[Variant]:
     return [variant for variant in plan.study.variants if variant.searched]
 
 
-def search_trials(plan: Plan, search: Search, tries: Tries) -> ByTry:
+def search_trials(plan: Plan, search: Search) -> ByTry:
     found = {}
     for task, recipes in plan.recipes.items():
         for variant in searched(plan):
-            for number, settings in enumerate(tries):
+            for number, settings in enumerate(tries_of(search)):
                 recipe = settled(recipes[variant.name], settings)
                 # its trials cannot see a test set
                 recipe = replace(recipe, scoring=replace(recipe.scoring, tests=False, watch_test=False))
@@ -72,34 +71,26 @@ def search_trials(plan: Plan, search: Search, tries: Tries) -> ByTry:
 
 def run_search(
     plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop, *, retry_failed: bool = False
-) -> tuple[Choice, dict[str, Any]]:
-    """What was chosen, and for each task what the verdict says of the search."""
+) -> dict[str, Any]:
+    """For each task what the verdict says of the search; search.json keeps what was chosen."""
     search, home = plan.study.search, plan.home
     assert search is not None
     refuse_without_validation(plan)
     tries = tries_of(search)
-    by_try = search_trials(plan, search, tries)
+    by_try = search_trials(plan, search)
     trials = [trial for group in by_try.values() for trial in group]
-    left, notices = missing(plan, trials)
+    left = to_run(plan, trials, on_event, FAILED_TRIES, retry_failed=retry_failed)
     plan.write({}, trials)
-    if retry_failed:
-        (home.path / FAILED_TRIES).unlink(missing_ok=True)
-    failed = {row["folder"] for row in home.failures(FAILED_TRIES)}
-    again = [trial for trial in left if home.name_of(trial.folder) not in failed]
-    if known := len(left) - len(again):
-        notices = [*notices, f"{known} tries failed before and are left out; --retry-failed tries them again"]
-    for text in notices:
-        on_event("notice", {"text": text})
-    on_event("search", {"tries": len(tries), "trials": len(trials), "left": len(again)})
+    on_event("search", {"tries": len(tries), "trials": len(trials), "left": len(left)})
 
     def accept(result: JobResult) -> None:
         if result.facts is None:
             home.add_failure({"folder": home.name_of(result.job.folder), "error": result.error}, FAILED_TRIES)
 
-    run_jobs(engine, [trial.job() for trial in again], on_event, stop, accept)
-    chosen, facts = choose(plan, tries, by_try)
+    run_jobs(engine, [trial.job() for trial in left], on_event, stop, accept)
+    facts = {task: choose(plan, task, tries, by_try) for task in plan.recipes}
     home.write("search.json", {"seeds": list(search.seeds), "tries": tries, "tasks": facts})
-    return chosen, facts
+    return facts
 
 
 def search_seconds_left(plan: Plan) -> float:
@@ -107,13 +98,12 @@ def search_seconds_left(plan: Plan) -> float:
     search = plan.study.search
     if search is None:
         return 0.0
-    by_try = search_trials(plan, search, tries_of(search))
-    left, _ = missing(plan, [trial for group in by_try.values() for trial in group])
+    left, _ = missing(plan, [trial for group in search_trials(plan, search).values() for trial in group])
     measured = [plan.calibration.get(trial.task, {}).get(trial.variant.name) for trial in left]
     return sum(seconds_of(facts) for facts in measured if facts)
 
 
-def earlier_choice(plan: Plan) -> Choice:
+def earlier_choice(plan: Plan) -> Chosen:
     """What the same search chose in this folder before: its trials are those that a study goes on with."""
     search, found = plan.study.search, plan.home.read("search.json", SEARCH)
     if search is None or found.get("tries") != tries_of(search) or found.get("seeds") != list(search.seeds):
@@ -122,23 +112,17 @@ def earlier_choice(plan: Plan) -> Choice:
     return {task: {name: row["best"] for name, row in facts["variants"].items()} for task, facts in tasks}
 
 
-def choose(plan: Plan, tries: Tries, by_try: ByTry) -> tuple[Choice, dict[str, Any]]:
-    chosen: Choice = {}
-    found: dict[str, Any] = {}
-    for task in plan.recipes:
-        chosen[task], rows = {}, {}
-        for variant in searched(plan):
-            scores = [validation_score(plan, by_try[task, variant.name, number]) for number in range(len(tries))]
-            known = {number: score for number, score in enumerate(scores) if score is not None}
-            if not known:
-                hint = f"see {plan.home.path / FAILED_TRIES}"
-                raise BadInput(f"no try of {variant.name!r} ({task}) finished", hint)
-            better = max if METRIC[task] == "accuracy" else min
-            best = better(known, key=lambda number: known[number])
-            chosen[task][variant.name] = tries[best]
-            rows[variant.name] = {"tries": len(tries), "best": tries[best], "validation": known[best], "scores": scores}
-        found[task] = {"tries": len(tries) * len(rows), "variants": rows}
-    return chosen, found
+def choose(plan: Plan, task: str, tries: Tries, by_try: ByTry) -> dict[str, Any]:
+    rows = {}
+    for variant in searched(plan):
+        scores = [validation_score(plan, by_try[task, variant.name, number]) for number in range(len(tries))]
+        known = {number: score for number, score in enumerate(scores) if score is not None}
+        if not known:
+            raise BadInput(f"no try of {variant.name!r} ({task}) finished", f"see {plan.home.path / FAILED_TRIES}")
+        better = max if METRIC[task] == "accuracy" else min
+        best = better(known, key=known.__getitem__)
+        rows[variant.name] = {"tries": len(tries), "best": tries[best], "validation": known[best], "scores": scores}
+    return {"tries": len(tries) * len(rows), "variants": rows}
 
 
 def validation_score(plan: Plan, trials: list[Trial]) -> float | None:
