@@ -12,7 +12,7 @@ import pytest
 from fairtrial.engines.job import InProcess
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
-from fairtrial.study.design import Study, write_study
+from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import RESERVE, Plan, calibrate, fit_budget, make_plan, read_time
 from fairtrial.study.run import Options, plan_study, run_study
@@ -96,7 +96,6 @@ def test_a_study_cut_short_goes_on_with_the_same_command(
     study, folder = tiny_study(set=more), tmp_path / "study"
     whole = calibrate(make_plan(study, StudyFolder(folder)), InProcess(), heard, lambda: False)
     whole.write({})  # so that the study reuses these times: on a busy machine others would ask for another budget
-    (folder / "study.toml").write_text(write_study(study))
     least, most = (whole.expected_seconds(1, 5, share) for share in (0.0, 1.0))
     options = Options(budget_seconds=(least + 0.04 * (most - least)) / RESERVE)
     first = run_study(study, folder, InProcess(), options, heard)

@@ -12,21 +12,11 @@ from typing import Any, Protocol
 from fairtrial.errors import BadInput, FairtrialError, Interrupted
 from fairtrial.registry import did_you_mean
 
-# what a job may ask for: a function of (job, on_event, stop) in fairtrial.study.jobs that gives plain facts
-KINDS = {
-    "trial": "run_trial_job",
-    "calibrate": "calibrate_job",
-    "passport": "audit_job",
-    "baselines": "baselines_job",
-    "contamination": "audit_data_job",
-    "portrait": "attention_job",
-}
-
 
 @dataclass(frozen=True)
 class Job:
     key: tuple[str, ...]  # who it is for: task, variant, seed
-    kind: str  # one of KINDS
+    kind: str  # trial, calibrate, passport, baselines, contamination or portrait: `<kind>_job` in study.jobs runs it
     recipe: str = ""  # TOML
     seed: int = 0
     folder: str = ""  # where what it leaves on disk belongs
@@ -64,7 +54,7 @@ def run_job(job: Job, on_event: OnEvent, stop: Stop) -> JobResult:
     """Run a job in this process. Whatever a plugin raises becomes the result's error."""
     started = time.monotonic()
     try:
-        facts = getattr(import_module("fairtrial.study.jobs"), KINDS[job.kind])(job, on_event, stop)
+        facts = getattr(import_module("fairtrial.study.jobs"), f"{job.kind}_job")(job, on_event, stop)
     except Interrupted as error:
         return JobResult(job, error=error.what, stopped=True)
     except FairtrialError as error:

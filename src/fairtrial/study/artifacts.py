@@ -122,23 +122,23 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
     contamination, sets = plan.home.read("contamination.json", CONTAMINATION).get(task), plan.eval_sets[task]
     audited = (contamination or {}).get("sets", {}).items()
     failed = [row for row in failures if row["task"] == task and row["variant"] in records]
+    ran = {name: found for name, found in records.items() if found}
     return TaskOutcomes(
         task=task,
         baseline=baseline,
         least_difference=plan.study.least_difference[METRIC[task]],
         variants={
             name: stacked({seed: proven_outcomes(record, sets.items) for seed, record in found.items()}, name, found)
-            for name, found in records.items()
-            if found
+            for name, found in ran.items()
         },
         baselines=baselines(plan, task, records[baseline]),
         labels=sets.labels,
         status={name: np.array(facts["status"], dtype=np.int8) for name, facts in audited if name in sets.items},
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
         passports={name: passport_of(plan, task, name) for name in records},
-        training_ends={name: training_ends(found) for name, found in records.items() if found},
+        training_ends={name: training_ends(found) for name, found in ran.items()},
         cost=cost(plan, task, records),
-        test_reuse={name: test_reuse(list(found.values())) for name, found in records.items() if found},
+        test_reuse={name: test_reuse(list(found.values())) for name, found in ran.items()},
         failures=[{key: row[key] for key in ("variant", "seed", "error")} for row in failed],
         contamination=without_items(contamination),
         search=dict(search) if search else None,

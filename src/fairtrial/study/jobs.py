@@ -44,7 +44,7 @@ STEP_SECONDS = 0.8  # spent on timing steps
 SCORE_SECONDS = 0.5  # spent on timing evaluation
 
 
-def run_trial_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+def trial_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     """Run a trial, or resume it."""
     recipe, folder = recipe_from(tomllib.loads(job.recipe)), Path(job.folder)
     plugins = load_files(Path(name) for name in job.plugins)
@@ -157,7 +157,7 @@ def timed(work: Callable[[], object]) -> float:
     return time.monotonic() - started
 
 
-def audit_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+def passport_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     """Passports of variants (`options["plans"]`: task, variant and recipe of each). Several share the two processes
     that prove determinism, which take longer to start than all else."""
     load_files(Path(name) for name in job.plugins)
@@ -188,11 +188,11 @@ def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     return facts
 
 
-def audit_data_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+def contamination_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     return audit_data(recipe_from(tomllib.loads(job.recipe)), job.seed)
 
 
-def attention_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+def portrait_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     """Attention maps of a trained variant for one sentence."""
     load_files(Path(name) for name in job.plugins)
     with use_threads(1):

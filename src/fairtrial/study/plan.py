@@ -12,7 +12,7 @@ from typing import Any
 
 from fairtrial.data.corpus import Splits
 from fairtrial.data.tokenizer import normalisation_of
-from fairtrial.disk import sha256_of
+from fairtrial.disk import disk_errors, sha256_of, write_text
 from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.environment import code_fingerprint
 from fairtrial.errors import BadInput, Interrupted
@@ -20,7 +20,7 @@ from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
 from fairtrial.report.words import spoken_time
-from fairtrial.study.design import Settings, Study, Variant, recipe_of, refuse_other_items
+from fairtrial.study.design import Settings, Study, Variant, recipe_of, refuse_other_items, write_study
 from fairtrial.study.folder import FAILURES, StudyFolder
 
 # What a study reports while it runs: a kind and plain facts, for a screen, for lines, for JSON.
@@ -109,7 +109,7 @@ class Plan:
         return replace(self, recipes=recipes_of(self.study, chosen))
 
     def write(self, facts: Mapping[str, Any], more_trials: Sequence[Trial] = ()) -> None:
-        """plan.json: numbers for readers, and what was asked of every trial, for a later plan to compare with."""
+        """study.toml; and plan.json: numbers for readers, and what was asked of every trial, for a later plan."""
         trials, before = self.trials(), self.home.read_plan()
         # a record may say more than was asked: a pretrained encoder brings its shape and parts
         asked = {self.home.name_of(trial.folder): fingerprint(trial.recipe) for trial in (*trials, *more_trials)}
@@ -126,6 +126,9 @@ class Plan:
             "asked": before.get("asked", {}) | asked,
             "ground": {task: asdict(replace(sets, groups={})) for task, sets in self.eval_sets.items()},
         }
+        with disk_errors(self.home.path):
+            self.home.path.mkdir(parents=True, exist_ok=True)
+        write_text(self.home.path / "study.toml", write_study(self.study))  # a folder without it is not a study
         self.home.write("plan.json", plan)
 
 
@@ -187,15 +190,12 @@ def eval_sets_of(recipes: Mapping[str, Recipe], seed: int) -> EvalSets:
 
 def refuse_other_texts(recipes: Mapping[str, Recipe], seed: int) -> None:
     """A language model of lower-cased text need not predict capitals: another question, so nothing to compare."""
-    found = {
-        name: normalisation_of(
-            {"lowercase": recipe.tokens.lowercase}
-            if recipe.tokens.fit in ("train", "course")
-            else prepare(recipe, seed).tokenizer.facts
-        )
-        for name, recipe in recipes.items()
-        if recipe.task != "classify"
-    }
+    found = {}
+    for name, recipe in recipes.items():
+        if recipe.task != "classify":
+            fitted = recipe.tokens.fit in ("train", "course")
+            facts = {"lowercase": recipe.tokens.lowercase} if fitted else prepare(recipe, seed).tokenizer.facts
+            found[name] = normalisation_of(facts)
     if len(set(found.values())) > 1:
         lower, other = (next(name for name in found if bool(found[name]) == lossy) for lossy in (True, False))
         what = f"variant {lower!r} predicts a text in lower case, {other!r} the text as it is: not the same question"

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairtrial.disk import write_text
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.engines.processes import Processes
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS
 from fairtrial.statistics.sentences import expected_smallest
 from fairtrial.statistics.verdict import is_clear, judge_study
 from fairtrial.study.artifacts import baseline_jobs, data_audit_jobs, gather, keep_artifact, make_maps, passport_jobs
-from fairtrial.study.design import Study, load_study, study_from, write_study
+from fairtrial.study.design import Study, load_study, study_from
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import OnEvent, Plan, calibrate, fit_budget, make_plan, missing, run_jobs, seconds_of, to_run
 from fairtrial.study.search import earlier_choice, run_search, search_seconds_left, tries_of
@@ -48,7 +47,6 @@ def run_study(
     if options.dry_run:
         return None
     with home.hold():
-        write_text(folder / "study.toml", write_study(plan.study))
         plan.write(facts)
         search: Mapping[str, Any] = {}
         if plan.study.search is not None:
@@ -60,7 +58,6 @@ def run_study(
             if seeds != len(plan.study.seeds):
                 on_event("notice", {"text": f"inconclusive at {len(plan.study.seeds)} seeds: going on to {seeds}"})
                 plan = replace(plan, study=plan.study.with_seeds(seeds))
-                write_text(folder / "study.toml", write_study(plan.study))
                 plan.write(describe(plan, engine, options, decision))
             run_missing(plan, engine, options, on_event, stop)
             verdict = judge(plan, options, search)

@@ -30,7 +30,6 @@ from fairtrial.study import (
     missing,
     plan_study,
     run_study,
-    write_study,
 )
 
 FOLDERS = {
@@ -134,17 +133,13 @@ def estimate(
     """The plan of every study by its name. With `write` the measured speed is stored, to be measured once."""
     plans = {}
     for key, study in selection.studies.items():
-        folder = out / key
-        home = StudyFolder(folder)
+        home = StudyFolder(out / key)
         home.refuse_foreign()
         plan, _ = plan_study(study, home, engine, Options(), on_event, stop)
         if stop():
             raise Interrupted("stopped before any trial")
         plans[key] = describe(plan, engine, Options(), "")
         if write:
-            with disk_errors(folder):
-                folder.mkdir(parents=True, exist_ok=True)
-            write_text(folder / "study.toml", write_study(study))
             plan.write(plans[key])
     return plans
 
