@@ -19,6 +19,7 @@ from fairtrial.engines.job import Job, JobResult, OnProgress, Stop, run_job
 from fairtrial.errors import FairtrialError
 
 PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to stop
+START_SECONDS = 20.0  # for a fork server that was killed to be replaced
 LAST_SECONDS = 5.0  # for a process that has sent its result to end by itself
 EVENT_SECONDS = 0.5  # between two step events
 WATCH_SECONDS, ORPHAN_SECONDS = 0.3, 1.2  # an orphan is gone after two seconds
@@ -91,7 +92,8 @@ def usable_cores() -> int:
 
 def start(job: Job, again: bool = False) -> Running:
     context: Any = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-    for last in (False, True):
+    until = time.monotonic() + START_SECONDS
+    while True:
         ours, far = context.Pipe()
         if os.name == "posix":
             context.set_forkserver_preload(PRELOADED)
@@ -100,13 +102,13 @@ def start(job: Job, again: bool = False) -> Running:
         process = context.Process(target=run_in_process, args=(job, far), name="-".join(job.key))
         try:
             process.start()
-        except (OSError, EOFError) as error:  # the fork server was killed just now: another one is started
-            if last:
+        except (OSError, EOFError) as error:  # the fork server was killed just now: once it is gone, another is started
+            if time.monotonic() > until:
                 raise FairtrialError(f"no process could be started ({error})", "is there memory left?") from error
+            time.sleep(0.05)
             continue
         far.close()  # so that the pipe ends when the process does
-        break
-    return Running(job, process, ours, time.monotonic(), again=again)
+        return Running(job, process, ours, time.monotonic(), again=again)
 
 
 @contextmanager
