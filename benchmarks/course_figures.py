@@ -18,7 +18,7 @@ from pathlib import Path
 from fairtrial.disk import write_text
 from fairtrial.recipe import Recipe, built_in_recipe
 from fairtrial.record import Record
-from fairtrial.report.charts import trained_seconds
+from fairtrial.report.curves import trained_seconds
 
 PAGE = Path(__file__).parents[1] / "docs" / "course-figures.md"
 SPEAKERS = ("obama", "hbush", "wbush")
