@@ -16,6 +16,7 @@ from course_text import write_course
 
 if TYPE_CHECKING:
     from fairtrial.recipe import Recipe
+LONG = ("study", "golden", "trial", "engines", "apps", "cli")  # folders of tests that train, or start processes
 
 
 @pytest.fixture(autouse=True)
@@ -168,3 +169,8 @@ def broken_disk(monkeypatch: pytest.MonkeyPatch) -> BrokenDisk:
     monkeypatch.setattr(record, "os", broken)
     monkeypatch.setattr(Path, "open", open_file)
     return broken
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take longest begin first, so that no process is left alone with one of them at the end."""
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
