@@ -16,7 +16,7 @@ from course_text import write_course
 
 if TYPE_CHECKING:
     from fairtrial.recipe import Recipe
-LONG = ("study", "golden", "trial", "engines", "apps", "cli")  # folders of tests that train, or start processes
+LONG = ["trial", "study", "golden", "engines", "apps", "cli"]  # folders of tests that train, or start processes
 
 
 @pytest.fixture(autouse=True)
@@ -173,4 +173,4 @@ def broken_disk(monkeypatch: pytest.MonkeyPatch) -> BrokenDisk:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take longest begin first, so that no process is left alone with one of them at the end."""
-    items.sort(key=lambda item: item.path.parent.name not in LONG)
+    items.sort(key=lambda item: [*LONG, item.path.parent.name].index(item.path.parent.name))
