@@ -12,7 +12,7 @@ test: $(VENV)/.ready-dev  ## all checks and tests but the slow proofs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/.ready-dev  ## the slow proofs too
 	$(BIN)/python -m pytest
