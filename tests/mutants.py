@@ -1180,7 +1180,7 @@ RECORD = (
         "documents-unchecked",
         "record",
         "a document whose checksum differs is read",
-        "if version == FORMAT and kept != digest(found):",
+        "if version == FORMAT and kept != digest(found) and not edited:",
         "if version == FORMAT and kept is None:",
         ("record/test_proof.py",),
     ),

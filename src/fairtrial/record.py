@@ -113,19 +113,26 @@ class Record:
     def settle_changes(self, *, accept: bool) -> None:
         """Before a trial is resumed: refuse files that are not what it began with, or let it go on as they are now;
         trial.json then says so."""
-        trial, recipe = load_json(self.folder / "trial.json"), load_recipe(self.folder / "recipe.toml")
+        trial = stored.read_document(self.folder / "trial.json", stored.TRIAL, edited=True)
+        recipe, tokenizer = load_recipe(self.folder / "recipe.toml"), self.folder / "tokenizer.json"
+        if not tokenizer.is_file():
+            raise BadInput("is missing", "restore it, or train a new record", path=tokenizer)
         begun = [line["trial"] for line in self.clock() if "trial" in line]
-        sums = trial.get("sha256", {}) | ({"trial.json": begun[-1]} if begun else {})
-        changed = {name for name, checksum in sums.items() if sha256_of(self.folder / name) != checksum}
-        names = sorted(changed | ({"recipe.toml"} if fingerprint(recipe) != trial.get("recipe") else set()))
+        now = sha256_of(tokenizer)
+        changed = {
+            "recipe.toml": fingerprint(recipe) != trial["recipe"],
+            "tokenizer.json": trial.get("sha256", {}).get("tokenizer.json", now) != now,
+            "trial.json": bool(begun) and begun[-1] != sha256_of(self.folder / "trial.json"),
+        }
+        names = [name for name, differs in changed.items() if differs]
         if not names:
             return
         if not accept:
             what = f"{self.folder}: {' and '.join(names)} changed since the trial began, so it would be another trial"
             raise BadInput(what, "restore what it was, or resume with --anyway (the record then says so)")
         note = f"resumed although {' and '.join(names)} had changed since the trial began"
-        sums = {"tokenizer.json": sha256_of(self.folder / "tokenizer.json")}
-        new = {"notes": [*trial["notes"], note], "recipe": fingerprint(recipe), "sha256": sums, "changed": names}
+        proofs = {"recipe": fingerprint(recipe), "sha256": {"tokenizer.json": now}}
+        new = {"notes": [*trial["notes"], note], **proofs, "changed": names}
         stored.write_document(self.folder / "trial.json", trial | new)
         self.add_time(0, what="changed", trial=sha256_of(self.folder / "trial.json"))
 

@@ -140,18 +140,18 @@ def run() -> None:
         warnings.simplefilter("ignore")
         warnings.simplefilter("once", FairtrialWarning)
         warnings.showwarning = tell
-        with raising(Stopped()) as stopped:
+        with catching_ctrl_c() as stopped:
             run_command(stopped)
 
 
 @contextmanager
-def raising(stop: BaseException) -> Iterator[list[int]]:
-    """Ctrl-C raises this and not KeyboardInterrupt, from which typer makes "Aborted!". Yields the signals so far."""
+def catching_ctrl_c() -> Iterator[list[int]]:
+    """Ctrl-C raises `Stopped` and not KeyboardInterrupt, of which typer makes "Aborted!". Yields the signals so far."""
     caught: list[int] = []
 
     def on_signal(number: int, frame: object) -> None:
         caught.append(number)
-        raise stop
+        raise Stopped
 
     if threading.current_thread() is not threading.main_thread():
         yield caught
