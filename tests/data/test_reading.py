@@ -138,6 +138,12 @@ def test_a_class_that_the_test_lacks_is_noted(tmp_path: Path) -> None:
     assert classify(tmp_path).notes == ("no document of class 1 in test",)
 
 
+def test_two_columns_that_could_be_the_text_are_noted(tmp_path: Path) -> None:
+    corpus = classify(write(tmp_path / "a.csv", "review,text,label\nA b,C d,0\nE f,G h,1\n"))
+    assert rows(corpus) == [("0", "C d"), ("1", "G h")]
+    assert corpus.notes == ("columns text, review could all be meant: text is read",)
+
+
 def test_long_lines_below_the_limit_are_read(tmp_path: Path) -> None:
     file = write(tmp_path / "a.tsv", "0\t" + "x" * 999_000 + "\r\n1\t" + "y" * 999_000)
     assert [len(document.text) for document in classify(file).train] == [999_000, 999_000]

@@ -43,6 +43,8 @@ def test_a_bad_row_of_the_course_is_refused_with_its_line(tmp_path: Path, conten
         ("0\tA b.\n1\t \n1\tE f g h\n", 2, "the text is missing"),
         ("label\ttext\n", None, "there is a header but no row"),
         ("id\ttext\n1\tA b\n", 1, "the header names no label column"),
+        ("text\tlabel\tText\nA b\t0\tC d\n", 1, "2 columns are called 'text'"),
+        ("label\ttext\tlabel\n0\tA b\t1\n", 1, "2 columns are called 'label'"),
         ("0\tA b\n0\tC d\n", None, "the training set has only one class, '0'"),
         ("aa\tbb\nbb\taa\n", None, "it is unclear which column is the label and which the text"),
         ("".join(f"{n}\ttext {n}\n" for n in range(50)), None, "no column looks like a label: each has more than 25 "
@@ -142,6 +144,7 @@ def test_formats_that_nobody_knows_are_refused(tmp_path: Path) -> None:
         ('{"text": ["A"], "label": 1}', 'the text must be a string, got ["A"]'),
         ('{"text": " ", "label": 1}', "the text is empty"),
         ('{"text": "A", "label": " "}', "the label is empty"),
+        ('{"text": "A", "label": 1, "text": "B"}', "the key 'text' occurs more than once"),
         ('{"text": "\\ud800", "label": 1}', "the text contains an escaped NUL or half a surrogate pair"),
         ("[" * 200_000, "this JSON cannot be read: a number is too long or brackets are nested too deep"),
         ("1" * 5_000, "this JSON cannot be read: a number is too long or brackets are nested too deep"),

@@ -156,6 +156,7 @@ class Columns:
     text: int
     label: int | None
     group: int | None = None
+    notes: tuple[str, ...] = ()  # which of several columns that could be meant is read
 
 
 def read_table(path: Path, task: str) -> Corpus:
@@ -174,8 +175,8 @@ def read_table(path: Path, task: str) -> Corpus:
         rows = rows[1:] if header else rows
         columns = header or columns or _guess(file, rows, task)  # without headers train, which comes first, decides
         documents[split] = _documents(file, rows, columns, task)
-        if split == "train" and not header:
-            notes = _header_warning(documents[split])
+        if split == "train":
+            notes = columns.notes if header else _header_warning(documents[split])
     return _corpus(path, files, documents, notes=notes)
 
 
@@ -210,10 +211,16 @@ def _header(file: TextFile, row: Row, task: str) -> Columns | None:
     number, cells = row
     names = [cell.strip().lower() for cell in cells]
     wanted = (TEXT_NAMES, LABEL_NAMES, (GROUP_NAME,))
-    text, label, group = (next((names.index(name) for name in known if name in names), None) for known in wanted)
+    named = [[name for name in known if name in names] for known in wanted]
+    text, label, group = (names.index(known[0]) if known else None for known in named)
     bare = set(names) <= {*TEXT_NAMES, *ROW_NAMES, GROUP_NAME}
     if text is not None and (label is not None or (task != "classify" and bare)):
-        return Columns(len(cells), text, label, group)
+        read = named if task == "classify" else [named[0], named[2]]
+        if twice := next((name for known in read for name in known if names.count(name) > 1), None):
+            hint = "rename the columns that are not to be read"
+            raise BadInput(f"{names.count(twice)} columns are called {twice!r}", hint, path=file.path, line=number)
+        notes = (f"columns {', '.join(known)} could all be meant: {known[0]} is read" for known in read if known[1:])
+        return Columns(len(cells), text, label, group, tuple(notes))
     if len(names) > 1 and set(names) <= {*TEXT_NAMES, *LABEL_NAMES, *ROW_NAMES} and any(names):
         missing = "text" if text is None else "label"
         raise BadInput(f"the header names no {missing} column", NAME_COLUMNS, path=file.path, line=number)
@@ -296,8 +303,15 @@ def _document(file: TextFile, number: int, line: str, task: str) -> Document:
             raise refuse(f"the {kind} is empty")
         return text.strip()
 
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            twice = next(key for key, _ in pairs if [other for other, _ in pairs].count(key) > 1)
+            raise refuse(f"the key {twice!r} occurs more than once", "keep one of them")
+        return found
+
     try:
-        item = json.loads(line)
+        item = json.loads(line, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         raise refuse(f"invalid JSON: {error.msg} at character {error.colno}") from error
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of open brackets
