@@ -113,7 +113,8 @@ def test_the_command_agrees_with_the_record(
     assert "telling" not in json.loads(fairtrial("errors", record, "--json", "--no-telling").out)["tests"]["test"]
     written = page.read_text()
     assert "<script" not in written
-    assert "http" not in written
+    assert "http:" not in written
+    assert "https:" not in written
     assert 'aria-label="Share right over confidence on test' in written
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from policies import assert_policy, hash_source
 
 from fairtrial.analysis.attention import Check, Maps
 from fairtrial.analysis.heads import Effect, HeadStatistics, HeadSummary
@@ -106,6 +107,7 @@ def test_words_are_not_believed() -> None:
     album = some_album(("we", HOSTILE, "<pad>"), HOSTILE)
     page = look_page(album, HEADS, HOSTILE, FACTS | {"notes": [HOSTILE]})
     assert page.count("<script") == 2  # its data and its own
+    assert_policy(page)
     assert "<script>alert" not in page
     assert data_of(page)["texts"][0]["words"][1] == HOSTILE
     assert HOSTILE in Reader(page).text
@@ -178,7 +180,7 @@ def test_a_browser_draws_the_maps_and_reads_a_cell(tmp_path: Path) -> None:
         pytest.skip("no browser here")
     album = some_album(("we", "will", "not", "<pad>"))
     weights = album.drawn[0].trained.weights
-    probe = """<script>
+    probe = """
       document.querySelectorAll("#grid button")[2].click();
       const canvas = document.getElementById("after"), box = canvas.getBoundingClientRect();
       const { margin, cell } = places.after;
@@ -192,8 +194,9 @@ def test_a_browser_draws_the_maps_and_reads_a_cell(tmp_path: Path) -> None:
       const pixel = canvas.getContext("2d").getImageData(margin * (devicePixelRatio || 1) + 3, 3, 1, 1).data;
       said.push(document.getElementById("which").textContent, pixel.join(" "));
       document.title = said.join(" | ");
-    </script></body>"""
-    page = look_page(album, HEADS, TITLE, FACTS).replace("</body>", probe)
+    """
+    page = look_page(album, HEADS, TITLE, FACTS).replace("</body>", f"<script>{probe}</script></body>")
+    page = page.replace("script-src", f"script-src {hash_source(probe)}")  # or it would not be run
     (tmp_path / "page.html").write_text(page)
     words = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     done = subprocess.run(

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from policies import assert_policy
 
 from fairtrial.record import Record
 from fairtrial.report.page import records_page
@@ -72,6 +73,7 @@ def test_every_tag_closes_and_nothing_comes_from_outside(records: dict[str, Reco
     for tag, attributes in reader.tags:
         assert not {"src", "href", "srcset", "action", "onload", "onclick"} & attributes.keys(), tag
     assert not re.search(r"url\(|@import|https?:", page.replace("http://www.w3.org", ""))
+    assert_policy(page)
 
 
 def test_every_chart_is_spoken_for_those_who_cannot_see_it(records: dict[str, Record]) -> None:

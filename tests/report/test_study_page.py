@@ -14,6 +14,7 @@ import html5lib
 import numpy as np
 import pytest
 from html5lib.html5parser import ParseError
+from policies import assert_policy
 from studies import SENTENCE, write_study
 
 from fairtrial.errors import BadInput
@@ -91,6 +92,7 @@ def test_nothing_comes_from_outside_and_nothing_runs(page: str) -> None:
         assert tag not in {"script", "iframe", "link", "object", "embed", "img", "form"}
         assert not [name for name in element.attrib if str(name).startswith("on") or str(name) in ("src", "srcset")]
     assert not re.search(r"url\(|@import|https?:", page)
+    assert_policy(page)
 
 
 def test_the_verdict_comes_first_and_every_sentence_is_told(study: Path, page: str) -> None:

@@ -433,5 +433,5 @@ def large_map(identity: str, name: str, size: int, words: Sequence[str]) -> str:
         middle = f"{margin + CELL * (index + 0.5) + 4:.0f}"
         shapes.append(element("text", text, x=margin - 6, y=middle, text_anchor="end"))
         shapes.append(element("text", text, transform=f"translate({middle} {margin - 6}) rotate(-90)"))
-    box, label, style = f"0 0 {edge} {edge}", f"{name} with words", f"max-width:{edge}px"
-    return element("svg", "".join(shapes), class_="words", role="img", aria_label=label, viewBox=box, style=style)
+    box, label = f"0 0 {edge} {edge}", f"{name} with words"
+    return element("svg", "".join(shapes), class_="words", role="img", aria_label=label, viewBox=box, width=edge)

@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,20 @@ SCORES = {  # task: title and y axis of a chart; all but accuracy have a log sca
 
 
 def render(page: str, title: str, **values: Any) -> str:
-    """The template `page`.html, with the style of all pages and that of `page`.css."""
-    styles = [HERE / name for name in ("page.css", f"{page}.css")]
-    style = "".join(path.read_text(encoding="utf-8") for path in styles if path.is_file())
-    return environment().get_template(f"{page}.html").render(page=page, title=title, style=style, **values)
+    """The template `page`.html, with the style of all pages, and `page`.css and `page`.js where they exist."""
+    style, script = (
+        "".join(path.read_text(encoding="utf-8") for name in names if (path := HERE / name).is_file())
+        for names in (("page.css", f"{page}.css"), (f"{page}.js",))
+    )
+    frame = {"page": page, "title": title, "style": style, "script": script, "policy": policy(style, script)}
+    return environment().get_template(f"{page}.html").render(frame, **values)
+
+
+def policy(style: str, script: str) -> str:
+    """A Content-Security-Policy: our own style and script by their hashes, nothing else, and nothing from a network.
+    Style attributes are not allowed."""
+    allowed = (f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in (style, script))
+    return "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'".format(*allowed)
 
 
 @cache
@@ -126,7 +137,6 @@ def look_page(look: Any, heads: Sequence[tuple[int, int]], title: str, facts: di
         **facts,
         caution=CAUTION,
         hidden=hidden(look),
-        script=(HERE / "look.js").read_text(encoding="utf-8"),
         data=data,
         heads=statistics,
         columns=[column for column in HEAD_COLUMNS if ahead or column[0] != "next"],
