@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nltk.tokenize import NLTKWordTokenizer
 
+from fairtrial.data.tokenizer import MANY, TABLED, fit, word_table
+from fairtrial.data.word_table import make_table
 from fairtrial.data.words import sentences, word_splitter
+from fairtrial.recipe import Tokens
 
 NORMALIZER, PRE_TOKENIZER = word_splitter()
 NLTK = NLTKWordTokenizer()
@@ -24,6 +28,12 @@ PIECES = [
 
 def split(line: str) -> list[str]:
     return [word for word, _ in PRE_TOKENIZER.pre_tokenize_str(NORMALIZER.normalize_str(line))]
+
+
+def looked_up(*lines: str) -> list[list[str]]:
+    """The words of each line by way of a table."""
+    table = make_table(lines, "word", split)
+    return [[table.vocabulary[word] for word in table.take(np.array([line]))[0]] for line in range(len(lines))]
 
 
 def expected(line: str) -> list[str]:
@@ -40,11 +50,12 @@ def test_real_text_splits_as_nltk_does(shared_data: Path) -> None:
     speeches = lines_of(shared_data / "speeches/train_CLS.tsv", shared_data / "speeches/train_LM.txt")
     lines = [
         *speeches,
-        *lines_of(shared_data / "sst2/train.tsv")[:1000],
-        *lines_of(shared_data / "lm1b/1b_benchmark.dev.tokens")[:1000],
+        *lines_of(shared_data / "sst2/train.tsv"),
+        *lines_of(shared_data / "lm1b/1b_benchmark.test.tokens"),
     ]
-    assert len(lines) > 2000
-    different = [line for line in lines if split(line) != NLTK.tokenize(line)]
+    assert len(lines) > 22_000
+    different = [line for line, words in zip(lines, looked_up(*lines), strict=True) if words != NLTK.tokenize(line)]
+    assert looked_up(*different) == [split(line) for line in different]
     assert different == [line for line in lines if FINAL_INITIALISM.search(line)]
     assert [line for line in speeches if line in different], "the control: the rule does occur"
     for line in different:
@@ -60,6 +71,25 @@ def test_real_text_splits_as_nltk_does(shared_data: Path) -> None:
 @example('("U.S.")')
 def test_any_text_splits_as_nltk_does(line: str) -> None:
     assert split(line) == expected(line)
+    assert looked_up(line, f"{line} {line}", f"x {line}", f"{line} x") == [
+        expected(line), expected(f"{line} {line}"), expected(f"x {line}"), expected(f"{line} x"),
+    ]  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from([*PIECES, "<pad>", "\x85", "\u2028"]), max_size=14).map("".join), st.booleans())
+def test_a_table_has_the_words_of_its_tokenizer(line: str, lowercase: bool) -> None:
+    for kind in TABLED:
+        tokenizer = fit(Tokens(kind=kind, lowercase=lowercase, min_count=1), [line, "a B. cannot-x"])
+        table = word_table(Tokens(kind=kind, lowercase=lowercase), [line, "", line])
+        words = [
+            word
+            for word, _ in tokenizer.inner.pre_tokenizer.pre_tokenize_str(
+                tokenizer.inner.normalizer.normalize_str(line)
+            )
+        ]
+        assert [table.vocabulary[word] for word in table.ids] == [*words, *words]
+        assert tokenizer.encode([line] * MANY) == [tokenizer.inner.encode(line).ids] * MANY
 
 
 @pytest.mark.parametrize(
