@@ -151,14 +151,11 @@ def tasks_of(data: Data) -> tuple[str, ...]:
     return ("lm",) if found in ("text", "lines") else ("classify",)
 
 
-def recipes_for(
-    data: str, task: str | None, name: str | None, settings: Sequence[str], *, course: str = "default"
-) -> list[Recipe]:
-    """One recipe for each task that the data are for. `course`: the built-in recipe for the course's folder."""
+def recipes_for(data: str, task: str | None, name: str | None, settings: Sequence[str]) -> list[Recipe]:
+    """One recipe for each task that the data are for, by default the one that `fairtrial train` uses."""
     if name is not None and name.endswith(".toml") and task is None:
         task = load_recipe(Path(name)).task
     if task is not None:
         one_of("task", task, ("classify", "lm"))
-    source = Data(source=data)
-    name = name or (course if find_format(source) == "course" else "default")
-    return [choose_recipe(each, name, data, settings) for each in ([task] if task else tasks_of(source))]
+    tasks = [task] if task else tasks_of(Data(source=data))
+    return [choose_recipe(each, name, data, settings) for each in tasks]

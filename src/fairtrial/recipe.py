@@ -63,6 +63,14 @@ class Data:
     train_share: Annotated[float, "share of the training documents that is used; 1: all"] = 1.0
     split_seed: Annotated[int, "random seed of that test set; the same for all trials"] = 0
     windows: Annotated[str, "training windows of running text: 'disjoint' or 'every' start position"] = "disjoint"
+    text_column: Annotated[str, "column or JSON key of the text; empty: found by its name"] = ""
+    label_column: Annotated[str, "column or JSON key of the label; empty: found by its name"] = ""
+    split_column: Annotated[
+        str, "column or JSON key that says train, validation, test or another test set; 'none': not used"
+    ] = ""
+    group_column: Annotated[
+        str, "column or JSON key of what a text comes from (a speech, a book), which is never divided; 'none': not used"
+    ] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +233,10 @@ def share(name: str, value: float) -> None:
 FOLDER_NAME = re.compile(r"(?![ .])[\w+=,.()\[\] -]{1,80}(?<![ .])")  # what may become a folder on any system
 BUILT_IN = Path(__file__).parent / "recipes"
 # fields that the first records do not have: they count in a fingerprint only where they are set
-ADDED_FIELDS = (("shape", "attention_dropout"), ("training", "save_memory"))
+ADDED_FIELDS = (
+    ("shape", "attention_dropout"), ("training", "save_memory"), ("data", "text_column"), ("data", "label_column"),
+    ("data", "split_column"), ("data", "group_column"),
+)  # fmt: skip
 
 
 def load_recipe(path: Path) -> Recipe:

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from fairtrial.prepare import prepare
+from fairtrial.recipe import choose_recipe
+
 Call = Callable[..., Any]
 COPY = "We will build bridges and schools for every child in this hopeful country."
 
@@ -28,7 +31,8 @@ def test_baselines_of_both_tasks_in_a_table(fairtrial: Call, copied: Path) -> No
     assert said.err == ""
     for word in ("majority", "naive Bayes", "logistic regression", "Kneser-Ney trigram", "contaminated", "obama:"):
         assert word in said.out
-    assert "recipe course, seed 0; fitted on 91 documents" in said.out
+    same = prepare(choose_recipe("classify", data=str(copied)), 0)  # as `fairtrial train classify` prepares it
+    assert f"recipe default, seed 0; fitted on {len(same.splits.train)} documents" in said.out
 
 
 def test_baselines_as_json_follow_recipe_seed_and_settings(fairtrial: Call, copied: Path) -> None:
@@ -109,3 +113,25 @@ def test_plain_text_has_language_model_baselines_only(fairtrial: Call, tmp_path:
     refused = fairtrial("baseline", "--data", tmp_path / "book.txt", "--task", "classify")
     assert refused.code == 2
     assert "plain text has no labels" in refused.err
+
+
+@pytest.mark.parametrize("command", ["train", "finetune", "study", "baseline", "audit", "clean", "params"])
+def test_every_command_that_takes_data_takes_columns(fairtrial: Call, command: str) -> None:
+    said = fairtrial(command, "--help")
+    assert all(f"--{kind}-column" in said.out for kind in ("text", "label", "split", "group"))
+
+
+def test_columns_are_chosen_on_the_command_line(fairtrial: Call, tmp_path: Path) -> None:
+    rows = [f"{n},{'good' if n % 2 else 'bad'} film {n},{n % 2},{'test' if n % 5 == 0 else 'train'}" for n in range(40)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["a,b,c,d", *rows]))
+    named = ("--text-column", "b", "--label-column", "c", "--split-column", "d")
+    said = fairtrial("baseline", "--data", path, *named)
+    assert "note: columns: text from 'b', label from 'c', split from 'd'; not used: a" in said.out, said.err
+    assert "none of 8 test items" in said.out
+    said = fairtrial("audit", "--data", path, *named)
+    assert "not used: a" in said.out
+    said = fairtrial("clean", "--data", path, "--out", tmp_path / "out", *named, "--duplicates")
+    assert "not used: a" in said.out, said.err
+    said = fairtrial("study", "--data", path, *named, "--variants", "learned", "rope", "--dry-run", "--engine", "here")
+    assert "notice: columns: text from 'b'" in said.out, said.err

@@ -141,7 +141,7 @@ def test_a_class_that_the_test_lacks_is_noted(tmp_path: Path) -> None:
 def test_two_columns_that_could_be_the_text_are_noted(tmp_path: Path) -> None:
     corpus = classify(write(tmp_path / "a.csv", "review,text,label\nA b,C d,0\nE f,G h,1\n"))
     assert rows(corpus) == [("0", "C d"), ("1", "G h")]
-    assert corpus.notes == ("columns text, review could all be meant: text is read",)
+    assert corpus.notes == ("columns: text, label; not used: review",)
 
 
 def test_long_lines_below_the_limit_are_read(tmp_path: Path) -> None:
@@ -153,11 +153,12 @@ def test_long_lines_below_the_limit_are_read(tmp_path: Path) -> None:
 
 
 def test_json_lines_take_several_keys_and_whole_numbers(tmp_path: Path) -> None:
-    lines = '{"text": " A b ", "label": 1}\n{"sentence": "C", "class": "0"}\n{"content": "D", "target": true}\n'
+    lines = '{"text": " A b ", "label": 1}\n{"text": "C", "label": "0"}\n{"label": true, "text": "D"}\n'
     write(tmp_path / "train.jsonl", lines)
-    write(tmp_path / "dev.jsonl", lines)
+    write(tmp_path / "dev.jsonl", lines.replace("text", "sentence").replace("label", "target"))
     corpus = classify(tmp_path)
     assert rows(corpus) == [("1", "A b"), ("0", "C"), ("true", "D")]
+    assert corpus.notes == ("columns: text from 'sentence', label from 'target'",)
     assert len(corpus.validation) == 3
     assert [d.label for d in model(tmp_path).train] == ["", "", ""]
 

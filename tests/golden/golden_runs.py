@@ -315,7 +315,7 @@ def make_answers() -> Iterator[tuple[str, Any]]:
     yield "length", said("length", "lm-alibi", "--times", "1,2")
     yield "params record", said("params", "classify-disentangled")
     yield "params recipe", said("params", "default", "--vocabulary", 100, "--classes", 3)
-    yield "baseline", said("baseline", "--data", COURSE)
+    yield "baseline", said("baseline", "--data", COURSE, "--recipe", "course")
     yield "baseline default", said("baseline", "--data", "novel.txt")
     yield "mix lm", said("mix", "lm-alibi", "lm-second")
     yield "mix classify", said("mix", "classify-rope")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
 import shutil
@@ -67,6 +68,10 @@ def test_the_readmes_commands_work_one_after_another(
     monkeypatch.chdir(cwd)
     sentences = (course_folder / "train_LM.txt").read_text()
     (cwd / "my-novel.txt").write_text("\n\n".join([sentences] * 3))
+    rows = [line.split("\t") for line in (course_folder / "train_CLS.tsv").read_text().splitlines()[:60]]
+    folds = [[*row, "test" if number % 4 == 0 else "train"] for number, row in enumerate(rows)]
+    with (cwd / "reviews.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["stars", "body", "fold"], *folds])
     shutil.copy(ROOT / "examples" / "classifier.toml", cwd / "recipe.toml")
     for line in commands():
         if line.split()[1] not in LONG:  # these have tests of their own

@@ -140,4 +140,5 @@ def baseline_scores(recipe: Recipe, seed: int, on_progress: OnProgress = lambda 
         "documents": {"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
         "sets": {name: found.counts() for name, found in copies.items()},
         "baselines": {name: metrics_of(each, status) for name, each in outcomes.items()},
+        "notes": list(prepared.corpus.notes),
     }

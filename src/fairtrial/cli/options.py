@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,7 @@ from typer import Argument, Option
 from typer.core import TyperCommand
 
 from fairtrial.errors import BadInput
+from fairtrial.recipe import toml
 from fairtrial.record import Record
 
 if TYPE_CHECKING:
@@ -37,6 +40,32 @@ Json = Annotated[bool, Option("--json", help="Print JSON, for machines.")]
 Html = Annotated[Path | None, Option(help="Also write a page to open in a browser.", metavar="FILE")]
 Jobs = Annotated[int | None, Option(help="Trials at a time.", show_default="number of cores", min=1)]
 Task = Annotated[str | None, Option(help="classify or lm.", show_default="what the data are for; some serve both")]
+COLUMNS = {
+    f"{kind}_column": Annotated[str | None, Option(help=help, metavar="NAME", show_default=default)]
+    for kind, help, default in (
+        ("text", "Column (or JSON key) of the text.", "found by its name"),
+        ("label", "Column of the label.", "found by its name"),
+        ("split", "Column that says train, validation, test or another test set; 'none'.", "found by its name"),
+        ("group", "Column of what a text comes from (a speech, a book), never divided; 'none'.", "group"),
+    )
+}
+
+
+def takes_columns(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds `--text-column` and its like to a command, which gets them as `columns`: settings of a recipe."""
+    own = inspect.signature(command, eval_str=True)
+    added = {name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in COLUMNS}
+    parameters = [each for each in own.parameters.values() if each.name != "columns"]
+    parameters += [each.replace(annotation=COLUMNS[name]) for name, each in added.items()]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        named = {name: given.pop(name, None) for name in COLUMNS}
+        command(**given, columns=[f"data.{name}={toml(value)}" for name, value in named.items() if value is not None])
+
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
 
 
 class SeveralWords(TyperCommand):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from fairtrial.cli.options import Json, Settings, Task, With, show_status, status
+from fairtrial.cli.options import Json, Settings, Task, With, show_status, status, takes_columns
 from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput
-from fairtrial.recipe import one_of
+from fairtrial.recipe import Recipe, one_of, with_data, with_settings
 
 if TYPE_CHECKING:
     from fairtrial.analysis.catalogue import Entry
@@ -95,6 +96,7 @@ def entry_lines(entry: Entry) -> list[str]:
     return [entry.name, "", *entry.definition.splitlines(), "", *lines]
 
 
+@takes_columns
 def audit(
     what: Annotated[
         str | None,
@@ -110,6 +112,7 @@ def audit(
     ] = None,
     settings: Settings = None,
     json: Json = False,
+    columns: Sequence[str] = (),
 ) -> None:
     """Does it cheat? Check that a variant sees no future, padding or other batch items.
 
@@ -124,7 +127,7 @@ def audit(
         from fairtrial.report.text import audit_lines
 
         red = False
-        for number, chosen in enumerate(recipes_for(data, task, recipe, settings or [])):
+        for number, chosen in enumerate(recipes_for(data, task, recipe, [*columns, *(settings or [])])):
             found = audit_data(chosen, 0, status(json))
             red = red or found["level"] == "red"
             show_status("")
@@ -133,8 +136,8 @@ def audit(
     if what is None:
         hint = "fairtrial audit rope, fairtrial audit RECORD, or fairtrial audit --data FOLDER"
         raise BadInput("nothing to audit was named", hint)
-    if task or recipe or settings:
-        raise BadInput("--task, --recipe and --set need --data")
+    if task or recipe or settings or columns:
+        raise BadInput("--task, --recipe, --set and columns need --data")
     from fairtrial.audit.run import audit_target
     from fairtrial.finding import as_passport, summary, table_lines
     from fairtrial.plugins import load_files
@@ -151,6 +154,7 @@ def audit(
     sys.exit(int(not passport["passed"]))
 
 
+@takes_columns
 def clean(
     data: Annotated[str, Option("--data", help="The data set; it is not changed.", metavar="IN")],
     out: Annotated[Path, Option("--out", help="A new folder for the cleaned copy.", metavar="OUT")],
@@ -171,6 +175,7 @@ def clean(
     ] = False,
     conflicts: Annotated[bool, Option("--conflicts", help="Also drop training texts with two labels.")] = False,
     json: Json = False,
+    columns: Sequence[str] = (),
 ) -> None:
     """Write a copy of a data set without test items that also occur in the training set.
 
@@ -179,11 +184,13 @@ def clean(
 
     one_of("--drop", drop, ("train", "test"))
     options = CleanOptions(drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts)
-    result = clean_data(data, out, options, status(json))
+    result = clean_data(with_settings(with_data(Recipe(), data), columns).data, out, options, status(json))
     if json:
         print(dumps(result))
         return
     show_status("")
+    for note in result["notes"]:
+        print(f"note: {note}")
     for name, counts in result["files"].items():
         why = ", ".join(f"{count:,} {reason}" for reason, count in counts["dropped"].items()) or "nothing dropped"
         print(f"{name}: {counts['kept']:,} of {counts['documents']:,} documents kept ({why})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from json import dumps
@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from fairtrial.cli.options import Seed, Settings, With
+from fairtrial.cli.options import Seed, Settings, With, takes_columns
 from fairtrial.errors import Stopped
 from fairtrial.recipe import Recipe, choose_recipe, duration_of, finetune_recipe, one_of
 from fairtrial.record import Record, default_folder, ensure_free, sibling
@@ -30,6 +30,7 @@ Out = Annotated[
 SaveSeconds = Annotated[float, Option(help="Seconds between checkpoints.", min=0.0)]
 
 
+@takes_columns
 def train(
     what: Annotated[str, Argument(help="classify, lm, mlm, or a recipe file (TOML).", metavar="TASK|RECIPE.toml")],
     data: Annotated[
@@ -48,11 +49,12 @@ def train(
     ] = False,
     threads: Annotated[int, Option(help="Threads; one is fastest at the default size.", min=1)] = 1,
     plugins: With = None, log: Log = None, save_seconds: SaveSeconds = 10.0, json: Events = False,
+    columns: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Train a transformer on your text.
 
     Weights are selected on validation, and the test sets are scored once, at the end. The record is a folder."""
-    chosen = choose_recipe(what, recipe, data, settings or [])
+    chosen = choose_recipe(what, recipe, data, [*columns, *(settings or [])])
     if duration := duration_of(steps, epochs):
         chosen = replace(chosen, training=replace(chosen.training, duration=duration))
     if watch_test:
@@ -60,6 +62,7 @@ def train(
     run(chosen, seed, out, threads, plugins, log, save_seconds, json)
 
 
+@takes_columns
 def finetune(
     data: Annotated[str, Option(help="Labelled text: a file or folder.", metavar="PATH")],
     encoder: Annotated[
@@ -87,6 +90,7 @@ def finetune(
     seed: Seed = 0, out: Out = None, settings: Settings = None,
     threads: Annotated[int | None, Option(help="Threads.", min=1, show_default="2, or the number of cores")] = None,
     plugins: With = None, log: Log = None, save_seconds: SaveSeconds = 60.0, json: Events = False,
+    columns: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Fine-tune a pretrained encoder on labelled text.
 
@@ -98,7 +102,7 @@ def finetune(
         "optimizer": optimizer, "frozen_layers": frozen_layers, "layer_decay": layer_decay, "patience": patience,
     }  # fmt: skip
     given = [f"training.{name}={value}" for name, value in options.items() if value is not None]
-    chosen = finetune_recipe(data, encoder, pool=pool, path=recipe, settings=[*given, *(settings or [])])
+    chosen = finetune_recipe(data, encoder, pool=pool, path=recipe, settings=[*columns, *given, *(settings or [])])
     cores = threads if threads is not None else min(2, os.cpu_count() or 1)
     run(chosen, seed, out, cores, plugins, log, save_seconds, json, estimate=True)
 

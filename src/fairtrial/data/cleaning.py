@@ -47,15 +47,15 @@ class Dropped:
 
 
 def clean_data(
-    source: str, out: Path, options: CleanOptions, on_progress: Callable[[str], None] = lambda what: None
+    data: Data, out: Path, options: CleanOptions, on_progress: Callable[[str], None] = lambda what: None
 ) -> dict[str, Any]:
-    """Write a cleaned copy of `source` to `out`. The source is only read."""
-    kind = find_format(Data(source=source))
+    """Write a cleaned copy of the data to `out`. Their source is only read."""
+    source, kind = data.source, find_format(data)
     if kind == "sotu":
         raise BadInput("the embedded speeches are clean: no test sentence occurs in training")
     ensure_empty(out, Path(source).expanduser())
     on_progress("reading")
-    corpora = read_all(source, kind)
+    corpora = read_all(data, kind)
     if not any(corpus.tests or corpus.validation for corpus in corpora) and not options.inside_train:
         hint = "use --duplicates or --conflicts to clean the training texts themselves"
         raise BadInput("the data bring no test set: fairtrial carves one when it trains", hint, path=source)
@@ -80,13 +80,13 @@ def clean_data(
     documents = [document for corpus in corpora for document in (*corpus.train, *corpus.validation, *all_tests(corpus))]
     names = dict.fromkeys(chain.from_iterable(corpus.files for corpus in corpora))
     files = write_files(Path(source).expanduser(), out, list(names), documents, dropped)
+    notes = list(dict.fromkeys(note for corpus in corpora for note in corpus.notes))
     left = Counter(found.why for found in inside.values() if found.why not in options.inside_train)
-    return {"format": 1, "source": source, "out": str(out), "files": files, "left": dict(left)}
+    return {"format": 1, "source": source, "out": str(out), "files": files, "left": dict(left), "notes": notes}
 
 
-def read_all(source: str, kind: str) -> list[Corpus]:
+def read_all(data: Data, kind: str) -> list[Corpus]:
     """The corpus of each task that has files of its own. Labels are read where there are any."""
-    data = Data(source=source)
     if kind == "course":
         return [read(data, "classify"), read(data, "lm")]
     if kind in ("text", "lines"):

@@ -17,9 +17,15 @@ LINE_LIMIT = 1_000_000  # bytes: a longer line is most often a binary file or on
 CHUNK = 1 << 18  # below LINE_LIMIT, so that a line that is too long always began in an earlier chunk
 BINARY = {
     b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstandard", b"%PDF": "PDF",
+    b"\x28\xb5\x2f\xfd": "zstandard", b"%PDF": "PDF", b"PAR1": "Parquet",
 }  # fmt: skip
-SPLIT_NAMES = {"train": "train", "test": "test"} | dict.fromkeys(("dev", "val", "valid", "validation"), "validation")
+SPLIT_NAMES = {  # the usual spellings of each split
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("validation", "valid", "val", "dev", "development"), "validation"),
+    **dict.fromkeys(("test", "testing", "eval", "evaluation"), "test"),
+}
+SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})")  # as Hugging Face names the files of one split
+Sources = dict[str, list[Path]]  # files by split
 
 
 @dataclass(frozen=True)
@@ -92,10 +98,39 @@ def entries(folder: Path) -> list[Path]:
     return found
 
 
-def split_files(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
-    """The files of a folder that name a split, as in `train.tsv` or `news.dev.tokens`, by train, validation, test."""
-    files = [entry for entry in entries(folder) if entry.suffix.lower() in suffixes]
-    return by_split(folder, "files", {file: file.stem.rsplit(".", 1)[-1] for file in files})
+def split_files(folder: Path, suffixes: tuple[str, ...]) -> Sources:
+    """The files of a folder that name a split: `train.tsv`, `news.dev.tokens`, `test_easy.csv` (a test set of its own),
+    `data/train-00000-of-00002.jsonl`, or any in a folder `train/`."""
+    found: Sources = {}
+    inside = [entry for entry in entries(folder) if entry.is_dir() and not entry.suffix]
+    for place in (folder, *(entry for entry in inside if entry.name == "data" or entry.name.lower() in SPLIT_NAMES)):
+        files = [entry for entry in entries(place) if entry.suffix.lower() in suffixes]
+        of_place = SPLIT_NAMES.get(place.name.lower()) if place != folder else None
+        named = {file: file.stem.rsplit(".", 1)[-1] for file in files}
+        shards = {file: SHARD.fullmatch(name) for file, name in named.items()}
+        own: Sources = {}
+        for file, name in named.items():
+            shard = shards[file]
+            split = of_place or split_name(shard[1] if shard else name)
+            if split and split in own and not of_place and not (shard and shards[own[split][0]]):
+                raise _two("files", split, own[split][0], file, folder)
+            if split:
+                own.setdefault(split, []).append(file)
+        for split, group in own.items():
+            if split in found:
+                raise _two("files", split, found[split][0], group[0], folder)
+            total = next((int(shard[3]) for file in group if (shard := shards[file])), len(group))
+            if not of_place and total != len(group):
+                what = f"{group[0].name} is one of {total} files of the {split} set, and {len(group)} are there"
+                raise BadInput(what, "add the others", path=folder)
+            found[split] = group
+    return found
+
+
+def split_name(name: str) -> str | None:
+    """train, validation or test; a further test set by its own name, which begins with test; None: not a split."""
+    further = name if re.fullmatch(r"(?i)test[_-].+", name) else None
+    return SPLIT_NAMES.get(name.lower(), further)
 
 
 def by_split(folder: Path, kind: str, names: dict[Path, str]) -> dict[str, Path]:
@@ -104,17 +139,21 @@ def by_split(folder: Path, kind: str, names: dict[Path, str]) -> dict[str, Path]
     for entry, name in names.items():
         split = SPLIT_NAMES.get(name.lower())
         if split in found:
-            what = f"two {kind} could be the {split} set: {found[split].name} and {entry.name}"
-            raise BadInput(what, "keep one of them in this folder", path=folder)
+            raise _two(kind, split, found[split], entry, folder)
         if split is not None:
             found[split] = entry
     return found
 
 
-def source_files(path: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
-    """Files by split: a single file is the training set, a folder has one file for each split."""
+def _two(kind: str, split: str, one: Path, other: Path, folder: Path) -> BadInput:
+    what = f"two {kind} could be the {split} set: {one.name} and {other.name}"
+    return BadInput(what, "keep one of them in this folder", path=folder)
+
+
+def source_files(path: Path, suffixes: tuple[str, ...]) -> Sources:
+    """Files by split: a single file is the training set, a folder has files for each split."""
     if not is_folder(path):
-        return {"train": path}
+        return {"train": [path]}
     found = split_files(path, suffixes)
     if "train" not in found:
         names = " or ".join(f"train{suffix}" for suffix in suffixes)
@@ -155,7 +194,9 @@ def _read_bytes(path: Path) -> bytearray:
         while chunk := file.read(CHUNK):
             kind = None if data else next((BINARY[magic] for magic in BINARY if chunk.startswith(magic)), None)
             if kind:
-                raise BadInput(f"this is a {kind} file, not plain text", "unpack it or export text", path=path, line=1)
+                hint = "pandas.read_parquet(FILE).to_json(NEW, orient='records', lines=True) writes JSON lines"
+                hint = hint if kind == "Parquet" else "unpack it or export text"
+                raise BadInput(f"this is a {kind} file, not plain text", hint, path=path, line=1)
             first = re.search(rb"[\r\n]", chunk)
             if unfinished + (first.start() if first else len(chunk)) > LINE_LIMIT:
                 what = f"this line is longer than {LINE_LIMIT:,} bytes"

@@ -6,31 +6,48 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 from fairtrial import recipe
+from fairtrial.data.columns import (
+    KINDS,
+    MOST_TESTS,
+    ROW_NAMES,
+    SYNONYMS,
+    Columns,
+    candidates,
+    choose_columns,
+    names_columns,
+    split_of,
+)
 from fairtrial.data.corpus import Corpus, Document, Documents
-from fairtrial.data.lines import TextFile, by_split, entries, hashes, is_folder, read_lines, source_files, split_files
+from fairtrial.data.lines import (
+    SPLIT_NAMES,
+    Sources,
+    TextFile,
+    by_split,
+    entries,
+    hashes,
+    is_folder,
+    read_lines,
+    source_files,
+    split_files,
+)
 from fairtrial.data.sotu import read_sotu
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 
 TRAIN_CLS, TEST_CLS, TRAIN_LM, TEST_LM = "train_CLS.tsv", "test_CLS.tsv", "train_LM.txt", "test_LM_"
-TEXT_NAMES = ("text", "sentence", "content", "document", "review", "comment", "tweet", "message", "body", "phrase")
-LABEL_NAMES = ("label", "class", "target", "category", "sentiment", "topic", "speaker", "author", "rating")
-GROUP_NAME = "group"  # the speech, thread or book that a text comes from
-ROW_NAMES = ("id", "idx", "index", "")
-TEXT_KEYS = ("text", "sentence", "content")
-LABEL_KEYS = ("label", "class", "target")
 INVALID = re.compile("[\0\ud800-\udfff]")
 TABLE_SUFFIXES, JSONL_SUFFIXES, LINE_SUFFIXES = (".tsv", ".csv"), (".jsonl", ".ndjson"), (".tokens", ".txt")
-NAME_COLUMNS = "name the columns in a first row: text and label"
+NAME_COLUMNS = "name the columns in a first row: text and label (or say which they are: --text-column, --label-column)"
 
 Row = tuple[int, list[str]]  # line number, cells
+Values = tuple[int, dict[str, str]]  # line number, value by kind of column
 
 
 def read(data: recipe.Data, task: str) -> Corpus:
@@ -41,7 +58,10 @@ def read(data: recipe.Data, task: str) -> Corpus:
     if chosen in ("text", "lines") and task == "classify":
         hint = "classify needs a label for each text: use a .tsv, .csv or .jsonl file, or one folder per class"
         raise BadInput("plain text has no labels", f"{hint}; or choose task 'lm'", path=path)
-    return _checked(read_sotu(data, task) if chosen == "sotu" else READERS[chosen](path, task), data, task)
+    if names_columns(data) and chosen not in ("table", "jsonl"):
+        what = f"a column is named, and data of the format {chosen!r} have none"
+        raise BadInput(what, "columns are those of .csv, .tsv and .jsonl files", path=data.source)
+    return _checked(read_sotu(data, task) if chosen == "sotu" else READERS[chosen](path, data, task), data, task)
 
 
 def find_format(data: recipe.Data) -> str:
@@ -105,16 +125,17 @@ def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
 
 
 def _corpus(path: Path, files: list[TextFile], documents: dict[str, Documents], **more: Any) -> Corpus:
-    """A corpus from the documents of each split."""
-    tests = {"test": documents["test"]} if "test" in documents else {}
-    validation = documents.get("validation", ())
-    return Corpus(documents["train"], validation, tests, files=hashes(path, files), **more)
+    """A corpus from the documents of each split; those of other names are further test sets."""
+    names = sorted(set(documents) - {"train", "validation"}, key=lambda name: (name != "test", name))
+    tests = {name: documents[name] for name in names}
+    return Corpus(documents["train"], documents.get("validation", ()), tests, files=hashes(path, files), **more)
 
 
-def _parsed(path: Path, sources: dict[str, Path], parse: Callable[[TextFile], Documents], **more: Any) -> Corpus:
-    """A corpus with one file for each split."""
-    files = {split: read_lines(file) for split, file in sources.items()}
-    return _corpus(path, list(files.values()), {split: parse(file) for split, file in files.items()}, **more)
+def _parsed(path: Path, sources: Sources, parse: Callable[[TextFile], Documents], **more: Any) -> Corpus:
+    """A corpus whose files are of one split each."""
+    files = {split: [read_lines(file) for file in files] for split, files in sources.items()}
+    documents = {split: tuple(chain.from_iterable(map(parse, found))) for split, found in files.items()}
+    return _corpus(path, list(chain.from_iterable(files.values())), documents, **more)
 
 
 def is_course(folder: Path) -> bool:
@@ -123,7 +144,7 @@ def is_course(folder: Path) -> bool:
     return any(name in (TRAIN_CLS, TEST_CLS, TRAIN_LM) or name.startswith(TEST_LM) for name in names)
 
 
-def read_course(folder: Path, task: str) -> Corpus:
+def read_course(folder: Path, data: recipe.Data, task: str) -> Corpus:
     """The folder of an NLP course: labelled sentences and running text of the same speakers."""
     names = [entry.name for entry in entries(folder)]
     test_names = [name for name in names if name.startswith(TEST_LM) and name.endswith(".txt")]
@@ -148,36 +169,66 @@ def read_course(folder: Path, task: str) -> Corpus:
     )
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Which column is what; `label` is None where there is none (language modelling)."""
+def read_table(path: Path, data: recipe.Data, task: str) -> Corpus:
+    """A text, and a label to classify, in each row: .tsv (split at tabs, nothing quoted) or .csv (quoted as usual)."""
+    first: Columns | None = None
 
-    count: int
-    text: int
-    label: int | None
-    group: int | None = None
-    notes: tuple[str, ...] = ()  # which of several columns that could be meant is read
-
-
-def read_table(path: Path, task: str) -> Corpus:
-    """A label and a text in each row: .tsv (split at tabs, nothing quoted) or .csv (quoted as usual)."""
-    files: list[TextFile] = []
-    documents: dict[str, Documents] = {}
-    notes: tuple[str, ...] = ()
-    columns: Columns | None = None
-    for split, source in sorted(source_files(path, TABLE_SUFFIXES).items(), key=lambda item: item[0] != "train"):
-        file = read_lines(source)
-        files.append(file)
+    def parse(file: TextFile) -> tuple[Columns, list[Values]]:
+        nonlocal first
         rows = _rows(file)
-        header = _header(file, rows[0], task)
+        header = _header(file, rows, data, task)
         if header and len(rows) == 1:
-            raise BadInput("there is a header but no row", "add rows", path=source)
+            raise BadInput("there is a header but no row", "add rows", path=file.path)
         rows = rows[1:] if header else rows
-        columns = header or columns or _guess(file, rows, task)  # without headers train, which comes first, decides
-        documents[split] = _documents(file, rows, columns, task)
-        if split == "train":
-            notes = columns.notes if header else _header_warning(documents[split])
-    return _corpus(path, files, documents, notes=notes)
+        first = columns = (
+            header or first or _guess(file, rows, task)
+        )  # without headers train, which comes first, decides
+        return columns, [(number, _values(file, number, cells, columns)) for number, cells in rows]
+
+    return _by_columns(path, TABLE_SUFFIXES, parse, task)
+
+
+def _by_columns(
+    path: Path, suffixes: tuple[str, ...], parse: Callable[[TextFile], tuple[Columns, list[Values]]], task: str
+) -> Corpus:
+    """A corpus whose rows may name their split; else that of their file."""
+    sources = source_files(path, suffixes)
+    files: list[TextFile] = []
+    documents: dict[str, list[Document]] = {}
+    notes: list[str] = []
+    named = ""  # the column that names splits
+    for file_split, source in sorted(
+        ((split, source) for split, found in sources.items() for source in found), key=lambda item: item[0] != "train"
+    ):
+        files.append(read_lines(source))
+        columns, rows = parse(files[-1])
+        notes.append(columns.note())
+        if not columns.names and file_split == "train" and task == "classify":
+            notes.append(_header_warning([values["label"] for _, values in rows]))
+        named = columns.names[columns.split] if columns.split is not None else named
+        for line, values in rows:
+            location = files[-1].location(line)
+            if missing := next((kind for kind in ("text", "label") if values.get(kind) == ""), None):
+                raise BadInput(f"the {missing} is missing", path=location)
+            split = split_of(values["split"], file_split, location) if "split" in values else file_split
+            document = Document(values["text"], values.get("label", ""), values.get("group", ""), location)
+            documents.setdefault(split, []).append(document)
+    if "train" not in documents or len(documents) > MOST_TESTS:
+        count = len(documents)
+        found = f"{count} values: {', '.join(list(documents)[:8])}{', ...' if count > 8 else ''}"
+        what = f"the column {named!r} does not name the splits train, validation and test; it has {found}"
+        raise BadInput(what, "write these names, or ignore the column with --split-column none", path=path)
+    notes += unread_note(path, suffixes, [file.path for file in files])
+    whole = {split: tuple(found) for split, found in documents.items()}
+    return _corpus(path, files, whole, notes=tuple(dict.fromkeys(filter(None, notes))))
+
+
+def unread_note(path: Path, suffixes: tuple[str, ...], read: Sequence[Path]) -> list[str]:
+    """Files of a data folder that look like data and are of no split."""
+    found = [entry for place in (path, path / "data") if place.is_dir() for entry in entries(place)]
+    unread = [entry for entry in found if entry.suffix.lower() in suffixes and entry not in read]
+    names = [entry.relative_to(path).as_posix() for entry in unread]
+    return [f"files not read: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"] if names else []
 
 
 def _labelled(file: TextFile) -> Documents:
@@ -187,7 +238,10 @@ def _labelled(file: TextFile) -> Documents:
         if len(cells) != 2:
             what = f"expected label<TAB>text, found {len(cells)} column{'s' if len(cells) > 1 else ''}"
             raise BadInput(what, "use exactly one tab, between label and text", path=file.path, line=number)
-    return _documents(file, rows, Columns(2, text=1, label=0), "classify")
+        if not all(cell.strip() for cell in cells):
+            missing = "text" if cells[0].strip() else "label"
+            raise BadInput(f"the {missing} is missing", path=file.path, line=number)
+    return tuple(Document(text.strip(), label.strip(), "", file.location(number)) for number, (label, text) in rows)
 
 
 def _rows(file: TextFile) -> list[Row]:
@@ -206,25 +260,28 @@ def _rows(file: TextFile) -> list[Row]:
     return rows
 
 
-def _header(file: TextFile, row: Row, task: str) -> Columns | None:
-    """A first row that names both columns is a header; there may be other columns."""
-    number, cells = row
-    names = [cell.strip().lower() for cell in cells]
-    wanted = (TEXT_NAMES, LABEL_NAMES, (GROUP_NAME,))
-    named = [[name for name in known if name in names] for known in wanted]
-    text, label, group = (names.index(known[0]) if known else None for known in named)
-    bare = set(names) <= {*TEXT_NAMES, *ROW_NAMES, GROUP_NAME}
-    if text is not None and (label is not None or (task != "classify" and bare)):
-        read = named if task == "classify" else [named[0], named[2]]
-        if twice := next((name for known in read for name in known if names.count(name) > 1), None):
-            hint = "rename the columns that are not to be read"
-            raise BadInput(f"{names.count(twice)} columns are called {twice!r}", hint, path=file.path, line=number)
-        notes = (f"columns {', '.join(known)} could all be meant: {known[0]} is read" for known in read if known[1:])
-        return Columns(len(cells), text, label, group, tuple(notes))
-    if len(names) > 1 and set(names) <= {*TEXT_NAMES, *LABEL_NAMES, *ROW_NAMES} and any(names):
-        missing = "text" if text is None else "label"
-        raise BadInput(f"the header names no {missing} column", NAME_COLUMNS, path=file.path, line=number)
-    return None
+def _header(file: TextFile, rows: list[Row], data: recipe.Data, task: str) -> Columns | None:
+    """The columns, where the first row names them. A recipe that names columns says that it does."""
+    number, cells = rows[0]
+    names = [cell.strip() for cell in cells]
+    if not names_columns(data) and not _looks_like_header(names, task):
+        return None
+
+    def says_train(place: int) -> bool:
+        found = (cells[place].strip().lower() for _, cells in rows[1:] if len(cells) == len(names))
+        return any(SPLIT_NAMES.get(value) == "train" for value in found)
+
+    return choose_columns(names, data, task, says_train, file.location(number))
+
+
+def _looks_like_header(names: list[str], task: str) -> bool:
+    """Names of a text and a label; or of one of them, beside nothing but names."""
+    text, label = candidates("text", names), candidates("label", names)
+    known = {*KINDS, *chain.from_iterable(SYNONYMS.values()), *ROW_NAMES}
+    only_known = len(names) > 1 and {name.lower() for name in names} <= known
+    only_names = all(re.fullmatch(r"[A-Za-z_]\w{0,30}|", name) for name in names)
+    enough = len(names) > 2 or task != "classify"
+    return bool(text and label) or (bool(text or label) and (only_known or (only_names and enough)))
 
 
 def _guess(file: TextFile, rows: list[Row], task: str) -> Columns:
@@ -232,7 +289,7 @@ def _guess(file: TextFile, rows: list[Row], task: str) -> Columns:
     where one of the two is a tie the other decides, and where they disagree the user has to."""
     line, first = rows[0]
     if task != "classify" and len(first) == 1:
-        return Columns(1, 0, None)
+        return Columns((), 0)
     if len(first) != 2:
         raise _wrong_count(file, line, first, 2)
     complete = [cells for _, cells in rows if len(cells) == 2]
@@ -246,20 +303,14 @@ def _guess(file: TextFile, rows: list[Row], task: str) -> Columns:
     if task == "classify" and distinct[label] > most:
         what = f"no column looks like a label: each has more than {most} different values"
         raise BadInput(what, NAME_COLUMNS, path=file.path)
-    return Columns(2, 1 - label, label)
+    return Columns((), 1 - label, label if task == "classify" else None)
 
 
-def _documents(file: TextFile, rows: list[Row], columns: Columns, task: str) -> Documents:
-    documents = []
-    for number, cells in rows:
-        if len(cells) != columns.count:
-            raise _wrong_count(file, number, cells, columns.count)
-        chosen = (columns.text, columns.label if task == "classify" else None, columns.group)
-        text, label, group = ("" if column is None else cells[column].strip() for column in chosen)
-        if not text or (task == "classify" and not label):
-            raise BadInput(f"the {'label' if text else 'text'} is missing", path=file.path, line=number)
-        documents.append(Document(text, label=label, group=group, location=file.location(number)))
-    return tuple(documents)
+def _values(file: TextFile, number: int, cells: list[str], columns: Columns) -> dict[str, str]:
+    expected = len(columns.names) or (1 if columns.places() == {"text": 0} and len(cells) == 1 else 2)
+    if len(cells) != expected:
+        raise _wrong_count(file, number, cells, expected)
+    return {kind: cells[place].strip() for kind, place in columns.places().items()}
 
 
 def _wrong_count(file: TextFile, line: int, cells: list[str], expected: int) -> BadInput:
@@ -272,36 +323,37 @@ def _wrong_count(file: TextFile, line: int, cells: list[str], expected: int) -> 
     return BadInput(f"expected {expected} columns, found {found}", hint, path=file.path, line=line)
 
 
-def _header_warning(documents: Documents) -> tuple[str, ...]:
+def _header_warning(labels: list[str]) -> str:
     """A header with unknown column names looks like a class of its own."""
-    first = documents[0].label
-    if not first or any(document.label == first for document in documents[1:]) or len(documents) < 10:
-        return ()
-    return (f"label {first!r} occurs only in the first row: if that row is a header, {NAME_COLUMNS}",)
+    if labels[0] in labels[1:] or len(labels) < 10:
+        return ""
+    return f"label {labels[0]!r} occurs only in the first row: if that row is a header, {NAME_COLUMNS}"
 
 
-def read_jsonl(path: Path, task: str) -> Corpus:
-    """One JSON object per line."""
-    sources = source_files(path, JSONL_SUFFIXES)
-    return _parsed(path, sources, lambda file: tuple(_document(file, *row, task) for row in file.numbered()))
+def read_jsonl(path: Path, data: recipe.Data, task: str) -> Corpus:
+    """One JSON object per line; its keys are the columns."""
+
+    def parse(file: TextFile) -> tuple[Columns, list[Values]]:
+        items = [(number, _json_object(file, number, line)) for number, line in file.numbered()]
+        names = list(dict.fromkeys(chain.from_iterable(item for _, item in items)))
+
+        def says_train(place: int) -> bool:
+            found = (item.get(names[place]) for _, item in items)
+            return any(isinstance(value, str) and SPLIT_NAMES.get(value.strip().lower()) == "train" for value in found)
+
+        columns = choose_columns(names, data, task, says_train, str(file.path))
+        keys = {kind: names[place] for kind, place in columns.places().items()}
+        return columns, [
+            (number, {kind: _json_value(file, number, item, kind, key) for kind, key in keys.items()})
+            for number, item in items
+        ]
+
+    return _by_columns(path, JSONL_SUFFIXES, parse, task)
 
 
-def _document(file: TextFile, number: int, line: str, task: str) -> Document:
+def _json_object(file: TextFile, number: int, line: str) -> dict[str, Any]:
     def refuse(what: str, hint: str = 'write lines such as {"text": "A fine film.", "label": "good"}') -> BadInput:
         return BadInput(what, hint, path=file.path, line=number)
-
-    def value_of(kind: str, keys: tuple[str, ...], types: Any, expected: str) -> str:
-        value = next((item[key] for key in keys if item.get(key) is not None), None)
-        if value is None:
-            raise refuse(f"the {kind} is missing (one of the keys {', '.join(keys)})")
-        if not isinstance(value, types):
-            raise refuse(f"the {kind} must be {expected}, got {json.dumps(value)[:40]}")
-        text = value if isinstance(value, str) else json.dumps(value)  # true and false keep their JSON names
-        if INVALID.search(text):  # an escape can write what a UTF-8 file cannot hold
-            raise refuse(f"the {kind} contains an escaped NUL or half a surrogate pair", "remove it")
-        if not text.strip():
-            raise refuse(f"the {kind} is empty")
-        return text.strip()
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -318,15 +370,30 @@ def _document(file: TextFile, number: int, line: str, task: str) -> Document:
         raise refuse("this JSON cannot be read: a number is too long or brackets are nested too deep") from error
     if not isinstance(item, dict):
         raise refuse("expected a JSON object in braces")
-    text = value_of("text", TEXT_KEYS, str, "a string")
-    label = value_of("label", LABEL_KEYS, str | int, "a string or an integer") if task == "classify" else ""
-    group = item.get(GROUP_NAME)
-    if not isinstance(group, str | int | None):
-        raise refuse(f"the group must be a string or an integer, got {json.dumps(group)[:40]}")
-    return Document(text, label, "" if group is None else str(group), file.location(number))
+    return item
 
 
-def read_folder(folder: Path, task: str) -> Corpus:
+def _json_value(file: TextFile, number: int, item: dict[str, Any], kind: str, key: str) -> str:
+    value = item.get(key)
+    if value is None and kind == "group":
+        return ""
+    types, expected = (str, "a string") if kind == "text" else (str | int, "a string or an integer")
+    text = value if isinstance(value, str) else json.dumps(value)  # true and false keep their JSON names
+    what = ""
+    if value is None:
+        what = f"the {kind} is missing (key {key!r})"
+    elif not isinstance(value, types):
+        what = f"the {kind} must be {expected}, got {text[:40]}"
+    elif INVALID.search(text):  # an escape can write what a UTF-8 file cannot hold
+        what = f"the {kind} contains an escaped NUL or half a surrogate pair"
+    elif not text.strip() and kind != "group":
+        what = f"the {kind} is empty"
+    if what:
+        raise BadInput(what, path=file.path, line=number)
+    return text.strip()
+
+
+def read_folder(folder: Path, data: recipe.Data, task: str) -> Corpus:
     """One folder per class, one text file per document; train/, dev/ and test/ may be above the classes."""
     splits = by_split(folder, "folders", {entry: entry.name for entry in _folders(folder)})
     if "train" not in splits:
@@ -360,22 +427,23 @@ def _folders(folder: Path) -> list[Path]:
     return [entry for entry in entries(folder) if entry.is_dir()]
 
 
-def read_text(path: Path, task: str) -> Corpus:
+def read_text(path: Path, data: recipe.Data, task: str) -> Corpus:
     """One plain text file, or a folder of train.txt, valid.txt, test.txt: running text in reading order."""
     return _parsed(path, source_files(path, (".txt",)), paragraphs, running=True, paragraphs=True, ordered=True)
 
 
-def read_sentences(path: Path, task: str) -> Corpus:
+def read_sentences(path: Path, data: recipe.Data, task: str) -> Corpus:
     """One sentence per line: a file, or a folder of *.train.tokens, *.dev.tokens, *.test.tokens."""
     notes: tuple[str, ...] = ()
     found = split_files(path, LINE_SUFFIXES) if is_folder(path) else {}
     if set(found) == {"validation", "test"}:
-        notes = (f"no training file: trained on {found['validation'].name}, tested on {found['test'].name}",)
+        dev, test = (", ".join(file.name for file in found[split]) for split in ("validation", "test"))
+        notes = (f"no training file: trained on {dev}, tested on {test}",)
         found = {"train": found["validation"], "test": found["test"]}
     found = found or source_files(path, LINE_SUFFIXES)
     if "train" not in found:
         raise BadInput(f"there is only a {next(iter(found))} file, nothing to train on", "add one", path=path)
-    return _parsed(path, found, one_per_line, spaced=found["train"].suffix == ".tokens", notes=notes)
+    return _parsed(path, found, one_per_line, spaced=found["train"][0].suffix == ".tokens", notes=notes)
 
 
 def one_per_line(file: TextFile) -> Documents:
@@ -393,7 +461,7 @@ def paragraphs(file: TextFile) -> Documents:
     return tuple(Document(text, location=file.location(block[0][0])) for text, block in zip(texts, blocks, strict=True))
 
 
-READERS: dict[str, Callable[[Path, str], Corpus]] = {
+READERS: dict[str, Callable[[Path, recipe.Data, str], Corpus]] = {
     "course": read_course, "table": read_table, "jsonl": read_jsonl, "folder": read_folder, "text": read_text,
     "lines": read_sentences,
 }  # fmt: skip

@@ -130,6 +130,7 @@ def baseline_lines(found: dict[str, Any]) -> Iterator[str]:
         f"{found['task']}: {found['source']}, recipe {found['recipe'] or 'of your own'}, seed {found['seed']};"
         f" fitted on {found['documents']['train']:,} documents"
     )
+    yield from (f"note: {note}" for note in found["notes"])
     for name, copies in found["sets"].items():
         copied = copies["exact"] + copies["near"]
         there = {"all": True, "clean": copied and copies["clean"], "contaminated": copied}

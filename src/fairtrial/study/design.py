@@ -70,7 +70,10 @@ Settings = Mapping[str, Any]  # recipe fields by their dotted names
 LEAST = {"accuracy": 1.0, "perplexity": 0.01}  # points; nats per token
 METRIC = {"classify": "accuracy", "lm": "perplexity"}  # the tasks that are judged, and by what
 # what decides the test items: variants that differ here were not asked the same questions
-SHARED_DATA = ("source", "format", "presidents", "test", "split_seed")
+SHARED_DATA = (
+    "source", "format", "presidents", "test", "split_seed", "text_column", "label_column", "split_column",
+    "group_column",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,7 @@ class EvalSets:
     items: dict[str, int]  # documents of each test set
     sentence: str  # one of the first test set's, for the attention maps
     groups: dict[str, tuple[int, ...]]  # test set -> the speech or block of each document, where neighbours depend
+    notes: tuple[str, ...] = ()  # what a user should know of how the data were read
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,8 @@ def eval_sets_of(recipes: Mapping[str, Recipe], seed: int) -> EvalSets:
     found = {name: prepared.groups(documents) for name, documents in tests.items()}
     groups = {name: tuple(group.tolist()) for name, group in found.items() if group is not None}
     items = {name: len(documents) for name, documents in tests.items()}
-    return EvalSets(prepared.corpus.files, prepared.splits.labels, items, map_sentence(prepared.splits), groups)
+    corpus, splits = prepared.corpus, prepared.splits
+    return EvalSets(corpus.files, splits.labels, items, map_sentence(splits), groups, corpus.notes)
 
 
 def refuse_other_texts(recipes: Mapping[str, Recipe], seed: int) -> None:

@@ -81,6 +81,8 @@ def plan_study(
         study = study.with_seeds(LOOKS[0].seeds)
     shortened = shortened_before(study, home.path) if options.budget_seconds is not None else None
     plan = make_plan(shortened or study, home)
+    for note in dict.fromkeys(note for sets in plan.eval_sets.values() for note in sets.notes):
+        on_event("notice", {"text": note})
     plan = plan.with_recipes(earlier_choice(plan))
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
     plan = calibrate(plan, engine, on_event, stop)
