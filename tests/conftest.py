@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -86,6 +87,13 @@ def finished_records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
     with pytest.raises(Interrupted):
         run_trial(make_tiny("classify", source), 2, folders["unfinished"], stop=lambda: True)
     return folders
+
+
+@pytest.fixture
+def audits_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits in this process prove determinism by training twice here, not in two new processes, which take seconds to
+    start: for tests of what an audit is used for. That new processes are asked, tests/audit proves."""
+    monkeypatch.setattr("fairtrial.audit.run.RepeatedRuns", lambda plans: nullcontext())
 
 
 @pytest.fixture

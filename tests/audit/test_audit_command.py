@@ -32,6 +32,7 @@ def recipe_file(tmp_path: Path, tiny: list[str]) -> Callable[..., Path]:
     return write
 
 
+@pytest.mark.usefixtures("audits_here")
 def test_a_recipe_that_cheats_exits_1_and_the_table_says_how(fairtrial: Call, recipe_file: Call) -> None:
     said = fairtrial("audit", recipe_file("lm", "reweight"))
     assert said.code == 1
@@ -45,6 +46,7 @@ def test_a_recipe_that_cheats_exits_1_and_the_table_says_how(fairtrial: Call, re
     assert "FAIL" in row
 
 
+@pytest.mark.usefixtures("audits_here")
 def test_a_trained_record_keeps_its_passport(
     fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path
 ) -> None:

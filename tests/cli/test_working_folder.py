@@ -12,6 +12,7 @@ import pytest
 import fairtrial
 
 NAMES = ("random", "json", "typing", "numpy", "torch", "safetensors", "fairtrial_plugin", "queue", "statistics")
+# a study starts every kind of process that there is: the command's, the fork server's, trials, an audit's new ones
 COMMANDS = {
     "audit": ["audit", "rope"],
     "study": ["study", "--variants", "learned", "rope", "--task", "lm", "--seeds", "2", "--out", "study"],
@@ -19,6 +20,7 @@ COMMANDS = {
     "parts": ["parts"],
     "baseline": ["baseline"],
 }
+SLOW = ("audit", "train", "baseline")  # in each of its processes a study imports what these do
 SMALL = [
     "shape.layers=1",
     "shape.width=16",
@@ -29,7 +31,9 @@ SMALL = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in COMMANDS]
+)
 def test_files_of_the_working_folder_are_not_run(command: str, tmp_path: Path, course_folder: Path) -> None:
     for name in NAMES:
         (tmp_path / f"{name}.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\n")

@@ -69,18 +69,19 @@ def test_a_process_of_its_own_gives_the_same_bits(job: Callable[..., Job]) -> No
 
 
 def test_whatever_happens_to_one_job_the_others_are_done(job: Callable[..., Job]) -> None:
-    jobs = [job(name, act=act, seconds=8.0 if name == "sleeps" else None) for name, act in ACTS.items()]
+    jobs = [job(name, act=act, seconds=3.0 if name == "sleeps" else None) for name, act in ACTS.items()]
     results = run(Processes(2), [*jobs[:2], job("good"), *jobs[2:], job("fine")])
     assert results["good"].facts is not None
     assert results["fine"].facts is not None
     assert "ended with code 3" in results["leaves"].error
     assert "SIGKILL" in results["killed"].error
     assert results["raises"].error == "ValueError: no such luck"
-    assert "longer than 8 seconds" in results["sleeps"].error
+    assert "longer than 3 seconds" in results["sleeps"].error
     assert not any(results[name].mistake for name in ACTS)
 
 
-def test_a_plugins_endless_thread_holds_nothing_up(job: Callable[..., Job]) -> None:
+def test_a_plugins_endless_thread_holds_nothing_up(job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairtrial.engines.processes.LAST_SECONDS", 0.5)
     endless = "import threading; threading.Thread(target=time.sleep, args=(100_000,)).start()"
     result = run(Processes(1), [job("endless", act=endless)])["endless"]
     assert result.facts is not None

@@ -105,6 +105,7 @@ def small_study(tiny_recipe: Call, folder: Path) -> tuple[Any, Path]:
     return study, folder / "study"
 
 
+@pytest.mark.usefixtures("audits_here")
 def test_a_study_refuses_edited_outcomes_and_outcomes_that_do_not_give_the_metrics(
     tiny_recipe: Call, tmp_path: Path
 ) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +15,7 @@ import pytest
 from fairtrial.errors import BadInput, Busy, DiskTrouble, FairtrialError
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
+from forked import Forked
 
 FACTS: dict[str, Any] = {
     "seed": 3, "recipe": fingerprint(Recipe()), "data": {}, "code": "", "labels": [], "test_sets": [],
@@ -114,7 +113,7 @@ def test_of_many_who_begin_at_once_one_wins_and_the_others_are_refused(tmp_path:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(600)
         assert sorted(outcomes) == ["Busy"] * 5 + ["won"]
         assert [path.name for path in folder.parent.iterdir()] == ["a"]
 
@@ -125,10 +124,10 @@ def test_a_second_trainer_is_refused_at_once_and_a_dead_one_holds_nothing(
     out = tmp_path / "run"
     words = ["train", "lm", "--data", str(course_folder), *(f"--set={each}" for each in tiny), "--steps", "100000"]
     words += ["--out", str(out)]
-    first = subprocess.Popen([sys.executable, "-m", "fairtrial", *words], stdout=subprocess.DEVNULL)
+    first = Forked(*words)
     try:
         while not (out / "events.jsonl").exists():
-            assert first.poll() is None
+            assert first.returncode is None
             time.sleep(0.01)
         for again in (words, ["resume", str(out)]):
             said = fairtrial(*again)
@@ -139,7 +138,7 @@ def test_a_second_trainer_is_refused_at_once_and_a_dead_one_holds_nothing(
         assert "not finished" in fairtrial("show", out).out
     finally:
         first.kill()
-        first.wait()
+        first.communicate()
     with Record.open(out).hold():
         pass
     assert "an unfinished record" in fairtrial(*words).err

@@ -32,11 +32,11 @@ def tiny_study(course_folder: Path) -> Callable[..., Study]:
 
 @pytest.fixture(scope="session")
 def same_twice(tmp_path_factory: pytest.TempPathFactory, finished_records: dict[str, Path]) -> tuple[Study, Path]:
-    """A finished study of one variant under two names, with draws of their own; both tasks, eight seeds. To look at."""
+    """A finished study of one variant under two names, with draws of their own; both tasks, six seeds. To look at."""
     room = tmp_path_factory.mktemp("studies")
     variants = {"learned": {"parts": ["learned"]}, "again": {"parts": ["learned"], "seeds_from": 100}}
     source = finished_records["classify"].parent / "speechesdataset"
-    table = tiny_table(source, tasks=["classify", "lm"], seeds=8, variants=variants)
+    table = tiny_table(source, tasks=["classify", "lm"], seeds=6, variants=variants)
     study = study_from(table)
     run_study(study, room / "study", Processes(2), Options())
     return study, room / "study"

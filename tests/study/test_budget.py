@@ -89,6 +89,7 @@ def test_a_search_takes_its_share_of_the_budget(
     assert len(less.study.seeds) == len(without.study.seeds) - 2  # two tries of each variant
 
 
+@pytest.mark.usefixtures("audits_here")
 def test_a_study_cut_short_goes_on_with_the_same_command(
     tiny_study: Callable[..., Study], tmp_path: Path, heard: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

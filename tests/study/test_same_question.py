@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engines.processes import Processes
+from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.statistics.sentences import _against_strongest
 from fairtrial.study.design import Study
@@ -24,17 +24,19 @@ def test_lower_case_is_refused_before_anything_is_trained(
         "lower": {"parts": ["learned"], "tokens.kind": kind, "tokens.lowercase": True},
     }
     with pytest.raises(BadInput, match="'lower' predicts a text in lower case, 'as it is' the text as it is"):
-        run_study(tiny_study(tasks=["lm"], variants=variants), tmp_path / "study", Processes(1))
+        run_study(tiny_study(tasks=["lm"], variants=variants), tmp_path / "study", InProcess())
     assert not list(tmp_path.rglob("trial.json"))
 
 
+@pytest.mark.usefixtures("audits_here")
 def test_lower_case_may_help_a_classifier(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
     variants = {"as it is": {"parts": ["learned"]}, "lower": {"parts": ["learned"], "tokens.lowercase": True}}
-    run_study(tiny_study(variants=variants, seeds=2), tmp_path / "study", Processes(2))
+    run_study(tiny_study(variants=variants, seeds=2), tmp_path / "study", InProcess())
     row = json.loads((tmp_path / "study/verdict.json").read_text())["tasks"]["classify"]["comparisons"][0]
     assert row["verdict"] == "too_few_seeds"
 
 
+@pytest.mark.usefixtures("audits_here")
 def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
     tiny_study: Callable[..., Study], tmp_path: Path
 ) -> None:
@@ -43,7 +45,7 @@ def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
         "all": {"parts": ["learned"], "tokens.min_count": 1},
         "frequent": {"parts": ["learned"], "seeds_from": 100, "tokens.min_count": 8},
     }
-    run_study(tiny_study(tasks=["lm"], variants=variants, seeds=5), tmp_path / "study", Processes(2))
+    run_study(tiny_study(tasks=["lm"], variants=variants, seeds=5), tmp_path / "study", InProcess())
     task = json.loads((tmp_path / "study/verdict.json").read_text())["tasks"]["lm"]
     for row in task["comparisons"]:
         assert row["metric"] == "bits per byte"

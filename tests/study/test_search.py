@@ -71,6 +71,7 @@ def test_a_search_chooses_on_validation_and_reads_no_test_set(
     assert not heard.of("begin")
 
 
+@pytest.mark.usefixtures("audits_here")
 def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
     tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_variant_may_be_run_as_given(tiny_study: Callable[..., Study], tmp_pat
     assert recipes["as given"].training.learning_rate == 0.5
 
 
+@pytest.mark.usefixtures("audits_here")
 def test_tries_that_failed_are_no_trials_and_are_not_tried_again(
     tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
 ) -> None:

@@ -2,50 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from forked import Forked
+
 SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors")
+SAVING = ("--save-seconds", "0.05", "--json")
 
 
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "fairtrial", *words, "--save-seconds", "0.05", "--json"]
-
-
-def train(folder: Path, out: Path, tiny: list[str]) -> list[str]:
-    settings = [*tiny, "training.duration=300 steps", "training.select_every=20 steps", "scoring.curve_every=30 steps"]
+def train(folder: Path, out: Path, tiny: list[str], duration: str = "100 steps") -> list[str]:
+    settings = [*tiny, f"training.duration={duration}", "training.select_every=10 steps"]
+    settings += ["scoring.curve_every=12 steps"]
     words = [f"--set={setting}" for setting in settings]
-    return command("train", "lm", "--data", str(folder), "--seed", "4", *words, "--out", str(out))
+    return ["train", "lm", "--data", str(folder), "--seed", "4", *words, "--out", str(out), *SAVING]
 
 
 def run_until_killed(words: list[str], lines: int, seconds: float) -> bool:
     """Start, wait for so many lines of output, kill -9 after so many seconds more. True if it was still running. By
     progress, not by the clock: a busy machine is no excuse."""
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    assert process.stdout is not None
+    process = Forked(*words)
     for _ in range(lines):
         process.stdout.readline()
     time.sleep(seconds)
-    running = process.poll() is None
+    running = process.returncode is None
     process.kill()
     process.communicate()
     return running
 
 
-def finish(out: Path) -> None:
-    done = subprocess.run(command("resume", str(out)), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def run_to_its_end(*words: object) -> str:
+    process = Forked(*words)
+    out, said = process.communicate()
+    assert process.returncode == 0, said
+    return out
 
 
 def test_ten_kills_at_random_moments_change_nothing(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     whole = tmp_path / "whole"
-    lines = len(subprocess.run(train(course_folder, whole, tiny), check=True, capture_output=True).stdout.splitlines())
+    lines = len(run_to_its_end(*train(course_folder, whole, tiny)).splitlines())
     rng = random.Random(11)
     killed = 0
     for number in range(10):
@@ -53,10 +53,14 @@ def test_ten_kills_at_random_moments_change_nothing(course_folder: Path, tmp_pat
         first = rng.randrange(lines)
         killed += run_until_killed(train(course_folder, out, tiny), first, rng.uniform(0, 0.05))
         if not (out / "trial.json").exists():  # killed before there was anything to resume
-            subprocess.run(train(course_folder, out, tiny), check=True, capture_output=True)
+            run_to_its_end(*train(course_folder, out, tiny))
         elif not (out / "result.json").exists() and rng.random() < 0.3:  # a second kill, while resuming
-            killed += run_until_killed(command("resume", str(out)), rng.randrange(lines - first), rng.uniform(0, 0.05))
-        finish(out)  # also where it had ended: what a kill in the last moment left is tidied up
+            killed += run_until_killed(
+                ["resume", str(out), *SAVING], rng.randrange(lines - first), rng.uniform(0, 0.05)
+            )
+        run_to_its_end(
+            "resume", out, *SAVING
+        )  # also where it had ended: what a kill in the last moment left is tidied up
         for name in SAME:
             assert (out / name).read_bytes() == (whole / name).read_bytes(), f"kill {number}: {name} differs"
         assert not (out / "checkpoints").exists()
@@ -66,13 +70,11 @@ def test_ten_kills_at_random_moments_change_nothing(course_folder: Path, tmp_pat
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_leaves_a_record_that_resumes(number: int, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     out = tmp_path / "stopped"
-    words = [word.replace("300 steps", "100000 steps") for word in train(course_folder, out, tiny)]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
+    process = Forked(*train(course_folder, out, tiny, "100000 steps"))
     while '"event": "step"' not in process.stdout.readline():
-        assert process.poll() is None
-    process.send_signal(number)
-    _, said = process.communicate(timeout=1800)
+        assert process.returncode is None
+    os.kill(process.pid, number)
+    _, said = process.communicate()
     assert process.returncode == 130
     assert f"fairtrial resume {out}" in said
     assert list((out / "checkpoints").glob("step-*.safetensors"))

@@ -1,0 +1,67 @@
+"""Commands in processes of their own that need no seconds to start: forked from a server that has torch loaded, the one
+that studies use. What must see a new Python (its imports, its hash seed) starts one instead."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import tempfile
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from fairtrial.engines.processes import PRELOADED, one_thread
+
+
+class Forked:
+    """`fairtrial words...`, much like a Popen with pipes. It has a process group of its own."""
+
+    def __init__(self, *words: object) -> None:
+        context: Any = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(PRELOADED)
+        with one_thread():
+            forkserver.ensure_running()
+        reader, writer = context.Pipe(duplex=False)
+        handle, path = tempfile.mkstemp()  # a pipe that nobody reads could fill up
+        os.close(handle)
+        self._err = Path(path)
+        self._process = context.Process(target=run_words, args=([*map(str, words)], writer, path))
+        self._process.start()
+        writer.close()
+        self.stdout = os.fdopen(os.dup(reader.fileno()), "r")
+        reader.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs."""
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def communicate(self) -> tuple[str, str]:
+        """What is left of its output, and its errors, once it has ended."""
+        with self.stdout:
+            out = self.stdout.read()
+        self._process.join()
+        err = self._err.read_text()
+        self._err.unlink()
+        return out, err
+
+
+def run_words(words: list[str], out: Connection, err: str) -> None:
+    os.setsid()
+    os.dup2(out.fileno(), 1)
+    os.dup2(os.open(err, os.O_WRONLY), 2)
+    out.close()
+    sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+    sys.argv = ["fairtrial", *words]
+    from fairtrial.cli.main import run
+
+    run()
