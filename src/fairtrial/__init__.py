@@ -1,3 +1,93 @@
-"""fairtrial: a fair trial for every transformer idea."""
+"""fairtrial: a fair trial for every transformer idea.
+
+>>> import fairtrial as ft
+>>> run = ft.train("classify", data=reviews, steps=5, layers=1, width=16, hidden=16, quiet=True)
+>>> sorted(run.metrics)
+['test', 'validation']
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairtrial.api import (
+        audit as audit,
+    )
+    from fairtrial.api import (
+        audit_data as audit_data,
+    )
+    from fairtrial.api import (
+        baseline as baseline,
+    )
+    from fairtrial.api import (
+        compare as compare,
+    )
+    from fairtrial.api import (
+        load as load,
+    )
+    from fairtrial.api import (
+        power as power,
+    )
+    from fairtrial.api import (
+        resume as resume,
+    )
+    from fairtrial.api import (
+        study as study,
+    )
+    from fairtrial.api import (
+        train as train,
+    )
+    from fairtrial.api import (
+        verdict as verdict,
+    )
+    from fairtrial.errors import BadInput as BadInput
+    from fairtrial.errors import FairtrialError as FairtrialError
+    from fairtrial.errors import Interrupted as Interrupted
+    from fairtrial.model.part import Part as Part
+    from fairtrial.model.part import part as part
+    from fairtrial.recipe import Recipe as Recipe
+    from fairtrial.results import Audit as Audit
+    from fairtrial.results import Comparison as Comparison
+    from fairtrial.results import Study as Study
+    from fairtrial.results import Verdict as Verdict
+    from fairtrial.run import Run as Run
 
 __version__ = "0.1.0"
+
+# public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast
+PUBLIC = {
+    **dict.fromkeys(("train", "resume", "load", "study", "verdict", "audit", "audit_data", "baseline"), "api"),
+    **dict.fromkeys(("compare", "power"), "api"),
+    **dict.fromkeys(("Part", "part"), "model.part"),
+    "Recipe": "recipe",
+    "Run": "run",
+    **dict.fromkeys(("Study", "Verdict", "Audit", "Comparison"), "results"),
+    **dict.fromkeys(("FairtrialError", "BadInput", "Interrupted"), "errors"),
+}
+__all__ = [*PUBLIC, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'fairtrial' has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(f"fairtrial.{PUBLIC[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class Package(ModuleType):
+    """Two public functions, `study` and `audit`, are called like a room: importing the room does not hide them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in PUBLIC and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = Package

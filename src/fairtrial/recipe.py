@@ -12,7 +12,7 @@ import os
 import re
 import tomllib
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import cache
@@ -213,6 +213,34 @@ class Recipe:
     def __post_init__(self) -> None:
         one_of("task", self.task, TASKS)
 
+    def with_(self, **changes: Any) -> Recipe:
+        """The recipe with some fields changed. A field is called by its own name, or with its table's where two tables
+        have it (`**{"encoder.source": "minilm"}`); `data` is `data.source`, and `steps` or `epochs` the duration.
+
+        >>> recipe = Recipe().with_(layers=2, learning_rate=3e-4, parts=["rope"], steps=100)
+        >>> recipe.shape.layers, str(recipe.training.duration)
+        (2, '100 steps')
+        """
+        return with_changes(self, changes)
+
+    @classmethod
+    def load(cls, what: str | Path, name: str = "default") -> Recipe:
+        """A recipe from a TOML file, or a built-in one: `Recipe.load("lm")`, `Recipe.load("classify", "course")`.
+
+        >>> Recipe.load("lm").task
+        'lm'
+        """
+        return built_in_recipe(name, str(what)) if what in TASKS else load_recipe(Path(what))
+
+    def to_toml(self) -> str:
+        """The whole recipe as TOML, every field with its meaning.
+
+        >>> print(Recipe().to_toml().splitlines()[0])
+        task = "classify"                     # classify (encoder and classifier), lm (decoder language model) or mlm \
+(masked language model)
+        """
+        return write_recipe(self)
+
 
 def at_least(least: int, section: str, values: object, *names: str) -> None:
     for name in names:
@@ -343,6 +371,49 @@ def with_settings(recipe: Recipe, settings: Sequence[str]) -> Recipe:
             inner = inner[section]
         inner[last] = value
     return recipe_from(table)
+
+
+def with_changes(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
+    """`Recipe.with_`: fields by their names, with Python's values."""
+    table, duration = to_table(recipe), duration_of(changes.get("steps"), changes.get("epochs"))
+    if duration is not None:
+        changes = {**changes, "training.duration": str(duration)}
+    for name, value in changes.items():
+        if name in ("steps", "epochs"):
+            continue
+        *sections, last = full_name(name).split(".")
+        inner = table
+        for section in sections:
+            inner = inner[section]
+        plain = plain_value(value)
+        inner[last] = inner[last] | plain if isinstance(inner[last], dict) and isinstance(plain, dict) else plain
+    return recipe_from(table)
+
+
+def full_name(name: str) -> str:
+    """`heads` -> `shape.heads`; a name that two tables have is refused."""
+    known = field_hints(Recipe)
+    if name == "data":
+        return "data.source"
+    if "." in name or name in known:
+        return name
+    inside = {key: list(field_hints(kind)) for key, (kind, _) in known.items() if _is_section(kind)}
+    found = [f"{section}.{name}" for section, names in inside.items() if name in names]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise BadInput(f"{name!r} may be {' or '.join(found)}", f'write it as **{{"{found[0]}": ...}}')
+    every = [*known, *(each for names in inside.values() for each in names), "steps", "epochs"]
+    raise BadInput(f"a recipe has no field {name!r}{did_you_mean(name, every)}")
+
+
+def plain_value(value: Any) -> Any:
+    """A value of Python's as it stands in TOML: a part may be a class."""
+    if isinstance(value, type) and hasattr(value, "choice"):
+        return to_table(value.choice())
+    if isinstance(value, tuple | list):
+        return [plain_value(each) for each in value]
+    return str(value) if isinstance(value, Path) else to_table(value)
 
 
 def read_setting(setting: str) -> tuple[str, Any]:

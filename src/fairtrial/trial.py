@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from fairtrial.data.corpus import Splits
-from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.environment import peak_memory_mb, refuse_changed, use_threads
-from fairtrial.errors import BadInput, Interrupted
+from fairtrial.errors import Interrupted
 from fairtrial.plugins import load_installed, require_plugins
-from fairtrial.prepare import Prepared, prepare, prepare_like
+from fairtrial.prepare import prepare, prepare_like
 from fairtrial.provenance import located, result_facts, start_facts, trial_facts
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record, ensure_free
+from fairtrial.run import Run, require_task
 from fairtrial.training.checkpoint import Checkpoints
 from fairtrial.training.loop import Event, Loop, put_weights, weights_of
-from fairtrial.training.tasks import Network, Task, build_network, build_task
+from fairtrial.training.tasks import Task, build_network
 
 OnEvent = Callable[[Event], None]
 Stop = Callable[[], bool]
-TASKS = {"classify": "a classifier", "lm": "a language model", "mlm": "a masked language model"}
 
 
 def run_trial(
@@ -135,43 +132,13 @@ def train(task: Task, record: Record, on_event: OnEvent, stop: Stop, save_second
     return record
 
 
-@dataclass(frozen=True)
-class Run:
-    """A finished trial with its trained network. Its data are read when they are first asked for."""
-
-    record: Record
-    recipe: Recipe
-    seed: int
-    tokenizer: Tokenizer
-    labels: tuple[str, ...]  # of a classifier
-    network: Network  # in evaluation mode
-
-    @cached_property
-    def prepared(self) -> Prepared:
-        """The data as the trial saw them. Refused where they have changed or are gone."""
-        return prepare_like(self.record)
-
-    @property
-    def splits(self) -> Splits:
-        return self.prepared.splits
-
-    @cached_property
-    def task(self) -> Task:
-        """The encoded data, to be scored with the trained network."""
-        return build_task(self.recipe, self.seed, self.splits, self.tokenizer, self.network)
-
-    def initial_network(self) -> Network:
-        """The network with its first weights; those of a pretrained encoder are not put in."""
-        return build_network(self.recipe, self.seed, self.tokenizer.size, len(self.labels)).eval()
-
-
 def load(record: Record | Path, task: str | None = None) -> Run:
     """A record's trained network and tokenizer; `task`: the only kind of network that will do."""
     if isinstance(record, Path):
         record = Record.open(record)
     recipe, trial = record.recipe, record.trial
-    if task is not None and recipe.task != task:
-        raise BadInput(f"{record.folder} is {TASKS.get(recipe.task, recipe.task)}; this needs {TASKS[task]}")
+    if task is not None:
+        require_task(record, task)
     content = record.weights()
     require_plugins(record)
     tokenizer, labels = record.tokenizer(), tuple(str(label) for label in trial["labels"])

@@ -19,6 +19,7 @@ from fairtrial import __version__
 from fairtrial.cli.main import COMMANDS, OLD_NAMES
 from fairtrial.recipe import built_in_recipe, recipe_from
 from fairtrial.record import Record
+from fairtrial.study import design
 from fairtrial.study.design import DEMO, load_study, study_from, write_study
 
 Call = Callable[..., Any]
@@ -186,7 +187,7 @@ def test_the_demo_ends_in_a_verdict_and_a_page_and_goes_on_where_it_was(
     table["set"] |= small | {"training.duration": "24 steps", "training.learning_rate": 0.01}
     path = tmp_path / "small.toml"
     path.write_text(write_study(study_from(table)))
-    monkeypatch.setattr("fairtrial.study.design.DEMO", path)
+    monkeypatch.setattr(design, "DEMO", path)
     said = fairtrial("demo", "--out", tmp_path / "demo")
     assert said.code == 0
     assert "plan: 6 trials (3 variants x 2 seeds x 1 task)" in said.out

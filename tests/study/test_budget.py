@@ -12,6 +12,7 @@ import pytest
 from fairtrial.engines.job import InProcess
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
+from fairtrial.study import run
 from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import RESERVE, Plan, calibrate, fit_budget, make_plan, read_time
@@ -82,7 +83,7 @@ def test_a_pace_that_nobody_knows_is_not_promised(plan: Plan) -> None:
 def test_a_search_takes_its_share_of_the_budget(
     tiny_study: Callable[..., Study], plan: Plan, heard: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairtrial.study.run.calibrate", lambda made, *_: replace(made, calibration=plan.calibration))
+    monkeypatch.setattr(run, "calibrate", lambda made, *_: replace(made, calibration=plan.calibration))
     studies = (tiny_study(), tiny_study(search={"training.learning_rate": [1e-2, 1e-3]}))
     hour = Options(budget_seconds=3600)
     without, less = (plan_study(study, plan.home, Processes(2), hour, heard, lambda: False)[0] for study in studies)

@@ -19,7 +19,7 @@ from fairtrial.errors import FairtrialError, HelperDied
 from fairtrial.finding import FAIL, PASS, REPORT, Finding, Measured, as_passport
 from fairtrial.model.part import parts
 from fairtrial.plugins import load_installed, require_plugins
-from fairtrial.recipe import load_recipe
+from fairtrial.recipe import Recipe, load_recipe
 from fairtrial.record import Record
 from fairtrial.stored import write_document
 
@@ -90,8 +90,11 @@ def audit_each(plans: Sequence[Plan]) -> list[list[Finding]]:
     return found
 
 
-def audit_target(what: str) -> list[Finding]:
-    """Audit a part, a recipe file or the folder of a record, which keeps its passport."""
+def audit_target(what: str | Recipe) -> list[Finding]:
+    """Audit a part, a recipe, a recipe file or the folder of a record, which keeps its passport."""
+    if isinstance(what, Recipe):
+        load_installed(choice.name for choice in what.parts)
+        return audit_plans([plan_of_recipe(what)])
     if os.path.isdir(what):
         record = Record.open(Path(what))
         with record.hold():  # refused as busy where it is being written, before any work is done
@@ -103,9 +106,7 @@ def audit_target(what: str) -> list[Finding]:
             write_document(record.folder / "passport.json", as_passport(record.folder.name, findings))
             return findings
     if what.endswith(".toml") or os.path.isfile(what):
-        recipe = load_recipe(Path(what))
-        load_installed(choice.name for choice in recipe.parts)
-        return audit_plans([plan_of_recipe(recipe)])
+        return audit_target(load_recipe(Path(what)))
     load_installed([what])
     return audit_plans(plans_of_part(what))
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, forkserver
+from types import ModuleType
 from typing import Any
 
 from fairtrial.engines.job import Job, JobResult, OnProgress, Stop, run_job
@@ -101,7 +103,8 @@ def start(job: Job, again: bool = False) -> Running:
                 forkserver.ensure_running()
         process = context.Process(target=run_in_process, args=(job, far), name="-".join(job.key))
         try:
-            process.start()
+            with without_main():
+                process.start()
         except (OSError, EOFError) as error:  # the fork server was killed just now: once it is gone, another is started
             if time.monotonic() > until:
                 raise FairtrialError(f"no process could be started ({error})", "is there memory left?") from error
@@ -109,6 +112,18 @@ def start(job: Job, again: bool = False) -> Running:
             continue
         far.close()  # so that the pipe ends when the process does
         return Running(job, process, ours, time.monotonic(), again=again)
+
+
+@contextmanager
+def without_main() -> Iterator[None]:
+    """A new process would import the user's script once more, and a script without `if __name__ == "__main__"` would
+    start its study in each of them. A job needs nothing of it, and a notebook has no file to import."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextmanager

@@ -42,14 +42,43 @@ class Site:
         return self.offset.abs()
 
 
-class Part(nn.Module):
-    """One architecture idea. Options are keyword arguments of `__init__`.
+class PartType(type):
+    """`Window(size=8)`, without the shape of a network, is the choice of a part and its options, as in a recipe."""
+
+    def __call__(cls, *values: Any, **options: Any) -> Any:
+        if not values and "shape" not in options:
+            return cls.choice(**options)  # type: ignore[attr-defined]
+        return super().__call__(*values, **options)
+
+
+class Part(nn.Module, metaclass=PartType):
+    """One architecture idea. Options are keyword arguments of `__init__`, whose first argument is the network's shape.
 
     A part may claim what the passport then checks: `sees_order` (it tells positions apart) and `relative` (in
-    attention, positions matter by their distances alone)."""
+    attention, positions matter by their distances alone).
+
+    >>> import fairtrial as ft
+    >>> class Fade(ft.Part):  # scores fall with distance
+    ...     relative = True
+    ...
+    ...     def __init__(self, shape, rate=0.1):
+    ...         super().__init__(shape)
+    ...         self.rate = rate
+    ...
+    ...     def bias(self, site):
+    ...         return -self.rate * site.distance.expand(self.shape.heads, -1, -1)
+    >>> ft.Recipe().with_(parts=["rope", Fade(rate=0.2)]).parts
+    (PartChoice(name='rope', options={}), PartChoice(name='fade', options={'rate': 0.2}))
+    """
 
     sees_order: bool = False
     relative: bool = False
+
+    @classmethod
+    def choice(cls, **options: Any) -> PartChoice:
+        """This part with these options, for a recipe. A class without a name is known by its own: FadeOut is
+        `fade-out`."""
+        return PartChoice(name=name_part(cls), options=options)
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -115,6 +144,47 @@ for _old, _new in OLD_VERBS.items():
     setattr(Part, _old, vars(Part)[_new])
 
 parts: Registry[type[Part]] = Registry("part")
+
+
+def part(name: str) -> Callable[[type[AnyPart]], type[AnyPart]]:
+    """Names a part of your own, so that recipes, studies and commands know it. Defined again (as in a notebook's cell
+    that is run twice), the new class takes the place of the old one.
+
+    >>> import fairtrial as ft
+    >>> @ft.part("no-op")
+    ... class Nothing(ft.Part):
+    ...     pass
+    >>> ft.Recipe().with_(parts=[Nothing]).parts[0].name
+    'no-op'
+    """
+
+    def keep(kind: type[AnyPart]) -> type[AnyPart]:
+        if name in parts.list() and (written := parts.find(name)) is not kind and same_place(written, kind):
+            parts.drop(name)
+        parts.add(name)(kind)
+        return kind
+
+    return keep
+
+
+AnyPart = TypeVar("AnyPart", bound=Part)
+
+
+def name_part(kind: type[Part]) -> str:
+    """The name that a class is registered under. One without a name gets it from the class."""
+    for name in parts.list():
+        if parts.find(name) is kind:
+            return name
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", kind.__name__).lower()
+    part(name)(kind)
+    return name
+
+
+def same_place(one: type, other: type) -> bool:
+    """Whether one class is the other, written anew."""
+    return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
+
+
 SINGLE_OWNER = ("merge", "pool")
 IN_A_DECODER = ("embed", "rotate", "bias", "score", "allow", "merge", "residual")  # what a language model calls
 

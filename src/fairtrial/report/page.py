@@ -19,7 +19,7 @@ from fairtrial.recipe import write_recipe
 from fairtrial.record import Record
 from fairtrial.report.charts import line_chart, reliability_chart
 from fairtrial.report.curves import curves_of, loss_curve, trained_seconds
-from fairtrial.report.table import MISSING, as_latex, as_markdown
+from fairtrial.report.table import MISSING, Table, as_latex, as_markdown
 from fairtrial.report.text import ATTRIBUTIONS, CAUTION, change, confusion_table, notices_of, percent
 from fairtrial.report.words import KINDS, kept_weights, score_table, spoken_parts, spoken_time
 
@@ -53,6 +53,25 @@ def policy(style: str, script: str) -> str:
     Style attributes are not allowed."""
     allowed = (f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in (style, script))
     return "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'".format(*allowed)
+
+
+def fragment(sentences: Sequence[str], charts: Sequence[str], tables: Sequence[Table]) -> str:
+    """A result for a notebook's output: like a page, but without its head, and in light colours, since a notebook's
+    theme is not the system's."""
+    return (
+        environment()
+        .get_template("fragment.html")
+        .render(sentences=sentences, charts=charts, tables=tables, style=fragment_style())
+    )
+
+
+@cache
+def fragment_style() -> str:
+    """The pages' style, for what is inside a fragment only."""
+    style = "".join((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "study.css"))
+    style = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", style)
+    style = re.sub(r"(?m)^(:root|body)\b", "&", style).replace(".study ", "").replace(".study{", "&{")
+    return f".fairtrial {{ {style} & {{ max-width: 60rem; margin: 0; padding: .6rem 1rem; }} }}"
 
 
 @cache

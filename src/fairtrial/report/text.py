@@ -125,12 +125,20 @@ def copies_text(copies: dict[str, Any]) -> str:
 
 def baseline_lines(found: dict[str, Any]) -> Iterator[str]:
     """`found`: what `fairtrial baseline --json` prints for one task."""
-    metric = "accuracy" if found["task"] == "classify" else "perplexity"
     yield (
         f"{found['task']}: {found['source']}, recipe {found['recipe'] or 'of your own'}, seed {found['seed']};"
         f" fitted on {found['documents']['train']:,} documents"
     )
     yield from (f"note: {note}" for note in found["notes"])
+    for table in baseline_tables(found):
+        yield from as_text(table)
+    note = "Intervals: 95% over test items. A transformer that does not beat these does no better than counting words."
+    yield from wrapped(note)
+
+
+def baseline_tables(found: Mapping[str, Any]) -> Iterator[Table]:
+    """One for each test set."""
+    metric = "accuracy" if found["task"] == "classify" else "perplexity"
     for name, copies in found["sets"].items():
         copied = copies["exact"] + copies["near"]
         there = {"all": True, "clean": copied and copies["clean"], "contaminated": copied}
@@ -139,9 +147,7 @@ def baseline_lines(found: dict[str, Any]) -> Iterator[str]:
             row(baseline, *(baseline_cell(sets[name].get(subset)) for subset in shown))
             for baseline, sets in found["baselines"].items()
         )
-        yield from as_text(Table(f"{name}: {copies_text(copies)}", (metric, *shown), rows))
-    note = "Intervals: 95% over test items. A transformer that does not beat these does no better than counting words."
-    yield from wrapped(note)
+        yield Table(f"{name}: {copies_text(copies)}", (metric, *shown), rows)
 
 
 def baseline_cell(score: dict[str, Any] | None) -> str:

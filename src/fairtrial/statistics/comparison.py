@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from fairtrial.statistics.crossed import Crossed, Z, crossed_t, kish, over_items, wilson
+from fairtrial.statistics.crossed import Crossed, Z, crossed_t, kish, over_items, summed, wilson
 from fairtrial.statistics.multiplicity import holm
 from fairtrial.statistics.outcomes import CLEAN, METRICS, Metric, SetOutcomes, Sums, measure, measure_by_class
 from fairtrial.statistics.power import MoreSeeds, items_needed, more_seeds, seeds_needed, smallest_detectable
@@ -148,7 +148,28 @@ def compare(
     if metric == "perplexity":
         metric, reasons = _common_measure(one, other, paired)
         found = replace(found, metric=METRICS[metric], not_comparable_because=reasons)
-    ours, theirs = measure(metric, one, keep, clusters), measure(metric, other, keep, clusters)
+    return _compare_sums(found, measure(metric, one, keep, clusters), measure(metric, other, keep, clusters), clusters)
+
+
+def compare_values(
+    names: tuple[str, str],
+    metric: Metric,
+    ours: np.ndarray,
+    theirs: np.ndarray,
+    clusters: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> Comparison:
+    """Any score of items [seed item], by the test that judges a study; `weights` [item] or [seed item]."""
+    counts = np.ones(ours.shape) if weights is None else np.broadcast_to(np.asarray(weights, float), ours.shape)
+    sizes = summed(counts, clusters)
+    counted = sizes.sum(0) > 0
+    sums = [summed(np.where(counts > 0, values, 0.0) * counts, clusters)[:, counted] for values in (ours, theirs)]
+    found = Comparison(*names, "", "all", metric, len(ours), ours.shape[1], paired=True)
+    one, other = (Sums(each, sizes[:, counted]) for each in sums)
+    return _compare_sums(found, one, other, clusters)
+
+
+def _compare_sums(found: Comparison, ours: Sums, theirs: Sums, clusters: np.ndarray | None) -> Comparison:
     seeds, units = ours.values.shape
     found = replace(found, groups=None if clusters is None else units)
     if theirs.values.shape[1] != units or (effective := kish(ours.sizes) if units else 0.0) < 2:

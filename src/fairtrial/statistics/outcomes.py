@@ -15,6 +15,7 @@ from fairtrial.statistics.multiplicity import ALPHA, Look
 
 CLEAN, EXACT, NEAR = 0, 1, 2  # a test item: not in the training set, an exact copy, a near copy
 Z_ONE_SIDED = 1.645  # 5% of networks that guess get above it
+LEAST = {"accuracy": 1.0, "perplexity": 0.01}  # least difference of interest: points; nats per token
 TOLERATED = 0.01  # share of contaminated items up to which verdicts are on all items
 HEADLINES = {"accuracy": 1, "window_perplexity": -1, "masked_perplexity": -1}  # 1: higher is better, -1: lower
 UNAUDITED = "unaudited"  # the level of a passport whose audit broke down: nothing was found, for or against

@@ -89,7 +89,7 @@ def describe_difference(comparison: Comparison, p_adjusted: float | None = None,
     if groups and comparison.test and comparison.test.effective <= 0.8 * comparison.test.items:
         groups += f" of unequal size, which count as {comparison.test.effective:.0f}"
     inside.append(f"{counted(comparison.seeds, 'seed')}, {items}{groups}")
-    name = "" if metric == "bits per byte" else f"{metric} "
+    name = "" if metric == "bits per byte" or metric not in METRICS else f"{metric} "
     return f"{name}{change(metric, comparison.difference)} ({'; '.join(inside)})"
 
 
@@ -104,23 +104,25 @@ def sentence(
     remarks: Sequence[str] = (),
 ) -> str:
     """The verdict on one comparison; `remarks` are sentences that belong to it."""
-    one, other, where = comparison.variant, comparison.against, f"On {comparison.set},"
+    one, other = comparison.variant, comparison.against
+    where = f"On {comparison.set}, " if comparison.set else ""
     numbers = describe_difference(comparison, p_adjusted, family)
     if verdict.kind == "not_comparable":
-        lines = [f"{where} {one} cannot be compared with {other}: {'; '.join(verdict.why)}."]
+        lines = [f"{where}{one} cannot be compared with {other}: {'; '.join(verdict.why)}."]
         lines += [f"For reference: {numbers}."] if numbers else []
     elif verdict.kind == "too_few_seeds":
-        lines = [f"{where} there are too few seeds to compare {one} with {other}. {NEEDED} So far: {numbers}."]
+        lines = [f"{where}there are too few seeds to compare {one} with {other}. {NEEDED} So far: {numbers}."]
     else:
         smallest_of_interest = change(comparison.metric.name, least, signed=False)
-        lines = [f"{where} {_outcome(verdict.kind, one, other, smallest_of_interest)}: {numbers}."]
+        lines = [f"{where}{_outcome(verdict.kind, one, other, smallest_of_interest)}: {numbers}."]
         if verdict.kind == "undetected":
             if comparison.test and comparison.test.p < 0.05:
                 among = f"among {family} comparisons chance does that too easily"
                 why = among if family > 1 else f"at this interim look p must be below {alpha:g}"
                 lines.append(f"The interval excludes zero, but {why}.")
             lines.append(_what_it_takes(comparison, verdict, smallest_of_interest, level_words(alpha, family)))
-    return " ".join([*lines, *remarks])
+    said = " ".join([*lines, *remarks])
+    return said[0].upper() + said[1:]
 
 
 def _outcome(kind: str, one: str, other: str, least: str) -> str:
@@ -397,14 +399,24 @@ class Expected:
 
     def __str__(self) -> str:
         low, high = (change(self.metric, value, signed=False) for value in (self.low, self.high))
+        if low == high:
+            return low
         return f"{low.split(' ')[0].rstrip('%')} to {high}"
 
 
-def expected_smallest(task: str, seeds: int, items: float, alpha: float = ALPHA, family: int = 1) -> Expected | None:
+def expected_smallest(
+    task: str,
+    seeds: int,
+    items: float,
+    alpha: float = ALPHA,
+    family: int = 1,
+    shares: Mapping[str, float] | None = None,
+) -> Expected | None:
     """`task` is 'classify' (accuracy, points) or 'lm' (perplexity, nats per token); None for a single seed or item.
-    `alpha` of the first look, `family`: comparisons that will be judged together."""
+    `alpha` of the first look, `family`: comparisons that will be judged together; `shares`: variances of a pilot."""
     if seeds < 2 or items < 2:
         return None
     metric, level = "perplexity" if task == "lm" else "accuracy", alpha / max(1, family)
-    low, high = (reach_of(shares[metric], seeds, items, level) for shares in (LOW_VARIANCE, HIGH_VARIANCE))
+    assumed = [table[metric] for table in (LOW_VARIANCE, HIGH_VARIANCE)] if shares is None else [Shares(**shares)] * 2
+    low, high = (reach_of(each, seeds, items, level) for each in assumed)
     return Expected(metric, low, high)

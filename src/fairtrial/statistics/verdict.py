@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from fairtrial.statistics import sentences
 from fairtrial.statistics.comparison import (
     Comparison,
     compare,
+    compare_values,
     decide_family,
     exp,
     least_for,
@@ -24,8 +25,8 @@ from fairtrial.statistics.comparison import (
     subsets,
 )
 from fairtrial.statistics.crossed import wilson
-from fairtrial.statistics.multiplicity import Look, benjamini_hochberg, expected_bias, holm, next_look
-from fairtrial.statistics.outcomes import METRICS, SetOutcomes, TaskOutcomes, describe_set, not_learned
+from fairtrial.statistics.multiplicity import ALPHA, Look, benjamini_hochberg, expected_bias, holm, next_look
+from fairtrial.statistics.outcomes import LEAST, METRICS, Metric, SetOutcomes, TaskOutcomes, describe_set, not_learned
 
 EXPLORED = {"accuracy": ("macro-F1", "log loss"), "perplexity": ()}  # further metrics that are never judged
 DECIDED = ("better", "worse", "same", "not_comparable")
@@ -114,6 +115,53 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
     }
 
 
+def judge_arrays(
+    ours: Any, theirs: Any, groups: Any = None, weights: Any = None, metric: str | None = None,
+    higher_is_better: bool | None = None, least: float | None = None, names: tuple[str, str] = ("ours", "theirs"),
+) -> dict[str, Any]:  # fmt: skip
+    """One comparison of arrays [seed item] from anywhere, by the rules of a study: a row of the verdict file."""
+    one, other = (np.atleast_2d(np.asarray(each)) for each in (ours, theirs))
+    if one.ndim != 2 or one.shape != other.shape:
+        what = f"{names[0]} has the shape {one.shape} and {names[1]} {other.shape}; both must be [seed item]"
+        raise BadInput(what, "score the same items with the same number of seeds")
+    right = all(
+        each.dtype == bool or (each.dtype.kind in "iu" and np.isin(each, (0, 1)).all()) for each in (one, other)
+    )
+    metric = metric or ("accuracy" if right else "score")
+    if metric == "accuracy" and not right:
+        raise BadInput(
+            "accuracy is judged from right and wrong answers", "give arrays of True and False, or of 0 and 1"
+        )
+    known = METRICS.get(metric)
+    if higher_is_better is None:
+        higher_is_better = known is None or known.higher_is_better
+    kind = Metric(metric, known.unit if known else metric, higher_is_better)
+    one, other = (each.astype(float) * (100 if metric == "accuracy" else 1) for each in (one, other))
+    clusters = None if groups is None else np.asarray(groups)
+    sizes = None if weights is None else np.asarray(weights, float)
+    refuse_odd(one, other, clusters, sizes)
+    found = compare_values(names, kind, one, other, clusters, sizes)
+    limit = LEAST.get(metric, 0.0) if least is None else least
+    (row,) = judged_rows([found], [limit], ALPHA, {})
+    return row | {"shares": found.test and vars(found.test.shares), "effective": found.test and found.test.effective}
+
+
+def refuse_odd(one: np.ndarray, other: np.ndarray, clusters: np.ndarray | None, weights: np.ndarray | None) -> None:
+    items = one.shape[1]
+    if clusters is not None and clusters.shape != (items,):
+        raise BadInput(f"groups has the shape {clusters.shape}", f"give one group for each of the {items:,} items")
+    if weights is not None:
+        if weights.shape not in ((items,), one.shape):
+            raise BadInput(f"weights has the shape {weights.shape}", f"give one weight for each of the {items:,} items")
+        if not (np.isfinite(weights).all() and (weights >= 0).all() and np.atleast_2d(weights).any(1).all()):
+            raise BadInput("weights must be finite, not negative, and not all zero")
+    counted = np.ones(one.shape, bool) if weights is None else np.broadcast_to(weights > 0, one.shape)
+    if not all(np.isfinite(each[counted]).all() for each in (one, other)):
+        raise BadInput(
+            "some values are missing or infinite", "leave such items out on both sides, or give them weight 0"
+        )
+
+
 def _unlearned(task: TaskOutcomes) -> Unlearned:
     """Variant -> test set -> what seeds do that learned nothing -> which. Without variants that learned."""
     unigram = task.baselines.get("unigram", {})
@@ -160,12 +208,19 @@ def _compare_variants(
 
 def _judged(task: TaskOutcomes, claims: list[Comparison]) -> list[dict[str, Any]]:
     """Rows with verdicts. The family is every claim of this task: all variants, all test sets, the one metric."""
-    baseline, alpha = task.variants[task.baseline], task.alpha
+    baseline = task.variants[task.baseline]
     limits = [least_for(claim, task.least_difference, baseline[claim.set]) for claim in claims]
+    return judged_rows(claims, limits, task.alpha, task.passports)
+
+
+def judged_rows(
+    claims: Sequence[Comparison], limits: Sequence[float], alpha: float, passports: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """A family of claims, each with its verdict and its sentence. `limits`: least differences of interest."""
     rows = []
     for claim, least, judged in zip(claims, limits, decide_family(claims, limits, alpha), strict=True):
         verdict, p, p_same, family = judged
-        also, more = sentences.remarks(claim, verdict, least, task.passports), verdict.more
+        also, more = sentences.remarks(claim, verdict, least, passports), verdict.more
         line = sentences.sentence(claim, verdict, least=least, alpha=alpha, p_adjusted=p, family=family, remarks=also)
         decided = {
             "p_adjusted": p, "p_same": p_same, "family": family, "least_difference": least,

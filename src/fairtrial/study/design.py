@@ -22,6 +22,7 @@ from fairtrial.recipe import (
     built_in_recipe,
     load_recipe,
     parse_value,
+    plain_value,
     read_setting,
     read_toml,
     recipe_from,
@@ -31,6 +32,7 @@ from fairtrial.recipe import (
     with_settings,
 )
 from fairtrial.registry import did_you_mean
+from fairtrial.statistics.outcomes import LEAST
 
 DEMO = Path(__file__).parents[1] / "studies" / "demo.toml"
 HOW = "write a part (rope), its options (window:size=8), several parts (alibi+rope), or a recipe file (mine.toml)"
@@ -67,7 +69,6 @@ def _name(part: Any) -> str:
 
 
 Settings = Mapping[str, Any]  # recipe fields by their dotted names
-LEAST = {"accuracy": 1.0, "perplexity": 0.01}  # points; nats per token
 METRIC = {"classify": "accuracy", "lm": "perplexity"}  # the tasks that are judged, and by what
 # what decides the test items: variants that differ here were not asked the same questions
 SHARED_DATA = (
@@ -246,7 +247,7 @@ def design_study(
     *,
     data: str | None = None,
     task: str | None = None,
-    variants: Sequence[str] = (),
+    variants: Sequence[Any] | Mapping[str, Any] = (),
     baseline: str | None = None,
     seeds: int | None = None,
     recipe: str | None = None,
@@ -269,15 +270,34 @@ def design_study(
     return complete_study(table, plugins)
 
 
-def variant_tables(texts: Sequence[str]) -> dict[str, Any]:
+def variant_tables(variants: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of variants: texts as on the command line, parts, lists of parts, recipes; with names of their own if
+    they are a dict."""
+    if isinstance(variants, Mapping):
+        return {name: variant_of(value)[1] for name, value in variants.items()}
     found: dict[str, Any] = {}
-    for text in texts:
-        name, table = read_variant(text)
+    for value in variants:
+        name, table = variant_of(value)
         if name in found:
             hint = "a second copy with its own seeds is written in a study file (seeds_from)"
             raise BadInput(f"the variant {name!r} is given twice", hint)
         found[name] = table
     return found
+
+
+def variant_of(value: Any) -> tuple[str, dict[str, Any]]:
+    if isinstance(value, str | Path):
+        return read_variant(str(value))
+    if isinstance(value, Recipe):
+        sections = {key: inner for key, inner in to_table(value).items() if isinstance(inner, dict) and key != "data"}
+        fields = {f"{key}.{name}": each for key, inner in sections.items() for name, each in inner.items()}
+        return value.name or "recipe", {"parts": to_table(value)["parts"], **fields}
+    if isinstance(value, Mapping) and "name" not in value:
+        return "variant", dict(value)  # as in a study file
+    parts = [plain_value(each) for each in (value if isinstance(value, list | tuple) else [value])]
+    if not all(isinstance(each, str) or (isinstance(each, dict) and "name" in each) for each in parts):
+        raise BadInput(f"{value!r} is not a variant", HOW)
+    return "+".join(map(_name, parts)) or "none", {"parts": parts}
 
 
 def add_settings(table: dict[str, Any], settings: Sequence[str]) -> None:

@@ -1,0 +1,72 @@
+"""Results that show themselves: as text, as HTML in a notebook (no script, no network), as Markdown, LaTeX, a data
+frame or a figure. A result says its sentences, its tables and its plain rows; the rest follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.errors import FairtrialError
+from fairtrial.report.table import PROSE_WIDTH, Table, as_latex, as_markdown, as_text, markdown_escape, plain, wrapped
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+TEXT_WIDTH = 120  # of a result's repr
+
+
+class Shown:
+    """What a result's class inherits. It must say its `tables`."""
+
+    def sentences(self) -> Sequence[str]:
+        """What comes first."""
+        return ()
+
+    def tables(self) -> Sequence[Table]:
+        raise NotImplementedError
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Its numbers, all digits of them; of the first table, unless a result knows better."""
+        table = self.tables()[0]
+        values = ([cell.stamped if cell.number is None else cell.number for cell in cells] for cells in table.rows)
+        return [dict(zip(table.columns, row, strict=True)) for row in values]
+
+    def charts(self) -> Sequence[str]:
+        """SVG for the notebook."""
+        return ()
+
+    def __repr__(self) -> str:
+        lines = [line for text in self.sentences() for line in wrapped(text, indent="", width=PROSE_WIDTH)]
+        for table in self.tables():
+            lines += [*([""] if lines else []), *as_text(table, width=TEXT_WIDTH)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from fairtrial.report.page import fragment
+
+        return fragment(self.sentences(), self.charts(), self.tables())
+
+    def to_markdown(self) -> str:
+        """Sentences and tables as Markdown."""
+        blocks = ["\n".join(as_markdown(table)) for table in self.tables()]
+        return "\n\n".join([*map(markdown_escape, self.sentences()), *blocks])
+
+    def to_latex(self) -> str:
+        """The tables as LaTeX (needs `\\usepackage{booktabs}`), the sentences as comments."""
+        lines = ["% needs \\usepackage{booktabs}", *(f"% {plain(text)}" for text in self.sentences())]
+        return "\n".join([*lines, *(line for table in self.tables() for line in ("", *as_latex(table)))])
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Its numbers as a pandas DataFrame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise FairtrialError(
+                "pandas is not installed", "pip install pandas; or take .rows(), plain values"
+            ) from error
+        return pandas.DataFrame(self.rows())
+
+    def plot(self) -> Figure:
+        """Its numbers as a matplotlib figure."""
+        raise FairtrialError(f"{type(self).__name__} has no plot", "its numbers are in .rows() and .to_frame()")

@@ -1,0 +1,286 @@
+"""What the public functions give: plain values that show themselves. They hold no open files and no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.errors import BadInput
+from fairtrial.finding import Finding, summary, worst
+from fairtrial.report import verdict_tables
+from fairtrial.report.shown import Shown
+from fairtrial.report.study_files import StudyFiles, without_nulls
+from fairtrial.report.table import Cell, Table, row
+from fairtrial.report.words import few_digits, probability, with_interval
+from fairtrial.statistics.sentences import Expected, counted
+from fairtrial.statistics.verdict import is_clear
+
+if TYPE_CHECKING:
+    from fairtrial.run import Run
+
+SEVERITY = {"red": "not_comparable", "amber": "remark"}  # colours of a page
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict(Shown):
+    """What a study found: sentences, comparisons with their intervals, scores.
+
+    >>> finished.verdict.comparisons[0]["verdict"]
+    'undetected'
+    """
+
+    facts: Mapping[str, Any] = field(repr=False)  # the content of verdict.json
+
+    @property
+    def name(self) -> str:
+        return str(self.facts["name"])
+
+    @property
+    def text(self) -> tuple[str, ...]:
+        """Its sentences, the most important first."""
+        return tuple(self.facts["sentences"])
+
+    @property
+    def comparisons(self) -> list[dict[str, Any]]:
+        """One row for each variant, task and test set, with its difference, interval, p and verdict."""
+        tasks: Mapping[str, Any] = self.facts["tasks"]
+        return [{"task": name, **each} for name, task in tasks.items() for each in task["comparisons"]]
+
+    @property
+    def clear(self) -> bool:
+        """Whether every comparison that can be judged is decided."""
+        return is_clear(self.facts)
+
+    @cached_property
+    def shown(self) -> dict[str, Any]:
+        return without_nulls(dict(self.facts))
+
+    def sentences(self) -> Sequence[str]:
+        return self.text
+
+    def tables(self) -> Sequence[Table]:
+        return verdict_tables.verdict_tables(self.shown, every=False)
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {key: value for key, value in each.items() if not isinstance(value, dict | list)}
+            for each in self.comparisons
+        ]
+
+    def to_markdown(self) -> str:
+        return "\n".join(verdict_tables.verdict_lines(self.shown, "markdown", every=False))
+
+    def to_latex(self) -> str:
+        return "\n".join(verdict_tables.verdict_lines(self.shown, "latex", every=False))
+
+
+@dataclass(frozen=True, repr=False)
+class Study(Shown):
+    """A finished study: its folder, its verdict, its trials.
+
+    >>> finished.run("learned", seed=3).seed
+    3
+    """
+
+    folder: Path
+    plan: Mapping[str, Any] = field(default_factory=dict, repr=False)  # what was about to be run, if it just was
+
+    @cached_property
+    def files(self) -> StudyFiles:
+        return StudyFiles.open(self.folder)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return Verdict(self.files.read_verdict())
+
+    @property
+    def page(self) -> Path:
+        """The page to open in a browser."""
+        return self.folder / "report.html"
+
+    def run(self, variant: str, seed: int = 0, task: str | None = None) -> Run:
+        """One trial of the study with its trained network."""
+        from fairtrial.api import load
+
+        return load(
+            self.folder / "trials" / (task or next(iter(self.verdict.facts["tasks"]))) / variant / f"seed-{seed}"
+        )
+
+    def write_page(self) -> Path:
+        """Write `report.html` again."""
+        from fairtrial.report.study_page import write_study_page
+
+        return write_study_page(self.folder)
+
+    def sentences(self) -> Sequence[str]:
+        return self.verdict.sentences()
+
+    def tables(self) -> Sequence[Table]:
+        return self.verdict.tables()
+
+    def rows(self) -> list[dict[str, Any]]:
+        return self.verdict.rows()
+
+
+@dataclass(frozen=True, repr=False)
+class Audit(Shown):
+    """What an audit found, in a network or in data.
+
+    >>> found = ft.audit_data(reviews)
+    >>> found.level, found.findings[0].name
+    ('amber', 'duplicates of train')
+    """
+
+    what: str
+    findings: tuple[Finding, ...]
+    copies: Mapping[str, Any] = field(default_factory=dict)  # of data: task -> test set -> copies of training texts
+
+    @property
+    def level(self) -> str:
+        """pass, amber or red"""
+        return worst(self.findings)
+
+    @property
+    def passed(self) -> bool:
+        return self.level == "pass"
+
+    @property
+    def failed(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity != "pass")
+
+    def sentences(self) -> Sequence[str]:
+        return (f"{self.what}: {summary(self.findings)}",)
+
+    def tables(self) -> Sequence[Table]:
+        heads = {"classify": "in an encoder", "lm": "in a decoder", "": ""}
+        found = []
+        for task, title in heads.items():
+            chosen = [finding for finding in self.findings if finding.task == task]
+            rows = tuple(
+                row(each.id, each.name, each.where or each.level, each.shown or f"{each.value:.2g}", each.limit,
+                    Cell(each.verdict, kind=SEVERITY.get(each.severity, "")), each.meaning)
+                for each in chosen
+            )  # fmt: skip
+            columns = (
+                "id",
+                "check",
+                "where" if chosen and chosen[0].where else "level",
+                "measured",
+                "limit",
+                "verdict",
+            )
+            if rows:
+                found.append(Table(title, (*columns, "meaning"), rows, text_columns=7))
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [finding.to_dict() for finding in self.findings]
+
+
+@dataclass(frozen=True, repr=False)
+class Baselines(Shown):
+    """Simple models on exactly the items of a trial: what a transformer must beat."""
+
+    tasks: Mapping[str, Mapping[str, Any]]  # by task
+
+    def tables(self) -> Sequence[Table]:
+        from fairtrial.report.text import baseline_tables
+
+        return [table for facts in self.tasks.values() for table in baseline_tables(facts)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {"task": task, "baseline": name, "set": test, "subset": subset, **score}
+            for task, facts in self.tasks.items()
+            for name, sets in facts["baselines"].items()
+            for test, subsets in sets.items()
+            for subset, score in subsets.items()
+        ]
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
+    """Two variants on the same items over several seeds: the difference, its interval, and the verdict.
+
+    >>> import numpy as np, fairtrial as ft
+    >>> rng = np.random.default_rng(0)
+    >>> theirs = rng.random((5, 400)) < 0.7
+    >>> ours = theirs | (rng.random((5, 400)) < 0.2)
+    >>> ft.compare(ours, theirs).verdict
+    'better'
+    """
+
+    verdict: str  # better, worse, same, undetected, too_few_seeds or not_comparable
+    sentence: str
+    difference: float | None  # ours - theirs
+    low: float | None  # 95% interval, for a new seed and new items
+    high: float | None
+    p: float | None
+    seeds: int
+    items: int
+    smallest_detectable: float | None  # that a comparison like this one finds in 4 of 5 cases
+    variance_shares: Mapping[str, float]  # seed, item and rest, of one seed's outcome on one item
+    facts: Mapping[str, Any] = field(repr=False)  # all else: by_seed, df, more_seeds, second_opinion ...
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Comparison:
+        """From a row of the judge's."""
+        names = ("verdict", "sentence", "difference", "low", "high", "p", "seeds", "items", "smallest_detectable")
+        return cls(**{name: row[name] for name in names}, variance_shares=row.get("variance_shares", {}), facts=row)
+
+    def sentences(self) -> Sequence[str]:
+        return (self.sentence,)
+
+    def tables(self) -> Sequence[Table]:
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in self.variance_shares.items()) or "–"
+        columns = ("verdict", "difference", "p", "seeds", "items", "80% power", "variance")
+        cell = verdict_tables.verdict_cell({"verdict": self.verdict})
+        interval = with_interval(self.difference, self.low, self.high, sign=True)
+        numbers = (interval, probability(self.p), self.seeds, self.items, few_digits(self.smallest_detectable))
+        return [Table("", columns, (row(cell, *numbers, shares),))]
+
+    def rows(self) -> list[dict[str, Any]]:
+        names = ("verdict", "difference", "low", "high", "p", "seeds", "items", "smallest_detectable")
+        return [
+            {name: getattr(self, name) for name in names}
+            | {f"variance_{k}": v for k, v in self.variance_shares.items()}
+        ]
+
+
+@dataclass(frozen=True, repr=False)
+class Power(Shown):
+    """What a comparison with so many seeds and items can see, before anything is trained."""
+
+    metric: str
+    seeds: int
+    items: int
+    comparisons: int
+    low: float  # the smallest difference found in 4 of 5 cases, if seeds differ little
+    high: float  # and if they differ much
+    sentence: str
+
+    @classmethod
+    def of(cls, expected: Expected | None, seeds: int, items: int, comparisons: int) -> Power:
+        if expected is None:
+            raise BadInput(
+                f"{seeds} seeds and {items} items show nothing", "take at least 2 of each; a verdict needs 5 seeds"
+            )
+        of = " of accuracy" if expected.metric == "accuracy" else " of perplexity"
+        among = f" after correction for {comparisons} comparisons" if comparisons > 1 else ""
+        line = f"{counted(seeds, 'seed')} and {counted(items, 'item')} detect {expected}{of} in 4 of 5 cases{among}."
+        return cls(expected.metric, seeds, items, comparisons, expected.low, expected.high, line)
+
+    def sentences(self) -> Sequence[str]:
+        return (self.sentence,)
+
+    def tables(self) -> Sequence[Table]:
+        columns = ("metric", "seeds", "items", "comparisons", "smallest difference, low", "high")
+        numbers = (few_digits(self.low), few_digits(self.high))
+        return [Table("", columns, (row(self.metric, self.seeds, self.items, self.comparisons, *numbers),))]
+
+    def rows(self) -> list[dict[str, Any]]:
+        names = ("metric", "seeds", "items", "comparisons", "low", "high")
+        return [{name: getattr(self, name) for name in names}]

@@ -1,0 +1,182 @@
+"""A finished trial with its trained network, and what can be asked of it. Its data are read when they are first asked
+for; each question is answered by its room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.data.corpus import Splits
+from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.environment import use_threads
+from fairtrial.errors import BadInput
+from fairtrial.prepare import Prepared, prepare_like
+from fairtrial.recipe import Recipe
+from fairtrial.record import Record, sibling
+from fairtrial.report.curves import Curve, curves_of, loss_curve
+from fairtrial.report.shown import Shown
+from fairtrial.report.table import Table
+from fairtrial.report.words import KINDS, kept_weights, learning_notes, score_table, spoken_parts
+from fairtrial.training.tasks import Network, Task, build_network, build_task
+
+if TYPE_CHECKING:
+    from fairtrial.analysis.attention import Maps
+    from fairtrial.analysis.generation import Generated
+    from fairtrial.analysis.look import LookResult
+    from fairtrial.analysis.parameters import Cost
+    from fairtrial.analysis.predictions import Predictions
+    from fairtrial.analysis.surprisal import LengthScore, SurprisalResult
+
+Texts = str | Sequence[str]
+TASKS = {"classify": "a classifier", "lm": "a language model", "mlm": "a masked language model"}
+
+
+@dataclass(frozen=True, repr=False)
+class Run(Shown):
+    """A finished trial: `metrics`, `curves`, `recipe`, `seed`, `labels`, and the trained `network` with its
+    `tokenizer`. It stays on disk in `folder`.
+
+    >>> classifier.metrics["test"]["items"]
+    48
+    """
+
+    record: Record
+    recipe: Recipe
+    seed: int
+    tokenizer: Tokenizer = field(repr=False)
+    labels: tuple[str, ...]  # of a classifier
+    network: Network = field(repr=False)  # in evaluation mode
+
+    @property
+    def folder(self) -> Path:
+        return self.record.folder
+
+    @property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """Scores by split: validation, and each test set."""
+        result = self.record.result
+        return {**({"validation": result["validation"]} if result["validation"] else {}), **result["tests"]}
+
+    @property
+    def curves(self) -> list[Curve]:
+        """The training loss, and the score of each split while it was trained."""
+        events = self.record.events()
+        return [loss_curve(events), *curves_of(events)]
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The data as the trial saw them. Refused where they have changed or are gone."""
+        return prepare_like(self.record)
+
+    @property
+    def splits(self) -> Splits:
+        return self.prepared.splits
+
+    @cached_property
+    def task(self) -> Task:
+        """The encoded data, to be scored with the trained network."""
+        return build_task(self.recipe, self.seed, self.splits, self.tokenizer, self.network)
+
+    def initial_network(self) -> Network:
+        """The network with its first weights; those of a pretrained encoder are not put in."""
+        return build_network(self.recipe, self.seed, self.tokenizer.size, len(self.labels)).eval()
+
+    def attention(self, text: str) -> Maps:
+        """Attention maps of a text: which positions each head attends to."""
+        from fairtrial.analysis.attention import maps_of
+
+        with use_threads(1):
+            return maps_of(self.network, self.tokenizer, text)
+
+    def parameters(self) -> Cost:
+        """Parameters and FLOPs of the network, component by component."""
+        from fairtrial.analysis.parameters import cost_of_recipe
+
+        with use_threads(1):
+            return cost_of_recipe(self.recipe, self.tokenizer.size, len(self.labels))
+
+    def predict(self, texts: Texts, *, names: Sequence[str] | None = None, words: bool = False) -> Predictions:
+        """The probability of each class for each text; with `words`, also how much each word supports the answer."""
+        from fairtrial.analysis.predictions import predict
+
+        require_task(self.record, "classify")
+        with use_threads(1):
+            return predict(self, listed(texts), names=names, words=words)
+
+    def surprisal(self, texts: Texts) -> SurprisalResult:
+        """How surprising each token is to a language model, and the perplexity of texts."""
+        from fairtrial.analysis.surprisal import surprisal
+
+        require_task(self.record, "lm")
+        with use_threads(1):
+            return surprisal(self, listed(texts))
+
+    def generate(
+        self, prompt: str = "", *, tokens: int = 60, temperature: float = 1.0, top_k: int | None = None,
+        top_p: float = 1.0, repetition_penalty: float = 1.0, stop: str | None = None, context: int | None = None,
+        seed: int = 0, sample: int = 0,
+    ) -> Generated:  # fmt: skip
+        """Continue a text with a language model. The same seed and sample give the same text."""
+        from fairtrial.analysis.generation import Generator, Sampling
+
+        require_task(self.record, "lm")
+        sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty)
+        with use_threads(1):
+            generator = Generator(self, prompt, tokens=tokens, sampling=sampling, stop=stop, context=context)
+            return generator.sample(seed, sample)
+
+    def look(self, texts: Texts = (), *, ablate: bool = True) -> LookResult:
+        """What each head does: maps before and after training, statistics over texts (the first test set's, unless
+        some are given); with `ablate`, the scores of the test sets without it."""
+        from fairtrial.analysis.look import look
+
+        with use_threads(1):
+            return look(self.record, listed(texts), ablate=ablate)
+
+    def errors(self, test: str | None = None, *, bins: int = 10, most: int = 10, words: bool = True) -> dict[str, Any]:
+        """A classifier's confusions, calibration, confident mistakes and influential words."""
+        from fairtrial.analysis.errors import errors
+
+        require_task(self.record, "classify")
+        with use_threads(1):
+            return errors(self, test=test, bins=bins, most=most, words=words)
+
+    def lengths(self, times: Sequence[int] = (1, 2, 4, 8)) -> list[LengthScore]:
+        """A language model's perplexity at multiples of its training length."""
+        from fairtrial.analysis.surprisal import score_lengths
+
+        require_task(self.record, "lm")
+        with use_threads(1):
+            return list(score_lengths(self, times))
+
+    def export(self, out: str | Path | None = None) -> Path:
+        """Write a folder that `transformers` loads with from_pretrained."""
+        from fairtrial.pretrained.export import export_record
+
+        return export_record(self.record, Path(out) if out is not None else sibling(self.folder, "hf")).folder
+
+    def sentences(self) -> Sequence[str]:
+        result = self.record.result
+        what = (
+            f"{KINDS[self.recipe.task].capitalize()} ({spoken_parts(self.recipe)}), {result['parameters']:,} parameters"
+        )
+        return (f"{what}, seed {self.seed}; {kept_weights(result)}; {self.folder}", *learning_notes(result))
+
+    def tables(self) -> Sequence[Table]:
+        return [score_table(self.record.result)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [{"set": name, **score} for name, score in self.metrics.items()]
+
+
+def require_task(record: Record, task: str) -> None:
+    found = record.recipe.task
+    if found != task:
+        raise BadInput(f"{record.folder} is {TASKS.get(found, found)}; this needs {TASKS[task]}")
+
+
+def listed(texts: Texts) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)
