@@ -274,7 +274,7 @@ def baseline(
     from fairtrial.baselines.run import baseline_scores
     from fairtrial.results import Baselines
 
-    chosen = recipes_of(data, task, recipe, changes, course="course")
+    chosen = recipes_of(data, task, recipe, changes)
     return Baselines({each.task: baseline_scores(each, seed, on_status or silent) for each in chosen})
 
 
@@ -336,12 +336,10 @@ def recipe_of(what: str | Path | Recipe, data: Source | None, name: str | None, 
     return chosen.with_(**changes) if changes else chosen
 
 
-def recipes_of(
-    data: Source, task: str | None, name: str | None, changes: Mapping[str, Any], course: str = "default"
-) -> list[Recipe]:
+def recipes_of(data: Source, task: str | None, name: str | None, changes: Mapping[str, Any]) -> list[Recipe]:
     from fairtrial.prepare import recipes_for
 
-    return [recipe.with_(**changes) for recipe in recipes_for(str(data), task, name, [], course=course)]
+    return [recipe.with_(**changes) for recipe in recipes_for(str(data), task, name, [])]
 
 
 def folder_of(record: Source | Run) -> Path:
