@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from course_text import write_course
 
 if TYPE_CHECKING:
     from fairtrial.recipe import Recipe
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")  # no test fails for slowness alone
 LONG = ["trial", "study", "golden", "engines", "apps", "cli"]  # folders of tests that train, or start processes
 
 
@@ -93,7 +96,9 @@ def finished_records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
 def audits_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits in this process prove determinism by training twice here, not in two new processes, which take seconds to
     start: for tests of what an audit is used for. That new processes are asked, tests/audit proves."""
-    monkeypatch.setattr("fairtrial.audit.run.RepeatedRuns", lambda plans: nullcontext())
+    from fairtrial.audit import run
+
+    monkeypatch.setattr(run, "RepeatedRuns", lambda plans: nullcontext())
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from fairtrial.rng import generator_for
 small = st.integers(-1, 2)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(small, small, small), min_size=4, max_size=8), st.data())
 def test_faces_in_space_agree_with_brute_force(keys: list[tuple[int, int, int]], data: st.DataObject) -> None:
     found = faces_in_space(keys)

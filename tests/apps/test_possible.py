@@ -27,7 +27,7 @@ def verdict(keys: np.ndarray, target: np.ndarray) -> Certificate:
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(plane_keys, st.data())
 def test_averages_in_the_plane_agree_with_brute_force(keys: list[tuple[int, int]], data: st.DataObject) -> None:
     """Whole-number keys are full of copies, keys in a row, and keys on an edge: what floats hardly ever draw."""
@@ -95,7 +95,7 @@ def test_thousands_of_random_keys_are_certified(puzzle_count: int) -> None:
     assert 0.2 < possible / puzzle_count < 0.95
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(plane_keys.filter(lambda keys: len(keys) > 2), st.data())
 def test_a_mix_on_a_face_is_possible_exactly_when_its_logarithms_are_affine(keys: list, data: st.DataObject) -> None:
     table = np.array(keys, dtype=float)

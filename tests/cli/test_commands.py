@@ -17,6 +17,7 @@ import pytest
 
 from fairtrial import __version__
 from fairtrial.cli.main import COMMANDS, OLD_NAMES
+from fairtrial.engines import job
 from fairtrial.recipe import built_in_recipe, recipe_from
 from fairtrial.record import Record
 from fairtrial.study import design
@@ -177,10 +178,11 @@ def test_a_printed_recipe_is_the_built_in_one(task: str, name: str, fairtrial: C
     assert recipe_from(tomllib.loads(said.out)) == built_in_recipe(name, task)
 
 
+@pytest.mark.usefixtures("audits_here")
 def test_the_demo_ends_in_a_verdict_and_a_page_and_goes_on_where_it_was(
     fairtrial: Call, course_folder: Path, tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The demo's own study, on a small corpus with a tiny network and two seeds."""
+    """The demo's own study, on a small corpus with a tiny network and two seeds, in this process."""
     table = load_study(DEMO)
     small = {name: int(value) for name, value in (setting.split("=") for setting in tiny)}
     table |= {"data": str(course_folder), "tasks": ["lm"], "seeds": 2}
@@ -188,6 +190,8 @@ def test_the_demo_ends_in_a_verdict_and_a_page_and_goes_on_where_it_was(
     path = tmp_path / "small.toml"
     path.write_text(write_study(study_from(table)))
     monkeypatch.setattr(design, "DEMO", path)
+    engines = {("cores", None): job.InProcess()}
+    monkeypatch.setattr(job, "open_engine", lambda *asked: engines[asked])
     said = fairtrial("demo", "--out", tmp_path / "demo")
     assert said.code == 0
     assert "plan: 6 trials (3 variants x 2 seeds x 1 task)" in said.out

@@ -71,7 +71,6 @@ class Order(Batches):
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 5))
-@settings(deadline=None)
 def test_an_epoch_sees_every_item_once(items: int, batch: int, number: int) -> None:
     order = Order(items, batch, seed=3)
     seen = []
@@ -104,7 +103,6 @@ def test_sentences_predict_their_own_next_tokens() -> None:
 
 
 @given(st.integers(2, 60), st.integers(1, 70), st.sampled_from(["every", "disjoint"]), st.integers(0, 3))
-@settings(deadline=None)
 def test_targets_are_inputs_shifted_by_one_whatever_the_sizes(tokens: int, length: int, how: str, number: int) -> None:
     batches = windows(length, how, stream=np.arange(100, 100 + tokens))
     for batch in epoch(batches, number):
@@ -118,14 +116,12 @@ def test_targets_are_inputs_shifted_by_one_whatever_the_sizes(tokens: int, lengt
 
 
 @given(st.integers(2, 53), st.integers(1, 60), st.integers(0, 2))
-@settings(deadline=None)
 def test_every_covers_each_start_once(tokens: int, length: int, number: int) -> None:
     found = starts(windows(length, "every", stream=STREAM[:tokens]), number)
     assert sorted(found) == list(range(max(1, tokens - length)))
 
 
 @given(st.integers(2, 53), st.integers(1, 60), st.integers(0, 20))
-@settings(deadline=None)
 def test_disjoint_windows_stand_side_by_side(tokens: int, length: int, number: int) -> None:
     found = sorted(starts(windows(length, "disjoint", stream=STREAM[:tokens]), number))
     length = min(length, tokens - 1)
@@ -143,7 +139,7 @@ def test_disjoint_windows_begin_at_a_new_place_in_other_epochs() -> None:
 
 
 @given(st.integers(2, 53), st.integers(1, 60))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_every_target_is_trained_on_in_some_epoch(tokens: int, length: int) -> None:
     batches = windows(length, "disjoint", stream=STREAM[:tokens])
     seen = {

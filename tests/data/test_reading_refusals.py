@@ -191,7 +191,7 @@ def test_random_bytes_give_a_corpus_or_a_refusal(tmp_path: Path, name: str) -> N
         write(tmp_path / "source/two/a.txt", "x")
     source = target.parent if name == "course" else tmp_path / "source" if "/" in name else target
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(content=anything, task=st.sampled_from(["classify", "lm"]))
     def check(content: bytes, task: str) -> None:
         target.write_bytes(content)

@@ -163,7 +163,7 @@ documents_of_any_kind = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(documents=documents_of_any_kind, share=st.floats(0.01, 0.9), ordered=st.booleans(), seed=st.integers(0, 99))
 def test_no_cluster_straddles_and_no_class_is_emptied(
     documents: list[Document], share: float, ordered: bool, seed: int

@@ -130,7 +130,7 @@ def test_bpe_knows_every_byte_and_no_unknown() -> None:
     assert BPE.decode(BPE.encode(["".join(map(chr, range(0x250)))])[0]) == "".join(map(chr, range(0x250)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=40) | st.lists(st.sampled_from([*ODD, *TEXTS])).map("".join))
 def test_bpe_gives_any_text_back(text: str) -> None:
     (ids,) = BPE.encode([text])
@@ -138,7 +138,7 @@ def test_bpe_gives_any_text_back(text: str) -> None:
     assert BPE.pad not in ids
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(alphabet=sorted(set("".join(TEXTS))), max_size=40))
 def test_characters_give_known_text_back(text: str) -> None:
     (ids,) = CHARACTER.encode([text])

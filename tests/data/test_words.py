@@ -63,7 +63,7 @@ def test_real_text_splits_as_nltk_does(shared_data: Path) -> None:
         assert ours == [*theirs[:-2], theirs[-2] + theirs[-1]]
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @example("a,,b:,:5,,")
 @example("'tis'twas d'ye")
@@ -76,7 +76,7 @@ def test_any_text_splits_as_nltk_does(line: str) -> None:
     ]  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from([*PIECES, "<pad>", "\x85", "\u2028"]), max_size=14).map("".join), st.booleans())
 def test_a_table_has_the_words_of_its_tokenizer(line: str, lowercase: bool) -> None:
     for kind in TABLED:

@@ -341,7 +341,9 @@ def make_audits() -> Iterator[tuple[str, Any]]:
 def audits_here() -> Any:
     """Determinism is proven by training twice in this process, not in two new ones, which take seconds to start: the
     audit above has them."""
-    return mock.patch("fairtrial.audit.run.RepeatedRuns", return_value=contextlib.nullcontext())
+    from fairtrial.audit import run
+
+    return mock.patch.object(run, "RepeatedRuns", return_value=contextlib.nullcontext())
 
 
 def make_studies() -> Iterator[tuple[str, Any]]:

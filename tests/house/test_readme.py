@@ -59,7 +59,6 @@ def run_as_written(line: str, fairtrial: Call) -> None:
         assert "already finished" in done.out
 
 
-@pytest.mark.timeout(3600)  # a dozen commands one after another: a busy machine may take long
 @pytest.mark.usefixtures("audits_here")
 def test_the_readmes_commands_work_one_after_another(
     course_folder: Path, fairtrial: Call, monkeypatch: pytest.MonkeyPatch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial.errors import BadInput
@@ -40,7 +40,6 @@ def test_there_are_no_parts_of_a_step() -> None:
         Duration.read("2.5 steps")
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**15) | st.floats(0, 1e15), st.sampled_from(["epochs", "steps"]))
 def test_what_is_written_reads_the_same(count: float, unit: str) -> None:
     duration = Duration(int(count) if unit == "steps" else count, unit)

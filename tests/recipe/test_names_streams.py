@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial.errors import BadInput
@@ -63,7 +63,6 @@ def test_dice_stay_what_they_were() -> None:
     assert generator_for(1, "order").integers(0, 1000, 4).tolist() == [225, 614, 77, 853]
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(["split", "order", "init"])), unique=True, max_size=60)
 )

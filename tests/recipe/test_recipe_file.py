@@ -55,7 +55,7 @@ recipes = st.builds(
 
 
 @given(recipes)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_recipe_survives_being_written_and_read(recipe: Recipe) -> None:
     back = recipe_from(tomllib.loads(write_recipe(recipe)))
     assert back == recipe

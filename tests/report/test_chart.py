@@ -29,13 +29,13 @@ def check_marks(marks: list[float], low: float, high: float) -> None:
 
 
 @given(ranges)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_any_range_has_a_few_marks_inside_it(pair: tuple[float, float]) -> None:
     check_marks(y_marks(*pair, percent=False, log=False), *pair)
 
 
 @given(log_ranges)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_any_range_of_logarithms_has_a_few_marks_inside_it(pair: tuple[float, float]) -> None:
     check_marks(y_marks(*pair, percent=False, log=True), math.exp(pair[0]), math.exp(pair[1]))
 
@@ -64,7 +64,7 @@ def places(chart: str) -> list[float]:
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.floats(0, 1e300)), max_size=50), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_curve_stays_on_the_paper(points: list[tuple[int, float]], log: bool) -> None:
     curve = Curve("train", "nats", tuple(sorted(points)))
     if log:

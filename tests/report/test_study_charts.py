@@ -41,7 +41,7 @@ def places(strip: str) -> list[float]:
 
 
 @given(some_numbers, some_numbers)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_value_has_its_place_in_order(values: list[float], near: list[float]) -> None:
     scale = Scale.around(values, [near])
     assert scale is not None
@@ -101,7 +101,7 @@ def test_names_are_escaped_in_every_chart() -> None:
 
 
 @given(st.lists(st.lists(st.floats(0.1, 1e4), min_size=3, max_size=3), min_size=1, max_size=8), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_band_is_the_mean_and_the_range_over_seeds(values: list[list[float]], log: bool) -> None:
     curves = [Curve("test", "u", tuple(zip((0, 5, 10), row, strict=True))) for row in values]
     band = band_of("rope", 1, curves, log=log)
@@ -142,7 +142,7 @@ def read_back(drawn: str, size: int) -> np.ndarray:
 
 
 @given(st.integers(1, 9), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_map_is_drawn_cell_by_cell_and_hidden_cells_are_empty(size: int, seed: int) -> None:
     weights = np.random.default_rng(seed).dirichlet(np.ones(size) / 3, size)
     hidden = np.triu(np.ones((size, size), dtype=bool), 1)

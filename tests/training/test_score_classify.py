@@ -81,7 +81,7 @@ def test_confusion_counts_true_classes_in_rows() -> None:
     assert table.tolist() == [[0, 2, 0], [0, 0, 0], [1, 0, 0]]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=60))
 def test_confusion_and_macro_f1_equal_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     metrics = pytest.importorskip("sklearn.metrics")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -76,7 +76,6 @@ def ratio_interval(nll: np.ndarray, tokens: np.ndarray) -> tuple[float, float]:
     return math.exp(ratio - half), math.exp(ratio + half)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=4), st.integers(1, 12), st.data())
 def test_sliding_scores_every_target_once_with_the_context_it_promises(sizes: list[int], length: int, data) -> None:
     stride = data.draw(st.integers(1, length))

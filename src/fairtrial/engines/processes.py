@@ -20,7 +20,7 @@ from typing import Any
 from fairtrial.engines.job import Job, JobResult, OnProgress, Stop, run_job
 from fairtrial.errors import FairtrialError
 
-PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to stop
+PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to stop, or to end
 START_SECONDS = 20.0  # for a fork server that was killed to be replaced
 LAST_SECONDS = 5.0  # for a process that has sent its result to end by itself
 EVENT_SECONDS = 0.5  # between two step events
@@ -202,7 +202,7 @@ def collect(running: list[Running], on_progress: OnProgress, stop: Stop) -> None
                 else:
                     on_progress(each.job, *message)
         except (EOFError, OSError):
-            each.process.join(5)
+            each.process.join(PATIENCE_SECONDS)
             ended = True
         if ended and each.result is None:
             code = each.process.exitcode
