@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from fairtrial.data.given import keep_given
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.progress import stopping
 from fairtrial.recipe import Recipe, choose_recipe, duration_of, finetune_recipe, full_name, plain_value, toml
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from fairtrial.run import Run
 
 Source = str | Path
+Given = Any  # a path, a list of texts or of (label, text), a data frame, a Dataset, or a dict of them by split
 OnEvent = Callable[[Any], None]
 OnStudyEvent = Callable[[str, dict[str, Any]], None]
 OnStatus = Callable[[str], None]
@@ -29,7 +34,7 @@ Stop = Callable[[], bool]
 
 def train(
     what: str | Path | Recipe,
-    data: Source | None = None,
+    data: Given = None,
     *,
     recipe: str | None = None,
     seed: int = 0,
@@ -47,16 +52,20 @@ def train(
     """Train a transformer on your text, and load it. The record is a folder, `out`.
 
     `what`: a task ('classify', 'lm' or 'mlm'), a recipe file or a recipe; `recipe`: with a task, a built-in recipe
-    ('default' or 'course'). Further keywords change fields of the recipe: `steps=500`, `layers=2`, `parts=["rope"]`.
+    ('default' or 'course'). `data`: a path, a list of texts, a list of (label, text), a pandas or polars frame, a
+    Hugging Face Dataset, or a dict of them by split, `{"train": ..., "test": ..., "news": ...}`. Further keywords
+    change fields of the recipe: `steps=500`, `layers=2`, `parts=["rope", Fade]`, `text_column="review"`.
 
     >>> run = ft.train("classify", data=reviews, steps=5, layers=1, width=16, hidden=16, parts=["rope"], quiet=True)
     >>> run.recipe.parts[0].name, run.record.result["steps"]
     ('rope', 5)
     """
-    chosen = recipe_of(what, data, recipe, changes)
+    home = Path(out).parent if out is not None else Path("runs")
+    source = None if data is None else keep_given(data, home / "data")
+    chosen = recipe_of(what, source, recipe, changes)
     if watch_test:
         chosen = replace(chosen, scoring=replace(chosen.scoring, watch_test=True))
-    folder = Path(out) if out is not None else default_folder(chosen, seed)
+    folder = Path(out) if out is not None else marked(default_folder(chosen, seed), written_parts(chosen))
     ensure_free(folder)  # before torch is imported: a taken folder is refused at once
     from fairtrial.loggers import open_loggers
     from fairtrial.plugins import load_files
@@ -140,7 +149,7 @@ def finetune(
 
 def study(
     variants: Any = None,
-    data: Source | None = None,
+    data: Given = None,
     *,
     task: str | None = None,
     baseline: str | None = None,
@@ -174,9 +183,10 @@ def study(
     """
     from fairtrial.engines.job import open_engine
     from fairtrial.results import Study
-    from fairtrial.study.design import design_study, read_study_table
+    from fairtrial.study.design import design_study, read_study_table, with_written
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.plan import default_study_folder, read_time
+    from fairtrial.study.plan import recipes_of as recipes_of_study
     from fairtrial.study.run import Options, run_study
 
     what = str(variants) if isinstance(variants, str | Path) else None
@@ -186,7 +196,8 @@ def study(
         until_clear = until_clear or bool(StudyFolder(folder).read_plan().get("until_clear"))
     settings = [f"{full_name(name)}={toml(plain_value(value))}" for name, value in changes.items()]
     chosen = design_study(
-        table, data=None if data is None else str(data), task=task,
+        table, data=None if data is None else keep_given(data, (Path(out).parent if out else Path("studies")) / "data"),
+        task=task,
         variants=[] if what is not None else variants or [], baseline=baseline, seeds=seeds, recipe=recipe,
         duration=duration_of(steps, epochs), settings=settings, plugins=[Path(path) for path in plugins],
     )  # fmt: skip
@@ -195,7 +206,9 @@ def study(
     options = Options(until_clear=until_clear, retry_failed=retry_failed, dry_run=dry_run)
     if budget:
         options = replace(options, budget_seconds=read_time(budget), most_seeds=seeds)
-    target = Path(out) if out is not None else folder or default_study_folder(chosen)
+    sources = written_parts(*(recipe for named in recipes_of_study(chosen, {}).values() for recipe in named.values()))
+    target = Path(out) if out is not None else folder or marked(default_study_folder(chosen), sources)
+    chosen = with_written(chosen, StudyFolder(target).keep_parts(sources))
     plan: dict[str, Any] = {}
 
     def listen(kind: str, facts: dict[str, Any]) -> None:
@@ -244,7 +257,7 @@ def audit(what: Any, *, plugins: Sequence[Source] = ()) -> Audit:
 
 
 def audit_data(
-    data: Source = "sotu", *, task: str | None = None, recipe: str | None = None, on_status: OnStatus | None = None,
+    data: Given = "sotu", *, task: str | None = None, recipe: str | None = None, on_status: OnStatus | None = None,
     **changes: Any,
 ) -> Audit:  # fmt: skip
     """Does a test set measure what it should? Copies between train and test, label leaks, vocabulary, drift.
@@ -256,13 +269,14 @@ def audit_data(
     from fairtrial.finding import Finding
     from fairtrial.results import Audit
 
-    found = [audit_data(each, 0, on_status or silent) for each in recipes_of(data, task, recipe, changes)]
+    with reading(data) as source:
+        found = [audit_data(each, 0, on_status or silent) for each in recipes_of(source, task, recipe, changes)]
     findings = tuple(Finding.from_dict(row) for facts in found for row in facts["findings"])
-    return Audit(str(data), findings, {facts["task"]: facts for facts in found})
+    return Audit(name_of(data), findings, {facts["task"]: facts for facts in found})
 
 
 def baseline(
-    data: Source = "sotu", *, task: str | None = None, recipe: str | None = None, seed: int = 0,
+    data: Given = "sotu", *, task: str | None = None, recipe: str | None = None, seed: int = 0,
     on_status: OnStatus | None = None, **changes: Any,
 ) -> Baselines:  # fmt: skip
     """Score simple models, from the majority class to Kneser-Ney, on exactly the items of a trial with this recipe and
@@ -274,8 +288,9 @@ def baseline(
     from fairtrial.baselines.run import baseline_scores
     from fairtrial.results import Baselines
 
-    chosen = recipes_of(data, task, recipe, changes)
-    return Baselines({each.task: baseline_scores(each, seed, on_status or silent) for each in chosen})
+    with reading(data) as source:
+        chosen = recipes_of(source, task, recipe, changes)
+        return Baselines({each.task: baseline_scores(each, seed, on_status or silent) for each in chosen})
 
 
 def compare(
@@ -327,8 +342,7 @@ def power(
     return Power.of(expected_smallest(task, seeds, items, family=comparisons, shares=shares), seeds, items, comparisons)
 
 
-def recipe_of(what: str | Path | Recipe, data: Source | None, name: str | None, changes: Mapping[str, Any]) -> Recipe:
-    source = None if data is None else str(data)
+def recipe_of(what: str | Path | Recipe, source: str | None, name: str | None, changes: Mapping[str, Any]) -> Recipe:
     if isinstance(what, Recipe):
         chosen = what if source is None else what.with_(data=source)
     else:
@@ -336,10 +350,38 @@ def recipe_of(what: str | Path | Recipe, data: Source | None, name: str | None, 
     return chosen.with_(**changes) if changes else chosen
 
 
-def recipes_of(data: Source, task: str | None, name: str | None, changes: Mapping[str, Any]) -> list[Recipe]:
+def recipes_of(data: str, task: str | None, name: str | None, changes: Mapping[str, Any]) -> list[Recipe]:
     from fairtrial.prepare import recipes_for
 
-    return [recipe.with_(**changes) for recipe in recipes_for(str(data), task, name, [])]
+    return [recipe.with_(**changes) for recipe in recipes_for(data, task, name, [])]
+
+
+@contextmanager
+def reading(data: Given) -> Iterator[str]:
+    """A path to data that are needed for a moment only."""
+    with TemporaryDirectory(prefix="fairtrial-data-") as folder:
+        yield keep_given(data, Path(folder))
+
+
+def name_of(data: Given) -> str:
+    return str(data) if isinstance(data, str | Path) else "the data"
+
+
+def written_parts(*recipes: Recipe) -> dict[str, str]:
+    """Sources of the parts that were written in a notebook or a script, by file; torch is imported for them only."""
+    if "fairtrial.model.part" not in sys.modules:
+        return {}  # nobody has written any
+    from fairtrial.plugins import keep_written
+
+    return keep_written(choice.name for recipe in recipes for choice in recipe.parts)
+
+
+def marked(folder: Path, sources: Mapping[str, str]) -> Path:
+    """Another version of a part that is written in a notebook gets a folder of its own."""
+    if not sources:
+        return folder
+    mark = hashlib.sha256("".join(sources.values()).encode()).hexdigest()[:6]
+    return folder.with_name(f"{folder.name}-{mark}")
 
 
 def folder_of(record: Source | Run) -> Path:

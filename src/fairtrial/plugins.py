@@ -18,6 +18,7 @@ import fairtrial.parts  # noqa: F401  (first, so that a plugin cannot take their
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, build_parts, parts
+from fairtrial.part_source import source_of
 from fairtrial.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -91,6 +92,28 @@ def load_all_installed() -> dict[str, str]:
     return broken
 
 
+def keep_written(names: Iterable[str]) -> dict[str, str]:
+    """Sources of those parts that come from a notebook or a script, by the name of the file that they become. From here
+    on they count as loaded from it; an older version of the same part no longer does."""
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        if name not in parts.list():
+            continue  # a package's, or a mistake that is told elsewhere
+        kind = parts.find(name)
+        if kind.__module__.startswith(("fairtrial.", "fairtrial_plugin_")) or kind.__module__ in _packages():
+            continue
+        text, file = source_of(kind, name), f"{name}.py"
+        for old in [digest for digest, (source, brought) in _loaded.items() if (source, brought) == (file, (name,))]:
+            del _loaded[old]
+        _loaded[hashlib.sha256(text.encode()).hexdigest()] = (file, (name,))
+        found[file] = text
+    return found
+
+
+def _packages() -> set[str]:
+    return {entry.module for entries in offered().values() for entry in entries}
+
+
 def offered() -> dict[str, list[EntryPoint]]:
     """Entry points of installed packages, by the part's name. Nothing is imported."""
     found: dict[str, list[EntryPoint]] = {}
@@ -109,7 +132,10 @@ def require_plugins(record: Record) -> None:
     refuse_changed(record, [(source, digest) for digest, (source, _) in _loaded.items()])
     for file, digest in record.plugins.items():
         if digest not in _loaded:
-            again = f"go on with: fairtrial resume {record.folder} --with {file}"
+            # in the record or its study: never run unless it is asked for by name
+            kept = [folder / "parts" / file for folder in (record.folder, *record.folder.parents[3:4])]
+            found = next((path for path in kept if path.is_file()), file)
+            again = f"go on with: fairtrial resume {record.folder} --with {found}"
             hint = again if file.endswith(".py") else f"install {file}"
             raise BadInput(f"{record.folder} needs parts from {file}", hint)
 

@@ -7,6 +7,7 @@ clock.jsonl            when it happened; differs from run to run
 result.json            scores, written last: a record that has it is complete
 outcomes.safetensors   what became of every test item
 tokenizer.json, model.safetensors
+parts/                 sources of parts that were written in a notebook or script; kept, never run by themselves
 checkpoints/           only while training
 """
 
@@ -77,8 +78,11 @@ class Record:
 
     @classmethod
     @contextmanager
-    def create(cls, folder: Path, recipe: Recipe, trial: dict[str, Any], tokenizer_json: str) -> Iterator[Record]:
-        """A new record, held for writing. It is prepared next door, so that a refused trial leaves nothing behind."""
+    def create(
+        cls, folder: Path, recipe: Recipe, trial: dict[str, Any], tokenizer_json: str, parts: Mapping[str, str] = {}
+    ) -> Iterator[Record]:
+        """A new record, held for writing. It is prepared next door, so that a refused trial leaves nothing behind.
+        `parts`: sources of parts from a notebook, by file."""
         ensure_free(folder)
         with disk_errors(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -88,6 +92,9 @@ class Record:
                 with whole_folder(folder) as beside:
                     write_text(beside / "recipe.toml", write_recipe(recipe))
                     write_text(beside / "tokenizer.json", tokenizer_json)
+                    for name, source in parts.items():
+                        (beside / "parts").mkdir(exist_ok=True)
+                        write_text(beside / "parts" / name, source)
                     sums = {"tokenizer.json": hashlib.sha256(tokenizer_json.encode()).hexdigest()}
                     stored.write_document(beside / "trial.json", trial | {"sha256": sums})
                 record = cls(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,7 +15,7 @@ from safetensors.torch import save as save_tensors
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.environment import peak_memory_mb, refuse_changed, use_threads
 from fairtrial.errors import Interrupted
-from fairtrial.plugins import load_installed, require_plugins
+from fairtrial.plugins import keep_written, load_installed, require_plugins
 from fairtrial.prepare import prepare, prepare_like
 from fairtrial.provenance import located, result_facts, start_facts, trial_facts
 from fairtrial.recipe import Recipe
@@ -43,11 +44,14 @@ def run_trial(
 
     `plugins`: files that were loaded for this trial (`load_files`), with their sha256."""
     ensure_free(folder)
-    plugins = {**plugins, **load_installed(choice.name for choice in recipe.parts)}
+    names = [choice.name for choice in recipe.parts]
+    sources = keep_written(names)
+    digests = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in sources.items()}
+    plugins = {**plugins, **load_installed(names), **digests}
     with use_threads(threads):
         prepared = prepare(recipe, seed)
         facts = trial_facts(prepared, threads, plugins)
-        with Record.create(folder, located(prepared.recipe), facts, prepared.tokenizer.to_json()) as record:
+        with Record.create(folder, located(prepared.recipe), facts, prepared.tokenizer.to_json(), sources) as record:
             return train(prepared.task, record, on_event, stop, save_seconds)
 
 

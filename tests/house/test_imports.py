@@ -25,14 +25,15 @@ MAY_IMPORT = {
     "analysis": PLAIN
     | {"disk", "record", "prepare", "plugins", "data", "model", "parts", "training", "statistics", "audit"}
     | {"analysis", "report", "pretrained", "trial"},
-    "audit": VALUES | {"data", "model", "parts", "training", "plugins", "audit"},
+    "audit": VALUES | {"data", "model", "parts", "training", "plugins", "part_source", "audit"},
     "engines": {
         "errors",
         "registry",
         "disk",
         "engines",
     },  # what a job does is imported by name in the process that does it
-    "plugins": PLAIN | {"disk", "record", "model", "parts"},
+    "plugins": PLAIN | {"disk", "record", "model", "parts", "part_source"},
+    "part_source": {"errors"},
     "baselines": PLAIN
     | {"data", "disk", "environment", "record", "prepare", "statistics", "training", "trial", "baselines"},
     "pretrained": VALUES | {"data", "model", "pretrained"},

@@ -27,7 +27,8 @@ from fairtrial.data.batches import Batches, LabelledSentences, Sentences
 from fairtrial.errors import HelperDied
 from fairtrial.finding import Measured, at_most
 from fairtrial.model.layers import watch
-from fairtrial.model.part import parts
+from fairtrial.model.part import Part, parts
+from fairtrial.part_source import source_of
 from fairtrial.plugins import load_installed, run_file
 from fairtrial.recipe import Duration, PartChoice, Scoring, Shape, Training
 from fairtrial.rng import generator_for
@@ -162,16 +163,19 @@ class RepeatedRuns:
     def __init__(self, plans: Sequence[Plan]) -> None:
         self.plans = list(plans)
         self.running: list[Popen[str]] = []
+        self.folder = tempfile.TemporaryDirectory(prefix="fairtrial-audit-")  # sources of parts from a notebook
         self.states: list[list[str]] | None = None
 
     def __enter__(self) -> RepeatedRuns:
-        self.running = [start_process(self.plans, number) for number in (0, 1)]
+        written = plugins_of(self.plans, Path(self.folder.name))
+        self.running = [start_process(self.plans, number, written) for number in (0, 1)]
         return self
 
     def __exit__(self, *error: object) -> None:
         for process in self.running:
             process.kill()
             process.communicate()
+        self.folder.cleanup()
 
     def judge(self, plan: Plan) -> Measured:
         if self.states is None:
@@ -183,8 +187,8 @@ class RepeatedRuns:
         return same_bits(first == second, "Training in two fresh processes")
 
 
-def start_process(plans: Sequence[Plan], number: int) -> Popen[str]:
-    request = json.dumps([[asdict(plan) for plan in plans], number, plugins_of(plans)])
+def start_process(plans: Sequence[Plan], number: int, plugins: dict[str, tuple[str, str]]) -> Popen[str]:
+    request = json.dumps([[asdict(plan) for plan in plans], number, plugins])
     ours, here = str(Path(fairtrial.__file__).parents[1]), {"", os.getcwd()}  # no import from the working folder
     paths = os.pathsep.join((ours, *(path for path in sys.path if path not in here)))
     command = [sys.executable, "-P", "-m", "fairtrial.audit.determinism", request]
@@ -204,11 +208,20 @@ def wait_for_states(process: Popen[str]) -> list[str]:
     return [str(state) for state in json.loads(out.strip().splitlines()[-1])]
 
 
-def plugins_of(plans: Sequence[Plan]) -> dict[str, tuple[str, str]]:
+def plugins_of(plans: Sequence[Plan], folder: Path) -> dict[str, tuple[str, str]]:
     """File and class of every part that is not built in."""
     kinds = {choice.name: parts.find(choice.name) for plan in plans for choice in plan.choices}
     others = {name: kind for name, kind in kinds.items() if not kind.__module__.startswith("fairtrial.")}
-    return {name: (inspect.getfile(kind), kind.__qualname__) for name, kind in others.items()}
+    return {name: (file_of(kind, name, folder), kind.__qualname__) for name, kind in others.items()}
+
+
+def file_of(kind: type[Part], name: str, folder: Path) -> str:
+    """The file of a part; of one from a notebook or a script, which must not be run again, a copy of its source."""
+    if kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__:
+        return inspect.getfile(kind)
+    copy = folder / f"{name}.py"
+    copy.write_text(source_of(kind, name), encoding="utf-8")
+    return str(copy)
 
 
 def train_as_requested(plans: list[dict[str, Any]], number: int, plugins: dict[str, tuple[str, str]]) -> list[str]:

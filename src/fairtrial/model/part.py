@@ -159,10 +159,10 @@ def part(name: str) -> Callable[[type[AnyPart]], type[AnyPart]]:
     """
 
     def keep(kind: type[AnyPart]) -> type[AnyPart]:
-        if name in parts.list() and (written := parts.find(name)) is not kind and same_place(written, kind):
+        there = parts.find(name) if name in parts.list() else None
+        if there is not None and there is not kind and same_place(there, kind):
             parts.drop(name)
-        parts.add(name)(kind)
-        return kind
+        return kind if there is kind else parts.add(name)(kind)  # type: ignore[return-value]
 
     return keep
 

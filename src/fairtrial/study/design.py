@@ -325,6 +325,17 @@ def complete_study(table: dict[str, Any], plugins: Sequence[Path] = ()) -> Study
     return replace(study, variants=variants)
 
 
+def with_written(study: Study, files: Mapping[str, Path]) -> Study:
+    """Variants with the files of the parts that they use, of those that were written in a notebook (by file name)."""
+
+    def plugins_of(variant: Variant) -> tuple[str, ...]:
+        used = {choice.name for task in study.tasks for choice in recipe_of(study, task, variant).parts}
+        own = (located(str(path)) for name, path in files.items() if name.removesuffix(".py") in used)
+        return tuple(dict.fromkeys((*variant.plugins, *own)))
+
+    return replace(study, variants=tuple(replace(each, plugins=plugins_of(each)) for each in study.variants))
+
+
 def study_from(table: Mapping[str, Any]) -> Study:
     refuse_unknown(table, KNOWN, "a study")
     recipes = tuple(as_list(table.get("recipe", "default")))

@@ -85,6 +85,18 @@ class StudyFolder:
         rows = [row for row in self.failures(name) if self.failed(row) not in folders]
         write_text(self.path / name, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
+    def keep_parts(self, sources: Mapping[str, str]) -> dict[str, Path]:
+        """Write the sources of parts from a notebook, by file; another version of one that is there is refused."""
+        found = {name: self.path / "parts" / name for name in sources}
+        for name, path in found.items():
+            if path.is_file() and path.read_text(encoding="utf-8") != sources[name]:
+                hint = f"keep {self.path} as it is and write the new study elsewhere with --out"
+                raise BadInput(f"{name.removesuffix('.py')!r} has changed since {self.path} was begun", hint)
+            with disk_errors(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, sources[name])
+        return found
+
     def hold(self) -> AbstractContextManager[None]:
         """Hold the folder for writing; a second `fairtrial study` on it is refused."""
         with disk_errors(self.path):
@@ -97,5 +109,5 @@ class StudyFolder:
             raise BadInput(f"{self.path} is a file", "choose another folder with --out")
         if (self.path / "study.toml").is_file() or not self.path.is_dir():
             return
-        if any(path.name != "study.lock" for path in self.path.iterdir()):
+        if any(path.name not in ("study.lock", "parts") for path in self.path.iterdir()):
             raise BadInput(f"{self.path} is not empty and holds no study", "choose another folder with --out")
