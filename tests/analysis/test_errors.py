@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from fairtrial.analysis.errors import calibrate, class_scores, confident_mistakes, errors_of
+from fairtrial.analysis.errors import calibrate, class_scores, confident_mistakes, errors_of, guess_log_odds
 from fairtrial.analysis.text import no_progress
 from fairtrial.data.corpus import Document
 from fairtrial.data.tokenizer import fit
@@ -19,7 +21,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
 from fairtrial.recipe import Shape, Tokens
 from fairtrial.report.page import errors_page
-from fairtrial.report.text import errors_lines
+from fairtrial.report.text import errors_lines, mistake_lines
 from fairtrial.training.scoring import confusion, log_probabilities
 
 
@@ -91,6 +93,21 @@ def test_the_surest_mistakes_come_first() -> None:
     log_p = np.log(np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.99, 0.01]]))
     assert confident_mistakes(log_p, np.array([1, 1, 1, 0]), 5) == [0, 1]
     assert confident_mistakes(log_p, np.array([1, 1, 1, 0]), 1) == [0]
+
+
+def test_what_all_rounds_to_100_percent_is_shown_with_what_ranks_it() -> None:
+    log_p = torch.tensor([[30.0, 0, 0], [40.0, 0, 0], [9.0, 0, 0]], dtype=torch.float64).log_softmax(1).numpy()
+    assert confident_mistakes(log_p, np.array([1, 1, 1]), 5) == [1, 0, 2]  # 1 - 1e-13 and 1 - 1e-17 differ
+    odds = guess_log_odds(log_p)
+    assert odds == pytest.approx([30 - math.log(2), 40 - math.log(2), 9 - math.log(2)])
+    facts = {"text": "t", "place": "", "true": "a", "guess": "b", "share_of_truth": 0.0, "copy": False}
+    sure = [{**facts, "confidence": float(np.exp(log_p[item, 0])), "log_odds": odds[item]} for item in (1, 0)]
+    assert [line.split(" for ")[0].strip() for line in mistake_lines(sure)[1:]] == [
+        "100.0% (log-odds 39.3)",
+        "100.0% (log-odds 29.3)",
+    ]
+    unsure = [{**facts, "confidence": 0.9, "log_odds": 2.2}]
+    assert "log-odds" not in "".join(mistake_lines(unsure))
 
 
 def test_the_command_agrees_with_the_record(

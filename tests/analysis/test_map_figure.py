@@ -11,17 +11,16 @@ from fairtrial.analysis.attention import Maps
 from fairtrial.analysis.look import GridLayout, axis_word, map_figure
 from fairtrial.report.plots import TIMELESS
 
-WORDS = ("we", "will", ",", "<pad>")
+WORDS = ("we", "will", ",", "stay")
 HEADS = [(layer, head) for layer in range(2) for head in range(2)]
 
 
 def some_maps(words: tuple[str, ...] = WORDS, seed: int = 0) -> Maps:
     size = len(words)
-    real = size - 1
-    visible = np.tri(size, dtype=bool) & (np.arange(size) < real) & (np.arange(size) < real)[:, None]
+    visible = np.tri(size, dtype=bool)
     weights = np.random.default_rng(seed).random((2, 2, size, size)) * visible
     weights /= np.maximum(1e-9, weights.sum(-1, keepdims=True))
-    return Maps(words, weights.astype("f4"), np.stack([visible] * 2), True, 0, 1, 8, "", (), ())
+    return Maps(words, weights.astype("f4"), np.stack([visible] * 2), True, 0, 8, "", (), ())
 
 
 @pytest.mark.parametrize(("kind", "first"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
@@ -50,7 +49,7 @@ def test_a_hidden_cell_is_drawn_as_hidden_whatever_number_it_holds() -> None:
 
 def test_words_and_captions_stand_in_a_drawing() -> None:
     text = map_figure(some_maps(), some_maps(), HEADS, {(1, 0): "first word, 90%"}, "My title", "svg").decode()
-    for wanted in ("we", "will", "‘,’", "&lt;pad&gt;", "first word, 90%", "My title", "untrained", "layer 1, head 0"):
+    for wanted in ("we", "will", "‘,’", "stay", "first word, 90%", "My title", "untrained", "layer 1, head 0"):
         assert wanted in text
     alone = map_figure(some_maps(), some_maps(), [(1, 0)], {}, "", "svg").decode()
     assert "layer 1, head 0" in alone
@@ -59,7 +58,7 @@ def test_words_and_captions_stand_in_a_drawing() -> None:
 
 def test_any_word_can_stand_on_an_axis() -> None:
     """Warnings are errors here: a dollar must not start a formula, and a script that the font lacks must not shout."""
-    words = ("$5", "$", "\\alpha", "漢字", "🙂", "<b>", "%", "", " ", "\n", "x" * 60, "<pad>")
+    words = ("$5", "$", "\\alpha", "漢字", "🙂", "<b>", "%", "", " ", "\n", "x" * 60, "<unk>")
     svg = map_figure(some_maps(words), some_maps(words), [(0, 0)], {(0, 0): "stripe on '$x$', 40%"}, "$a$ _b", "svg")
     assert "$5" in svg.decode()
 

@@ -47,15 +47,12 @@ def named(maps: Maps) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
-def test_words_stand_on_both_axes_and_padding_and_future_are_closed(run: dict[str, Run], task: str) -> None:
+def test_the_words_of_the_text_stand_on_both_axes_and_the_future_is_closed(run: dict[str, Run], task: str) -> None:
     maps = attention_maps(run[task], TEXT)
-    assert maps.words == ("schools", "will", "build", "bridges", "tonight", ".", "<pad>", "<pad>", "<pad>")
-    assert maps.weights.shape == (1, 2, 9, 9)
-    assert (maps.real, maps.padding, maps.prefix, maps.cut) == (6, 3, 0, "")
-    assert not maps.open[:, :, 6:].any()
-    assert not maps.open[:, 6:].any()
-    inside = maps.open[0, :6, :6]
-    assert (inside == (np.tri(6, dtype=bool) if task == "lm" else True)).all()
+    assert maps.words == ("schools", "will", "build", "bridges", "tonight", ".")  # no padding
+    assert maps.weights.shape == (1, 2, 6, 6)
+    assert (maps.prefix, maps.cut) == (0, "")
+    assert (maps.open[0] == (np.tri(6, dtype=bool) if task == "lm" else True)).all()
     assert (maps.weights[np.broadcast_to(~maps.open[:, None], maps.weights.shape)] == 0).all()
     assert all(check.passed for check in maps.checks)
     wanted = {"rows sum to one", "nothing on padding", "watching changes no number"}
@@ -81,7 +78,7 @@ def test_every_part_has_maps_that_pass(run: dict[str, Run], name: str, task: str
 def test_a_window_is_drawn_as_hidden_also_where_attention_skips_what_is_far(run: dict[str, Run], task: str) -> None:
     record, network = with_parts(run[task], PartChoice(name="window", options={"size": 3}), length=300)
     maps = attention_maps(record, " ".join(["bridges and schools"] * 100), network)  # the unwatched pass runs in blocks
-    assert maps.real == 300
+    assert len(maps.words) == 300
     assert named(maps)["nothing on what parts mask"] == 0
     assert all(check.passed for check in maps.checks)
     far = np.arange(300)[:, None] - np.arange(300)
@@ -151,7 +148,6 @@ def test_the_checks_can_fail() -> None:
 def test_a_long_text_is_cut_and_says_where(run: dict[str, Run]) -> None:
     maps = attention_maps(run["classify"], " ".join(["bridges"] * 11 + ["and", "schools"]))
     assert len(maps.words) == 12
-    assert maps.padding == 0
     assert maps.cut == "the text has 13 tokens and the model reads 12: truncated between 'and' (token 12) and 'schools'"
 
 

@@ -25,6 +25,7 @@ from fairtrial.analysis.predictions import (
     strongest_words,
 )
 from fairtrial.analysis.text import encode_texts, no_progress
+from fairtrial.cli.text import share_text
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.model.network import Classifier
 from fairtrial.recipe import PartChoice, Shape, Tokens
@@ -47,7 +48,8 @@ def encoder(tokenizer: Tokenizer, name: str = "learned", classes: int = 3) -> Cl
 
 def predictions(network: Classifier, tokenizer: Tokenizer, texts: list[str]) -> list[Prediction]:
     recipe = SimpleNamespace(shape=SHAPE)
-    run = SimpleNamespace(network=network, tokenizer=tokenizer, recipe=recipe, labels=("a", "b", "c"))
+    record = SimpleNamespace(class_names=lambda given: ("a", "b", "c"))
+    run = SimpleNamespace(network=network, tokenizer=tokenizer, recipe=recipe, record=record)
     return predict(run, texts).predictions  # type: ignore[arg-type]
 
 
@@ -221,6 +223,13 @@ def test_a_text_is_cut_as_the_training_text_was() -> None:
         assert len(encoded.unknown) == unknown
         assert "".join(encoded.pieces()) == texts[0]
         assert tuple(model_input(known, texts[0], 20).ids) == encoded.ids
+
+
+def test_a_share_is_not_called_100_percent_or_0_unless_it_is() -> None:
+    shares = (1.0, 0.99999, 0.9994, 0.12345, 0.0006, 0.0001, 0.0)
+    assert [share_text(share).strip() for share in shares] == [
+        "100.0%", ">99.9%", "99.9%", "12.3%", "0.1%", "<0.1%", "0.0%",
+    ]  # fmt: skip
 
 
 def test_names_of_classes_must_differ(finished_records: dict[str, Path], fairtrial: Any) -> None:

@@ -108,7 +108,7 @@ def test_the_label_speaks_the_curve_for_those_who_cannot_see_it() -> None:
     )
     assert 'role="img"' in chart
     assert 'aria-label="Accuracy: train from 0.25 to 0.75"' in chart
-    assert "<title>train, step 9: 75.0%</title>" in chart
+    assert ">train, step 9: 75.0%</text>" in chart
 
 
 def test_hostile_names_are_escaped_everywhere() -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from base64 import b64decode
 from dataclasses import replace
-from html import escape
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from policies import assert_policy, hash_source
+from policies import assert_policy
 
 from fairtrial.analysis.attention import Check, Maps
 from fairtrial.analysis.heads import Effect, HeadStatistics, HeadSummary
@@ -29,20 +25,16 @@ FACTS = {"about": "A decoder", "notes": ["551 copies"], "read": "7 texts", "comm
 HOSTILE = "</script><script>alert(1)</script>"
 
 
-def some_album(
-    words: tuple[str, ...] = ("we", "will", "<pad>"), text: str = "we will", causal: bool = True
-) -> LookResult:
+def some_album(words: tuple[str, ...] = ("we", "will", "go"), text: str = "we will", causal: bool = True) -> LookResult:
     size = len(words)
-    real = size - 1
-    filled = np.arange(size) < real
-    visible = filled & filled[:, None] & (np.tri(size, dtype=bool) if causal else True)
+    visible = np.tri(size, dtype=bool) if causal else np.ones((size, size), dtype=bool)
     rng = np.random.default_rng(4)
 
     def maps() -> Maps:
         weights = rng.random((2, 2, size, size)) * visible
         weights /= np.maximum(1e-9, weights.sum(-1, keepdims=True))
         checks = (Check("rows sum to one", 1e-7, 1e-5, "far"), Check("nothing on padding", 0.5, 0.0, "most"))
-        return Maps(words, weights, np.stack([visible] * 2), causal, 0, 1, 8, "cut after 'will'", ("senate",), checks)
+        return Maps(words, weights, np.stack([visible] * 2), causal, 0, 8, "cut after 'will'", ("senate",), checks)
 
     even = HeadStatistics(1.0, 0.9, 2.0, 0.1, 0.2, None if causal else 0.2, 0.3, 0.4, None, "we", 1.0)
     portraits = tuple(
@@ -104,7 +96,7 @@ def test_nothing_comes_from_outside() -> None:
 
 
 def test_words_are_not_believed() -> None:
-    album = some_album(("we", HOSTILE, "<pad>"), HOSTILE)
+    album = some_album(("we", HOSTILE, "go"), HOSTILE)
     page = look_page(album, HEADS, HOSTILE, FACTS | {"notes": [HOSTILE]})
     assert page.count("<script") == 2  # its data and its own
     assert_policy(page)
@@ -126,7 +118,8 @@ def test_the_page_says_what_was_found_and_what_it_is_not() -> None:
         "Means over 7 texts",
         "-5.0 points [-8.0, -2.0]",
         "accuracy 80.0% with all heads",
-        "hidden: padding and the future",
+        "hidden: the future",
+        "a share of 4% has a fifth of the colour, 25% half",
         "fairtrial look mine",
     ):
         assert wanted in text, wanted
@@ -143,11 +136,12 @@ def test_a_page_without_switched_off_heads_says_why() -> None:
 
 
 def test_what_hatched_cells_are() -> None:
-    assert hidden(some_album(causal=False)) == "padding"
-    album = some_album(("a", "b", "c", "d", "<pad>"), causal=False)
+    assert hidden(some_album(causal=False)) == ""
+    assert 'id="hatch"' not in look_page(some_album(causal=False), HEADS, TITLE, FACTS)
+    album = some_album(("a", "b", "c", "d", "e"), causal=False)
     maps = album.drawn[0].trained
     narrow = replace(maps, open=maps.open & (np.abs(np.subtract.outer(np.arange(5), np.arange(5))) < 2))
-    assert hidden(replace(album, drawn=(replace(album.drawn[0], trained=narrow),))) == "padding and what a part forbids"
+    assert hidden(replace(album, drawn=(replace(album.drawn[0], trained=narrow),))) == "what a part forbids"
 
 
 def test_bars_are_shares_of_the_largest_harm() -> None:
@@ -171,44 +165,3 @@ def test_lines_tell_a_failed_check_and_keep_the_terminal_safe() -> None:
     assert any("yes rows sum to one" in line for line in lines)
     assert not any("\x1b" in line for line in lines)
     assert lines[-1] == "Attention is where a head looked, not why the model decided."
-
-
-@pytest.mark.slow
-def test_a_browser_draws_the_maps_and_reads_a_cell(tmp_path: Path) -> None:
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no browser here")
-    album = some_album(("we", "will", "not", "<pad>"))
-    weights = album.drawn[0].trained.weights
-    probe = """
-      document.querySelectorAll("#grid button")[2].click();
-      const canvas = document.getElementById("after"), box = canvas.getBoundingClientRect();
-      const { margin, cell } = places.after;
-      const at = (query, key) => canvas.dispatchEvent(new PointerEvent("pointermove",
-        { clientX: box.left + margin + (key + .5) * cell, clientY: box.top + (query + .5) * cell }));
-      const said = [];
-      for (const [query, key] of [[2, 1], [0, 2]]) {
-        at(query, key);
-        said.push(document.getElementById("readout").textContent);
-      }
-      const pixel = canvas.getContext("2d").getImageData(margin * (devicePixelRatio || 1) + 3, 3, 1, 1).data;
-      said.push(document.getElementById("which").textContent, pixel.join(" "));
-      document.title = said.join(" | ");
-    """
-    page = look_page(album, HEADS, TITLE, FACTS).replace("</body>", f"<script>{probe}</script></body>")
-    page = page.replace("script-src", f"script-src {hash_source(probe)}")  # or it would not be run
-    (tmp_path / "page.html").write_text(page)
-    words = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-    done = subprocess.run(
-        [browser, *words, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{tmp_path / 'page.html'}"],
-        capture_output=True, text=True, timeout=1800,
-    )  # fmt: skip
-    told = re.search(r"<title>(.*?)</title>", done.stdout, flags=re.S)
-    assert told, done.stderr
-    seen, unseen, which, pixel = told.group(1).split(" | ")
-    share = weights[1, 0, 2, 1]
-    assert seen.startswith("“not” (2) at “will” (1): ")
-    assert f"{100 * share:.0f}% trained" in seen
-    assert unseen == "“we” (0) at “not” (2): hidden"
-    assert which == escape("Layer 1, head 0: previous word, 71%")
-    assert pixel == "8 48 107 255"  # the first word looks at itself alone: the darkest colour

@@ -68,7 +68,7 @@ def test_what_is_far_off_does_not_squeeze_the_rest() -> None:
 def test_a_strip_has_a_dot_for_each_seed_and_speaks_them() -> None:
     estimate = {"mean": 85.0, "low": 84.0, "high": 86.0, "by_seed": [84.5, 85.5, None]}
     strip = score_strip("rope", estimate, Scale(84.0, 86.0), [3, 7, 9], "better")
-    dots = re.findall(r'class="seed" cx="([\d.]+)%"[^>]*><title>seed (\d+): ([\d.]+)</title>', strip)
+    dots = re.findall(r'class="seed" cx="([\d.]+)%"[^>]*/><text class="tip"[^>]*>seed (\d+): ([\d.]+)</text>', strip)
     assert [(seed, value) for _, seed, value in dots] == [("3", "84.50"), ("7", "85.50")]
     assert float(dots[0][0]) == pytest.approx(EDGE + (100 - 2 * EDGE) / 4)
     assert 'class="strip better" role="img"' in strip

@@ -20,7 +20,7 @@ from fairtrial.training.scoring import scoring
 from fairtrial.trial import Run
 
 Network = Any  # a network of any task: a body of blocks, and what answers on top of it
-SHOWN_PADDING = 3  # padded positions that a map shows, so that one sees that they stay empty
+LEAST_PADDING = 3  # positions after a text, where the model has them, so that the checks see what happens there
 MAX_POSITIONS = 512  # a short text is padded to the model's length, but no further: 4,096 positions take gigabytes
 SUM_TOLERANCE = 1e-5  # float32 weights of a few hundred keys sum to one within this
 OUTPUT_TOLERANCE = 1e-4  # the fused kernel sums in another order than the equation does
@@ -40,23 +40,17 @@ class Check:
 
 @dataclass(frozen=True)
 class Maps:
-    """Plain numbers. `words` label both axes: vectors that parts put before a sentence, the text, some padding."""
+    """Plain numbers. `words` label both axes: vectors that parts put before a sentence, the text."""
 
     words: tuple[str, ...]
     weights: np.ndarray  # float32 [layer head query key]; zero where hidden
-    open: np.ndarray  # true where a query may attend [layer query key]: not padding, the future, what parts mask
+    open: np.ndarray  # true where a query may attend [layer query key]: not the future, not what parts mask
     causal: bool
     prefix: int  # words at the beginning that parts added
-    padding: int  # words at the end that are padding
     length: int  # tokens that the model sees at once
     cut: str  # where a longer text was truncated; empty: it was not
     unknown: tuple[str, ...]  # out-of-vocabulary words, as written
     checks: tuple[Check, ...]
-
-    @property
-    def real(self) -> int:
-        """Words that are not padding."""
-        return len(self.words) - self.padding
 
 
 @dataclass(frozen=True)
@@ -93,11 +87,12 @@ def model_input(tokenizer: Tokenizer, text: str, length: int) -> ModelInput:
 
 
 def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
-    """Maps of one text. It is padded to the model's length, so that the checks see what happens on padding."""
+    """Maps of one text. It is padded to the model's length, so that the checks see what happens on padding; the maps
+    show the text alone."""
     length = network.body.shape.length
     encoded = model_input(tokenizer, text, length)
     real = len(encoded.ids)
-    time = min(length, max(MAX_POSITIONS, real + SHOWN_PADDING))
+    time = min(length, max(MAX_POSITIONS, real + LEAST_PADDING))
     ids = torch.full((1, time), tokenizer.pad)
     ids[0, :real] = torch.from_numpy(encoded.ids)
     lengths = torch.tensor([real])
@@ -106,16 +101,12 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
         unwatched = network(ids, lengths)
     before = prefix_words(network)
     real += len(before)
-    shown = min(time + len(before), real + SHOWN_PADDING)
     visible = open_keys(network, torch.tensor([real]), time + len(before))[:, 0]  # layer query key
     weights = maps[:, 0]  # layer head query key
     checks = (*check_maps(weights, visible, real, network.body.causal), check_outputs(unwatched, watched))
-    weights = weights * visible[:, None]  # rows of padding are computed, but mean nothing
-    words = (*before, *tokenizer.words(encoded.ids), *tokenizer.words([tokenizer.pad]) * (shown - real))
-    return Maps(
-        words, weights[:, :, :shown, :shown], visible[:, :shown, :shown], network.body.causal, len(before),
-        shown - real, length, encoded.cut, encoded.unknown, checks,
-    )  # fmt: skip
+    weights, visible = (weights * visible[:, None])[:, :, :real, :real], visible[:, :real, :real]
+    words = (*before, *tokenizer.words(encoded.ids))
+    return Maps(words, weights, visible, network.body.causal, len(before), length, encoded.cut, encoded.unknown, checks)
 
 
 def watch_maps(network: Network, ids: Tensor, lengths: Tensor) -> tuple[Tensor, np.ndarray]:

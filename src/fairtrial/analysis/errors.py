@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
+import torch
 
-from fairtrial.analysis.predictions import Names, Rows, attribute, label_names, strongest_words
+from fairtrial.analysis.predictions import Names, Rows, attribute, log_odds, strongest_words
 from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.data.duplicates import find_duplicates
 from fairtrial.errors import BadInput
@@ -54,7 +55,13 @@ def calibrate(log_p: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str
 def confident_mistakes(log_p: np.ndarray, labels: np.ndarray, most: int) -> list[int]:
     """The wrongly classified items, the most confident first."""
     wrong = np.flatnonzero(log_p.argmax(1) != labels)
-    return [int(item) for item in wrong[np.argsort(-log_p.max(1)[wrong], kind="stable")][:most]]
+    return [int(item) for item in wrong[np.argsort(-guess_log_odds(log_p)[wrong], kind="stable")][:most]]
+
+
+def guess_log_odds(log_p: np.ndarray) -> np.ndarray:
+    """Log-odds of each answer [item]: they still rank what all rounds to 100%."""
+    found = torch.from_numpy(log_p)
+    return log_odds(found, found.argmax(1)).numpy()
 
 
 def class_scores(confusion: np.ndarray) -> list[dict[str, Any]]:
@@ -76,7 +83,7 @@ def errors(
     on_progress: OnProgress = no_progress,
 ) -> dict[str, Any]:  # fmt: skip
     """The errors of a trained classifier on its test sets, or on one of them. `words`: with influential words."""
-    labels = label_names(run.labels, names)
+    labels = run.record.class_names(names)
     tests = [str(name) for name in run.record.trial["test_sets"]]
     if test is not None and test not in tests:
         raise BadInput(f"this record has no test set {test!r}{did_you_mean(test, tests)}")
@@ -96,7 +103,7 @@ def errors_of(
     task, documents = cast(ClassifyTask, run.task), run.splits.tests[test]
     (rows, labels), groups = task.sets[test], task.groups[test]
     log_p = log_probabilities(task.network, rows, run.tokenizer.pad)
-    guesses = log_p.argmax(1)
+    guesses, odds = log_p.argmax(1), guess_log_odds(log_p)
     counts = confusion(labels, guesses, len(names))
     known, tested = ([document.text for document in part] for part in (run.splits.train, documents))
     copied = find_duplicates(known, tested).status > 0
@@ -121,6 +128,7 @@ def errors_of(
                 "true": names[labels[item]],
                 "guess": names[guesses[item]],
                 "confidence": float(np.exp(log_p[item].max())),
+                "log_odds": float(odds[item]),
                 "share_of_truth": float(np.exp(log_p[item, labels[item]])),
                 "copy": bool(copied[item]),
             }

@@ -20,7 +20,6 @@ from torch import Tensor
 from fairtrial.analysis.text import OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
-from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
 from fairtrial.training.scoring import ROWS, log_probabilities, scoring
 from fairtrial.trial import Run
@@ -65,7 +64,7 @@ def predict(
     run: Run, texts: Sequence[str], *, names: Names = None, words: bool = False, on_progress: OnProgress = no_progress
 ) -> Predictions:
     """The probability of each class for each text. `names`: shown instead of the labels; `words`: with attributions."""
-    labels = label_names(run.labels, names)
+    labels = run.record.class_names(names)
     network: Any = run.network
     length, encoded = run.recipe.shape.length, encode_texts(run.tokenizer, texts)
     # a pretrained encoder's tokenizer sets marks around a text
@@ -85,17 +84,6 @@ def predict(
         which = "the text" if len(found) == 1 else f"text {numbers}"
         notices.append(f"the model reads {length} tokens: {which} was truncated")
     return Predictions(labels, found, attributions, tuple(filter(None, notices)))
-
-
-def label_names(labels: Sequence[str], names: Names) -> tuple[str, ...]:
-    """Names to show instead of labels, one for each, all different."""
-    if names is None:
-        return tuple(labels)
-    if len(names) != len(labels) or not all(names):
-        raise BadInput(f"{len(names)} names for {len(labels)} labels", f"name them in order: {', '.join(labels)}")
-    if len(set(names)) < len(names):
-        raise BadInput(f"a name is given twice: {','.join(names)}", "two classes need two different names")
-    return tuple(names)
 
 
 def attribute(

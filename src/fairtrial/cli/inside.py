@@ -43,15 +43,16 @@ def show(
     figure: Annotated[
         Path | None, Option(help="Plot loss and score of all splits in one figure (.png, .svg, .pdf).", metavar="FILE")
     ] = None,
+    names: Names = None,
     json: Json = False,
 ) -> None:
     """Show what was trained: recipe, parameter count, curves, results, fingerprints."""
     from fairtrial.report.text import record_lines
 
-    opened = Record.open(record)
+    opened, called = Record.open(record), split_names(names)
     result = opened.result if opened.complete else None
     facts = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
-    print(dumps(facts) if json else "\n".join(record_lines(opened)))
+    print(dumps(facts) if json else "\n".join(record_lines(opened, called)))
     if figure is not None:
         from fairtrial.report.plots import curves_figure
 
@@ -61,7 +62,7 @@ def show(
     if html is not None:
         from fairtrial.report.page import records_page
 
-        write_text(html, records_page([opened], f"fairtrial: {record.name}"))
+        write_text(html, records_page([opened], f"fairtrial: {record.name}", called))
         if not json:
             print(f"page: {html}")
 

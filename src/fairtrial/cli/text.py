@@ -59,7 +59,7 @@ def predict(
         if json:
             print_prediction_json(prediction, found.labels, attribution)
         elif len(given) > MAX_SHOWN and not words:
-            print_plain(f"{guess}  {prediction.shares[prediction.guess]:6.1%}  {prediction.text[:80]}")
+            print_plain(f"{guess}  {share_text(prediction.shares[prediction.guess])}  {prediction.text[:80]}")
         else:
             print_plain(*([prediction.text] if len(given) > 1 else []), *prediction_lines(prediction, found.labels))
             if attribution is not None:
@@ -76,7 +76,13 @@ def print_plain(*lines: str) -> None:
 def prediction_lines(found: Prediction, labels: tuple[str, ...]) -> list[str]:
     width = max(len(label) for label in labels)
     shares = sorted(zip(labels, found.shares, strict=True), key=lambda pair: -pair[1])
-    return [f"  {label:<{width}}  {share:6.1%}  {'█' * round(30 * share)}".rstrip() for label, share in shares]
+    return [f"  {label:<{width}}  {share_text(share)}  {'█' * round(30 * share)}".rstrip() for label, share in shares]
+
+
+def share_text(share: float) -> str:
+    """` 12.3%`; what is not certain is not called 100% or 0%."""
+    text = ">99.9%" if 0.9995 <= share < 1 else "<0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
+    return f"{text:>6}"
 
 
 def attribution_lines(found: Attribution, label: str) -> Iterator[str]:

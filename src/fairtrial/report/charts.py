@@ -43,6 +43,13 @@ def figure(shapes: Iterable[str], label: str, caption: str, **attributes: object
     return element("figure", drawn + element("figcaption", escape(caption)))
 
 
+def labelled_dot(label: str, x: str, y: str, r: object, class_: str, *, leftwards: bool) -> str:
+    """A dot whose label appears where a mouse points at it or a finger taps it: no script is needed."""
+    circle = element("circle", class_=class_, cx=x, cy=y, r=r, tabindex=-1)
+    anchor = "end" if leftwards else "start"
+    return circle + element("text", escape(label), class_="tip", x=x, y=y, dy=-8, text_anchor=anchor)
+
+
 @dataclass(frozen=True)
 class Area:
     """Where a chart draws, in pixels or in per cent of the drawing, and the values at its edges."""
@@ -76,9 +83,8 @@ class Area:
     def line(self, class_: str, x1: float, y1: float, x2: float, y2: float) -> str:
         return element("line", class_=class_, x1=self.at(x1), x2=self.at(x2), y1=self.at(y1), y2=self.at(y2))
 
-    def dot(self, title: str, class_: str, x: float, y: float, r: object = 3) -> str:
-        label = element("title", escape(title))
-        return element("circle", label, class_=class_, cx=self.at(self.x(x)), cy=self.at(self.y(y)), r=r)
+    def dot(self, label: str, class_: str, x: float, y: float, r: object = 3) -> str:
+        return labelled_dot(label, self.at(self.x(x)), self.at(self.y(y)), r, class_, leftwards=2 * x > self.last)
 
     def y_axis(self, marks: Sequence[float], labels: Sequence[str]) -> list[str]:
         shapes, gap = [], 1.5 if self.unit else 6
@@ -276,8 +282,8 @@ def score_strip(name: str, estimate: dict[str, Any], scale: Scale, seeds: Sequen
     for number, value in enumerate(values if len(set(values)) > 1 else ()):  # equal dots would lie on their mean
         if is_number(value) and scale.holds(value):
             seed = seeds[number] if number < len(seeds) else number
-            title = element("title", escape(f"seed {seed}: {plain_number(value, decimals + 1)}"))
-            shapes.append(element("circle", title, class_="seed", cx=scale.at(value), cy=10, r=3.5))
+            told, leftwards = f"seed {seed}: {plain_number(value, decimals + 1)}", scale.place(value) > 50
+            shapes.append(labelled_dot(told, scale.at(value), "10", 3.5, "seed", leftwards=leftwards))
     label = f"{name}: mean {plain_number(mean, decimals)}, 95% interval {interval_text(low, high)}"
     if values:
         label += "; seeds " + ", ".join(plain_number(value, decimals) for value in values)
@@ -381,6 +387,13 @@ def map_shapes(values: Map) -> str:
     shades = runs([[shade(value) for value in row] for row in values])
     paths = [*((0, path) for path in visible.values()), *sorted(shades.items())]
     return "".join(element("path", class_=f"a{level}", d=path) for level, path in paths)
+
+
+def map_key() -> str:
+    """The shades of a map, from 0% to 100%."""
+    shown = [(level / SHADES) ** 2 for level in range(SHADES + 1)]
+    box = {"class_": "map key", "viewBox": f"0 0 {len(shown)} 1", "aria_hidden": "true"}
+    return f"0% {element('svg', map_shapes([shown]), **box)} 100%"
 
 
 def runs(levels: list[list[int]]) -> dict[int, str]:

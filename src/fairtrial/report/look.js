@@ -83,6 +83,7 @@ function drawLarge(which) {
   const side = margin + cell * text.size + 2, ratio = window.devicePixelRatio || 1;
   canvas.width = canvas.height = side * ratio;
   canvas.style.width = canvas.style.height = `${side}px`;
+  canvas.style.touchAction = side <= room ? "pan-y" : "auto";  // a finger that moves across a map reads it, unless the map itself has to move
   pen.scale(ratio, ratio);
   paint(pen, text, which, chosen.head, cell, margin, 0);
   pen.font = `${type}px system-ui, sans-serif`;
@@ -121,11 +122,12 @@ function drawSmall() {
 }
 
 function drawLegend() {
-  const look = colours(), scale = byId("scale").getContext("2d"), hatch = byId("hatch").getContext("2d");
+  const look = colours(), scale = byId("scale").getContext("2d"), hatch = byId("hatch")?.getContext("2d");
   for (let at = 0; at < 160; at++) {
     scale.fillStyle = shade(at / 159, look);
     scale.fillRect(at, 0, 1, 14);
   }
+  if (!hatch) return;
   hatch.fillStyle = hatched(hatch, look);
   hatch.fillRect(0, 0, 28, 14);
 }
@@ -137,7 +139,7 @@ function percent(share) {
 function read() {
   const text = texts[chosen.text];
   if (!chosen.cell) {
-    byId("readout").textContent = "Point at a cell to read it.";
+    byId("readout").textContent = "Point at a cell, or tap it, to read it.";
     return;
   }
   const [query, key] = chosen.cell;

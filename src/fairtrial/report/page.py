@@ -17,10 +17,11 @@ from markupsafe import Markup, escape
 
 from fairtrial.recipe import write_recipe
 from fairtrial.record import Record
+from fairtrial.report import text
 from fairtrial.report.charts import line_chart, reliability_chart
 from fairtrial.report.curves import curves_of, loss_curve, trained_seconds
 from fairtrial.report.table import MISSING, Table, as_latex, as_markdown
-from fairtrial.report.text import ATTRIBUTIONS, CAUTION, change, confusion_table, notices_of, percent
+from fairtrial.report.text import change, confusion_table, notices_of, odds_text, percent
 from fairtrial.report.words import KINDS, kept_weights, score_table, spoken_parts, spoken_time
 
 HERE = Path(__file__).parent
@@ -82,6 +83,7 @@ def environment() -> Environment:
     made.filters |= {
         "minus": minus,
         "percent": percent,
+        "odds": odds_text,
         "number": lambda value, form: MISSING if value is None else form.format(value),
         "change": change,
         "notices": notices_of,
@@ -92,23 +94,24 @@ def environment() -> Environment:
 
 
 def minus(text: str) -> Markup:
-    """A true minus sign before digits, as a hyphen is hard to see in a column; an interval stays on one line."""
+    """A true minus sign before digits, as a hyphen is hard to see in a column; no line ends inside an interval."""
     text = re.sub(r"(?<![\w-])-(?=\d)", "−", str(escape(text)))
-    return Markup(re.sub(r" \[([^\[\],]{1,12}), ([^\[\],]{1,12})\]", "\u00a0[\\1,\u00a0\\2]", text))
+    return Markup(re.sub(r" \[([^\[\],]{1,12}), ([^\[\],]{1,12})\]", " [\\1,\u00a0\\2]", text))
 
 
-def records_page(records: Sequence[Record], title: str) -> str:
-    return render("records", title, trials=[about_record(record) for record in records])
+def records_page(records: Sequence[Record], title: str, names: Sequence[str] | None = None) -> str:
+    """`names`: of the classes, instead of their labels."""
+    return render("records", title, trials=[about_record(record, names) for record in records])
 
 
-def about_record(record: Record) -> dict[str, Any]:
-    recipe, trial, events = record.recipe, record.trial, record.events()
+def about_record(record: Record, names: Sequence[str] | None = None) -> dict[str, Any]:
+    recipe, events = record.recipe, record.events()
     result = record.result if record.complete else None
     title, y_label = SCORES[recipe.task]
     percent, y_label = recipe.task == "classify", y_label.format(recipe.shape.length)
     scores = line_chart(curves_of(events), title=title, y_label=y_label, percent=percent, log=not percent)
     confusions = [
-        confusion_table(f"Confusion on {name}", score["confusion"], trial["labels"])
+        confusion_table(f"Confusion on {name}", score["confusion"], record.class_names(names))
         for name, score in (result["tests"] if result else {}).items()
         if "confusion" in score
     ]
@@ -132,7 +135,7 @@ def errors_page(found: dict[str, Any]) -> str:
         name: reliability_chart(of_set["calibration"]["bins"], f"Share right over confidence on {name}")
         for name, of_set in found["tests"].items()
     }
-    return render("errors", f"Errors of {found['record']}", **found, charts=charts, methods=ATTRIBUTIONS)
+    return render("errors", f"Errors of {found['record']}", **found, charts=charts, methods=text.ATTRIBUTIONS)
 
 
 def look_page(look: Any, heads: Sequence[tuple[int, int]], title: str, facts: dict[str, Any]) -> str:
@@ -154,7 +157,8 @@ def look_page(look: Any, heads: Sequence[tuple[int, int]], title: str, facts: di
         title,
         look=look,
         **facts,
-        caution=CAUTION,
+        caution=text.CAUTION,
+        scale=text.MAP_SCALE,
         hidden=hidden(look),
         data=data,
         heads=statistics,
@@ -175,12 +179,11 @@ def packed(drawn: Any, heads: Sequence[tuple[int, int]]) -> dict[str, Any]:
 
 
 def hidden(look: Any) -> str:
-    """What the hatched cells are."""
-    maps = look.drawn[0].trained
-    inside = maps.open[:, : maps.real, : maps.real]
-    allowed = np.tri(maps.real, dtype=bool) if maps.causal else np.ones((maps.real, maps.real), dtype=bool)
-    forbidden = bool((allowed & ~inside).any())
-    return " and ".join(["padding", *["the future"] * maps.causal, *["what a part forbids"] * forbidden])
+    """What the hatched cells are; empty where there are none."""
+    maps, size = look.drawn[0].trained, len(look.drawn[0].trained.words)
+    allowed = np.tri(size, dtype=bool) if maps.causal else np.ones((size, size), dtype=bool)
+    forbidden = bool((allowed & ~maps.open).any())
+    return " and ".join([*["the future"] * (maps.causal and size > 1), *["what a part forbids"] * forbidden])
 
 
 def bars(effects: Sequence[dict[str, Any]]) -> list[float]:

@@ -16,6 +16,7 @@ from fairtrial.report.curves import Curve, curves_of, loss_curve
 from fairtrial.report.page import render
 from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.table import MISSING, Cell, Table, row
+from fairtrial.report.text import MAP_SCALE
 from fairtrial.report.words import decimals_for, few_digits, interval_text, plain_number, probability
 
 LOSS_POINTS = 60
@@ -283,7 +284,8 @@ def map_rows(maps: dict[str, Any], name: str, task: tables.Task) -> dict[str, An
         rows.append({"name": tables.named(task, variant), "small": small, "large": large})
     hidden = any(None in row for row in rows_in(variants.values()))
     sentence = maps.get("sentence", " ".join(maps.get("words", [])))
-    return {"rows": rows, "hidden": hidden, "sentence": sentence, "merged": merged}
+    told = {"sentence": sentence, "scale": MAP_SCALE, "key": charts.map_key()}
+    return {"rows": rows, "hidden": hidden, "merged": merged, **told}
 
 
 def rows_in(variants: Iterable[Any]) -> Iterator[Any]:

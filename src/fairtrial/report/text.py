@@ -22,6 +22,10 @@ SPARKS = "▁▂▃▄▅▆▇█"
 
 BAR = 20  # letters of a reliability bar
 ATTRIBUTIONS = {"gradient_times_input": "gradient x input", "leave_one_out": "leave-one-out"}
+MAP_SCALE = (
+    "No colour is 0% of the attention, full colour 100%; it grows with the square root of the share:"
+    " a share of 4% has a fifth of the colour, 25% half."
+)
 CAUTION = "Attention is where a head looked, not why the model decided."
 
 Piece = tuple[str, float | None]  # text, nats; None: not counted
@@ -30,7 +34,8 @@ Piece = tuple[str, float | None]  # text, nats; None: not counted
 SCALE = ((2.0, "#ffe8cc"), (4.0, "#ffcf99"), (6.0, "#ffb066"), (8.0, "#ff8a3d"), (10.0, "#f4622a"))
 
 
-def record_lines(record: Record) -> list[str]:
+def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str]:
+    """`names`: of the classes, instead of their labels."""
     recipe, trial = record.recipe, record.trial
     training, shape, environment = recipe.training, recipe.shape, trial["environment"]
     documents = ", ".join(f"{count:,} {name}" for name, count in trial["documents"].items())
@@ -56,7 +61,7 @@ def record_lines(record: Record) -> list[str]:
         lines += describe_result(record.result)
         for name, score in record.result["tests"].items():
             if "confusion" in score:
-                lines += as_text(confusion_table(f"confusion on {name}", score["confusion"], trial["labels"]))
+                lines += as_text(confusion_table(f"confusion on {name}", score["confusion"], record.class_names(names)))
     else:
         lines.append(f"not finished; continue with: fairtrial resume {record.folder}")
     digests = " ".join(f"{name}:{digest[:8]}" for name, digest in sorted(trial["data"].items())[:6])
@@ -302,10 +307,16 @@ def mistake_lines(mistakes: Sequence[dict[str, Any]]) -> list[str]:
     lines = ["most confident mistakes:"]
     for mistake in mistakes:
         file = f"  ({plain(Path(mistake['place']).name)})" if mistake["place"] else ""
-        guess = f"{mistake['confidence']:6.1%} for {plain(mistake['guess'])}"
+        guess = f"{mistake['confidence']:6.1%}{odds_text(mistake, mistakes)} for {plain(mistake['guess'])}"
         truth = f"{plain(mistake['true'])} ({mistake['share_of_truth']:.1%}{', a copy' * mistake['copy']})"
         lines.append(f"  {guess}, truth {truth}: {plain(mistake['text'])}{file}")
     return lines
+
+
+def odds_text(mistake: dict[str, Any], mistakes: Sequence[dict[str, Any]]) -> str:
+    """` (log-odds 9.3)` where some of the confidences round to 100.0%: what ranks them."""
+    saturated = any(percent(each["confidence"]) == "100.0%" for each in mistakes)
+    return f" (log-odds {mistake['log_odds']:.1f})" if saturated and "log_odds" in mistake else ""
 
 
 def attribution_lines(found: dict[str, Any], labels: Sequence[str]) -> list[str]:

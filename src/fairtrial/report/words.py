@@ -26,9 +26,9 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def decimals_for(low: float | None, high: float | None, *, least: int = 1, most: int = 4) -> int:
     """The interval decides: half of it keeps one digit, or two where it begins with 1 or 2."""
-    if not (is_number(low) and is_number(high)) or low == high:
+    half = abs(high - low) / 2 if is_number(low) and is_number(high) else 0.0
+    if not half:  # also of two numbers too close for a number between them
         return max(1, least)
-    half = abs(high - low) / 2
     power = math.floor(math.log10(half))
     kept = power - 1 if round(half / 10.0**power, 6) < 3 else power
     return min(most, max(least, -kept))

@@ -1,0 +1,117 @@
+"""Pages in a real browser: on a desk and on a phone no table is cut, and a finger reads what a mouse reads."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from studies import write_study
+from test_look_page import FACTS, HEADS, TITLE, some_album
+
+from fairtrial.analysis.errors import errors
+from fairtrial.record import Record
+from fairtrial.report.page import errors_page, look_page, records_page
+from fairtrial.report.study_files import StudyFiles
+from fairtrial.report.study_page import study_page
+from fairtrial.trial import load
+
+WIDTHS = (1280, 390)
+# what is wider than the window, or than a box that hides the rest and cannot be scrolled
+CUT = """() => [...document.querySelectorAll("table, svg, canvas, pre, select")].filter((part) => {
+  const { right, width } = part.getBoundingClientRect();
+  let edge = document.documentElement.clientWidth;
+  for (let box = part; box !== document.body; box = box.parentElement) {
+    const hides = getComputedStyle(box).overflowX;
+    if (hides === "auto" || hides === "scroll") return box.getBoundingClientRect().right > edge + 1;
+    if (hides !== "visible" && box !== part) edge = Math.min(edge, box.getBoundingClientRect().right);
+  }
+  return width && right > edge + 1;
+}).map((part) => part.outerHTML.slice(0, 80))"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install -e '.[dev]'")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("needs Chromium, Debian's package `chromium`")
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def pages(browser: Any, tmp_path_factory: pytest.TempPathFactory, finished_records: dict[str, Path]) -> dict[str, str]:
+    """Every kind of page, with long names and many columns."""
+    study = write_study(tmp_path_factory.mktemp("browser") / "study", finished_records, seeds=6)
+    records = [Record.open(folder) for folder in finished_records.values()]
+    names = ("Franklin Delano Roosevelt", "Abraham Lincoln", "Internationalisation")
+    found = errors(load(finished_records["classify"]), names=names)
+    return {
+        "study": study_page(StudyFiles.open(study)),
+        "records": records_page(records[:2], "Records", None),
+        "errors": errors_page(found),
+        "look": look_page(some_album(("we", "will", "not", "stay") * 8), HEADS, TITLE, FACTS),
+    }
+
+
+def opened(browser: Any, page: str, width: int, **more: Any) -> Any:
+    """The page in a window of its own. What it reports as an error is one here, too."""
+    shown = browser.new_page(viewport={"width": width, "height": 800}, **more)
+    shown.on("pageerror", lambda error: pytest.fail(f"the page's script failed: {error}"))
+    shown.set_content(page)
+    return shown
+
+
+@pytest.mark.parametrize("kind", ["study", "records", "errors", "look"])
+def test_nothing_is_cut_on_a_desk_or_a_phone(browser: Any, pages: dict[str, str], kind: str) -> None:
+    for width in WIDTHS:
+        shown = opened(browser, pages[kind], width)
+        shown.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width
+        assert shown.evaluate(CUT) == [], width
+        shown.evaluate("document.querySelectorAll('.table').forEach((box) => { box.style.overflow = 'hidden'; })")
+        if kind == "study":  # the control: tables that cannot be scrolled would be cut
+            assert bool(shown.evaluate(CUT)) == (width == 390)
+        shown.close()
+
+
+def test_a_finger_reads_a_cell_as_the_mouse_does(browser: Any) -> None:
+    album = some_album(("we", "will", "not", "stay"))
+    share = album.drawn[0].trained.weights[1, 0, 2, 1]
+    told = {}
+    for touch in (False, True):
+        shown = opened(browser, look_page(album, HEADS, TITLE, FACTS), 390, has_touch=touch)
+        shown.locator("#grid button").nth(2).click()
+        shown.locator("#before").scroll_into_view_if_needed()
+        for query, key in ((2, 1), (0, 2)):
+            margin, cell = shown.evaluate("[places.before.margin, places.before.cell]")
+            canvas = shown.locator("#before").bounding_box()
+            place = (canvas["x"] + margin + (key + 0.5) * cell, canvas["y"] + (query + 0.5) * cell)
+            (shown.touchscreen.tap if touch else shown.mouse.move)(*place)
+            readout = shown.locator("#readout")
+            told.setdefault((query, key), set()).add(readout.inner_text())
+            box = readout.bounding_box()
+            assert box["y"] + box["height"] <= 801, "the answer is where one sees it"
+        pixel = "byId('after').getContext('2d').getImageData(places.after.margin + 3, 3, 1, 1).data.join(' ')"
+        assert shown.evaluate(pixel) == "8 48 107 255"  # the first word looks at itself alone: the darkest colour
+        assert shown.locator("#which").inner_text() == "Layer 1, head 0: previous word, 71%"
+        shown.close()
+    (seen,), (unseen,) = told[2, 1], told[0, 2]
+    assert seen.startswith(f"“not” (2) at “will” (1): {100 * share:.0f}% trained")
+    assert unseen == "“we” (0) at “not” (2): hidden"
+
+
+def test_a_finger_reads_the_seed_of_a_dot(browser: Any, pages: dict[str, str]) -> None:
+    shown = opened(browser, pages["study"], 390, has_touch=True)
+    dot = shown.locator("circle.seed").first
+    label = dot.locator("xpath=following-sibling::*[1]")
+    assert not label.is_visible()
+    dot.tap(force=True)
+    assert label.is_visible()
+    assert label.text_content().startswith("seed ")
+    shown.close()
