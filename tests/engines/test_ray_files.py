@@ -46,8 +46,10 @@ def test_data_vocabulary_and_encoder_travel_with_a_trial(tmp_path: Path) -> None
 
 def test_what_a_machine_has_is_not_written_again(tmp_path: Path) -> None:
     path = sources(tmp_path)["data"]
-    assert put_inputs(tmp_path / "far", [str(path), {path.name: b"other"}]) == {}
+    assert put_inputs(tmp_path / "far", [str(path), {path.name: path.read_bytes()}]) == {}
     assert not (tmp_path / "far").exists()
+    moved = put_inputs(tmp_path / "far", [str(path), {path.name: b"other"}])  # a file of that name, but not that file
+    assert Path(moved[str(path)]).read_bytes() == b"other"
 
 
 def test_every_recipe_field_that_may_be_a_path_is_known() -> None:

@@ -12,7 +12,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import chdir, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,8 @@ class Ray:
         if not ray.is_initialized():
             try:
                 own: dict[str, Any] = {"num_cpus": width, "include_dashboard": False} if address is None else {}
-                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
+                with chdir("/"):  # Ray puts the working folder on the path of its workers: a random.py there would run
+                    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 what = str(error).strip().splitlines()[0]
                 raise BadInput(f"no Ray cluster at {address!r}: {what}", "start one with: ray start --head") from error
@@ -94,8 +95,7 @@ class Ray:
         found: list[Any] = []
         for path in input_paths(job.recipe):
             if path not in stored:
-                where = Path(path)
-                stored[path] = self.ray.put(files_in(where) if where.is_dir() else {where.name: where.read_bytes()})
+                stored[path] = self.ray.put(files_at(Path(path)))
             found += [path, stored[path]]
         return tuple(found)
 
@@ -159,10 +159,10 @@ def run_remotely(job: Job, saved: Files, plugins: Files, board: Any, *inputs: An
 
 
 def put_inputs(folder: Path, inputs: Sequence[Any]) -> dict[str, str]:
-    """Write the inputs that this machine does not have; their paths at home -> here."""
+    """Write the inputs that this machine does not have as they are at home; their paths there -> here."""
     moved = {}
     for number, (path, files) in enumerate(zip(inputs[::2], inputs[1::2], strict=True)):
-        if not Path(path).exists():
+        if files_at(Path(path)) != files:
             name = Path(path).name
             put_files(folder / str(number) / name if list(files) != [name] else folder / str(number), files)
             moved[path] = str(folder / str(number) / name)
@@ -179,6 +179,11 @@ def recipe_with_paths(files: Files, moved: dict[str, str]) -> Files:
     if "recipe.toml" not in files:
         return files
     return files | {"recipe.toml": with_paths(files["recipe.toml"].decode(), moved).encode()}
+
+
+def files_at(path: Path) -> Files:
+    """Of a folder, or one file."""
+    return {path.name: path.read_bytes()} if path.is_file() else files_in(path)
 
 
 def files_in(folder: Path) -> Files:
