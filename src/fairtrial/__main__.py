@@ -2,10 +2,9 @@
 
 import os
 import sys
-from pathlib import Path
 
 # Python puts the working folder first: a random.py there is not the standard library's
-if sys.path[0] in ("", os.getcwd()) and Path(os.getcwd()) != Path(__file__).parents[1]:
+if sys.path[0] in ("", os.getcwd()) and os.getcwd() != os.path.dirname(os.path.dirname(os.path.abspath(__file__))):
     del sys.path[0]
 
 

