@@ -11,9 +11,11 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # not typing's: `python -m fairtrial` comes here while the working folder is still on the path
 if TYPE_CHECKING:
+    from typing import Any
+
     from fairtrial.api import (
         audit as audit,
     )
