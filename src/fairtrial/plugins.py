@@ -19,7 +19,7 @@ from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, build_parts, parts
 from fairtrial.part_source import source_of
-from fairtrial.recipe import Recipe
+from fairtrial.recipe import Recipe, with_length
 
 if TYPE_CHECKING:
     from fairtrial.record import Record
@@ -242,7 +242,7 @@ def check_parts(recipe: Recipe) -> None:
     offers = offered()
     plain = [choice for choice in recipe.parts if choice.name in parts.list() or choice.name not in offers]
     if recipe.encoder.source == "none":
-        build_parts(plain, recipe.shape, seed=0)
+        build_parts(plain, with_length(recipe).shape, seed=0)
     else:  # the encoder brings the shape
         for choice in plain:
             parts.find(choice.name)

@@ -5,6 +5,7 @@ importing torch."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,27 +22,48 @@ from fairtrial.data.splits import fitting_tokens, item_groups, kind_in_use, shap
 from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
 from fairtrial.environment import refuse_memory
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Data, Recipe, choose_recipe, load_recipe, one_of
+from fairtrial.recipe import Data, Recipe, choose_recipe, load_recipe, one_of, with_length
 
 if TYPE_CHECKING:
+    from fairtrial.data.duplicates import Duplicates
     from fairtrial.pretrained.checkpoint import Checkpoint
     from fairtrial.record import Record
     from fairtrial.training.tasks import Task
 
+# a length that the recipe leaves open: so many of the training texts are read whole, within these bounds
+WHOLE, SHORTEST, LONGEST = 0.99, 32, 256
+MOST_MEASURED = 5000  # texts
+
 
 @dataclass(frozen=True)
 class Prepared:
-    recipe: Recipe  # resolved: the encoder's shape and parts, the kind of tokens that fits the corpus
+    recipe: Recipe  # resolved: the encoder's shape and parts, the kind of tokens that fits the corpus, the length
     seed: int
     corpus: Corpus
     splits: Splits
     encoder: Checkpoint | None = None
     saved_tokenizer: Tokenizer | None = None  # of a record; else it is fitted
+    length_note: str = ""  # where the length was chosen from the training text
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of how the data were read."""
+        return (*self.corpus.notes, *filter(None, [self.length_note]))
 
     @property
     def known(self) -> tuple[Document, ...]:
         """All that weights are trained on or chosen by: the same documents at every seed, unless train is thinned."""
         return self.splits.train + self.splits.validation
+
+    @cached_property
+    def copies(self) -> dict[str, Duplicates]:
+        """Which items of each test set also occur in the training set, exactly or nearly: the one definition. The
+        training set is all that is known, so that the answer is the same at every seed."""
+        from fairtrial.data.duplicates import find_duplicates
+
+        known = [document.text for document in self.known]
+        tests = self.splits.tests
+        return {name: find_duplicates(known, [each.text for each in items]) for name, items in tests.items()}
 
     @property
     def fitted_texts(self) -> Sequence[str]:
@@ -100,7 +122,26 @@ def prepare(recipe: Recipe, seed: int) -> Prepared:
     corpus = read(recipe.data, recipe.task)
     recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
     corpus = shape_documents(corpus, kind_in_use(recipe.tokens, encoder.tokenizer.facts if encoder else {}))
-    return Prepared(recipe, seed, corpus, split(corpus, recipe.data, seed), encoder)
+    prepared = Prepared(recipe, seed, corpus, split(corpus, recipe.data, seed), encoder)
+    return prepared if recipe.shape.length else choose_length(prepared)
+
+
+def choose_length(prepared: Prepared) -> Prepared:
+    """The length that holds nearly all training texts whole, a multiple of 8. It follows from texts that all seeds
+    share, so that all trials of a recipe have one length. A running text is never cut, so its length is the usual."""
+    recipe, corpus = prepared.recipe, prepared.corpus
+    if corpus.running:
+        return replace(prepared, recipe=with_length(recipe, SHORTEST))
+    tested = set(chain.from_iterable(prepared.splits.tests.values()))
+    texts = [document.text for document in corpus.train if document not in tested]
+    texts = texts[:: -(-len(texts) // MOST_MEASURED)]
+    tokenizer = fit(recipe.tokens, texts) if recipe.tokens.fit == "train" else prepared.tokenizer
+    marks = int(recipe.task == "lm")  # the start of a sentence is read, too
+    tokens = sorted(len(ids) + marks for ids in tokenizer.encode(texts))
+    needed = tokens[math.ceil(WHOLE * len(tokens)) - 1]
+    length = min(LONGEST, max(SHORTEST, -(-needed // 8) * 8))
+    note = f"length {length}, chosen from the training text: {WHOLE:.0%} of its texts have at most {needed:,} tokens"
+    return replace(prepared, recipe=with_length(recipe, length), length_note=note)
 
 
 def prepare_like(record: Record) -> Prepared:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from fairtrial import environment
 from fairtrial.data.corpus import Splits
 from fairtrial.data.readers import find_format
-from fairtrial.data.words import normalised
 from fairtrial.disk import sha256_of
 from fairtrial.model.network import count_parameters
 from fairtrial.pretrained.encoder import fresh_parameters
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record
+from fairtrial.report.words import copies_text
 from fairtrial.statistics.outcomes import headline
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) ->
         "test_sets": list(splits.tests),
         "tokenizer": tokenizer.facts,
         "cite": corpus.cite,
-        "notes": [*corpus.notes, *notes_on(prepared, task.facts.get("cut_to_length", {}))],
+        "notes": [*prepared.notes, *notes_on(prepared, task.facts.get("cut_to_length", {}))],
         "plugins": dict(plugins),
         **encoder,
         **task.facts,
@@ -132,7 +132,7 @@ def located(recipe: Recipe) -> Recipe:
 def notes_on(prepared: Prepared, cut: Mapping[str, int]) -> list[str]:
     """`cut`: how many documents of each split are longer than the model's length."""
     recipe, splits, tokenizer = prepared.recipe, prepared.splits, prepared.tokenizer
-    notes = [*duplicates(splits), *cuts(recipe, splits, cut)]
+    notes = [*copies_notes(prepared), *cuts(recipe, splits, cut)]
     if tokenizer.unknown is not None and not tokenizer.facts["unknown_trained"]:
         notes.append(
             "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
@@ -146,16 +146,13 @@ def notes_on(prepared: Prepared, cut: Mapping[str, int]) -> list[str]:
     return notes
 
 
-def duplicates(splits: Splits) -> list[str]:
-    """Test documents that also occur in the training set, case and punctuation aside: on these a score tests memory."""
-    known = {normalised(document.text) for document in splits.train} - {""}
-    found = []
-    for name, documents in splits.tests.items():
-        count = sum(normalised(document.text) in known for document in documents)
-        if count:
-            share = f"{count:,} of {len(documents):,} documents of {name!r} ({count / len(documents):.1%})"
-            found.append(f"{share} also occur in the training set: on these the score tests memory")
-    return found
+def copies_notes(prepared: Prepared) -> list[str]:
+    counts = {name: found.counts() for name, found in prepared.copies.items()}
+    return [
+        f"{name}: {copies_text(found)}; on copies a score tests memory"
+        for name, found in counts.items()
+        if found["share"]
+    ]
 
 
 def cuts(recipe: Recipe, splits: Splits, cut: Mapping[str, int]) -> list[str]:
@@ -164,4 +161,5 @@ def cuts(recipe: Recipe, splits: Splits, cut: Mapping[str, int]) -> list[str]:
     counts = [f"{count:,} of {sizes[name]:,} {name}" for name, count in cut.items() if count]
     if not counts:
         return []
-    return [f"longer than {recipe.shape.length} tokens, so only their beginning is read: {', '.join(counts)} documents"]
+    longer = f"longer than {recipe.shape.length} tokens (shape.length), so only their beginning is read"
+    return [f"{longer}: {', '.join(counts)} documents"]

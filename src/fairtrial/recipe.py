@@ -95,7 +95,9 @@ class Shape:
     layers: Annotated[int, "number of transformer blocks (n_layer)"] = 4
     heads: Annotated[int, "attention heads per block (n_head)"] = 2
     width: Annotated[int, "model dimension (d_model)"] = 64
-    length: Annotated[int, "context length in tokens (block size, maximum sequence length)"] = 32
+    length: Annotated[
+        int, "context length in tokens (block size, maximum sequence length); 0: chosen from the training text"
+    ] = 32
     hidden: Annotated[int, "feed-forward dimension (d_ff)"] = 256
     classifier_hidden: Annotated[int, "hidden dimension of the classification head"] = 100
     dropout: Annotated[float, "dropout rate (residual connections)"] = 0.1
@@ -111,7 +113,8 @@ class Shape:
     start: Annotated[str, "initialization: 'torch' (its layers' defaults) or 'small' (normal, std 0.02)"] = "small"
 
     def __post_init__(self) -> None:
-        at_least(1, "shape", self, "layers", "heads", "width", "length", "hidden", "classifier_hidden")
+        at_least(1, "shape", self, "layers", "heads", "width", "hidden", "classifier_hidden")
+        at_least(0, "shape", self, "length")
         if self.width % self.heads:
             hint = f"take a width such as {self.heads * max(1, round(self.width / self.heads))}"
             raise BadInput(f"shape.width = {self.width} is not divisible by shape.heads = {self.heads}", hint)
@@ -340,6 +343,11 @@ def finetune_recipe(
         others = tuple(part for part in recipe.parts if not part.name.startswith("pool-"))
         recipe = replace(recipe, parts=(*others, PartChoice(name=f"pool-{pool}")))
     return with_settings(recipe, settings)
+
+
+def with_length(recipe: Recipe, length: int = 32) -> Recipe:
+    """The recipe with this length, where it leaves it open; the usual one where no text is at hand."""
+    return recipe if recipe.shape.length else replace(recipe, shape=replace(recipe.shape, length=length))
 
 
 def with_data(recipe: Recipe, source: str | None) -> Recipe:

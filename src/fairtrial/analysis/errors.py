@@ -10,7 +10,6 @@ import torch
 
 from fairtrial.analysis.predictions import Names, Rows, attribute, log_odds, strongest_words
 from fairtrial.analysis.text import OnProgress, no_progress
-from fairtrial.data.duplicates import find_duplicates
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 from fairtrial.report.words import spoken_parts
@@ -105,8 +104,7 @@ def errors_of(
     log_p = log_probabilities(task.network, rows, run.tokenizer.pad)
     guesses, odds = log_p.argmax(1), guess_log_odds(log_p)
     counts = confusion(labels, guesses, len(names))
-    known, tested = ([document.text for document in part] for part in (run.splits.train, documents))
-    copied = find_duplicates(known, tested).status > 0
+    copied = run.prepared.copies[test].status > 0
     clean: dict[str, Any] | None = None  # the score of items that do not occur in the training set
     if copied.any() and not copied.all():
         error = calibrate(log_p[~copied], labels[~copied], bins)["expected_error"]

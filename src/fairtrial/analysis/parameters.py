@@ -26,7 +26,7 @@ from fairtrial.model.network import LanguageModel, MaskedModel
 from fairtrial.plugins import load_installed
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
-from fairtrial.recipe import Recipe
+from fairtrial.recipe import Recipe, with_length
 from fairtrial.training.scoring import scoring
 from fairtrial.training.tasks import Network, build_network
 
@@ -224,6 +224,7 @@ def cost_of_recipe(recipe: Recipe, vocabulary: int | None = None, classes: int |
     elif recipe.encoder.sha256 == "none":
         recipe = with_encoder(recipe, open_encoder(recipe))
     load_installed(choice.name for choice in recipe.parts)
+    recipe = with_length(recipe)
     network = fresh_network(recipe, vocabulary, classes or 0)
     rows_in_step = recipe.training.batch * recipe.training.accumulate
     return Cost(recipe, vocabulary, classes or 0, ledger_of(network), flops_of(network, rows_in_step=rows_in_step))

@@ -19,7 +19,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.attention import KVCache
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import Part
-from fairtrial.recipe import PartChoice, Recipe, Shape
+from fairtrial.recipe import PartChoice, Recipe, Shape, with_length
 from fairtrial.record import Record
 from fairtrial.rng import seed_for
 from fairtrial.training.loop import put_weights
@@ -191,7 +191,7 @@ def plans_of_part(name: str) -> list[Plan]:
 def plan_of_recipe(recipe: Recipe) -> Plan:
     """The recipe's network over the audit's own small vocabulary, so that its data are not needed. A masked language
     model is audited as the classifier that it will become."""
-    return Plan("classify" if recipe.task == "mlm" else recipe.task, recipe.shape, recipe.parts)
+    return Plan("classify" if recipe.task == "mlm" else recipe.task, with_length(recipe).shape, recipe.parts)
 
 
 def subject_of_record(record: Record) -> Subject:

@@ -304,9 +304,7 @@ def validation_scores(held_out: Sequence[Ensemble], weights: np.ndarray) -> dict
 
 def scores_on_test(name: str, members: Sequence[Ensemble], weights: np.ndarray) -> dict[str, Any]:
     """Over all records: mean and interval on all, clean and contaminated items."""
-    prepared = members[0].run.prepared
-    known, tests = ([document.text for document in part] for part in (prepared.known, prepared.splits.tests[name]))
-    status = find_duplicates(known, tests).status
+    status = members[0].run.prepared.copies[name].status
     found = {}
     for model, chosen in single_models(members[0], weights).items():
         outcomes = {member.run.seed: member.outcomes(name, chosen) for member in members}

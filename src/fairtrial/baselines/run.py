@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from fairtrial.data.corpus import Document
-from fairtrial.data.duplicates import find_duplicates
 from fairtrial.data.spelling import HiddenText
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe
@@ -127,8 +126,7 @@ def baseline_scores(recipe: Recipe, seed: int, on_progress: OnProgress = lambda 
     on_progress(f"{recipe.task}: reading")
     prepared = prepare(recipe, seed)
     on_progress(f"{recipe.task}: looking for copies")
-    known = texts_of(prepared.known)
-    copies = {name: find_duplicates(known, texts_of(tests)) for name, tests in prepared.splits.tests.items()}
+    copies = prepared.copies
     status = {name: found.status for name, found in copies.items()}
     outcomes = outcomes_of(prepared, lambda what: on_progress(f"{recipe.task}: {what}"))
     return {

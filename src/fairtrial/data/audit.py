@@ -56,10 +56,9 @@ def audit_data(recipe: Recipe, seed: int = 0, on_progress: Callable[[str], None]
     """All checks on the data of a recipe: the content of a contamination.json, see docs/contamination.md."""
     on_progress("reading")
     prepared = prepare(recipe, seed)
-    duplicates = {}
-    for name, documents in prepared.splits.tests.items():
-        on_progress(f"comparing {len(documents):,} items of {name!r} with {len(prepared.known):,} training documents")
-        duplicates[name] = duplicates_between(prepared.known, documents)
+    items = sum(map(len, prepared.splits.tests.values()))
+    on_progress(f"comparing {items:,} test items with {len(prepared.known):,} training documents")
+    duplicates = prepared.copies
     on_progress("checking labels, vocabulary and drift")
     findings = all_findings(prepared, duplicates)
     return {

@@ -132,6 +132,8 @@ class Body(nn.Module):
 
     def __init__(self, shape: Shape, choices: Choices, vocabulary: int, *, causal: bool, seed: int) -> None:
         super().__init__()
+        if not shape.length:
+            raise BadInput("shape.length = 0 leaves the length open until data are read", "give a length")
         refuse_memory(memory_needed(shape, vocabulary), "the network")
         self.shape, self.causal = shape, causal
         self.save_memory = False  # in training, compute each block again for its gradient instead of storing it

@@ -12,7 +12,15 @@ from fairtrial.finding import Finding, summary, table_lines
 from fairtrial.record import Record
 from fairtrial.report.curves import Curve, curves_of, trained_seconds
 from fairtrial.report.table import FORMATS, Cell, Table, as_text, plain, row, wrapped
-from fairtrial.report.words import KINDS, accuracy_text, bracket, describe_result, spoken_parts, spoken_time
+from fairtrial.report.words import (
+    KINDS,
+    accuracy_text,
+    bracket,
+    copies_text,
+    describe_result,
+    spoken_parts,
+    spoken_time,
+)
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -115,17 +123,6 @@ def confusion_table(
 
 def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
-
-
-def copies_text(copies: dict[str, Any]) -> str:
-    """`552 of 750 test items (73.6%) also occur in the training set (551 exact, 1 near duplicates); 198 are clean`"""
-    copied = copies["exact"] + copies["near"]
-    if not copied:
-        return f"none of {copies['items']:,} test items occurs in the training set"
-    return (
-        f"{copied:,} of {copies['items']:,} test items ({copies['share']:.1%}) also occur in the training set"
-        f" ({copies['exact']:,} exact, {copies['near']:,} near duplicates); {copies['clean']:,} are clean"
-    )
 
 
 def baseline_lines(found: dict[str, Any]) -> Iterator[str]:

@@ -132,6 +132,18 @@ def describe_result(result: dict[str, Any]) -> list[str]:
     return lines
 
 
+def copies_text(copies: dict[str, Any]) -> str:
+    """`552 of 750 test items (73.6%) also occur in the training set (551 exact, 1 near duplicates); 198 are clean`: the
+    training set is all that weights are trained on or chosen by, the validation set included."""
+    copied = copies["exact"] + copies["near"]
+    if not copied:
+        return f"none of {copies['items']:,} test items occurs in the training set"
+    return (
+        f"{copied:,} of {copies['items']:,} test items ({copies['share']:.1%}) also occur in the training set"
+        f" ({copies['exact']:,} exact, {copies['near']:,} near duplicates); {copies['clean']:,} are clean"
+    )
+
+
 def learning_notes(result: dict[str, Any]) -> list[str]:
     """What to know before the scores are believed: whether anything was learned, and whether to the end."""
     lines = []

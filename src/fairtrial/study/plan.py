@@ -187,7 +187,7 @@ def eval_sets_of(recipes: Mapping[str, Recipe], seed: int) -> EvalSets:
     groups = {name: tuple(group.tolist()) for name, group in found.items() if group is not None}
     items = {name: len(documents) for name, documents in tests.items()}
     corpus, splits = prepared.corpus, prepared.splits
-    return EvalSets(corpus.files, splits.labels, items, map_sentence(splits), groups, corpus.notes)
+    return EvalSets(corpus.files, splits.labels, items, map_sentence(splits), groups, prepared.notes)
 
 
 def refuse_other_texts(recipes: Mapping[str, Recipe], seed: int) -> None:
