@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial import environment
+from fairtrial.data.batches import Windows
 from fairtrial.data.corpus import Splits
 from fairtrial.data.readers import find_format
 from fairtrial.disk import sha256_of
@@ -44,7 +45,7 @@ def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) ->
         "test_sets": list(splits.tests),
         "tokenizer": tokenizer.facts,
         "cite": corpus.cite,
-        "notes": [*prepared.notes, *notes_on(prepared, task.facts.get("cut_to_length", {}))],
+        "notes": [*prepared.notes, *notes_on(prepared, task)],
         "plugins": dict(plugins),
         **encoder,
         **task.facts,
@@ -129,10 +130,10 @@ def located(recipe: Recipe) -> Recipe:
     return replace(recipe, data=replace(recipe.data, source=str(path.resolve())))
 
 
-def notes_on(prepared: Prepared, cut: Mapping[str, int]) -> list[str]:
-    """`cut`: how many documents of each split are longer than the model's length."""
+def notes_on(prepared: Prepared, task: Task) -> list[str]:
     recipe, splits, tokenizer = prepared.recipe, prepared.splits, prepared.tokenizer
-    notes = [*copies_notes(prepared), *cuts(recipe, splits, cut)]
+    cut = task.facts.get("cut_to_length", {})  # how many documents of each split are longer than the model's length
+    notes = [*copies_notes(prepared), *cuts(recipe, splits, cut), *epoch_notes(task, recipe.training.accumulate)]
     if tokenizer.unknown is not None and not tokenizer.facts["unknown_trained"]:
         notes.append(
             "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
@@ -152,6 +153,19 @@ def copies_notes(prepared: Prepared) -> list[str]:
         f"{name}: {copies_text(found)}; on copies a score tests memory"
         for name, found in counts.items()
         if found["share"]
+    ]
+
+
+def epoch_notes(task: Task, accumulate: int) -> list[str]:
+    """What an epoch is, where it is not one pass over the text."""
+    batches = task.batches
+    if not isinstance(batches, Windows) or batches.how != "every":
+        return []
+    passing = max(1, round(batches.batches_per_epoch() / accumulate / batches.length))
+    return [
+        f"windows overlap (data.windows = 'every'): one of {batches.length} tokens begins at every token, so an epoch"
+        f" reads each token {batches.length} times; one pass over the text, usually called an epoch, is about"
+        f" {passing:,} steps"
     ]
 
 

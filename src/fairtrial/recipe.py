@@ -62,7 +62,10 @@ class Data:
     test: Annotated[float, "test set: share held out, where the data bring no test set"] = 0.2
     train_share: Annotated[float, "share of the training documents that is used; 1: all"] = 1.0
     split_seed: Annotated[int, "random seed of that test set; the same for all trials"] = 0
-    windows: Annotated[str, "training windows of running text: 'disjoint' or 'every' start position"] = "disjoint"
+    windows: Annotated[
+        str,
+        "training windows of running text: 'disjoint' or 'every' start position (an epoch reads each token many times)",
+    ] = "disjoint"
     text_column: Annotated[str, "column or JSON key of the text; empty: found by its name"] = ""
     label_column: Annotated[str, "column or JSON key of the label; empty: found by its name"] = ""
     split_column: Annotated[

@@ -14,12 +14,14 @@ from typing import cast
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from fairtrial.analysis.text import EncodedText, OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import START, STOP, Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.network import LanguageModel
+from fairtrial.model.part import Site, and_masks, collect_biases
 from fairtrial.training.scoring import Window, in_batches, score_lm, scoring, sliding
 from fairtrial.training.tasks import LanguageTask
 from fairtrial.trial import Run
@@ -162,6 +164,7 @@ class LengthScore:
     perplexity: float | None
     interval: tuple[float, float] | None
     why_not: str = ""
+    sees: int = 0  # tokens of the context that the model can use, the last one included
 
 
 def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[LengthScore]:
@@ -169,6 +172,7 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
     if min(times) < 1:
         raise BadInput(f"a multiple of the training length must be at least 1, got {min(times)}")
     task = cast(LanguageTask, run.task)
+    seen = {factor: tokens_seen(task.network, factor * task.length) for factor in times}
     for test in run.record.trial["test_sets"]:
         for factor in times:
             length = factor * task.length
@@ -176,6 +180,17 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
             full_context = task.full_context if factor == 1 else 0.75
             try:
                 found = score_lm(task.network, task.sets[test], length=length, full_context=full_context).metrics
-                yield LengthScore(test, factor, length, found["perplexity"], found["interval"])
+                yield LengthScore(test, factor, length, found["perplexity"], found["interval"], sees=seen[factor])
             except BadInput as error:
-                yield LengthScore(test, factor, length, None, None, error.what)
+                yield LengthScore(test, factor, length, None, None, error.what, seen[factor])
+
+
+def tokens_seen(network: LanguageModel, length: int) -> int:
+    """How many tokens of a context a prediction can depend on: what parts allow in one layer, layer by layer."""
+    parts, positions = network.body.listed_parts(), torch.arange(length)
+    depends = torch.eye(length)  # token token
+    for layer in range(network.body.shape.layers):
+        site = Site(layer, True, positions, positions)
+        visible = and_masks(site.offset >= 0, collect_biases(site, parts)[1])
+        depends = (cast(Tensor, visible).float() @ depends > 0).float()
+    return int((site.distance * depends).max()) + 1

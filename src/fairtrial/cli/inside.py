@@ -193,13 +193,20 @@ def length(
         if not json:
             print(f"{record}: training length {run.recipe.shape.length}, parts: {spoken_parts(run.recipe)}")
             print(f"{'test set':<14}{'length':>8}  perplexity (95% interval over documents, one seed)")
+        limit = 0  # tokens that the model can use at most
         for score in score_lengths(run, factors):
+            limit = score.sees if score.sees < score.length else limit
             if json:
                 print(dumps(asdict(score)), flush=True)
             elif score.perplexity is None:
                 print(f"{score.test:<14}{score.length:>8}  not possible: {score.why_not}", flush=True)
             else:
                 print(f"{score.test:<14}{score.length:>8}  {score.perplexity:.1f}{bracket(score.interval)}", flush=True)
+    if limit and not json:
+        print(
+            f"Through its layers, a prediction of this model depends on the last {limit} tokens and no others: a longer"
+            " context changes nothing, so equal numbers are expected."
+        )
 
 
 def errors(
