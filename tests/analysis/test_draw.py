@@ -21,7 +21,7 @@ def test_the_darker_the_greater_and_hidden_is_blank() -> None:
         "up    ██",
         "··░░",
         "▒▒",
-        "· 0   █ 4   blank: the future",
+        "· 0 (least)   █ 4 (most)   blank: the future   (one scale for all panels)",
     ]
 
 

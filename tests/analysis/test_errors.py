@@ -15,11 +15,12 @@ import torch
 
 from fairtrial.analysis.errors import calibrate, class_scores, confident_mistakes, errors_of, guess_log_odds
 from fairtrial.analysis.text import no_progress
-from fairtrial.data.corpus import Document
+from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.tokenizer import fit
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
-from fairtrial.recipe import Shape, Tokens
+from fairtrial.prepare import Prepared
+from fairtrial.recipe import Recipe, Shape, Tokens
 from fairtrial.report.page import errors_page
 from fairtrial.report.text import errors_lines, mistake_lines
 from fairtrial.training.scoring import confusion, log_probabilities
@@ -144,9 +145,10 @@ def test_items_that_stand_in_the_training_text_are_told_apart() -> None:
     guesses = log_probabilities(network, rows, 0).argmax(1)
     labels = np.where([True, True, True, False], guesses, 1 - guesses)  # the last one is wrong
     for known, copies, accuracy in ((["WE GO!", "go home"], 2, 0.5), (["x"], 0, None), (texts, 4, None)):
-        splits = SimpleNamespace(train=[Document(text=text) for text in known], tests={"test": documents})
+        splits = Splits(tuple(Document(text=text) for text in known), (), {"test": tuple(documents)}, ("a", "b"), False)
+        prepared = Prepared(Recipe(), 0, Corpus(()), splits)
         task = SimpleNamespace(network=network, sets={"test": (rows, labels)}, groups={"test": None})
-        run: Any = SimpleNamespace(task=task, tokenizer=tokenizer, splits=splits)
+        run: Any = SimpleNamespace(task=task, tokenizer=tokenizer, splits=splits, prepared=prepared)
         found = errors_of(run, "test", ["a", "b"], bins=10, most=10, words=False, on_progress=no_progress)
         assert (found["copies"], found["accuracy"]) == (copies, 0.75)
         assert (found["clean"] and found["clean"]["accuracy"]) == accuracy

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.catalogue import catalogue, describe, first_sentence
+from fairtrial.analysis.catalogue import GROUPS, VERBS, catalogue, describe, first_sentence, group_of
 from fairtrial.finding import Finding
 from fairtrial.model.part import parts
 
@@ -24,8 +24,10 @@ Call = Callable[..., Any]
 
 
 def test_all_parts_are_listed_with_one_line_each(fairtrial: Call) -> None:
-    lines = fairtrial("parts").out.splitlines()
-    assert [line.split()[0] for line in lines] == parts.list()
+    told = fairtrial("parts").out.splitlines()
+    lines = [line.strip() for line in told if line.startswith("  ")]
+    assert sorted(line.split()[0] for line in lines) == parts.list()
+    assert [line for line in told if not line.startswith("  ")][:2] == ["positions:", "what may be seen:"]
     window = next(line for line in lines if line.startswith("window"))
     assert window.split("  ")[-1] == "[size = 8, global_tokens = 0; sees order]"
     assert len({line.split(maxsplit=1)[1] for line in lines}) == len(lines)  # each says something of its own
@@ -37,6 +39,27 @@ def test_one_part_is_shown_with_options_verbs_claims_definition_and_file(fairtri
         assert told in said
     assert "by distance alone" not in said
     assert "Initialize internal Module state" not in fairtrial("parts", "rope").out  # torch's words, not the part's
+
+
+def test_parts_are_grouped_by_what_they_change() -> None:
+    """By the verbs that they override, so that a new part finds its place by itself."""
+    groups = {entry.name: entry.changes for entry in catalogue()}
+    expected = {"rope": "positions", "alibi": "positions", "disentangled": "positions", "window": "what may be seen"}
+    expected |= {"concat": "heads", "pool-cls": "sentence vectors", "none": "nothing"}
+    assert expected.items() <= groups.items()
+    assert {verb for own in GROUPS.values() for verb in own} >= set(VERBS)
+    assert group_of(("score",), sees_order=False) == "scores and weights"
+    assert group_of(("score",), sees_order=True) == "positions"
+    assert group_of(("allow", "bias"), sees_order=True) == "what may be seen"
+    assert group_of(("new_verb",), sees_order=False) == "other: new_verb"
+
+
+@pytest.mark.parametrize("name", ["alibi", "disentangled", "learned", "pool-cls", "rope", "shuffle", "window"])
+def test_a_drawing_fits_80_columns_and_says_how_to_read_it(fairtrial: Call, name: str) -> None:
+    for more in ((), ("--heads", 12, "--length", 90)):
+        lines = fairtrial("parts", name, "--draw", *more).out.splitlines()
+        assert max(len(line) for line in lines if not line.startswith("file")) <= 80
+        assert any(line.startswith(("Row ", "Each row ", "Column ")) for line in lines)
 
 
 def test_parts_are_told_to_machines(fairtrial: Call) -> None:

@@ -8,7 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,6 +34,29 @@ CHANGES = {  # of verbs that show in attention
     "residual": "the residual stream is changed",
     "prefix": "vectors are put before the sentence",
 }
+SEEN, POSITIONS = "what may be seen", "positions"
+GROUPS = {  # what a part changes, by the verbs that it overrides
+    POSITIONS: ("embed", "rotate", "bias"),
+    SEEN: ("allow", "window"),
+    "scores and weights": ("score", "attach", "features", "weigh", "mix"),
+    "queries, keys and values": ("key_heads", "project"),
+    "heads": ("read", "merge"),
+    "feed-forward layers": ("feed_forward",),
+    "residual stream and order of layers": ("residual", "arrange"),
+    "sentence vectors": ("pool", "prefix"),
+    "nothing": (),
+}
+HOW = {  # to read the plot of a verb
+    "embed": "Row p is what is added to the vector of the token at position p. Where rows differ, positions do.",
+    "rotate": "Each row is a pair of dimensions, each column a position, the shade an angle from 0 to 2 pi. A score"
+    " depends on the difference between the angles of its query and its key.",
+    "bias": "Row q, column k: what is added to the score of query q for key k. The greater, the more attention.",
+    "allow": "Row q, column k: whether query q may see key k at all.",
+    "merge": "Row s, column h: how much head h contributes to slot s of the joined vector. A diagonal is plain"
+    " concatenation.",
+    "pool": "Column p: how much the token at position p contributes to the vector of the sentence.",
+    "key_heads": "Row h, column k: whether head h of queries uses head k of keys and values.",
+}
 HEAD_DIM, LAYERS = 8, 2  # of plots: enough to see a pattern
 
 
@@ -48,6 +71,7 @@ class Entry:
     definition: str
     papers: tuple[str, ...]
     file: str
+    changes: str  # one of GROUPS
 
 
 def catalogue() -> list[Entry]:
@@ -59,17 +83,27 @@ def describe(name: str) -> Entry:
     own, of_module = (
         inspect.cleandoc(text or "") for text in (vars(kind).get("__doc__"), sys.modules[kind.__module__].__doc__)
     )
+    verbs = tuple(verb for verb in VERBS if kind.owns(verb))
     return Entry(
         name=name,
         line=first_sentence(own or of_module) or "no description",
         options={option.name: written(option.default) for option in options_of(kind)},
         options_help=" ".join((kind.__init__.__doc__ or "").split()) if "__init__" in vars(kind) else "",
-        verbs=tuple(verb for verb in VERBS if kind.owns(verb)),
+        verbs=verbs,
         claims=tuple(words for claim, words in CLAIMS.items() if getattr(kind, claim)),
         definition="\n\n".join(filter(None, (own, of_module))),
         papers=tuple(dict.fromkeys(re.findall(r"https?://[^\s,;)]+", own or of_module))),
         file=inspect.getsourcefile(kind) or "",
+        changes=group_of(verbs, kind.sees_order),
     )
+
+
+def group_of(verbs: Sequence[str], sees_order: bool) -> str:
+    """What a part changes. What tells positions apart is about positions, whatever its verb, unless it hides tokens."""
+    held = [group for group, own in GROUPS.items() if set(own) & set(verbs)]
+    if SEEN in held or sees_order:
+        return SEEN if SEEN in held else POSITIONS
+    return held[0] if held else f"other: {', '.join(verbs)}" if verbs else "nothing"
 
 
 def first_sentence(text: str) -> str:
@@ -104,7 +138,7 @@ def plot_part(name: str, *, heads: int = 4, length: int = 24, causal: bool = Tru
     network.eval()
     part = network.body.listed_parts()[0]
     site = Site(0, causal, torch.arange(length), torch.arange(length))
-    plots = [plot(part, site) for verb, plot in PLOTS.items() if part.owns(verb)]
+    plots = [replace(plot(part, site), how=HOW.get(verb, "")) for verb, plot in PLOTS.items() if part.owns(verb)]
     if plots and not part.owns("score"):
         return plots
     change = next((words for verb, words in CHANGES.items() if part.owns(verb)), "nothing is changed")
@@ -177,7 +211,8 @@ def attention_map(network: Classifier | LanguageModel, site: Site, change: str) 
     hidden = future(site) if maps.shape[-1] == len(site.queries) else None
     panels = tuple(panel(f"head {head}", weights, hidden) for head, weights in enumerate(maps))
     what = f"{change}; attention of an untrained layer, each row relative to its maximum"
-    return Picture(what, "query", "key", panels)
+    how = "Row q, column k: how much query q attends to key k. Weights and words are random: only what looks regular is"
+    return Picture(what, "query", "key", panels, how=f"{how} the part's doing.")
 
 
 PLOTS: dict[str, Callable[[Part, Site], Picture]] = {

@@ -44,7 +44,7 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
         ("params", inside.params, "params runs/my-run"),
         ("predict", text.predict, 'predict runs/my-run "That is in America\'s interest." --words'),
         ("errors", inside.errors, "errors runs/my-run --html errors.html"),
-        ("surprisal", text.surprisal, 'surprisal runs/my-lm "Yesterday the quiet ladder sang."'),
+        ("surprisal", text.surprisal, 'surprisal runs/my-lm "Our children will pay the future."'),
         ("generate", text.generate, 'generate runs/my-lm "My fellow Americans" --temperature 0.8'),
         ("length", inside.length, "length runs/my-lm --times 1,2,4,8"),
     ],

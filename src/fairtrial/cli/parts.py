@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
@@ -20,6 +22,7 @@ from fairtrial.recipe import Recipe, one_of, with_data, with_settings
 if TYPE_CHECKING:
     from fairtrial.analysis.catalogue import Entry
 
+WIDTH = 80  # of what is shown of one part
 CLEANING_OPTIONS = {"repeated texts": "--duplicates", "texts under two labels": "--conflicts"}
 
 
@@ -28,7 +31,7 @@ def parts(
     draw: Annotated[bool, Option("--draw", help="Plot what the part does.")] = False,
     out: Annotated[Path | None, Option(help="Also write the plot to a .png or .svg file.", metavar="FILE")] = None,
     heads: Annotated[int, Option(help="Heads in the plot.", min=1, max=16)] = 4,
-    length: Annotated[int, Option(help="Positions in the plot.", min=1, max=100)] = 24,
+    length: Annotated[int, Option(help="Positions in the plot.", min=1, max=100)] = 18,
     encoder: Annotated[bool, Option("--encoder", help="Plot it in an encoder (bidirectional), as all pools.")] = False,
     plugins: With = None,
     page: Annotated[Path | None, Option(help="Write a Markdown page of all parts, plotted.", metavar="FILE.md")] = None,
@@ -62,12 +65,7 @@ def parts(
     elif page is not None:
         print(f"page: {page}")
     elif name is None:
-        width = max(len(entry.name) for entry in entries)
-        for entry in entries:
-            brackets = "; ".join(", ".join(words) for words in (options_of(entry), entry.claims) if words)
-            print(f"{entry.name:<{width}}  {entry.line}" + (f"  [{brackets}]" if brackets else ""))
-        for part, why in broken.items():
-            print(f"{part:<{width}}  (cannot be used: {why})")
+        print("\n".join(list_lines(entries, broken)))
     else:
         print("\n".join(entry_lines(entries[0])))
     if drawing:
@@ -83,6 +81,25 @@ def parts(
                 print(f"plot: {out}")
 
 
+def list_lines(entries: Sequence[Entry], broken: Mapping[str, str]) -> Iterator[str]:
+    """Parts by what they change; on a terminal wrapped to its width, elsewhere one line each."""
+    from fairtrial.analysis.catalogue import GROUPS
+
+    name_width = max(map(len, [entry.name for entry in entries] + list(broken)))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+    indent = " " * (name_width + 4)
+    found: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+    for entry in entries:
+        brackets = "; ".join(", ".join(words) for words in (options_of(entry), entry.claims) if words)
+        line = entry.line + (f"  [{brackets}]" if brackets else "")
+        found.setdefault(entry.changes, []).append((entry.name, line))
+    found["cannot be used"] = list(broken.items())
+    for group, rows in found.items():
+        yield from [f"{group}:"] * bool(rows)
+        for name, line in rows:
+            yield from textwrap.wrap(f"  {name:<{name_width}}  {line}", width, subsequent_indent=indent)
+
+
 def options_of(entry: Entry) -> list[str]:
     return [f"{name} = {default}" for name, default in entry.options.items()]
 
@@ -90,10 +107,17 @@ def options_of(entry: Entry) -> list[str]:
 def entry_lines(entry: Entry) -> list[str]:
     facts = {
         "options": ", ".join(options_of(entry)) or "none", "": entry.options_help,
-        "uses": ", ".join(entry.verbs) or "no verb", "claims": ", ".join(entry.claims) or "nothing", "file": entry.file,
+        "changes": entry.changes, "uses": ", ".join(entry.verbs) or "no verb",
+        "claims": ", ".join(entry.claims) or "nothing", "file": entry.file,
     }  # fmt: skip
-    lines = [f"{word:<8} {text}" for word, text in facts.items() if text]
-    return [entry.name, "", *entry.definition.splitlines(), "", *lines]
+    lines = [
+        line
+        for word, text in facts.items()
+        if text
+        for line in textwrap.wrap(f"{word:<8} {text}", WIDTH, subsequent_indent=" " * 9, break_long_words=False)
+    ]
+    paragraphs = [textwrap.wrap(text, WIDTH, break_long_words=False) for text in entry.definition.split("\n\n")]
+    return [entry.name, "", *(line for paragraph in paragraphs for line in [*paragraph, ""]), *lines]
 
 
 @takes_columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ LOOK: dict[str, Any] = {
     "font.size": 8,
 }
 SHADES = "·░▒▓█"
-TERMINAL_WIDTH = 100
+TERMINAL_WIDTH = 80
 LOSSES = ("nll", "window_nll", "masked_nll")
 
 
@@ -67,6 +68,7 @@ class Picture:
     columns: str  # what goes across
     panels: tuple[Panel, ...]
     yes_or_no: bool = False
+    how: str = ""  # to read it, for those who see it for the first time
 
     @property
     def range(self) -> tuple[float, float]:
@@ -80,17 +82,21 @@ def picture_lines(picture: Picture) -> list[str]:
     """A picture in letters: darker is greater, blank is hidden."""
     low, high = picture.range
     longest = max(len(row) for panel in picture.panels for row in panel.values)
-    cell = 2 if 2 * longest <= TERMINAL_WIDTH // 2 else 1
+    step = -(-longest // TERMINAL_WIDTH)  # of columns that are shown
+    side_by_side = min(2, len(picture.panels))
+    cell = 2 if side_by_side * (2 * longest + 2) - 2 <= TERMINAL_WIDTH else 1  # two letters are about a square
     drawn = [
         [panel.title] * bool(panel.title)
-        + ["".join(shade(value, low, high) * cell for value in row) for row in panel.values]
+        + ["".join(shade(value, low, high) * cell for value in row[::step]) for row in panel.values]
         for panel in picture.panels
     ]
     wide = max(len(line) for lines in drawn for line in lines)
     across = max(1, (TERMINAL_WIDTH + 2) // (wide + 2))
-    lines = [picture.what]
+    across = -(-len(drawn) // -(-len(drawn) // across))  # rows of panels of about one length
+    lines = [line for text in (picture.what, picture.how) for line in textwrap.wrap(text, TERMINAL_WIDTH)]
     if picture.rows:
-        lines.append(f"{picture.rows} goes down, {picture.columns} goes across")
+        few = f" (every {step}th is shown)" if step > 1 else ""
+        lines.append(f"{picture.rows} goes down, {picture.columns} goes across{few}")
     for first in range(0, len(drawn), across):
         for texts in zip_longest(*drawn[first : first + across], fillvalue=""):
             lines.append("  ".join(f"{text:<{wide}}" for text in texts).rstrip())
@@ -106,11 +112,13 @@ def shade(value: float | None, low: float, high: float) -> str:
 
 def legend(picture: Picture) -> str:
     low, high = picture.range
-    ends = f"{SHADES[-1]} {high:.3g}" if low == high else f"{SHADES[0]} {low:.3g}   {SHADES[-1]} {high:.3g}"
+    ends = (
+        f"{SHADES[-1]} {high:.3g}" if low == high else f"{SHADES[0]} {low:.3g} (least)   {SHADES[-1]} {high:.3g} (most)"
+    )
     if picture.yes_or_no:
         ends = f"{SHADES[-1]} seen   {SHADES[0]} forbidden"
     hidden = any(None in row for panel in picture.panels for row in panel.values)
-    return ends + "   blank: the future" * hidden
+    return ends + "   blank: the future" * hidden + "   (one scale for all panels)" * (len(picture.panels) > 1)
 
 
 def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
