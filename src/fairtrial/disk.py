@@ -87,7 +87,7 @@ def disk_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            hint = "free some space, then resume; what was saved before is intact"
+            hint = "free some space, then run it again; what was saved before is intact"
             raise DiskTrouble(f"{path}: the disk is full", hint) from error
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise DiskTrouble(f"{path}: cannot write ({reason})", "what was saved before is intact") from error
@@ -98,7 +98,37 @@ def ensure_room(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         what = f"{folder}: {free / 1e6:.1f} MB free on this disk, {needed / 1e6:.1f} MB needed"
-        raise DiskTrouble(what, "free some space or write the record elsewhere with --out")
+        raise DiskTrouble(what, "free some space, then run it again")
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which is moved to its place once it is whole. Whatever happens, nothing is left beside it."""
+    beside = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)  # what kill -9 left
+    try:
+        with disk_errors(beside):
+            beside.mkdir(parents=True)
+        yield beside
+        with disk_errors(folder):
+            beside.rename(folder)
+    finally:  # after the move there is nothing
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def preparing(folder: Path) -> Iterator[None]:
+    """Hold the place where a folder is prepared, against a second process. The lock's file goes with its holder."""
+    path = lock_beside(folder)
+    with locked(path):
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def lock_beside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.new.lock")
 
 
 @contextmanager

@@ -21,15 +21,26 @@ import stat
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial import stored
-from fairtrial.disk import append_line, disk_errors, load_json, locked, sha256_of, write_bytes, write_text
-from fairtrial.errors import BadInput, FairtrialWarning
+from fairtrial.disk import (
+    append_line,
+    disk_errors,
+    load_json,
+    lock_beside,
+    locked,
+    preparing,
+    sha256_of,
+    whole_folder,
+    write_bytes,
+    write_text,
+)
+from fairtrial.errors import BadInput, DiskTrouble, FairtrialWarning
 from fairtrial.recipe import FOLDER_NAME, Recipe, fingerprint, load_recipe, write_recipe
 
 if TYPE_CHECKING:
@@ -76,13 +87,9 @@ class Record:
         with disk_errors(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
-            with _preparing(folder):
+            with preparing(folder):
                 refuse_taken(folder)  # another process may have been faster
-                beside = folder.with_name(f".{folder.name}.new")
-                shutil.rmtree(beside, ignore_errors=True)
-                try:
-                    with disk_errors(beside):
-                        beside.mkdir()
+                with whole_folder(folder) as beside:
                     write_text(beside / "recipe.toml", write_recipe(recipe))
                     write_text(beside / "tokenizer.json", tokenizer_json)
                     for name, source in parts.items():
@@ -90,17 +97,19 @@ class Record:
                         write_text(beside / "parts" / name, source)
                     sums = {"tokenizer.json": hashlib.sha256(tokenizer_json.encode()).hexdigest()}
                     stored.write_document(beside / "trial.json", trial | {"sha256": sums})
-                    with disk_errors(folder):
-                        beside.rename(folder)
-                finally:  # after the move there is nothing
-                    shutil.rmtree(beside, ignore_errors=True)
                 record = cls(folder)
                 held.enter_context(record.hold())
             yield record
 
-    def hold(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def hold(self) -> Iterator[None]:
         """Hold the record for writing; a second writer is refused."""
-        return locked(self.folder / "run.lock")
+        try:
+            with locked(self.folder / "run.lock"):
+                yield
+        except DiskTrouble as error:
+            hint = f"what was saved before is intact: make room, then go on with: fairtrial resume {self.folder}"
+            raise DiskTrouble(error.what, hint) from error
 
     def checked(self, name: str) -> Path:
         """The path of a file, once its content is what the trial wrote: trial.json keeps the checksum of the tokenizer,
@@ -288,8 +297,8 @@ def ensure_free(folder: Path) -> None:
         hint = "give the record a folder of its own, such as --out runs/mine"
         raise BadInput(f"{folder} cannot become a record", hint)
     with disk_errors(folder):
-        if _lock_beside(folder).is_file():
-            with _preparing(folder):  # refused as busy where another process is about to write it
+        if lock_beside(folder).is_file():
+            with preparing(folder):  # refused as busy where another process is about to write it
                 pass
         refuse_taken(folder)
 
@@ -301,20 +310,6 @@ def refuse_taken(folder: Path) -> None:
         with locked(folder / "run.lock"):  # refused as busy where another process writes it
             pass
     raise BadInput(f"{folder} exists already{_state(folder)}", "choose another folder with --out")
-
-
-def _lock_beside(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.new.lock")
-
-
-@contextmanager
-def _preparing(folder: Path) -> Iterator[None]:
-    """Hold the place where a record is prepared. The lock's file goes with its holder."""
-    with locked(_lock_beside(folder)):
-        try:
-            yield
-        finally:
-            _lock_beside(folder).unlink(missing_ok=True)
 
 
 def _state(folder: Path) -> str:

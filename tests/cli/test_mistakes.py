@@ -154,6 +154,7 @@ def test_a_full_disk_exits_with_5(
     said = fairtrial("train", "lm", "--data", course_folder, *small, "--steps", 2, "--out", tmp_path / "a")
     assert said.code == 5
     assert "the disk is full" in said.err
+    assert "free some space, then run it again" in said.err  # there is nothing to resume yet
     assert not (tmp_path / "a").exists()
 
 

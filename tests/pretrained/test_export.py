@@ -10,7 +10,7 @@ import pytest
 import torch
 from checkpoints import write_checkpoint
 
-from fairtrial.errors import BadInput
+from fairtrial.errors import BadInput, DiskTrouble
 from fairtrial.pretrained.export import export_record
 from fairtrial.record import Record
 from fairtrial.trial import load, run_trial
@@ -82,6 +82,16 @@ def test_what_is_none_of_theirs_is_refused(tiny_recipe: Callable[..., Any], tmp_
         with pytest.raises(BadInput, match=message):
             export_record(record, tmp_path / "given")
         assert not (tmp_path / "given").exists()
+
+
+def test_an_export_that_fails_leaves_nothing(
+    finished_records: dict[str, Path], tmp_path: Path, broken_disk: Any
+) -> None:
+    for at in (1, 9):
+        broken_disk.fail(at)
+        with pytest.raises(DiskTrouble, match="the disk is full"):
+            export_record(Record.open(finished_records["classify"]), tmp_path / "given")
+        assert not list(tmp_path.iterdir())
 
 
 def test_a_checkpoint_that_was_fine_tuned_goes_back_where_it_came_from(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +15,7 @@ from fairtrial.data.duplicates import CLEAN, EXACT, find_duplicates
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.splits import conflicts, into_sentences
 from fairtrial.data.words import text_key
-from fairtrial.disk import disk_errors
+from fairtrial.disk import disk_errors, preparing, whole_folder, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
 
@@ -167,25 +164,20 @@ def write_files(
     counts: dict[str, Any] = {}
     with disk_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
-        try:
-            for name in names:
-                locations = by_file.get(folder / name, {})
-                lost = {line: dropped[location] for line, location in locations.items() if location in dropped}
-                if 0 not in lost:  # else the file is one document, and all of it is dropped
+    with preparing(out), whole_folder(out) as draft:
+        for name in names:
+            locations = by_file.get(folder / name, {})
+            lost = {line: dropped[location] for line, location in locations.items() if location in dropped}
+            if 0 not in lost:  # else the file is one document, and all of it is dropped
+                with disk_errors(out):
                     (draft / name).parent.mkdir(parents=True, exist_ok=True)
-                    (draft / name).write_bytes(without((folder / name).read_bytes(), sorted(locations), set(lost)))
-                group = name if len(names) < 50 else Path(name).parent.as_posix()
-                count = counts.setdefault(group, {"documents": 0, "kept": 0, "dropped": {}})
-                count["documents"] += len(locations)
-                count["kept"] += len(locations) - len(lost)
-                count["dropped"] = dict(Counter(count["dropped"]) + Counter(found.why for found in lost.values()))
-            (draft / LIST).write_text(list_dropped(folder, dropped), encoding="utf-8", newline="\n")
-            draft.chmod(0o755)
-            os.replace(draft, out)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
+                write_bytes(draft / name, without((folder / name).read_bytes(), sorted(locations), set(lost)))
+            group = name if len(names) < 50 else Path(name).parent.as_posix()
+            count = counts.setdefault(group, {"documents": 0, "kept": 0, "dropped": {}})
+            count["documents"] += len(locations)
+            count["kept"] += len(locations) - len(lost)
+            count["dropped"] = dict(Counter(count["dropped"]) + Counter(found.why for found in lost.values()))
+        write_text(draft / LIST, list_dropped(folder, dropped))
     return counts
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,16 @@ import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
+from fairtrial.data.word_table import WordTable, make_table
 from fairtrial.data.words import word_splitter
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Tokens, one_of
 
 PAD, UNKNOWN, START, STOP, MASK = "<pad>", "<unk>", "<start>", "<stop>", "<mask>"
 KINDS = ("word", "character", "bpe", "whitespace")
+TABLED = ("word", "character", "whitespace")  # their words do not depend on what a vocabulary is fitted on
+MANY = 32  # texts that are worth a table
+Counts = Mapping[str, int]  # of words
 FITS = {"train": "the training split only", "course": "both whole training files"}
 NO_COURSE = (  # error and hint
     "tokens.fit = 'course' needs the course's folder (train_CLS.tsv and train_LM.txt)",
@@ -44,8 +49,27 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, neither padded nor cut; special tokens only where a pretrained encoder expects them."""
+        if len(texts) >= MANY and (tokens := self.table_of) is not None:
+            table = word_table(tokens, texts)
+            ids, ends = self.numbers(table.vocabulary)[table.ids].tolist(), table.offsets.tolist()
+            return [ids[begin:end] for begin, end in pairwise(ends)]
         encoded = self.inner.encode_batch_fast(list(texts), add_special_tokens=self.pretrained)
         return [text.ids for text in encoded]
+
+    @cached_property
+    def table_of(self) -> Tokens | None:
+        """How texts become a table of this tokenizer's words; None: its rules are not ours of today."""
+        tokens = Tokens(kind=str(self.facts.get("kind")), lowercase=bool(self.facts.get("lowercase")))
+        if self.pretrained or tokens.kind not in TABLED or not isinstance(self.inner.model, models.WordLevel):
+            return None
+        ours, own = _splitter(tokens), (self.inner.normalizer, self.inner.pre_tokenizer)
+        same = all(one.__getstate__() == other.__getstate__() for one, other in zip(ours, own, strict=True))
+        return tokens if same else None
+
+    def numbers(self, vocabulary: Sequence[str]) -> np.ndarray:
+        """The id of each of these words [entry]"""
+        known, unknown = self.inner.get_vocab(), self.unknown
+        return np.fromiter((known.get(word, unknown) for word in vocabulary), np.int32, len(vocabulary))
 
     def cut(self, ids: Sequence[int] | np.ndarray, length: int) -> list[int]:
         """At most `length` tokens; the final special token that a pretrained encoder expects stays."""
@@ -139,8 +163,21 @@ def normalisation_of(facts: Mapping[str, Any]) -> str:
     return "lower case" if facts.get("lowercase") else ""
 
 
-def fit(tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool = False) -> Tokenizer:
-    """Learn a vocabulary from these texts and no others. `marks` adds start and stop tokens, `mask` a mask token."""
+def word_table(tokens: Tokens, texts: Sequence[str]) -> WordTable:
+    """Texts as words, split as a tokenizer of these tokens does, which is of a kind in TABLED."""
+    normalizer, pre_tokenizer = _splitter(tokens)
+
+    def split(text: str) -> list[str]:
+        return [word for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text))]
+
+    return make_table(texts, tokens.kind, split, lowercase=tokens.lowercase)
+
+
+def fit(
+    tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool = False, counts: Counts | None = None
+) -> Tokenizer:
+    """Learn a vocabulary from these texts and no others. `marks` adds start and stop tokens, `mask` a mask token;
+    `counts`: how often each word occurs in the texts, where that is known already."""
     one_of("tokens.kind", tokens.kind, KINDS)
     one_of("tokens.fit", tokens.fit, tuple(FITS))
     if tokens.min_count < 1:
@@ -149,7 +186,10 @@ def fit(tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool
     least = len(special) + (BYTES if tokens.kind == "bpe" else 1)
     if tokens.size < least:
         raise BadInput(f"tokens.size must be at least {least} entries for {tokens.kind!r} tokens, got {tokens.size}")
-    inner, found = _fit_bytes(tokens, texts, special) if tokens.kind == "bpe" else _fit_words(tokens, texts, special)
+    if tokens.kind == "bpe":
+        inner, found = _fit_bytes(tokens, texts, special)
+    else:
+        inner, found = _fit_words(tokens, word_table(tokens, texts).counts() if counts is None else counts, special)
     facts = {
         "kind": tokens.kind,
         "size": inner.get_vocab_size(),
@@ -164,19 +204,15 @@ def fit(tokens: Tokens, texts: Sequence[str], *, marks: bool = False, mask: bool
     return Tokenizer(inner, facts)
 
 
-def _fit_words(tokens: Tokens, texts: Sequence[str], special: list[str]) -> tuple[tokenizers.Tokenizer, dict[str, int]]:
+def _fit_words(tokens: Tokens, counts: Counts, special: list[str]) -> tuple[tokenizers.Tokenizer, dict[str, int]]:
     """The most frequent tokens, ties in alphabetical order. The rest becomes unknown."""
-    normalizer, pre_tokenizer = _splitter(tokens)
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(word for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text)))
     if not counts:
         raise BadInput("the text to fit a tokenizer on has no tokens", "check data.source and data.format")
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     kept = [word for word, count in ranked if count >= tokens.min_count][: tokens.size - len(special)]
     vocabulary = {word: number for number, word in enumerate([*special, *kept])}
     inner = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
-    inner.normalizer, inner.pre_tokenizer = normalizer, pre_tokenizer
+    inner.normalizer, inner.pre_tokenizer = _splitter(tokens)
     if tokens.kind == "character":
         inner.decoder = decoders.Fuse()
     unknown = sum(counts.values()) - sum(counts[word] for word in kept)

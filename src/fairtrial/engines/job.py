@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
-from fairtrial.errors import BadInput, FairtrialError, Interrupted
+from fairtrial.errors import BadInput, DiskTrouble, FairtrialError, Interrupted
 from fairtrial.registry import did_you_mean
 
 
@@ -31,6 +31,7 @@ class JobResult:
     facts: dict[str, Any] | None = None  # None: it failed or was stopped
     error: str = ""
     mistake: bool = False  # the error is the user's to correct; else something broke
+    disk: bool = False  # the disk is full or broken, which no job can help
     stopped: bool = False  # on request; what it had is saved
     seconds: float = 0.0
 
@@ -59,7 +60,7 @@ def run_job(job: Job, on_event: OnEvent, stop: Stop) -> JobResult:
         return JobResult(job, error=error.what, stopped=True)
     except FairtrialError as error:
         what = f"{error.what} ({error.hint})" if error.hint else error.what
-        return JobResult(job, error=what, mistake=True)
+        return JobResult(job, error=what, mistake=True, disk=isinstance(error, DiskTrouble))
     except MemoryError:
         return JobResult(job, error="not enough memory (try a smaller shape or batch)")
     except Exception as error:

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -22,7 +21,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from fairtrial.data.tokenizer import Tokenizer
-from fairtrial.disk import disk_errors, write_bytes, write_text
+from fairtrial.disk import disk_errors, preparing, whole_folder, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.pretrained.checkpoint import BERT
 from fairtrial.recipe import Recipe
@@ -94,19 +93,16 @@ def export_record(record: Record, folder: Path) -> Exported:
     build = gpt2 if recipe.task == "lm" else encoder
     architecture, whole, config, tensors = build(recipe, weights, record.trial["labels"], tokenizer)
     ensure_free(folder)
-    beside = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(beside, ignore_errors=True)
-    with disk_errors(beside):
-        beside.mkdir(parents=True)
     marks = {"pad_token_id": tokenizer.pad, "bos_token_id": tokenizer.start, "eos_token_id": tokenizer.stop}
     config = {"architectures": [architecture], **config, "tie_word_embeddings": recipe.shape.tied, **marks}
     config["vocab_size"] = len(tensors[next(iter(tensors))])
-    write_text(beside / "config.json", json.dumps(config, indent=1) + "\n")
-    write_bytes(beside / "model.safetensors", save(tensors, {"format": "pt"}))
-    write_text(beside / "tokenizer.json", tokenizer.to_json())
-    write_text(beside / "tokenizer_config.json", json.dumps(tokenizer_config(recipe, tokenizer), indent=1) + "\n")
     with disk_errors(folder):
-        beside.rename(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with preparing(folder), whole_folder(folder) as beside:
+        write_text(beside / "config.json", json.dumps(config, indent=1) + "\n")
+        write_bytes(beside / "model.safetensors", save(tensors, {"format": "pt"}))
+        write_text(beside / "tokenizer.json", tokenizer.to_json())
+        write_text(beside / "tokenizer_config.json", json.dumps(tokenizer_config(recipe, tokenizer), indent=1) + "\n")
     return Exported(folder, architecture, whole)
 
 

@@ -22,7 +22,7 @@ from fairtrial.audit.run import audit_each
 from fairtrial.audit.subject import plan_of_recipe
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
-from fairtrial.disk import write_bytes
+from fairtrial.disk import disk_errors, write_bytes
 from fairtrial.engines.job import Job, OnEvent, Stop
 from fairtrial.environment import use_threads
 from fairtrial.errors import Busy, EnvironmentChanged
@@ -179,7 +179,8 @@ def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     outcomes = baseline_outcomes(recipe_from(tomllib.loads(job.recipe)), job.seed)
     arrays = {f"{name}/{key}": array for name, named in outcomes.items() for key, array in named.items()}
     path = Path(job.folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     content = save(arrays)
     write_bytes(Path(f"{path}.safetensors"), content)
     checksum = hashlib.sha256(content).hexdigest()

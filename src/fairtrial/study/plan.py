@@ -15,7 +15,7 @@ from fairtrial.data.tokenizer import normalisation_of
 from fairtrial.disk import disk_errors, sha256_of, write_text
 from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.environment import code_fingerprint
-from fairtrial.errors import BadInput, Interrupted
+from fairtrial.errors import BadInput, DiskTrouble, Interrupted
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
@@ -290,6 +290,8 @@ def run_jobs(
             if result.stopped:
                 stopped.append(result.job)
                 continue
+            if result.disk:
+                raise DiskTrouble(result.error, "mend the disk, then continue the study with the same command")
             accept(result)
             if result.facts is None:
                 on_progress(result.job, "failed", {"error": result.error})
