@@ -7,7 +7,6 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,12 +92,11 @@ def finished_records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
 
 
 @pytest.fixture
-def audits_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Audits in this process prove determinism by training twice here, not in two new processes, which take seconds to
-    start: for tests of what an audit is used for. That new processes are asked, tests/audit proves."""
-    from fairtrial.audit import run
+def audits_here() -> Iterator[None]:
+    from forked import auditing_here
 
-    monkeypatch.setattr(run, "RepeatedRuns", lambda plans: nullcontext())
+    with auditing_here():
+        yield
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-"""Commands in processes of their own that need no seconds to start: forked from a server that has torch loaded, the one
-that studies use. What must see a new Python (its imports, its hash seed) starts one instead."""
+"""Fewer new Pythons, which take seconds to import torch: commands in processes that are forked from a server, the one
+that studies use; audits in the test's own process. What must see a new Python (imports, hash seed) starts one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import multiprocessing
 import os
 import sys
 import tempfile
+from contextlib import nullcontext
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from fairtrial.engines.processes import PRELOADED, one_thread
 
@@ -65,3 +67,11 @@ def run_words(words: list[str], out: Connection, err: str) -> None:
     from fairtrial.cli.main import run
 
     run()
+
+
+def auditing_here() -> Any:
+    """Within it, audits in this process prove determinism by training twice here, not in two new Pythons: for tests of
+    what an audit is used for. That new ones are asked, tests/audit proves."""
+    from fairtrial.audit import run
+
+    return mock.patch.object(run, "RepeatedRuns", return_value=nullcontext())

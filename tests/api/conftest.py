@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from api_data import SMALL, reviews_of
 
+from forked import auditing_here
+
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
@@ -20,7 +22,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     classifier = ft.train("classify", reviews, out=room / "classifier", steps=40, **SMALL)
     language_model = ft.train("lm", reviews, out=room / "lm", steps=40, **SMALL)
     how = {"task": "classify", "seeds": 5, "steps": 40, "engine": "here", "out": room / "study"}
-    study = ft.study(["none", "learned"], reviews, **how, **SMALL)
+    with auditing_here():
+        study = ft.study(["none", "learned"], reviews, **how, **SMALL)
     return {"ft": ft, "reviews": reviews, "classifier": classifier, "language_model": language_model, "finished": study}
 
 

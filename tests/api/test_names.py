@@ -49,7 +49,7 @@ def examples_of(name: str) -> list[doctest.DocTest]:
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if not name.endswith("Error")])
 def test_every_public_name_has_an_example_that_runs(
-    name: str, library: dict[str, Any], plugins_leave: Callable[[], None]
+    name: str, library: dict[str, Any], plugins_leave: Callable[[], None], audits_here: None
 ) -> None:
     found = examples_of(name)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from course_text import sentence, write_course  # noqa: E402
+from forked import auditing_here  # noqa: E402
 
 # Keys, tensor names, file names and enumerated values that were renamed since the values were stored: old -> new.
 # A key is one component of a path such as `result/tests/test/nats`, or of a tensor's dotted name.
@@ -332,25 +332,17 @@ def make_answers() -> Iterator[tuple[str, Any]]:
 
 def make_audits() -> Iterator[tuple[str, Any]]:
     yield "audit record", {"numbers": answers("audit", "classify-t5", codes=(0, 1))}  # reweight is caught
-    with audits_here():
+    with auditing_here():
         yield "audit recipe", {"numbers": answers("audit", "lm-window/recipe.toml", codes=(0, 1))}
         plugin = ("audit", "plugin/recipe.toml", "--with", "fade_plugin.py")
         yield "audit plugin", {"numbers": answers(*plugin, codes=(0, 1))}
-
-
-def audits_here() -> Any:
-    """Determinism is proven by training twice in this process, not in two new ones, which take seconds to start: the
-    audit above has them."""
-    from fairtrial.audit import run
-
-    return mock.patch.object(run, "RepeatedRuns", return_value=contextlib.nullcontext())
 
 
 def make_studies() -> Iterator[tuple[str, Any]]:
     variants = ("learned", "rope+window:size=4")
     small = [each for each in TINY if not each.startswith(("training.select", "scoring"))]
     words = ("study", "--data", COURSE, "--task", "classify", "--variants", *variants, "--seeds", 5, "--steps", 6)
-    with audits_here():
+    with auditing_here():
         need(*words, "--engine", "here", "--out", "study-classify", "--set", *small)
         need("study", "golden_study.toml", "--engine", "here", "--out", "study-lm")
     yield "study classify", study_values(Path("study-classify"))
