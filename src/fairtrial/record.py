@@ -267,6 +267,35 @@ class Record:
         return renamed_keys(stored.read_arrays(self.checked("outcomes.safetensors"), "train it again"))
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A record of many: whether it is finished, and what is wrong with it, if anything is."""
+
+    record: Record
+    problem: str = ""
+
+    @property
+    def state(self) -> str:
+        return "damaged" if self.problem else "finished" if self.record.complete else "unfinished"
+
+
+def list_records(folder: Path) -> Iterator[Listed]:
+    """Every record below a folder, in the order of their paths. What can be read of each has been read and checked."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))  # .x.new: one that is being prepared
+        if "trial.json" not in files:
+            continue
+        folders.clear()
+        record = Record(Path(place))
+        try:
+            Record.open(record.folder)
+            _ = record.trial, record.recipe, record.complete and record.result
+        except BadInput as error:
+            yield Listed(record, error.what)
+        else:
+            yield Listed(record)
+
+
 def is_plain(path: Path) -> bool:
     """A file or a folder; also one that a writer has just moved into its place."""
     try:

@@ -156,6 +156,24 @@ def test_show_gives_everything_as_json(
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
 
+def test_show_lists_the_records_of_a_folder(fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path) -> None:
+    for name, record in finished_records.items():
+        shutil.copytree(record, tmp_path / "runs" / name)
+    shutil.copytree(finished_records["lm"], tmp_path / "runs" / "hurt")
+    (tmp_path / "runs" / "hurt" / "recipe.toml").write_text("task = 7")
+    lines = fairtrial("show", tmp_path / "runs").out.splitlines()
+    score = Record.open(finished_records["classify"]).result["tests"]["test"]["accuracy"]
+    assert lines[1].split() == [
+        str(tmp_path / "runs" / "classify"), "classify", "default", "learned", "0", "test", f"{score:.1%}"
+    ]  # fmt: skip
+    assert [line.split()[4] for line in lines[2:4]] == ["1", "2"]
+    assert lines[3].endswith("unfinished")
+    assert lines[4].startswith(f"damaged: {tmp_path / 'runs' / 'hurt' / 'recipe.toml'}")
+    assert lines[5] == "4 records: 1 damaged, 2 finished, 1 unfinished"
+    facts = [json.loads(line) for line in fairtrial("show", tmp_path / "runs", "--json").out.splitlines()]
+    assert [each["state"] for each in facts] == ["finished", "damaged", "finished", "unfinished"]
+
+
 def test_show_works_where_the_terminal_lacks_the_letters(
     finished_records: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

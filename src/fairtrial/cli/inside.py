@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, astuple
+from itertools import chain
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -29,7 +30,7 @@ from fairtrial.cli.text import Names, split_names
 from fairtrial.disk import write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import find_recipes, one_of, to_table
-from fairtrial.record import Record, sibling
+from fairtrial.record import Listed, Record, list_records, sibling
 
 if TYPE_CHECKING:
     from fairtrial.analysis.parameters import Cost
@@ -38,7 +39,7 @@ MANY_SCORES = 32  # that take long enough for a notice
 
 
 def show(
-    record: Annotated[Path, Argument(help="The folder of a record.")],
+    record: Annotated[Path, Argument(help="The folder of a record, or one that holds many.")],
     html: Html = None,
     figure: Annotated[
         Path | None, Option(help="Plot loss and score of all splits in one figure (.png, .svg, .pdf).", metavar="FILE")
@@ -46,9 +47,16 @@ def show(
     names: Names = None,
     json: Json = False,
 ) -> None:
-    """Show what was trained: recipe, parameter count, curves, results, fingerprints."""
-    from fairtrial.report.text import record_lines
+    """Show what was trained: recipe, parameter count, curves, results, fingerprints.
 
+    Of a folder that holds records, one line for each."""
+    from fairtrial.report.text import listing_lines, record_lines
+
+    listed = list_records(record)
+    if not (record / "trial.json").exists() and (first := next(listed, None)):
+        for line in map(listed_json, chain([first], listed)) if json else listing_lines(chain([first], listed)):
+            print(line)
+        return
     opened, called = Record.open(record), split_names(names)
     result = opened.result if opened.complete else None
     facts = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
@@ -65,6 +73,15 @@ def show(
         write_text(html, records_page([opened], f"fairtrial: {record.name}", called))
         if not json:
             print(f"page: {html}")
+
+
+def listed_json(each: Listed) -> str:
+    facts: dict[str, Any] = {"folder": str(each.record.folder), "state": each.state, "problem": each.problem}
+    if not each.problem:
+        recipe, trial = each.record.recipe, each.record.trial
+        tests = each.record.result["tests"] if each.record.complete else {}
+        facts |= {"task": recipe.task, "recipe": recipe.name, "seed": trial["seed"], "tests": tests}
+    return dumps(facts)
 
 
 def look(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.finding import Finding, summary, table_lines
-from fairtrial.record import Record
+from fairtrial.record import Listed, Record
 from fairtrial.report.curves import Curve, curves_of, trained_seconds
 from fairtrial.report.table import FORMATS, Cell, Table, as_text, plain, row, wrapped
 from fairtrial.report.words import (
@@ -18,6 +19,7 @@ from fairtrial.report.words import (
     bracket,
     copies_text,
     describe_result,
+    describe_score,
     spoken_parts,
     spoken_time,
 )
@@ -80,6 +82,24 @@ def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str
         f" {environment['threads']} thread(s), {environment['system']} {environment['machine']}",
     ]
     return [plain(line) for line in lines]
+
+
+def listing_lines(listed: Iterable[Listed]) -> list[str]:
+    """One line for each record; the damaged ones say why below."""
+    rows, damaged, counts = [("record", "task", "recipe", "parts", "seed", "test sets")], [], Counter[str]()
+    for each in listed:  # of thousands: none is kept
+        counts[each.state] += 1
+        if each.problem:
+            damaged.append(f"damaged: {each.problem}")
+            continue
+        recipe, scores = each.record.recipe, each.record.result["tests"] if each.record.complete else {}
+        told = ", ".join(describe_score(name, score) for name, score in scores.items()) or each.state
+        name, seed = recipe.name or "unnamed", str(each.record.trial["seed"])
+        rows.append((str(each.record.folder), recipe.task, name, spoken_parts(recipe), seed, told))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in rows]
+    told = ", ".join(f"{count:,} {state}" for state, count in sorted(counts.items()))
+    return [plain(line.rstrip()) for line in [*table, *damaged, f"{counts.total():,} records: {told}"]]
 
 
 def curve_lines(curves: list[Curve]) -> list[str]:
