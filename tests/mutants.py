@@ -142,12 +142,9 @@ MODEL = (
         "a post-norm block norms the layer's output before the sum",
         (
             "        x = self.attention_norm(x)\n"
-            "        return self.forward_norm(residual(x, x, parts) + self.forward_dropout(self.feed_forward(x)))"
+            "        return self.forward_norm(residual(x, x, parts) + self.fed_forward(x, parts))"
         ),
-        (
-            "        x = x + self.forward_dropout(self.feed_forward(self.attention_norm(x)))\n"
-            "        return self.forward_norm(x)"
-        ),
+        "        return self.forward_norm(x + self.fed_forward(self.attention_norm(x), parts))",
         ("pretrained/test_families.py", "-k hidden_states"),
     ),
     Mutant(

@@ -242,7 +242,7 @@ def check_parts(recipe: Recipe) -> None:
     offers = offered()
     plain = [choice for choice in recipe.parts if choice.name in parts.list() or choice.name not in offers]
     if recipe.encoder.source == "none":
-        build_parts(plain, with_length(recipe).shape, seed=0)
+        build_parts(plain, with_length(recipe).shape, seed=0, causal=recipe.task == "lm")
     else:  # the encoder brings the shape
         for choice in plain:
             parts.find(choice.name)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from networks import ENTRIES, SMALL, choices, decoder, encoder, some_tokens
 from torch import Tensor
 
 from fairtrial.errors import BadInput
+from fairtrial.model.attention import KVCache
 from fairtrial.model.layers import watch
 from fairtrial.model.network import Classifier
-from fairtrial.model.part import Part, Site, build_parts, parts
-from fairtrial.recipe import PartChoice
+from fairtrial.model.part import VERBS, Part, Site, build_parts, parts
+from fairtrial.recipe import PartChoice, Shape
 
 pytestmark = pytest.mark.usefixtures("plugins")
 
@@ -132,8 +135,133 @@ def test_the_owner_of_merge_joins_the_heads() -> None:
     torch.testing.assert_close(turned(ids), plain(ids), atol=1e-12, rtol=1e-12)
 
 
+def test_every_verb_is_an_identity_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part that overrides them all by their own defaults changes nothing, nor does one with a plain attribute that
+    happens to have a verb's name."""
+
+    def by_default(verb: str) -> Any:
+        return lambda self, *given: getattr(Part, verb)(self, *given)
+
+    overridden = [verb for verb in VERBS if verb != "features"]  # its default is no kernel
+    monkeypatch.setitem(parts._things, "all", type("All", (Part,), {verb: by_default(verb) for verb in overridden}))
+
+    class Shadow(Part):
+        def __init__(self, shape: Shape) -> None:
+            super().__init__(shape)
+            self.mix = self.feed_forward = torch.nn.Linear(2, 2)
+
+    monkeypatch.setitem(parts._things, "shadow", Shadow)
+    assert parts.find("all").verbs == set(overridden)
+    ids, lengths = some_tokens(3, 6), torch.tensor([6, 2, 4])
+    for make in (encoder, decoder):
+        expected = make("none")(ids, lengths)
+        torch.testing.assert_close(make("all")(ids, lengths), expected, atol=1e-12, rtol=1e-12)
+        torch.testing.assert_close(make("shadow")(ids, lengths), expected, atol=0, rtol=0)
+
+
+def test_a_verb_that_nobody_owns_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = ("arrange", "key_heads", "project", "attach", "features", "weigh", "mix", "read", "feed_forward")
+    for verb in new:
+        monkeypatch.setattr(Part, verb, lambda *given, verb=verb: pytest.fail(f"{verb} was called"))
+    for make in (encoder, decoder):
+        with watch(network := make("learned")):
+            network(some_tokens(2, 5))
+        network(some_tokens(2, 5))
+
+
+class Few(Part):
+    """Two heads share one head of keys and values."""
+
+    def key_heads(self) -> int:
+        return 1
+
+
+def test_heads_that_share_keys_start_as_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(parts._things, "few", Few)
+    for start in ("torch", "small"):
+        plain, shared = (decoder(name, start=start).body.blocks[1].attention.qkv for name in ("none", "few"))
+        assert shared.weight.shape == (16 + 8 + 8, 16)
+        for ours, full in ((shared.weight, plain.weight), (shared.bias, plain.bias)):
+            assert torch.equal(ours, torch.cat((full[:16], full[16:24], full[32:40])))
+    # as many as all: with the same keys for both heads, the full layer answers alike
+    ids, network, full = some_tokens(2, 6), decoder("few"), decoder("none")
+    with torch.no_grad():
+        for block in full.body.blocks:
+            for weight in block.attention.qkv.parameters():
+                weight.copy_(weight[torch.tensor([*range(24), *range(16, 24), *range(32, 40), *range(32, 40)])])
+    torch.testing.assert_close(network(ids), full(ids), atol=1e-12, rtol=1e-12)
+
+
+def test_what_a_part_attaches_comes_with_the_keys_also_from_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loud(Part):
+        def attach(self, x: Tensor, site: Site) -> Tensor:
+            return x[..., :2]
+
+        def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
+            return scores + site.attached[self].transpose(1, 2)[:, :, None, :]
+
+    monkeypatch.setitem(parts._things, "loud", Loud)
+    network, ids = decoder("loud"), some_tokens(3, 9)
+    full, cache = network(ids), KVCache(2)
+    pieces = [network(piece, cache=cache) for piece in ids.split([4, 1, 1, 3], dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, 1), full, atol=1e-12, rtol=1e-12)
+    assert (full - decoder("none")(ids)).abs().max() > 1e-6
+    padded = encoder("loud")(ids, torch.tensor([9, 4, 2]))
+    alone = torch.cat([encoder("loud")(ids[row : row + 1, :size]) for row, size in enumerate((9, 4, 2))])
+    torch.testing.assert_close(padded, alone, atol=1e-12, rtol=1e-12)
+
+
+class Exponential(Part):
+    """Any positive features will do."""
+
+    def features(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        return q.exp(), k.exp()
+
+
+@pytest.mark.parametrize("time", [255, 256, 300])
+def test_linear_attention_equals_the_equation(monkeypatch: pytest.MonkeyPatch, time: int) -> None:
+    monkeypatch.setitem(parts._things, "exponential", Exponential)
+    ids = torch.randint(ENTRIES, (3, time), generator=torch.Generator().manual_seed(0))
+    for make in (encoder, decoder):
+        network = make("exponential", length=400)
+        for lengths in (None, torch.tensor([time, 70, 1])):
+            fast = network(ids, lengths)
+            with watch(network):
+                eager = network(ids, lengths)
+            torch.testing.assert_close(fast, eager, atol=1e-10, rtol=1e-10)
+            assert (fast - make("none", length=400)(ids, lengths)).abs().max() > 1e-6
+
+
+def test_a_part_says_where_it_makes_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lonely(Few):
+        excludes = {"bias": "it knows no bias"}  # noqa: RUF012
+        decoder_only = "it looks back"
+
+    class Sideways(Part):
+        def arrange(self, x: Tensor, attention: Any, feed_forward: Any, layer: int) -> Tensor:
+            return x + attention(x) + feed_forward(x)
+
+    monkeypatch.setitem(parts._things, "lonely", Lonely)
+    monkeypatch.setitem(parts._things, "sideways", Sideways)
+    for names in (("lonely", "slope"), ("slope", "lonely")):
+        with pytest.raises(BadInput, match="'lonely' and 'slope' do not combine: it knows no bias"):
+            decoder(*names)
+    with pytest.raises(BadInput, match="part 'lonely' works in a decoder only: it looks back"):
+        encoder("lonely")
+    decoder("lonely", "learned")
+    with pytest.raises(BadInput, match="'sideways' arranges pre-norm blocks"):
+        decoder("sideways", norm_place="post")
+    decoder("sideways")
+
+
 def test_no_verb_can_show_what_attention_has_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     class Peek(Part):
+        def weigh(self, scores, site):
+            return scores.softmax(-1) + (scores < -1e300)
+
+        def mix(self, weights, site):
+            return weights + (weights == 0)
+
         def allow(self, site):
             return torch.ones_like(site.offset, dtype=torch.bool)
 

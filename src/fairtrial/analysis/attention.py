@@ -14,7 +14,7 @@ from fairtrial.analysis.text import encode_text
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.layers import watch
-from fairtrial.model.part import Site
+from fairtrial.model.part import OTHER_WEIGHTS, Site
 from fairtrial.pretrained.encoder import fill, open_encoder
 from fairtrial.training.scoring import scoring
 from fairtrial.trial import Run
@@ -103,7 +103,8 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
     real += len(before)
     visible = open_keys(network, torch.tensor([real]), time + len(before))[:, 0]  # layer query key
     weights = maps[:, 0]  # layer head query key
-    checks = (*check_maps(weights, visible, real, network.body.causal), check_outputs(unwatched, watched))
+    sums = not any(part.owns(verb) for part in network.body.listed_parts() for verb in OTHER_WEIGHTS)
+    checks = (*check_maps(weights, visible, real, network.body.causal, sums), check_outputs(unwatched, watched))
     weights, visible = (weights * visible[:, None])[:, :, :real, :real], visible[:, :real, :real]
     words = (*before, *tokenizer.words(encoded.ids))
     return Maps(words, weights, visible, network.body.causal, len(before), length, encoded.cut, encoded.unknown, checks)
@@ -140,8 +141,11 @@ def open_keys(network: Network, real: Tensor, time: int) -> np.ndarray:
     return np.stack(layers)
 
 
-def check_maps(weights: np.ndarray, visible: np.ndarray, real: int, causal: bool) -> tuple[Check, ...]:
-    """The attention weights of a real query sum to one, and none of them is on a hidden key."""
+def check_maps(
+    weights: np.ndarray, visible: np.ndarray, real: int, causal: bool, sums: bool = True
+) -> tuple[Check, ...]:
+    """The attention weights of a real query sum to one (`sums`: no part has replaced softmax), and none of them is on a
+    hidden key."""
     rows = weights[:, :, :real]  # layer head query key
     sees = np.broadcast_to(visible[:, None, :real].any(-1), rows.shape[:-1])  # a row with no visible key is zeros
     gaps = np.abs(rows.sum(-1, dtype=np.float64) - 1)[sees]
@@ -149,7 +153,8 @@ def check_maps(weights: np.ndarray, visible: np.ndarray, real: int, causal: bool
     keys = np.arange(time)
     ahead = (keys > np.arange(real)[:, None]) & (keys < real)  # query key
     forbidden = ~visible[:, None, :real] & (keys < real) & ~(ahead & causal)
-    checks = [Check("rows sum to one", most(gaps), SUM_TOLERANCE, "largest distance of a row's sum from 1")]
+    meaning = "largest distance of a row's sum from 1"
+    checks = [Check("rows sum to one", most(gaps), SUM_TOLERANCE, meaning)] if sums else []
     if time > real:
         meaning = f"most weight on any of {time - real} padded positions"
         checks.append(Check("nothing on padding", most(rows[..., real:]), 0.0, meaning))

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,18 +20,21 @@ from fairtrial.audit.run import audit
 from fairtrial.audit.subject import plans_of_part, subject_of
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.finding import HEADER, KINDS, Finding, markdown_row
-from fairtrial.model.layers import watch
+from fairtrial.model.layers import FeedForward, watch
 from fairtrial.model.network import Classifier, LanguageModel
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import VERBS, Part, Site, parts
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.report.page import environment
 from fairtrial.report.plots import Panel, Picture, image
 from fairtrial.rng import seed_for
 
-VERBS = ("embed", "prefix", "rotate", "bias", "score", "allow", "merge", "residual", "pool")
 CLAIMS = {"sees_order": "sees order", "relative": "by distance alone"}
 CHANGES = {  # of verbs that show in attention
     "score": "scores are changed",
+    "features": "weights are products of features",
+    "mix": "the heads' weights are mixed",
+    "project": "queries, keys or values are changed",
+    "read": "what heads have summed is changed",
     "residual": "the residual stream is changed",
     "prefix": "vectors are put before the sentence",
 }
@@ -139,7 +143,7 @@ def plot_part(name: str, *, heads: int = 4, length: int = 24, causal: bool = Tru
     part = network.body.listed_parts()[0]
     site = Site(0, causal, torch.arange(length), torch.arange(length))
     plots = [replace(plot(part, site), how=HOW.get(verb, "")) for verb, plot in PLOTS.items() if part.owns(verb)]
-    if plots and not part.owns("score"):
+    if plots and part.verbs.isdisjoint(("score", "mix", "read")):
         return plots
     change = next((words for verb, words in CHANGES.items() if part.owns(verb)), "nothing is changed")
     return [*plots, attention_map(network, site, change)]
@@ -176,6 +180,49 @@ def plot_bias(part: Part, site: Site) -> Picture:
 def plot_allow(part: Part, site: Site) -> Picture:
     allowed = cast(Tensor, part.allow(site)).expand(len(site.queries), -1).float()
     return Picture("what is visible", "query", "key", (panel("", allowed, future(site)),), yes_or_no=True)
+
+
+def plot_key_heads(part: Part, site: Site) -> Picture:
+    heads, shared = part.shape.heads, cast(int, part.key_heads())
+    uses = torch.arange(heads)[:, None] // (heads // shared) == torch.arange(shared)
+    what = "which keys and values each head of queries uses"
+    return Picture(what, "head", "head of keys", (panel("", uses.float()),))
+
+
+def plot_weigh(part: Part, site: Site) -> Picture:
+    """The weights of one query whose keys have all scores from -4 to 4."""
+    scores = torch.linspace(-4, 4, len(site.keys)).expand(1, part.shape.heads, 1, -1)
+    last = Site(0, site.causal, site.queries[-1:], site.keys)
+    weights = part.weigh(scores, last)[0, :, 0]
+    return Picture("weights of keys whose scores rise from -4 to 4", "head", "key", (panel("", weights),))
+
+
+def plot_feed_forward(part: Part, site: Site) -> Picture:
+    own = FeedForward(part.shape)
+    with torch.no_grad():
+        for weight in own.parameters():
+            weight.copy_(noise(*weight.shape) / math.sqrt(weight.shape[-1]))
+        along = torch.linspace(-3, 3, len(site.queries))[:, None] * noise(part.shape.width)
+        given = part.feed_forward(along, own, 0)
+    what = "what the layer gives (across) for one vector at lengths from -3 to 3 (down)"
+    return Picture(what, "length", "width", (panel("", given),))
+
+
+def plot_arrange(part: Part, site: Site) -> Picture:
+    """What each layer of a block reads, by gradients: the stream, attention's output, the feed-forward layer's."""
+    stream, *given = (torch.zeros(1, part.shape.width, requires_grad=True) for _ in range(3))
+    read: list[Tensor] = []
+
+    def layer(x: Tensor, given: Tensor) -> Tensor:
+        read.append(x)
+        return given
+
+    read.append(part.arrange(stream, partial(layer, given=given[0]), partial(layer, given=given[1]), 0))
+    rows = [torch.autograd.grad(x.sum(), (stream, *given), allow_unused=True, retain_graph=True) for x in read]
+    table = torch.tensor([[0.0 if grad is None else float(grad.mean()) for grad in row] for row in rows])
+    what = "what attention (0), the feed-forward layer (1) and the next block (2) read:\n"
+    what += "the stream (0), attention's output (1), the feed-forward layer's (2)"
+    return Picture(what, "reader", "read", (panel("", table),))
 
 
 def plot_merge(part: Part, site: Site) -> Picture:
@@ -217,7 +264,8 @@ def attention_map(network: Classifier | LanguageModel, site: Site, change: str) 
 
 PLOTS: dict[str, Callable[[Part, Site], Picture]] = {
     "embed": plot_embed, "rotate": plot_rotate, "bias": plot_bias, "allow": plot_allow, "merge": plot_merge,
-    "pool": plot_pool,
+    "pool": plot_pool, "key_heads": plot_key_heads, "weigh": plot_weigh, "feed_forward": plot_feed_forward,
+    "arrange": plot_arrange,
 }  # fmt: skip
 
 

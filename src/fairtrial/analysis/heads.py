@@ -11,11 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from fairtrial.analysis.attention import ModelInput, Network, open_keys, prefix_words, watch_maps
 from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.model.part import Part, Site
+from fairtrial.recipe import Shape
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import paired_change
 from fairtrial.training.scoring import Score, score_lm
@@ -231,13 +234,35 @@ class Effect:
         return self.interval is not None and not self.interval[0] <= no_change <= self.interval[1]
 
 
+ELSEWHERE = frozenset(("project", "mix", "read"))  # owned: a head without values may have an output all the same
+
+
+class HeadOff(Part):
+    """The output of one head is zero."""
+
+    def __init__(self, shape: Shape, layer: int, head: int) -> None:
+        super().__init__(shape)
+        self.layer, self.head = layer, head
+
+    def read(self, heads: Tensor, weights: Tensor, site: Site) -> Tensor:
+        off = torch.arange(heads.shape[1], device=heads.device) == self.head
+        return heads.masked_fill(off[:, None, None], 0.0) if site.layer == self.layer else heads
+
+
 @contextmanager
 def head_off(network: Network, layer: int, head: int) -> Iterator[None]:
     """Without one head inside the `with` block: the rows of its value weights are zeroed, so that it outputs zeros
-    wherever it attends and the fused kernel runs as usual; then they are restored bit for bit."""
-    attention = network.body.blocks[layer].attention
-    width = attention.out.in_features
-    head_dim = width // attention.heads
+    wherever it attends and the fused kernel runs as usual; then they are restored bit for bit. Where a part takes
+    values from elsewhere, or heads share them, a part of our own empties the head's output instead."""
+    attention, parts = network.body.blocks[layer].attention, network.body.parts
+    if attention.shared_by > 1 or any(ELSEWHERE & part.verbs for part in network.body.listed_parts()):
+        parts["head-off"] = HeadOff(network.body.shape, layer, head)
+        try:
+            yield
+        finally:
+            del parts["head-off"]
+        return
+    width, head_dim = attention.out.in_features, attention.head_dim
     rows = slice(2 * width + head * head_dim, 2 * width + (head + 1) * head_dim)  # rows of q, then k, then v
     values = [parameter.data[rows] for parameter in (attention.qkv.weight, attention.qkv.bias) if parameter is not None]
     saved = [value.clone() for value in values]

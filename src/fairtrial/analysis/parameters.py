@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 from fairtrial.errors import BadInput
-from fairtrial.model.network import LanguageModel, MaskedModel
+from fairtrial.model.network import Block, LanguageModel, MaskedModel
 from fairtrial.plugins import load_installed
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
@@ -110,8 +110,8 @@ def row_of(component: str, copies: list[list[tuple[str, Sizes]]]) -> Row:
 
 def sizes_of(name: str, sizes: Sizes) -> Sizes:
     """As a reader expects it: queries, keys and values apart, a linear layer from its input to its output."""
-    if re.search(r"attention\.qkv\.(weight|bias)$", name):
-        return (3, sizes[0] // 3, *sizes[1:])
+    if re.search(r"attention\.qkv\.(weight|bias)$", name) and sizes[0] == 3 * (sizes[1:] or (sizes[0] // 3,))[0]:
+        return (3, sizes[0] // 3, *sizes[1:])  # unless heads share keys and values
     if len(sizes) == 2 and re.search(r"(up|down|hidden|out)\.weight$", name):
         return sizes[::-1]
     return sizes
@@ -148,8 +148,10 @@ def flops_of(network: Network, *, rows_in_step: int = 1) -> Flops:
     forward, backward = counted(network, length)
     prefixes = sum(len(found) for part in network.body.listed_parts() if (found := part.prefix()) is not None)
     seen = length if network.body.causal else length + prefixes  # only an encoder puts vectors before a sentence
+    rows_of_qkv = sum(cast(Block, network.body.blocks[0]).attention.sizes)  # fewer where heads share keys and values
+    projected = (3, shape.width) if rows_of_qkv == 3 * shape.width else (rows_of_qkv,)
     products = {
-        "attention: queries, keys, values": (2, seen, 3, shape.width, shape.width),
+        "attention: queries, keys, values": (2, seen, *projected, shape.width),
         "attention: scores and sums": (2, 2, seen, seen, shape.width),
         "attention: output": (2, seen, shape.width, shape.width),
         "feed-forward": (2, 2, seen, shape.width, shape.hidden),
@@ -157,8 +159,8 @@ def flops_of(network: Network, *, rows_in_step: int = 1) -> Flops:
     rows = [FlopRow(name, *product(shape.layers, *sizes)) for name, sizes in products.items()]
     rows.append(head_row(network, length))
     rest = forward - sum(row.flops for row in rows)
-    if rest < 0:  # local attention skipped masked keys
-        rows[1] = FlopRow(rows[1].component, "as it runs: only what a window covers", rows[1].flops + rest)
+    if rest < 0:  # local or linear attention skipped most products of queries and keys
+        rows[1] = FlopRow(rows[1].component, "as it runs", rows[1].flops + rest)
     if rest > 0:
         rows.append(FlopRow("parts", "counted as they run", rest))
     total = sum(row.flops for row in rows)

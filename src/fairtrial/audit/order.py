@@ -38,7 +38,10 @@ def scores_at(part: Part, q: Tensor, k: Tensor, positions: Tensor, causal: bool)
     found = []
     for layer in range(part.shape.layers):
         site = Site(layer, causal, positions, positions)
-        turned_q, turned_k = part.rotate(q.clone(), k.clone(), site)
+        here_q, here_k, _ = part.project(q.clone(), k.clone(), k.clone(), site)
+        turned_q, turned_k = part.rotate(here_q, here_k, site)
+        if (attached := part.attach(q.transpose(1, 2).flatten(2), site)) is not None:  # heads side by side: a vector
+            site.attached[part] = attached
         scores = turned_q @ turned_k.transpose(-2, -1) / math.sqrt(q.shape[-1])
         bias = part.bias(site)
         scores = part.score(scores if bias is None else scores + bias, turned_q, turned_k, site)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from fairtrial.audit.subject import Subject, as_batch, largest_change
 from fairtrial.audit.visibility import maps_of
 from fairtrial.finding import Measured, at_most
-from fairtrial.model.layers import Dropout
+from fairtrial.model.layers import Dropout, FeedForward
 from fairtrial.training.loop import weights_of
 
 
@@ -26,6 +26,7 @@ def collapsed(subject: Subject) -> Measured | None:
     for maps, open_keys, real in maps_of(subject, fresh=True):
         count = open_keys.sum(-1)
         queries = (real & (count > 1))[:, None].expand(maps.shape[:-1])
+        maps = maps.abs() / maps.abs().sum(-1, keepdim=True).clamp(min=1e-300)  # a part's own weights may sum to less
         entropy = -(maps * maps.clamp(min=1e-300).log()).sum(-1) / count.clamp(min=2).log()[:, None]
         for head in range(maps.shape[1]):
             chosen = queries[:, head]
@@ -48,9 +49,10 @@ def residual_identity(subject: Subject) -> Measured | None:
     network: Any = copy.deepcopy(subject.network)
     passed: list[Tensor] = []
     blocks = network.body.blocks
-    for block in blocks:
-        for weight in (*block.attention.out.parameters(), *block.feed_forward.down.parameters()):
-            weight.zero_()
+    last = [block.attention.out for block in blocks]
+    last += [module.down for module in network.modules() if isinstance(module, FeedForward)]  # a part's own, too
+    for weight in (weight for module in last for weight in module.parameters()):
+        weight.zero_()
     blocks[0].register_forward_pre_hook(lambda module, inputs: passed.append(inputs[0].clone()))
     blocks[-1].register_forward_hook(lambda module, inputs, output: passed.append(output.clone()))
     network(subject.full_rows)

@@ -18,7 +18,7 @@ import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import KVCache
 from fairtrial.model.network import Classifier, LanguageModel
-from fairtrial.model.part import Part
+from fairtrial.model.part import Part, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape, with_length
 from fairtrial.record import Record
 from fairtrial.rng import seed_for
@@ -184,8 +184,9 @@ def word_ids() -> list[int]:
 
 
 def plans_of_part(name: str) -> list[Plan]:
-    """A part alone, in an encoder and in a decoder."""
-    return [Plan(task, Shape(), (PartChoice(name=name),)) for task in AUDITED]
+    """A part alone, in an encoder and in a decoder, or where it works."""
+    tasks = AUDITED[1:] if parts.find(name).decoder_only else AUDITED
+    return [Plan(task, Shape(), (PartChoice(name=name),)) for task in tasks]
 
 
 def plan_of_recipe(recipe: Recipe) -> Plan:

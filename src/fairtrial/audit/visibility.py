@@ -15,7 +15,7 @@ from torch import Tensor
 from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
 from fairtrial.finding import Measured, at_most
 from fairtrial.model.layers import watch
-from fairtrial.model.part import Site
+from fairtrial.model.part import OTHER_WEIGHTS, Site
 
 CUTS = 5
 
@@ -47,7 +47,9 @@ def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[Tensor, Ten
         yield maps, open_keys, real
 
 
-def rows_sum(subject: Subject) -> Measured:
+def rows_sum(subject: Subject) -> Measured | None:
+    if any(part.owns(verb) for part in subject.parts.values() for verb in OTHER_WEIGHTS):
+        return None
     worst = 0.0
     for maps, open_keys, real in maps_of(subject):
         sees = (open_keys.any(-1) & real)[:, None].expand(maps.shape[:-1])  # a row without open keys is zero

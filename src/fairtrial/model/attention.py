@@ -15,16 +15,34 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from fairtrial.model.layers import Dropout, Tap
+from fairtrial.model.linear_attention import LINEAR_FROM, linear_attention, positive_products
 from fairtrial.model.local_attention import Cut, shortest_window, worth_it
-from fairtrial.model.part import Part, Site, TensorCache, and_masks, collect_biases, concatenate, to_attention_mask
+from fairtrial.model.part import (
+    Part,
+    Site,
+    TensorCache,
+    and_masks,
+    collect_biases,
+    concatenate,
+    owner,
+    to_attention_mask,
+)
 from fairtrial.recipe import Shape
+
+EAGER = frozenset(("score", "weigh", "mix", "read"))  # owned: no fused kernel does it
 
 
 class Attention(nn.Module):
-    def __init__(self, shape: Shape, layer: int) -> None:
+    def __init__(self, shape: Shape, layer: int, key_heads: int | None = None) -> None:
         super().__init__()
-        self.layer, self.heads = layer, shape.heads
-        self.qkv = nn.Linear(shape.width, 3 * shape.width, bias=shape.qkv_bias)
+        self.layer, self.heads, self.head_dim = layer, shape.heads, shape.head_dim
+        self.shared_by = 1 if key_heads is None else shape.heads // key_heads  # heads of queries for each of keys
+        self.sizes = [shape.width, shape.width // self.shared_by, shape.width // self.shared_by]  # of q, k, v
+        self.qkv = nn.Linear(shape.width, sum(self.sizes), bias=shape.qkv_bias)
+        if self.shared_by > 1:  # keys and values start as the first head's of those that share them
+            rows = torch.arange(3 * shape.width).view(3, shape.heads, -1)
+            firsts = rows[1:, :: self.shared_by].flatten()
+            self.qkv.rows = torch.cat((rows[0].flatten(), firsts))
         self.out = nn.Linear(shape.width, shape.width)
         self.dropout = Dropout(shape.attention_dropout)
         self.maps = Tap()  # attention weights [batch head query key]
@@ -32,45 +50,82 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: KVCache | None = None) -> Tensor:
         """[token width] -> [token width]"""
         layout = view.layout
-        # chunked before the heads are split: the gradient is one copy instead of two
-        q, k, v = (self.split_heads(chunk) for chunk in layout.unpack(self.qkv(x)).chunk(3, -1))
-        here = Site(self.layer, view.causal, view.queries, view.queries)
+        # split before the heads are: the gradient is one copy instead of two
+        q, k, v = (self.split_heads(piece) for piece in layout.unpack(self.qkv(x)).split(self.sizes, -1))
+        here = Site(self.layer, view.causal, view.queries, view.queries, memory=view.memory)
+        for part in parts:
+            if part.owns("project"):
+                q, k, v = part.project(q, k, v, here)
         for part in parts:
             q, k = part.rotate(q, k, here)  # batch head time head_dim
         if cache is not None:
             k, v = cache.extend(self.layer, k, v)
-        site = Site(self.layer, view.causal, view.queries, view.keys)
-        if self.maps.watcher is None and not any(part.owns("score") for part in parts):
+        if self.shared_by > 1:
+            k, v = (each.repeat_interleave(self.shared_by, 1) for each in (k, v))
+        site = Site(self.layer, view.causal, view.queries, view.keys, memory=view.memory)
+        for part in parts:
+            if part.owns("attach") and (attached := part.attach(x, here)) is not None:
+                attached = layout.unpack(attached)  # batch time n
+                site.attached[part] = attached if cache is None else cache.attach(self.layer, part, attached)
+        if self.maps.watcher is None and all(EAGER.isdisjoint(part.verbs) for part in parts):
             heads = self.attend_fast(q, k, v, view, site, parts)
         else:
             heads = self.attend(q, k, v, view, site, parts)
-        merged = next((part.merge(heads, site) for part in parts if part.owns("merge")), None)
-        return self.out(layout.pack(concatenate(heads) if merged is None else merged))
+        merger = owner(parts, "merge")
+        return self.out(layout.pack(concatenate(heads) if merger is None else merger.merge(heads, site)))
 
     def split_heads(self, x: Tensor) -> Tensor:
         """[batch time width] -> [batch head time head_dim]"""
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
         """Attention as its equation says. [batch head query head_dim]"""
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # batch head query key
+        kernel = owner(parts, "features")
+        if kernel is None:
+            scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # batch head query key
+        else:  # softmax of the logarithm: each product divided by the sum of all
+            scores = positive_products(*kernel.features(q, k)).log()
         for part in parts:
             scores = part.score(scores, q, k, site)
         biases, allowed = collect_biases(site, parts)
         for bias in biases:  # after all scores, so that the order of parts does not matter
-            scores = scores + bias
-        visible = and_masks(view.visible, allowed)
-        weights = scores.softmax(-1) if visible is None else masked_softmax(scores, ~visible)
-        return self.dropout(self.maps(weights)) @ v
+            scores = add_bias(scores, bias)
+        weights = self.weigh(scores, and_masks(view.visible, allowed), site, parts)
+        heads = weights @ v
+        for part in parts:
+            if part.owns("read"):
+                heads = part.read(heads, weights, site)
+        return heads
+
+    def weigh(self, scores: Tensor, visible: Tensor | None, site: Site, parts: Sequence[Part]) -> Tensor:
+        """Scores -> weights, zero where nothing may be seen, some of them dropped. [batch head query key]"""
+        weigher, mixer = owner(parts, "weigh"), owner(parts, "mix")
+        if weigher is not None:
+            hidden = torch.zeros_like(scores, dtype=torch.bool) if visible is None else ~visible
+            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
+            weights = weigher.weigh(scores, site).masked_fill(hidden, 0.0)
+        else:
+            weights = scores.softmax(-1) if visible is None else masked_softmax(scores, ~visible)
+        if mixer is not None:
+            weights = mixer.mix(weights, site)
+            weights = weights if visible is None else weights.masked_fill(~visible, 0.0)
+        return self.dropout(self.maps(weights))
 
     def attend_fast(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
         """The same by torch's fused kernel, unless weights are dropped: its dropout draws from the global generator."""
         window = shortest_window(parts, view.causal)
-        if window is not None and len(view.queries) == len(view.keys) and worth_it(window, len(view.queries)):
+        square = len(view.queries) == len(view.keys)
+        if window is not None and square and worth_it(window, len(view.queries)):
             return self.attend_local(q, k, v, view, window, parts)
         if self.dropout.drops:
             return self.attend(q, k, v, view, site, parts)
         biases, allowed = collect_biases(site, parts)
+        if (kernel := owner(parts, "features")) is not None:
+            if biases or allowed or not square or len(view.keys) < LINEAR_FROM:
+                return self.attend(q, k, v, view, site, parts)
+            q, k = kernel.features(q, k)
+            real = None if view.layout.lengths is None else view.layout.real()
+            return linear_attention(q, k, v, view.causal, real)
         if not biases and not allowed:
             return scaled_dot_product_attention(q, k, v, attn_mask=view.added, is_causal=view.triangle)
 
@@ -107,6 +162,13 @@ def masked_softmax(scores: Tensor, hidden: Tensor) -> Tensor:
     return scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(hidden, 0.0)
 
 
+def add_bias(scores: Tensor, bias: Tensor) -> Tensor:
+    """A bias for each head [head query key]; where a part has made several maps of a head, the same for all of them."""
+    if scores.shape[1] in (bias.shape[0], 1) or bias.shape[0] == 1:
+        return scores + bias
+    return (scores.unflatten(1, (-1, bias.shape[0])) + bias).flatten(1, 2)
+
+
 class View:
     """What attention may see in one pass, the same for all layers."""
 
@@ -117,6 +179,7 @@ class View:
         # only the future of a square is hidden: the fused kernel's own causal mask is enough
         self.triangle = causal and past == 0 and layout.lengths is None
         self.mask: TensorCache[Tensor] = TensorCache()  # layers with the same biases share it
+        self.memory: dict[Part, Tensor] = {}  # what parts hand from layer to layer
 
     @cached_property
     def visible(self) -> Tensor | None:
@@ -190,6 +253,7 @@ class KVCache:
 
     def __init__(self, layers: int) -> None:
         self.buffers: list[Tensor | None] = [None] * layers  # [key-or-value batch head time head_dim], with room
+        self.attached: dict[tuple[int, Part], Tensor] = {}  # what parts attach to keys [batch time n]
         self.length = 0
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -203,3 +267,9 @@ class KVCache:
         buffer[:, :, :, self.length : end] = new
         keys, values = buffer[:, :, :, :end]
         return keys, values
+
+    def attach(self, layer: int, part: Part, new: Tensor) -> Tensor:
+        """All that a part has attached so far, the new [batch time n] at its end."""
+        before = self.attached.get((layer, part), new[:, :0])
+        self.attached[layer, part] = torch.cat((before, new.detach()), 1)
+        return self.attached[layer, part]

@@ -1,14 +1,36 @@
-"""Dropout with named random streams, and taps that show a tensor as it passes."""
+"""The feed-forward layer, dropout with named random streams, and taps that show a tensor as it passes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from fairtrial.recipe import Shape
 from fairtrial.rng import seed_for
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "gelu_tanh": partial(functional.gelu, approximate="tanh"),
+    "silu": functional.silu,
+    "tanh": torch.tanh,
+}
+
+
+class FeedForward(nn.Module):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.up = nn.Linear(shape.width, shape.hidden)
+        self.down = nn.Linear(shape.hidden, shape.width)
+        self.activation = ACTIVATIONS[shape.activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(self.activation(self.up(x)))
 
 
 class Dropout(nn.Module):

@@ -21,7 +21,8 @@ def shortest_window(parts: Sequence[Part], causal: bool) -> tuple[int, int] | No
     """(back, ahead) that all parts together leave; None where it is not bounded, or where a part that adds to scores
     or masks tokens does so by absolute positions, which blocks do not know."""
     for part in parts:
-        if part.owns("score") or ((part.owns("bias") or part.owns("allow")) and not part.relative):
+        by_position = part.owns("bias") or part.owns("allow")
+        if part.owns("score") or part.owns("features") or (by_position and not part.relative):
             return None
     found = [window for part in parts if part.owns("window") and (window := part.window(causal)) is not None]
     return (min(back for back, _ in found), min(ahead for _, ahead in found)) if found else None

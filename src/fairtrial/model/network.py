@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.functional import cross_entropy, gelu, pad
 from torch.utils.checkpoint import checkpoint
 
 from fairtrial.environment import refuse_memory
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import Attention, KVCache, Layout, View
-from fairtrial.model.layers import Dropout
+from fairtrial.model.layers import ACTIVATIONS, Dropout, FeedForward
 from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats
-from fairtrial.model.part import Part, build_parts
+from fairtrial.model.part import Part, build_parts, owner
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.rng import seed_for
 
 MODULE_BYTES = 20_000  # of Python objects, for each block
 SMALL_INIT = 0.02  # the standard deviation of GPT-2's and BERT's first weights
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": functional.relu,
-    "gelu": functional.gelu,
-    "gelu_tanh": partial(functional.gelu, approximate="tanh"),
-    "silu": functional.silu,
-    "tanh": torch.tanh,
-}
 
 Loss = tuple[Tensor, Tensor]  # the objective, the summed nats
 Choices = Sequence[PartChoice]
@@ -43,32 +34,36 @@ def make_norm(shape: Shape) -> nn.Module:
     return kind(shape.width, eps=shape.norm_epsilon)
 
 
-class FeedForward(nn.Module):
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.up = nn.Linear(shape.width, shape.hidden)
-        self.down = nn.Linear(shape.hidden, shape.width)
-        self.activation = ACTIVATIONS[shape.activation]
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.activation(self.up(x)))
-
-
 class Block(nn.Module):
     """Pre-norm: each layer reads a normed copy, and the residual stream stays as it is (GPT-2)."""
 
-    def __init__(self, shape: Shape, layer: int) -> None:
+    def __init__(self, shape: Shape, layer: int, key_heads: int | None = None) -> None:
         super().__init__()
-        self.attention_norm, self.attention = make_norm(shape), Attention(shape, layer)
+        self.attention_norm, self.attention = make_norm(shape), Attention(shape, layer, key_heads)
         self.forward_norm, self.feed_forward = make_norm(shape), FeedForward(shape)
         self.attention_dropout, self.forward_dropout = Dropout(shape.dropout), Dropout(shape.dropout)
 
     def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: KVCache | None = None) -> Tensor:
         """[token width] -> [token width]"""
+        if (arranger := owner(parts, "arrange")) is not None:
+            return arranger.arrange(
+                x,
+                lambda x: self.attended(self.attention_norm(x), view, parts, cache),
+                lambda x: self.fed_forward(self.forward_norm(x), parts),
+                self.attention.layer,
+            )
         normed = self.attention_norm(x)
-        x = residual(x, normed, parts) + self.attention_dropout(self.attention(normed, view, parts, cache))
+        x = residual(x, normed, parts) + self.attended(normed, view, parts, cache)
         normed = self.forward_norm(x)
-        return residual(x, normed, parts) + self.forward_dropout(self.feed_forward(normed))
+        return residual(x, normed, parts) + self.fed_forward(normed, parts)
+
+    def attended(self, x: Tensor, view: View, parts: Sequence[Part], cache: KVCache | None) -> Tensor:
+        return self.attention_dropout(self.attention(x, view, parts, cache))
+
+    def fed_forward(self, x: Tensor, parts: Sequence[Part]) -> Tensor:
+        part = owner(parts, "feed_forward")
+        fed = self.feed_forward(x) if part is None else part.feed_forward(x, self.feed_forward, self.attention.layer)
+        return self.forward_dropout(fed)
 
 
 class PostBlock(Block):
@@ -76,9 +71,9 @@ class PostBlock(Block):
 
     def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: KVCache | None = None) -> Tensor:
         """[token width] -> [token width]"""
-        x = residual(x, x, parts) + self.attention_dropout(self.attention(x, view, parts, cache))
+        x = residual(x, x, parts) + self.attended(x, view, parts, cache)
         x = self.attention_norm(x)
-        return self.forward_norm(residual(x, x, parts) + self.forward_dropout(self.feed_forward(x)))
+        return self.forward_norm(residual(x, x, parts) + self.fed_forward(x, parts))
 
 
 def residual(x: Tensor, read: Tensor, parts: Sequence[Part]) -> Tensor:
@@ -138,10 +133,12 @@ class Body(nn.Module):
         self.shape, self.causal = shape, causal
         self.save_memory = False  # in training, compute each block again for its gradient instead of storing it
         self.tokens = nn.Embedding(vocabulary, shape.width)
-        self.parts = build_parts(choices, shape, seed)
+        self.parts = build_parts(choices, shape, seed, causal=causal)
         self.dropout = Dropout(shape.dropout)
         kind = Block if shape.norm_place == "pre" else PostBlock
-        self.blocks = nn.ModuleList(kind(shape, layer) for layer in range(shape.layers))
+        sharer = owner(self.listed_parts(), "key_heads")
+        key_heads = None if sharer is None else sharer.key_heads()
+        self.blocks = nn.ModuleList(kind(shape, layer, key_heads) for layer in range(shape.layers))
         self.norm = make_norm(shape)  # of what leaves pre-norm blocks, of what enters post-norm ones
 
     def forward(
@@ -296,14 +293,19 @@ def init_weights(network: nn.Module, how: str, seed: int) -> None:
     for name, module in network.named_modules():
         if isinstance(module, nn.Embedding):
             module.weight.normal_(0.0, 1.0 if how == "torch" else SMALL_INIT, generator=stream(f"{name}.weight"))
-        elif isinstance(module, nn.Linear) and how == "torch":
-            bound = 1 / math.sqrt(module.in_features)  # what torch.nn.Linear does, for weight and bias alike
-            for kind, parameter in module.named_parameters(recurse=False):
-                parameter.uniform_(-bound, bound, generator=stream(f"{name}.{kind}"))
         elif isinstance(module, nn.Linear):
-            module.weight.normal_(0.0, SMALL_INIT, generator=stream(f"{name}.weight"))
-            if module.bias is not None:
-                module.bias.zero_()
+            bound = 1 / math.sqrt(module.in_features)  # what torch.nn.Linear does, for weight and bias alike
+            rows = getattr(module, "rows", None)  # where heads share keys: which rows of the full layer these are
+            for kind, parameter in module.named_parameters(recurse=False):
+                drawn = parameter if rows is None else parameter.new_empty(3 * module.in_features, *parameter.shape[1:])
+                if how == "torch":
+                    drawn.uniform_(-bound, bound, generator=stream(f"{name}.{kind}"))
+                elif kind == "weight":
+                    drawn.normal_(0.0, SMALL_INIT, generator=stream(f"{name}.{kind}"))
+                else:
+                    drawn.zero_()
+                if rows is not None:
+                    parameter.copy_(drawn[rows])
 
 
 def preserve_rng() -> AbstractContextManager[None]:

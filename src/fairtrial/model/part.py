@@ -1,21 +1,22 @@
-"""The seam: a part changes attention, and what it is added to, through a few verbs that are identities by default.
-`attention.py` and `network.py` call the verbs in order; a part overrides those that carry its idea. Causality and
-padding are not a part's business: no verb can show a token that attention has masked."""
+"""The seam: a part changes a block of the transformer through verbs that are identities by default. `attention.py` and
+`network.py` call the verbs in order; a part overrides those that carry its idea. Causality and padding are not a part's
+business: no verb can show a token that attention has masked."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
+from fairtrial.model.layers import FeedForward
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import Registry
 from fairtrial.rng import seed_for
@@ -30,6 +31,8 @@ class Site:
     causal: bool
     queries: Tensor  # positions of the queries [query]
     keys: Tensor  # positions of the keys [key]
+    attached: dict[Part, Tensor] = field(default_factory=dict)  # what `attach` gave for each key [batch key n]
+    memory: dict[Part, Tensor] = field(default_factory=dict)  # a part's own, handed from layer to layer in one pass
 
     @cached_property
     def offset(self) -> Tensor:
@@ -55,7 +58,8 @@ class Part(nn.Module, metaclass=PartType):
     """One architecture idea. Options are keyword arguments of `__init__`, whose first argument is the network's shape.
 
     A part may claim what the passport then checks: `sees_order` (it tells positions apart) and `relative` (in
-    attention, positions matter by their distances alone).
+    attention, positions matter by their distances alone). Where it makes no sense it says why: `excludes` (in a recipe
+    with another part that owns the verb) and `decoder_only` (in an encoder).
 
     >>> import fairtrial as ft
     >>> class Fade(ft.Part):  # scores fall with distance
@@ -73,6 +77,9 @@ class Part(nn.Module, metaclass=PartType):
 
     sees_order: bool = False
     relative: bool = False
+    excludes: Mapping[str, str] = {}  # verb -> reason
+    decoder_only: ClassVar[str] = ""  # the reason
+    verbs: ClassVar[frozenset[str]] = frozenset()  # those that a class overrides
 
     @classmethod
     def choice(cls, **options: Any) -> PartChoice:
@@ -92,8 +99,28 @@ class Part(nn.Module, metaclass=PartType):
         """Vectors set before every sentence of an encoder, to take part in attention like tokens [vector width]."""
         return None
 
+    def key_heads(self) -> int | None:
+        """How many heads of keys and values the heads of queries share, as many as they are if None. One owner."""
+        return None
+
+    def project(self, q: Tensor, k: Tensor, v: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries [batch head time head_dim], keys and values [batch key_head time head_dim] as they were projected ->
+        the same before any positions, each token by itself."""
+        return q, k, v
+
     def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
-        """Queries and keys [batch head time head_dim], both at `site.queries` -> rotated, each token by itself."""
+        """Queries [batch head time head_dim] and keys [batch key_head time head_dim], both at `site.queries` ->
+        rotated, each token by itself."""
+        return q, k
+
+    def attach(self, x: Tensor, site: Site) -> Tensor | None:
+        """What each token brings to `score` beside its key, from what the layer reads: [... width] -> [... n]. It is
+        cached with the keys; `site.attached[self]` has that of all keys [batch key n]."""
+        return None
+
+    def features(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Positive features [batch head time n] whose products are the weights, in place of exp(q k): attention then
+        costs length x n. One owner."""
         return q, k
 
     def bias(self, site: Site) -> Tensor | None:
@@ -112,9 +139,31 @@ class Part(nn.Module, metaclass=PartType):
         """How many tokens (back, ahead) `allow` lets a query see: attention skips those beyond. None: any number."""
         return None
 
+    def weigh(self, scores: Tensor, site: Site) -> Tensor:
+        """Scores [batch head query key], the lowest number where a key is hidden -> weights. One owner."""
+        return scores.softmax(-1)
+
+    def mix(self, weights: Tensor, site: Site) -> Tensor:
+        """Weights [batch head query key] -> the weights by which values are summed. One owner."""
+        return weights
+
+    def read(self, heads: Tensor, weights: Tensor, site: Site) -> Tensor:
+        """What heads have summed [batch head query head_dim] by weights [batch head query key] -> head outputs."""
+        return heads
+
     def merge(self, heads: Tensor, site: Site) -> Tensor:
         """Head outputs [batch head time head_dim] -> [batch time width]. At most one part may own it."""
         return concatenate(heads)
+
+    def feed_forward(self, x: Tensor, own: FeedForward, layer: int) -> Tensor:
+        """Token vectors [token width], the block's feed-forward layer -> what it gives [token width]. One owner."""
+        return cast(Tensor, own(x))
+
+    def arrange(self, x: Tensor, attention: Branch, feed_forward: Branch, layer: int) -> Tensor:
+        """The residual stream and the two layers of a pre-norm block, each from the stream to what it adds -> the
+        stream after the block, all [token width]. One owner."""
+        x = x + attention(x)
+        return x + feed_forward(x)
 
     def residual(self, x: Tensor, read: Tensor) -> Tensor:
         """The residual stream, each token by itself -> what a layer's output is added to. `read` is what the layer got,
@@ -127,7 +176,7 @@ class Part(nn.Module, metaclass=PartType):
 
     @classmethod
     def owns(cls, verb: str) -> bool:
-        return getattr(cls, verb) is not getattr(Part, verb)
+        return verb in cls.verbs
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Parts written with the old names of verbs still work, also where they call `super()`."""
@@ -137,8 +186,10 @@ class Part(nn.Module, metaclass=PartType):
             verb = vars(owner).get(new, vars(owner).get(old))
             setattr(cls, old, verb)
             setattr(cls, new, verb)
+        cls.verbs = frozenset(verb for verb in VERBS if getattr(cls, verb) is not getattr(Part, verb))
 
 
+Branch = Callable[[Tensor], Tensor]
 OLD_VERBS = {"turn": "rotate", "reach": "window", "carry": "residual"}
 for _old, _new in OLD_VERBS.items():
     setattr(Part, _old, vars(Part)[_new])
@@ -185,8 +236,19 @@ def same_place(one: type, other: type) -> bool:
     return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 
-SINGLE_OWNER = ("merge", "pool")
-IN_A_DECODER = ("embed", "rotate", "bias", "score", "allow", "merge", "residual")  # what a language model calls
+# in the order in which a pass calls them
+VERBS = (
+    "embed", "prefix", "arrange", "key_heads", "project", "rotate", "attach", "features", "score", "bias", "allow",
+    "window", "weigh", "mix", "read", "merge", "feed_forward", "residual", "pool",
+)  # fmt: skip
+SINGLE_OWNER = ("key_heads", "features", "weigh", "mix", "merge", "feed_forward", "arrange", "pool")
+ENCODER_ONLY = {"prefix", "pool"}  # what a language model never calls
+OTHER_WEIGHTS = ("weigh", "mix")  # owned: the weights of a query need not sum to one
+
+
+def owner(parts: Sequence[Part], verb: str) -> Part | None:
+    """The part that owns the verb, if one does."""
+    return next((part for part in parts if verb in part.verbs), None)
 
 
 def concatenate(heads: Tensor) -> Tensor:
@@ -217,8 +279,8 @@ def to_attention_mask(biases: Sequence[Tensor], visible: Tensor | None, dtype: t
     return (total if visible is None else total.masked_fill(~visible, -math.inf)).to(dtype)
 
 
-def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int) -> nn.ModuleDict:
-    """The parts that a recipe names, in its order."""
+def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int, *, causal: bool | None = None) -> nn.ModuleDict:
+    """The parts that a recipe names, in its order. `causal`: for a decoder or for an encoder, if that is known."""
     built = nn.ModuleDict()
     owners: dict[str, str] = {}
     for choice in choices:
@@ -239,14 +301,31 @@ def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int) -> nn.Mo
         for verb in filter(kind.owns, SINGLE_OWNER):
             if owners.setdefault(verb, choice.name) != choice.name:
                 raise BadInput(f"{owners[verb]!r} and {choice.name!r} both own {verb!r}", "keep one of them")
+        if kind.decoder_only and causal is False:
+            hint = "leave it out, or train a language model"
+            raise BadInput(f"part {choice.name!r} works in a decoder only: {kind.decoder_only}", hint)
+        if kind.owns("arrange") and shape.norm_place == "post":
+            what = f"part {choice.name!r} arranges pre-norm blocks, and shape.norm_place is 'post'"
+            raise BadInput(what, f"set shape.norm_place = 'pre', or leave {choice.name!r} out")
+    refuse_senseless(cast(dict[str, Part], dict(built.items())))
     return built
+
+
+def refuse_senseless(built: Mapping[str, Part]) -> None:
+    """What one part says that it cannot be combined with."""
+    for name, part in built.items():
+        for other, another in built.items():
+            if part is another:
+                continue
+            if reason := next((why for verb, why in part.excludes.items() if another.owns(verb)), ""):
+                raise BadInput(f"{name!r} and {other!r} do not combine: {reason}", "keep one of them")
 
 
 def refuse_idle(choices: Sequence[PartChoice]) -> None:
     """A language model makes no sentence vector and has no prefix: a part for these would silently do nothing."""
     for choice in choices:
         kind = parts.find(choice.name)
-        if any(kind.owns(verb) for verb in ("pool", "prefix")) and not any(kind.owns(verb) for verb in IN_A_DECODER):
+        if kind.verbs and kind.verbs <= ENCODER_ONLY:
             what = f"part {choice.name!r} works for sentence vectors, and a language model has none"
             raise BadInput(what, f"leave {choice.name!r} out, or train a classifier")
 

@@ -64,6 +64,9 @@ class Rotate(torch.autograd.Function):
 
 def rotated(q: Tensor, k: Tensor, cosine: Tensor, sine: Tensor, sign: int) -> tuple[Tensor, Tensor]:
     """Queries and keys [batch head time head_dim] at once, in memory order: batch time head head_dim."""
+    if q.shape[1] != k.shape[1]:  # heads share keys
+        q, k = (rotated(x, x, cosine[:, : x.shape[1]], sine[:, : x.shape[1]], sign)[0] for x in (q, k))
+        return q, k
     both = torch.stack((q.transpose(1, 2), k.transpose(1, 2)))
     across = both.roll(both.shape[-1] // 2, -1)
     q, k = both.mul_(cosine).addcmul_(across, sine, value=sign).transpose(2, 3).unbind()
