@@ -3,6 +3,7 @@ that studies use; audits in the test's own process. What must see a new Python (
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import sys
@@ -31,6 +32,7 @@ class Forked:
         self._err = Path(path)
         self._process = context.Process(target=run_words, args=([*map(str, words)], writer, path))
         self._process.start()
+        atexit.register(self._process.kill)  # else a test that failed would be waited for
         writer.close()
         self.stdout = os.fdopen(os.dup(reader.fileno()), "r")
         reader.close()

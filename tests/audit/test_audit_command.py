@@ -98,15 +98,22 @@ class Peek(Part):
 
 
 @pytest.mark.usefixtures("plugins_leave")
-def test_a_plugin_is_audited_in_encoder_and_decoder(fairtrial: Call, tmp_path: Path) -> None:
-    path = tmp_path / "peek.py"
+def test_a_plugin_is_audited_in_encoder_and_decoder(
+    fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In new processes too, which import nothing from the working folder."""
+    path, here = tmp_path / "peek.py", tmp_path / "here"
     path.write_text(PLUGIN)
+    here.mkdir()
+    (here / "queue.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\n")
+    monkeypatch.chdir(here)
     said = fairtrial("audit", "peek", "--with", path, "--json")
     assert said.code == 1
     findings = json.loads(said.out)["findings"]
     verdicts = {(finding["id"], finding["task"]): finding["verdict"] for finding in findings}
     assert verdicts["M3", "lm"] == "FAIL"
-    assert verdicts["R1", "lm"] == verdicts["R1", "classify"] == "PASS"  # the fresh processes load it as well
+    assert verdicts["R1", "lm"] == verdicts["R1", "classify"] == "PASS"
+    assert not (tmp_path / "ran").exists()
     assert verdicts["M1", "classify"] == "PASS"
     assert {id for id, _ in verdicts} <= {check.id for check in CHECKS}
     assert all(finding["meaning"].endswith(".") for finding in findings)
