@@ -42,6 +42,7 @@ def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) ->
         "code": environment.code_fingerprint(),
         "environment": environment.describe(threads),
         "labels": list(splits.labels),
+        **({"class_names": [splits.class_names[label] for label in splits.labels]} if splits.class_names else {}),
         "test_sets": list(splits.tests),
         "tokenizer": tokenizer.facts,
         "cite": corpus.cite,

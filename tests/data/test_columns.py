@@ -166,3 +166,21 @@ def test_a_file_with_a_split_column_is_cleaned_row_by_row(tmp_path: Path) -> Non
 def test_columns_count_in_a_fingerprint_only_where_they_are_named() -> None:
     assert fingerprint(Recipe()) == "b713546edafd8663"  # as before there were such fields
     assert fingerprint(with_settings(Recipe(), ["data.text_column=t"])) != fingerprint(Recipe())
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_column_beside_the_labels_names_the_classes(tmp_path: Path, kind: str) -> None:
+    def named(*names: str, header: str = "text,label,label_text") -> Corpus:
+        cells = [[f"text {at}", str(at % 2), name] for at, name in enumerate(names)]
+        if kind == "csv":
+            return read_as(write(tmp_path / "a.csv", "\n".join([header, *map(",".join, cells)])))
+        rows = (json.dumps(dict(zip(header.split(","), row, strict=True))) for row in cells)
+        return read_as(write(tmp_path / "a.jsonl", "\n".join(rows)))
+
+    corpus = named("bad", "good", "bad", "good")
+    assert (corpus.labels, corpus.class_names) == (("0", "1"), {"0": "bad", "1": "good"})
+    assert corpus.notes == ("columns: text, label, names of classes from 'label_text'",)
+    assert named("bad", "good", "bad", "fine").class_names == {}  # two names for one class
+    assert named("bad", "bad", "bad", "bad").class_names == {}  # one name for two classes
+    assert named("bad", "", "bad", "").class_names == {}
+    assert named("bad", "good", "bad", "good", header="text,label,colour").class_names == {}

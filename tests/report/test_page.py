@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from policies import assert_policy
@@ -97,6 +99,18 @@ def test_a_classifiers_page_has_its_figures_and_confusion(records: dict[str, Rec
     assert "Encoder and classifier" in reader.text
     assert "Each test set was scored once." in reader.text
     assert record.trial["recipe"] in reader.text
+
+
+def test_classes_are_called_by_their_names(records: dict[str, Record], fairtrial: Callable[..., Any]) -> None:
+    record = records["classify"]
+    assert record.trial["labels"] == ["0", "1", "2"]
+    confusion = "true class Obama W. Bush H. W. Bush"  # the course's labels are known
+    assert confusion in parsed(records_page([record], "One")).text
+    assert confusion in re.sub(r"\s+", " ", fairtrial("show", record.folder).out)
+    assert "true class A B C" in parsed(records_page([record], "One", ["A", "B", "C"])).text
+    assert "true class A B C" in re.sub(r"\s+", " ", fairtrial("show", record.folder, "--names", "A,B,C").out)
+    assert fairtrial("show", record.folder, "--names", "A,B").code == 2
+    assert "  Obama" in fairtrial("predict", record.folder, "We will build schools.").out
 
 
 def test_a_language_models_page_has_its_figures_and_says_that_test_was_watched(records: dict[str, Record]) -> None:

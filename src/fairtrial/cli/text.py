@@ -50,7 +50,8 @@ def predict(
     from fairtrial.analysis.predictions import predict as predict_texts
 
     with loaded(record, "classify", plugins) as run, progress_bars() as on_progress:
-        found = predict_texts(run, given, names=split_names(names), words=words, on_progress=on_progress)
+        called = split_names(names) or (run.labels if json else None)  # machines compare answers with labels
+        found = predict_texts(run, given, names=called, words=words, on_progress=on_progress)
     attributions: Sequence[Attribution | None] = found.attributions or [None] * len(given)
     for text in () if json else found.notices:
         notice(text)

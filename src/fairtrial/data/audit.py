@@ -15,7 +15,7 @@ import numpy as np
 
 from fairtrial.data.corpus import Document, Splits
 from fairtrial.data.duplicates import EXACT, LEAST_WORDS, NEAR, Duplicates, find_duplicates, words
-from fairtrial.data.readers import find_format, read
+from fairtrial.data.readers import SPEAKERS, find_format, read
 from fairtrial.data.splits import conflicts
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import text_key
@@ -86,8 +86,8 @@ def all_findings(prepared: Prepared, duplicates: dict[str, Duplicates]) -> list[
         found += audit_duplicates("validation", splits.train, validation, between, most=AMBER)
     found += [audit_repeats(name, documents) for name, documents in (("train", prepared.known), *splits.tests.items())]
     if splits.labels:
-        found += audit_conflicts({"train": prepared.known, **splits.tests})
-        found += audit_leaks(prepared.known, splits.labels)
+        found += audit_conflicts({"train": prepared.known, **splits.tests}, splits.class_names)
+        found += audit_leaks(prepared.known, splits.labels, splits.class_names)
     found += audit_vocabulary(prepared)
     found += audit_drift(splits)
     found += audit_course_files(prepared.recipe.data, prepared.recipe.task)
@@ -181,7 +181,7 @@ def audit_groups(name: str, known: Sequence[Document], items: Sequence[Document]
     return share_finding("D7", name, count, of, by_share(count, of), meaning, examples, "No group is on both sides.")
 
 
-def audit_conflicts(splits: Mapping[str, Sequence[Document]]) -> Iterator[Finding]:
+def audit_conflicts(splits: Mapping[str, Sequence[Document]], names: Mapping[str, str]) -> Iterator[Finding]:
     """D3: the same text under two labels, inside train, inside each test set, and between them."""
     meaning = "Texts that also occur under another label: at most one of the two can be predicted."
     none = "No text occurs under two labels."
@@ -190,11 +190,14 @@ def audit_conflicts(splits: Mapping[str, Sequence[Document]]) -> Iterator[Findin
         for where, others in compared.items():
             pairs = conflicts(documents, others)
             count = len({document.location for document, _ in pairs})
-            examples = [f"{one.label!r} {quote(one)}, {two.label!r} {quote(two)}" for one, two in pairs[:EXAMPLES]]
+            shown = [
+                [f"{names.get(each.label, each.label)!r} {quote(each)}" for each in pair] for pair in pairs[:EXAMPLES]
+            ]
+            examples = [", ".join(pair) for pair in shown]
             yield share_finding("D3", where, count, len(documents), AMBER, meaning, examples, none)
 
 
-def audit_leaks(train: Sequence[Document], labels: Sequence[str]) -> Iterator[Finding]:
+def audit_leaks(train: Sequence[Document], labels: Sequence[str], names: Mapping[str, str]) -> Iterator[Finding]:
     """D5, D5n: words that give the class away almost alone, and labels that are named in their texts."""
     classes = Counter(document.label for document in train)
     by_class: defaultdict[str, Counter[str]] = defaultdict(Counter)  # texts that hold a word, by their class
@@ -205,7 +208,7 @@ def audit_leaks(train: Sequence[Document], labels: Sequence[str]) -> Iterator[Fi
     for word, counts in sorted(by_class.items(), key=lambda item: -item[1].total()):
         (label, own), count = counts.most_common(1)[0], counts.total()
         if count >= LEAST_TEXTS and own >= PURE * count and (classes[label] / len(train)) ** own < CHANCE:
-            leaking.append(f"{word!r}: {own} of its {count} texts are {label!r}")
+            leaking.append(f"{word!r}: {own} of its {count} texts are {names.get(label, label)!r}")
     none = f"No word in {LEAST_TEXTS} texts or more belongs to one class alone."
     some = f"Words in at least {LEAST_TEXTS} texts, {PURE:.0%} of them of one class"
     meaning = f"{some}: is that the task, or an artefact of how the data were made?" if leaking else none
@@ -280,7 +283,8 @@ def _class_shares(name: str, splits: Splits, documents: Sequence[Document]) -> F
     distance = sum(abs(train - test) for _, train, test in by_label) / 2
     verdict = AMBER if distance > CLASS_DRIFT else REPORT
     meaning = "Share of items that would have to change class to match the class shares of train."
-    examples = [f"{label}: {train:.1%} of train, {test:.1%} of {name}" for label, train, test in by_label[:12]]
+    called = ((splits.class_names.get(label, label), *shares) for label, *shares in by_label[:12])
+    examples = [f"{label}: {train:.1%} of train, {test:.1%} of {name}" for label, train, test in called]
     return value_finding("D6c", name, distance, f"{distance:.1%}", verdict, meaning, examples)
 
 
@@ -302,6 +306,6 @@ def audit_course_files(data: Data, task: str) -> Iterator[Finding]:
         shared = [labels[key] for document in corpus.train if (key := text_key(document.text)) in labels]
         counts = Counter(chain.from_iterable(shared))
         known = sorted(set[str]().union(*labels.values()))
-        by_speaker = ", ".join(f"{counts[label]:,} of class {label}" for label in known)
+        by_speaker = ", ".join(f"{counts[label]:,} of {SPEAKERS.get(label, label)}" for label in known)
         meaning = f"Training rows that train_CLS labels: {by_speaker}. A speaker who is missing is harder to predict."
         yield share_finding("D6s", "train", len(shared), len(corpus.train), REPORT, meaning)

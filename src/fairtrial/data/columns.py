@@ -40,9 +40,10 @@ class Columns:
     label: int | None = None
     split: int | None = None
     group: int | None = None
+    name: int | None = None  # what people call the label
 
     def places(self) -> dict[str, int]:
-        found = {kind: getattr(self, kind) for kind in KINDS}
+        found = {kind: getattr(self, kind) for kind in (*KINDS, "name")}
         return {kind: place for kind, place in found.items() if place is not None}
 
     def note(self) -> str:
@@ -53,6 +54,7 @@ class Columns:
         if not (unused or other or "split" in used):
             return ""
         read = [kind if self.names[at] == kind else f"{kind} from {self.names[at]!r}" for kind, at in used.items()]
+        read = [text.replace("name from", "names of classes from") for text in read]
         return f"columns: {', '.join(read)}" + (f"; not used: {', '.join(unused)}" if unused else "")
 
 
@@ -120,6 +122,10 @@ def choose_columns(
         elif kind in needed:
             hint = f"name it with --{kind}-column, or data.{kind}_column in a recipe"
             raise BadInput(f"no column is the {kind}; there is: {', '.join(names)}", hint, path=where or None)
+    if "label" in found:
+        usual = {f"{names[found['label']].strip().lower()}_{word}" for word in ("text", "name", "names")}
+        known = [place for place, name in enumerate(names) if name.strip().lower() in usual]
+        found |= {"name": known[0]} if len(known) == 1 and known[0] not in found.values() else {}
     return Columns(tuple(names), **found)
 
 

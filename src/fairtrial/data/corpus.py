@@ -10,7 +10,7 @@ class Document:
     """One item: a sentence, a review, a paragraph."""
 
     text: str
-    label: str = ""  # the class's name; empty for language modelling
+    label: str = ""  # the class; empty for language modelling
     group: str = ""  # documents of one group never straddle two splits; empty: a group of its own
     location: str = ""  # file and line, for messages
 
@@ -25,7 +25,8 @@ class Corpus:
     train: Documents
     validation: Documents = ()  # where the data bring one
     tests: dict[str, Documents] = field(default_factory=dict)  # by name; empty: to be carved from train
-    labels: tuple[str, ...] = ()  # class names, sorted; a label's number is its index here
+    labels: tuple[str, ...] = ()  # sorted; a label's number is its index here
+    class_names: dict[str, str] = field(default_factory=dict)  # label -> what people call it, where the data say
     running: bool = False  # documents form one running text; else each is separate, with start and stop marks
     paragraphs: bool = False  # a document may hold several sentences
     spaced: bool = False  # words and punctuation are separated by spaces already
@@ -46,3 +47,4 @@ class Splits:
     labels: tuple[str, ...]
     running: bool
     ordered: bool = False
+    class_names: dict[str, str] = field(default_factory=dict)

@@ -42,6 +42,7 @@ from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
 
 TRAIN_CLS, TEST_CLS, TRAIN_LM, TEST_LM = "train_CLS.tsv", "test_CLS.tsv", "train_LM.txt", "test_LM_"
+SPEAKERS = {"0": "Obama", "1": "W. Bush", "2": "H. W. Bush"}  # the course's labels
 INVALID = re.compile("[\0\ud800-\udfff]")
 TABLE_SUFFIXES, JSONL_SUFFIXES, LINE_SUFFIXES = (".tsv", ".csv"), (".jsonl", ".ndjson"), (".tokens", ".txt")
 NAME_COLUMNS = "name the columns in a first row: text and label (or say which they are: --text-column, --label-column)"
@@ -110,6 +111,7 @@ def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
     if len(labels) < 2:
         what = f"the training set has only one class, {labels[0]!r}"
         raise BadInput(what, "classification needs at least two classes", path=data.source)
+    names = corpus.class_names if corpus.class_names.keys() >= set(labels) else {}
     notes = list(corpus.notes)
     for name, documents in {"validation": corpus.validation, **corpus.tests}.items():
         for document in documents:
@@ -120,8 +122,9 @@ def _checked(corpus: Corpus, data: recipe.Data, task: str) -> Corpus:
                 raise BadInput(what, hint, path=document.location)
         absent = set(labels) - {document.label for document in documents}
         if documents and absent:
-            notes.append(f"no document of class {', '.join(sorted(absent))} in {name}")
-    return replace(corpus, labels=labels, notes=tuple(notes))
+            missing = ", ".join(names.get(label, label) for label in sorted(absent))
+            notes.append(f"no document of class {missing} in {name}")
+    return replace(corpus, labels=labels, notes=tuple(notes), class_names=names)
 
 
 def _corpus(path: Path, files: list[TextFile], documents: dict[str, Documents], **more: Any) -> Corpus:
@@ -166,6 +169,7 @@ def read_course(folder: Path, data: recipe.Data, task: str) -> Corpus:
         running=task != "classify",
         files=hashes(folder, [train_cls, train_lm, *tests.values()]),
         course_lines=train_cls.lines + train_lm.lines,
+        class_names=SPEAKERS if task == "classify" else {},
     )
 
 
@@ -197,6 +201,7 @@ def _by_columns(
     documents: dict[str, list[Document]] = {}
     notes: list[str] = []
     named = ""  # the column that names splits
+    called: dict[str, set[str]] = {}  # the names of each label
     for file_split, source in sorted(
         ((split, source) for split, found in sources.items() for source in found), key=lambda item: item[0] != "train"
     ):
@@ -211,6 +216,8 @@ def _by_columns(
             if missing := next((kind for kind in ("text", "label") if values.get(kind) == ""), None):
                 raise BadInput(f"the {missing} is missing", path=location)
             split = split_of(values["split"], file_split, location) if "split" in values else file_split
+            if "name" in values:
+                called.setdefault(values["label"], set()).add(values["name"])
             document = Document(values["text"], values.get("label", ""), values.get("group", ""), location)
             documents.setdefault(split, []).append(document)
     if "train" not in documents or len(documents) > MOST_TESTS:
@@ -220,7 +227,15 @@ def _by_columns(
         raise BadInput(what, "write these names, or ignore the column with --split-column none", path=path)
     notes += unread_note(path, suffixes, [file.path for file in files])
     whole = {split: tuple(found) for split, found in documents.items()}
-    return _corpus(path, files, whole, notes=tuple(dict.fromkeys(filter(None, notes))))
+    return _corpus(
+        path, files, whole, notes=tuple(dict.fromkeys(filter(None, notes))), class_names=one_name_each(called)
+    )
+
+
+def one_name_each(called: dict[str, set[str]]) -> dict[str, str]:
+    """What to call each label, where its rows agree and no two labels share a name; else nothing."""
+    names = {label: min(found) for label, found in called.items() if len(found) == 1 and "" not in found}
+    return names if len(set(names.values())) == len(called) else {}
 
 
 def unread_note(path: Path, suffixes: tuple[str, ...], read: Sequence[Path]) -> list[str]:
@@ -375,6 +390,8 @@ def _json_object(file: TextFile, number: int, line: str) -> dict[str, Any]:
 
 def _json_value(file: TextFile, number: int, item: dict[str, Any], kind: str, key: str) -> str:
     value = item.get(key)
+    if kind == "name":
+        return value.strip() if isinstance(value, str) and not INVALID.search(value) else ""
     if value is None and kind == "group":
         return ""
     types, expected = (str, "a string") if kind == "text" else (str | int, "a string or an integer")

@@ -42,7 +42,7 @@ def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
         rng = generator_for(seed, "split", "validation")
         train, validation = take(train, data.validation, rng, "data.validation", data.source)
     train = _subsample(train, cluster_of, data, seed)
-    return Splits(train, validation, tests, corpus.labels, corpus.running, corpus.ordered)
+    return Splits(train, validation, tests, corpus.labels, corpus.running, corpus.ordered, corpus.class_names)
 
 
 def _carved_share(name: str, value: float) -> float:
