@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from fairtrial.recipe import Recipe
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")  # no test fails for slowness alone
-LONG = ["trial", "study", "golden", "engines", "apps", "cli"]  # folders of tests that train, or start processes
+# folders of tests that train, or start processes
+LONG = ["trial", "study", "golden", "engines", "apps", "cli", "house", "api"]
 
 
 @pytest.fixture(autouse=True)

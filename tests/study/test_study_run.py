@@ -173,7 +173,7 @@ def test_a_folder_with_another_study_is_refused_and_left_alone(copied: tuple[Stu
 
 def test_a_killed_study_goes_on_to_the_same_verdict(same_twice: tuple[Study, Path], copied: tuple[Study, Path]) -> None:
     whole, folder = same_twice[1], copied[1]
-    shutil.rmtree(folder / "trials")
+    shutil.rmtree(folder / "trials" / "classify")
     for name in ("verdict.json", "maps.json", "report.html"):
         (folder / name).unlink()
     process, done = Forked("study", folder, "--json"), 0
@@ -183,13 +183,13 @@ def test_a_killed_study_goes_on_to_the_same_verdict(same_twice: tuple[Study, Pat
         done += '"event": "done"' in line and '"work": "trial"' in line
     process.kill()
     process.communicate()
-    assert 3 <= len(list(folder.glob("trials/*/*/*/result.json"))) < 24
+    assert 3 <= len(list(folder.glob("trials/classify/*/*/result.json"))) < 12
     again = Forked("study", folder, "--json")
     out, said = again.communicate()
     assert again.returncode == 0, said
     told = [json.loads(line) for line in out.splitlines()]
     run = [facts for facts in told if facts["event"] == "done" and facts.get("work") == "trial"]
-    assert 0 < len(run) <= 24 - 3
+    assert 0 < len(run) <= 12 - 3
     assert verdict_of(folder) == verdict_of(whole)
     for path in whole.glob("trials/*/*/*/*"):
         if path.name in SAME:

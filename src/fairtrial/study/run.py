@@ -124,7 +124,8 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
     else:
         run_jobs(local, artifacts, on_event, stop, accept)
         run_jobs(engine, trials, on_event, stop, accept)
-    run_jobs(local, passport_jobs(plan, alone=True), on_event, stop, accept)  # where auditing all together broke down
+    again = [job for job in passport_jobs(plan, alone=True) if job.key not in {each.key for each in artifacts}]
+    run_jobs(local, again, on_event, stop, accept)  # where auditing all together broke down
 
 
 def judge(plan: Plan, options: Options, search: Mapping[str, Any]) -> dict[str, Any]:
