@@ -39,9 +39,10 @@ def test_nearly_all_training_texts_are_read_whole(tmp_path: Path, longest: int, 
 
 @pytest.mark.parametrize("kind", ["word", "bpe", "character"])
 def test_all_seeds_have_one_length(tmp_path: Path, kind: str) -> None:
-    settings = [f"tokens.kind={kind}", "data.train_share=0.3"]
+    """One text for a hundred is very long: it is among the longest hundredth of some training splits."""
+    settings = [f"tokens.kind={kind}", "data.train_share=0.5"]
     recipe = choose_recipe("classify", data=reviews(tmp_path / "a.csv", 20), settings=settings)
-    assert len({prepare(recipe, seed).recipe.shape.length for seed in range(3)}) == 1
+    assert len({prepare(recipe, seed).recipe.shape.length for seed in range(4)}) == 1
 
 
 def test_a_length_that_is_given_stays(tmp_path: Path) -> None:
