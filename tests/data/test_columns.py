@@ -152,6 +152,8 @@ def test_names_that_tell_something_about_a_text_are_not_taken_for_it() -> None:
     names = ["text_id", "review_date", "reviewText", "label_text", "Class Name", "comment_count"]
     assert [names[place] for place in candidates("text", names)] == ["reviewText"]
     assert [names[place] for place in candidates("label", names)] == ["Class Name"]
+    assert candidates("group", ["age_group"]) == []
+    assert candidates("split", ["data_split"]) == [0]
 
 
 def test_a_file_with_a_split_column_is_cleaned_row_by_row(tmp_path: Path) -> None:

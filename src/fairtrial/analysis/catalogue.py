@@ -59,6 +59,9 @@ HOW = {  # to read the plot of a verb
     "merge": "Row s, column h: how much head h contributes to slot s of the joined vector. A diagonal is plain"
     " concatenation.",
     "pool": "Column p: how much the token at position p contributes to the vector of the sentence.",
+    "weigh": "Row h: the weights that head h gives to keys whose scores rise from left to right.",
+    "feed_forward": "Row by row a vector grows from -3 to 3 times its length; columns: dimensions of what comes out.",
+    "arrange": "Row: who reads; column: what is read; the shade: how much of it.",
     "key_heads": "Row h, column k: whether head h of queries uses head k of keys and values.",
 }
 HEAD_DIM, LAYERS = 8, 2  # of plots: enough to see a pattern

@@ -78,14 +78,10 @@ def candidates(kind: str, names: Sequence[str]) -> list[int]:
         words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
         return len(words) <= 3 and bool(words & usual) and not words & (others | NOT_THE_THING)
 
-    for found in (
-        [place for place, name in enumerate(plain) if name == kind],
-        [place for place, name in enumerate(plain) if name in usual],
-        [place for place, name in enumerate(names) if by_a_word(name)],
-    ):
-        if found:
-            return found
-    return []
+    own, known = ([place for place, name in enumerate(plain) if name in among] for among in ({kind}, usual))
+    if own or known or not SYNONYMS[kind]:  # an `age_group` is not what texts come from
+        return own or known
+    return [place for place, name in enumerate(names) if by_a_word(name)]
 
 
 def choose_columns(
@@ -96,30 +92,23 @@ def choose_columns(
     where: str = "",
 ) -> Columns:
     """`says_train`: whether a row of the column at a place calls itself training, as a split must."""
-    needed = ("text", "label") if task == "classify" else ("text",)
     found: dict[str, int] = {}
     for kind in sorted(KINDS, key=lambda kind: not wanted_column(data, kind)):  # what the recipe names is taken first
-        wanted, places = wanted_column(data, kind), []
         if kind == "label" and task != "classify":
             continue
-        if wanted in ("", NONE):
-            places = [place for place in candidates(kind, names) if wanted != NONE and place not in found.values()]
+        if wanted := wanted_column(data, kind):
+            places = [] if wanted == NONE else _called(wanted, names)
+            if not places and wanted != NONE:
+                raise BadInput(f"no column is called {wanted!r}{did_you_mean(wanted, list(names))}", path=where or None)
+        else:
+            places = [place for place in candidates(kind, names) if place not in found.values()]
             if kind == "split" and [names[place].strip().lower() for place in places] != [kind]:
                 places = [place for place in places if says_train(place)]
-        else:
-            places = [place for place, name in enumerate(names) if name == wanted] or [
-                place for place, name in enumerate(names) if name.strip().lower() == wanted.strip().lower()
-            ]
-            if not places:
-                what = f"no column is called {wanted!r}{did_you_mean(wanted, list(names))}"
-                raise BadInput(
-                    what, f"name the {kind} column with --{kind}-column, or data.{kind}_column", path=where or None
-                )
         if len(places) > 1:
             raise BadInput(*_doubt(kind, [names[place] for place in places]), path=where or None)
         if places:
             found[kind] = places[0]
-        elif kind in needed:
+        elif kind in ("text", "label"):
             hint = f"name it with --{kind}-column, or data.{kind}_column in a recipe"
             raise BadInput(f"no column is the {kind}; there is: {', '.join(names)}", hint, path=where or None)
     if "label" in found:
@@ -127,6 +116,12 @@ def choose_columns(
         known = [place for place, name in enumerate(names) if name.strip().lower() in usual]
         found |= {"name": known[0]} if len(known) == 1 and known[0] not in found.values() else {}
     return Columns(tuple(names), **found)
+
+
+def _called(wanted: str, names: Sequence[str]) -> list[int]:
+    """Places of the columns of this very name; else whatever the case."""
+    same = [place for place, name in enumerate(names) if name == wanted]
+    return same or [place for place, name in enumerate(names) if name.strip().lower() == wanted.strip().lower()]
 
 
 def _doubt(kind: str, names: list[str]) -> tuple[str, str]:
