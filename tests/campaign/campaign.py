@@ -1,0 +1,47 @@
+"""What all campaigns share: the seed, the count of what happened, and the children that things happen to."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from pathlib import Path
+
+SEED = int(os.environ.get("FAIRTRIAL_CAMPAIGN_SEED", "17"))
+SIZE = float(os.environ.get("FAIRTRIAL_CAMPAIGN_SIZE", "0.1"))  # 1: as `make campaign` runs it
+
+
+def sized(count: int, least: int = 1) -> int:
+    return max(least, round(SIZE * count))
+
+
+class Tally:
+    """Tried = survived + refused + failed. Failures are gathered, so that one run finds them all."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.counts, self.failures, self.started = title, Counter[str](), list[str](), time.monotonic()
+
+    def survived(self) -> None:
+        """As if nothing had happened: the same bits, the same answer."""
+        self.counts["survived"] += 1
+
+    def refused(self) -> None:
+        """Named and refused, with nothing lost."""
+        self.counts["refused"] += 1
+
+    def failed(self, where: str, why: str) -> None:
+        self.counts["failed"] += 1
+        self.failures.append(f"{where}: {why}")
+
+    def close(self) -> None:
+        """Print the row of docs/reliability.md; fail if anything did."""
+        facts = {name: self.counts[name] for name in ("survived", "refused", "failed")}
+        row = {"what": self.title, "tried": self.counts.total(), **facts, "seed": SEED}
+        row["seconds"] = round(time.monotonic() - self.started)
+        print("\ncampaign: " + json.dumps(row))
+        if log := os.environ.get("FAIRTRIAL_CAMPAIGN_LOG"):
+            with Path(log).open("a") as file:
+                file.write(json.dumps(row | {"failures": self.failures}) + "\n")
+        assert not self.failures, "\n".join([f"{len(self.failures)} failures", *self.failures[:50]])
+        assert self.counts.total()

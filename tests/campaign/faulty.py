@@ -1,0 +1,182 @@
+"""Commands in child processes to which something happens: an operation on the disk that fails or kills, a limit,
+another user, a kill after so many seconds. The children are forked from one process that has torch loaded, and a
+library of ours (faults.c) between it and the system; nothing in fairtrial knows of it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ACTS = {"count": 0, "fail": 1, "short": 2, "kill": 3, "torn": 4}
+HANG = "hang"
+
+
+@dataclass(frozen=True)
+class Fault:
+    act: str = "count"  # short: half of a write, then fail; torn: half of it, then kill -9
+    at: int = 0  # the how manieth operation
+    error: int = errno.ENOSPC
+    lasting: bool = False  # all later ones fail, too
+
+
+@dataclass(frozen=True)
+class Order:
+    words: list[str]
+    root: str = "/nowhere"  # operations below this folder count
+    fault: Fault = field(default_factory=Fault)
+    limits: dict[str, int] = field(default_factory=dict)  # RLIMIT_x -> value
+    user: int | None = None
+    kill_after: float | None = None  # seconds
+    seconds: float = 600.0  # longer is a hang
+    cwd: str = "/"
+
+
+class Answer(NamedTuple):
+    code: int | str
+    out: str
+    err: str
+    operations: str  # w, s (fsync), r (rename), m (mkdir), o (open for writing), t (truncate), in their order
+    memory: str  # bytes of address space that a child begins with
+    seconds: float
+
+    @property
+    def trouble(self) -> str:
+        """What no command may ever do, whatever happens to it."""
+        if self.code == HANG:
+            return "it hangs"
+        if "Traceback" in self.out + self.err or "Aborted!" in self.err:
+            return f"a traceback: {self.err[-1500:]}"
+        if self.code in (0, -signal.SIGKILL):
+            return ""
+        if self.code not in (2, 3, 4, 5, 6, 130):
+            return f"exit code {self.code}: {self.err[-500:]}"
+        return "" if "fairtrial: " in self.err else f"exit code {self.code} without a word: {self.err[-300:]}"
+
+
+class Faulty:
+    """Runs orders, one at a time."""
+
+    def __init__(self, room: Path) -> None:
+        library = room / "faults.so"
+        compiler = shutil.which("cc") or shutil.which("gcc")
+        if compiler is None:
+            raise FileNotFoundError("no C compiler")
+        source = Path(__file__).with_name("faults.c")
+        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        where = os.environ | {"LD_PRELOAD": str(library), "FAULTS": str(library)}
+        where |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        self._server = subprocess.Popen(
+            [sys.executable, __file__], env=where, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __call__(self, order: Order) -> Answer:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps(asdict(order)) + "\n")
+        self._server.stdin.flush()
+        return Answer(*json.loads(self._server.stdout.readline()))
+
+    def close(self) -> None:
+        self._server.communicate()
+
+
+def serve() -> None:
+    import fairtrial.analysis.look
+    import fairtrial.audit.run
+    import fairtrial.cli.main
+    import fairtrial.study.run
+    import fairtrial.trial  # noqa: F401
+    from fairtrial.engines.processes import PRELOADED
+
+    for name in PRELOADED:
+        __import__(name)
+    os.environ.pop("LD_PRELOAD")  # processes of a study are new ones
+    library = ctypes.CDLL(os.environ["FAULTS"])
+    answers = os.dup(1)
+    for line in sys.stdin:
+        order = json.loads(line)
+        order["fault"] = Fault(**order["fault"])
+        answer = run_order(Order(**order), library)
+        os.write(answers, (json.dumps(answer) + "\n").encode())
+
+
+def run_order(order: Order, library: Any) -> Answer:
+    room = Path(tempfile.mkdtemp())
+    room.chmod(0o777)
+    started = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        run_child(order, library, room)
+    code: int | str | None = None
+    limit = order.seconds if order.kill_after is None else order.kill_after
+    while code is None:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+        elif time.monotonic() - started > limit:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            code = HANG if order.kill_after is None else -signal.SIGKILL
+        else:
+            time.sleep(0.002)
+    names = ("1", "2", "operations", "memory")
+    texts = [(room / name).read_text(errors="replace") if (room / name).exists() else "" for name in names]
+    shutil.rmtree(room)
+    return Answer(code, *texts, time.monotonic() - started)
+
+
+def run_child(order: Order, library: Any, room: Path) -> None:
+    code = 1
+    try:
+        os.setsid()
+        os.chdir(order.cwd)
+        for number in (1, 2):
+            os.dup2(os.open(room / str(number), os.O_WRONLY | os.O_CREAT, 0o666), number)
+        operations = os.open(room / "operations", os.O_WRONLY | os.O_CREAT, 0o666)
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        (room / "memory").write_text(str(pages * resource.getpagesize()))
+        sys.stdin = open(os.devnull)  # noqa: SIM115
+        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+        sys.argv = ["fairtrial", *order.words]
+        if order.user is not None:
+            os.setgid(order.user)
+            os.setuid(order.user)
+        for name, value in order.limits.items():
+            number = getattr(resource, f"RLIMIT_{name}")
+            resource.setrlimit(number, (value, value))
+        fault = order.fault
+        library.faults_arm(order.root.encode(), fault.at, ACTS[fault.act], fault.error, fault.lasting)
+        from fairtrial.cli.main import run
+
+        try:
+            run()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
+        os.write(operations, (ctypes.c_char * 65536).in_dll(library, "faults_log").value)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        with contextlib.suppress(Exception):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,119 @@
+"""Fixtures of the campaigns, as a pytest plugin: beside a conftest.py, tests could not import from tests/conftest.py.
+What is damaged is built once, and copied before anything happens to it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faulty import Faulty
+from scenes import Scene, digests, judged, names, trained
+
+from conftest import TINY, make_tiny
+from course_text import write_course
+from fairtrial.recipe import write_recipe
+
+STEPS = ("training.duration=3 steps", "training.select_every=2 steps", "scoring.curve_every=2 steps")
+SET = [f"--set={each}" for each in (*TINY, *STEPS)]
+SAVING = ["--save-seconds", "0"]
+TEXT = "We will build bridges ."
+
+
+@pytest.fixture(scope="session")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
+    try:
+        made = Faulty(tmp_path_factory.mktemp("faults"))
+    except FileNotFoundError as error:
+        pytest.skip(f"{error}: the layer that fails operations cannot be built")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_course(tmp_path_factory.mktemp("course") / "speechesdataset")
+
+
+@pytest.fixture(scope="session")
+def studies(tmp_path_factory: pytest.TempPathFactory, course: Path) -> Callable[[str], Path]:
+    """A finished study of two variants and two seeds, `plain` or with a `search`. Audits prove determinism in this
+    process."""
+    from fairtrial.engines.job import InProcess
+    from fairtrial.study.design import study_from
+    from fairtrial.study.run import run_study
+
+    @cache
+    def make(kind: str) -> Path:
+        room = tmp_path_factory.mktemp(kind)
+        (room / "recipe.toml").write_text(write_recipe(make_tiny("classify", course)))
+        table: dict[str, Any] = {"recipe": str(room / "recipe.toml"), "tasks": ["classify"], "seeds": 2}
+        table |= {"variants": {name: {"parts": [name]} for name in ("learned", "rope")}}
+        if kind == "search":
+            table["search"] = {"seeds": [7], "training.learning_rate": [0.001, 0.01]}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(import_module("fairtrial.audit.run"), "RepeatedRuns", lambda plans: nullcontext())
+            run_study(study_from(table), room / "study", InProcess())
+        return room / "study"
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def scenes(
+    course: Path,
+    finished_records: dict[str, Path],
+    studies: Callable[[str], Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Scene]:
+    def copy(name: str, source: Path) -> Path:
+        room = tmp_path_factory.mktemp("start")
+        shutil.copytree(source, room / name)
+        return room
+
+    @cache
+    def unfinished_record() -> Path:
+        return copy("run", finished_records["unfinished"])
+
+    @cache
+    def finished_study() -> Path:
+        return copy("study", studies("plain"))
+
+    @cache
+    def unfinished_study(kind: str) -> Path:
+        """All but its trials is there: audits, baselines and timings are not made again."""
+        room = copy("study", studies(kind))
+        for name in ("trials", "search", "search.json", "verdict.json", "report.html", "maps.json", "ledger.json"):
+            path = room / "study" / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        return room
+
+    @cache
+    def encoder() -> Path:
+        from fairtrial.trial import run_trial
+
+        room = tmp_path_factory.mktemp("start")
+        run_trial(make_tiny("mlm", course), 0, room / "mlm")
+        return room
+
+    record, here = str(finished_records["classify"]), ["study", "ROOM/study", "--engine", "here"]
+    train = ["--data", str(course), "--seed", "4", *SET, *SAVING, "--out", "ROOM/run"]
+    return {
+        "train": Scene(["train", "lm", *train], trained, all_faults=True),
+        "resume": Scene(["resume", "ROOM/run", *SAVING], trained, unfinished_record),
+        "finetune": Scene(["finetune", "--encoder", "ROOM/mlm", "--threads", "1", *train], trained, encoder),
+        "study": Scene(here, judged, lambda: unfinished_study("plain"), stride=2),
+        "search": Scene(here, judged, lambda: unfinished_study("search"), stride=6),
+        "study on cores": Scene(["study", "ROOM/study", "--jobs", "2"], judged, lambda: unfinished_study("plain")),
+        "report": Scene(["report", "ROOM/study"], judged, finished_study),
+        "export": Scene(["export", record, "--out", "ROOM/given"], lambda room: digests(room / "given")),
+        "clean": Scene(["clean", "--data", str(course), "--out", "ROOM/cleaned"], lambda room: digests(room)),
+        "show": Scene(["show", record, "--html", "ROOM/a.html", "--figure", "ROOM/a.svg"], names),
+        "errors": Scene(["errors", record, "--html", "ROOM/a.html"], digests),
+        "look": Scene(["look", record, TEXT, "--no-ablate", "--out", "ROOM/look"], names),
+    }
