@@ -221,6 +221,8 @@ def study(
         try:
             run_study(chosen, target, open_engine(engine, jobs, address), options, listen, asked)
         except Interrupted as error:
+            if dry_run or not (target / "study.toml").is_file():
+                raise
             also = " --until-clear" if until_clear else ""
             raise Interrupted(error.what, f"continue with: fairtrial study {target}{also}") from error
     return Study(target, plan)

@@ -60,6 +60,10 @@ class Stopped(BaseException):
     """Ctrl-C, where there is nothing to save. No Exception, so that no part's error is made of it."""
 
 
+class PipeClosed(BaseException):
+    """Whoever read our output has gone. No OSError, which is a disk's, and of which typer makes exit code 1."""
+
+
 class Interrupted(FairtrialError):
     """The user stopped it; the record can be resumed."""
 

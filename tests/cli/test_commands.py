@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import runpy
 import shutil
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -224,3 +226,42 @@ def test_the_demo_ends_in_a_verdict_and_a_page_and_goes_on_where_it_was(
     told = [json.loads(line) for line in said.out.splitlines()]
     done = [facts["key"] for facts in told if facts["event"] == "done" and facts["work"] == "trial"]
     assert done == [["lm", "rope", "seed 1"]]
+
+
+CLOSED = [
+    "--help", "--version", "recipe lm", "parts", "parts rope --draw", "show {lm}", "show {lm} --json", "params {lm}",
+    "params course --task lm --vocabulary 50", "predict {classify} Hello", "errors {classify} --no-telling",
+    "surprisal {lm} Hello", "generate {lm} We --tokens 3", "length {lm} --times 1",
+    "audit --data {course} --json", "clean --data {course} --out cleaned",
+    "puzzle average 0 1", "train classify --data {course} --steps 1", "resume {unfinished}", "verdict --help",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", CLOSED)
+def test_a_reader_who_closes_the_pipe_ends_every_command_with_141(
+    words: str, finished_records: dict[str, Path], course_folder: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """As `fairtrial ... | head -1`: no traceback, whether the output is flushed at once or at the end."""
+    from fairtrial.cli.main import run
+
+    shutil.copytree(finished_records["unfinished"], tmp_path / "unfinished")
+    places = {**finished_records, "course": course_folder, "unfinished": tmp_path / "unfinished"}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["fairtrial", *(word.format(**places) for word in words.split())])
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        with pytest.raises(SystemExit) as ended:
+            run()
+        assert ended.value.code == 141
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_closed_pipe_in_a_shell() -> None:
+    said = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m fairtrial recipe | true; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert (said.stdout, said.stderr) == ("141\n", "")

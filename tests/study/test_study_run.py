@@ -365,8 +365,10 @@ def test_a_typo_in_a_variant_is_refused_before_any_trial(tiny_study: Callable[..
 
 
 def test_stopping_before_the_first_trial_leaves_no_study(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
-    with pytest.raises(Interrupted):
-        run_study(tiny_study(), tmp_path / "study", InProcess(), stop=lambda: True)
+    for options in (Options(), Options(dry_run=True)):
+        with pytest.raises(Interrupted, match="no trial was run, nothing was saved"):
+            run_study(tiny_study(), tmp_path / "study", InProcess(), options, stop=lambda: True)
+        assert not (tmp_path / "study").exists()
 
 
 def test_a_look_is_remembered_though_the_study_is_stopped_after_it(copied: tuple[Study, Path], heard: Any) -> None:

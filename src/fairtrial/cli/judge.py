@@ -128,6 +128,8 @@ def run_with_screen(study: Study, folder: Path, engine: Engine, options: Options
         try:
             run_study(study, folder, engine, options, on_event, stop)
         except Interrupted as error:
+            if options.dry_run or not (folder / "study.toml").is_file():
+                raise
             also = " --until-clear" if options.until_clear else ""
             raise Interrupted(error.what, f"continue with: fairtrial study {folder}{also}") from error
 

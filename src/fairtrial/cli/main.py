@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import signal
 import sys
@@ -19,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from fairtrial import __version__
 from fairtrial.cli import inside, judge, parts, puzzle, replicate, text, train
 from fairtrial.cli.options import SeveralWords
-from fairtrial.errors import FairtrialError, FairtrialWarning, Interrupted, Stopped
+from fairtrial.errors import FairtrialError, FairtrialWarning, Interrupted, PipeClosed, Stopped
 
 # group -> command, its function, an example
 COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
@@ -123,7 +124,23 @@ class PlainStream:
             stream.reconfigure(errors="replace")
 
     def write(self, text: str) -> Any:
-        return self.drawn.write(CONTROL.sub("\ufffd", text))
+        try:
+            return self.drawn.write(CONTROL.sub("\ufffd", text))
+        except BrokenPipeError:
+            raise PipeClosed from None
+
+    def flush(self) -> None:
+        try:
+            self.drawn.flush()
+        except BrokenPipeError:
+            raise PipeClosed from None
+
+    def forget(self) -> None:
+        """What a closed pipe did not take goes nowhere: Python would fail to write it at its end."""
+        try:
+            self.flush()
+        except PipeClosed:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.drawn.fileno())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.drawn, name)
@@ -141,7 +158,12 @@ def run() -> None:
         warnings.simplefilter("once", FairtrialWarning)
         warnings.showwarning = tell
         with catching_ctrl_c() as stopped:
-            run_command(stopped)
+            try:
+                run_command(stopped)
+            except PipeClosed:
+                out.forget()
+                err.forget()
+                sys.exit(141)
 
 
 @contextmanager
@@ -165,7 +187,10 @@ def catching_ctrl_c() -> Iterator[list[int]]:
 
 def run_command(stopped: list[int]) -> None:
     try:
-        app(prog_name="fairtrial")
+        try:
+            app(prog_name="fairtrial")
+        finally:
+            sys.stdout.flush()
     except (KeyboardInterrupt, Stopped):
         give_up(Interrupted("stopped"))
     except FairtrialError as error:
@@ -178,6 +203,3 @@ def run_command(stopped: list[int]) -> None:
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
             raise
         give_up(FairtrialError("not enough memory", "try a smaller shape or batch"))
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)

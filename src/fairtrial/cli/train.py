@@ -179,7 +179,7 @@ def stopping() -> Iterator[Callable[[], bool]]:
         if requested:
             raise Stopped
         requested = True
-        print("stopping after this step (press again to stop at once)", file=sys.stderr)
+        print("stopping (press again to stop at once)", file=sys.stderr)
 
     before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.engines.processes import Processes
+from fairtrial.errors import Interrupted
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS
 from fairtrial.statistics.sentences import expected_smallest
 from fairtrial.statistics.verdict import is_clear, judge_study
@@ -41,7 +42,10 @@ def run_study(
     """Run what is missing in `folder`, judge, and write the page. None: only the plan was asked for."""
     options, home = options or Options(), StudyFolder(folder)
     home.refuse_foreign()
-    plan, decision = plan_study(study, home, engine, options, on_event, stop)
+    try:
+        plan, decision = plan_study(study, home, engine, options, on_event, stop)
+    except Interrupted as error:
+        raise Interrupted("stopped while planning: no trial was run, nothing was saved") from error
     facts = describe(plan, engine, options, decision)
     on_event("plan", facts)
     if options.dry_run:
