@@ -136,7 +136,7 @@ class Audit(Shown):
 
     what: str
     findings: tuple[Finding, ...]
-    copies: Mapping[str, Any] = field(default_factory=dict)  # of data: task -> test set -> copies of training texts
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of data: all facts, by task
 
     @property
     def level(self) -> str:
@@ -197,6 +197,26 @@ class Baselines(Shown):
             for task, facts in self.tasks.items()
             for name, sets in facts["baselines"].items()
             for test, subsets in sets.items()
+            for subset, score in subsets.items()
+        ]
+
+
+@dataclass(frozen=True, repr=False)
+class Ensemble(Shown):
+    """A transformer together with models that count: its weights, its scores and those of its members."""
+
+    facts: Mapping[str, Any] = field(repr=False)
+
+    def tables(self) -> Sequence[Table]:
+        from fairtrial.report.text import mix_tables
+
+        return list(mix_tables(self.facts))
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {"model": name, "set": test, "subset": subset, **score}
+            for test, scores in self.facts["tests"].items()
+            for name, subsets in scores.items()
             for subset, score in subsets.items()
         ]
 

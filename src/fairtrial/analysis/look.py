@@ -24,7 +24,7 @@ from fairtrial.report.page import look_page
 from fairtrial.report.plots import figure_bytes, our_look
 from fairtrial.report.words import spoken_parts
 from fairtrial.training.tasks import Task
-from fairtrial.trial import load
+from fairtrial.trial import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,10 +85,10 @@ class LookResult:
 
 
 def look(
-    record: Record, texts: Sequence[str] = (), *, ablate: bool = True, on_progress: OnProgress = no_progress
+    run: Run, texts: Sequence[str] = (), *, ablate: bool = True, on_progress: OnProgress = no_progress
 ) -> LookResult:
     """Of these texts, or of the record's first test set; with `ablate`, every test set is scored without each head."""
-    run, length, notices = load(record), record.recipe.shape.length, []
+    record, length, notices = run.record, run.recipe.shape.length, []
     task: Task | None = None
     no_task_because, source = "", "given texts"
     try:

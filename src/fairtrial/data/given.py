@@ -24,10 +24,8 @@ HALF = re.compile("[\ud800-\udfff]")
 Row = dict[str, Any]
 
 
-def keep_given(data: Any, folder: Path) -> str:
-    """The source that a recipe names: a path as it is; anything else is written to `folder`."""
-    if isinstance(data, str | Path):
-        return str(data)
+def write_given(data: Any, folder: Path) -> str:
+    """The file in `folder` that holds these data."""
     lines = [json_line(row) for row in rows_of(data)]
     if not lines:
         raise BadInput("the data are empty", HOW)
