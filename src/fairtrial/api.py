@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from fairtrial.analysis.catalogue import Catalogue
-    from fairtrial.analysis.parameters import Cost as Parameters
+    from fairtrial.analysis.parameters import Parameters
     from fairtrial.model.part import Part
     from fairtrial.results import Audit, Baselines, Comparison, Ensemble, Power, Study, Verdict
     from fairtrial.run import Run

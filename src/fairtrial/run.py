@@ -23,12 +23,14 @@ from fairtrial.report.words import KINDS, kept_weights, learning_notes, score_ta
 from fairtrial.training.tasks import Network, Task, build_network, build_task
 
 if TYPE_CHECKING:
-    from fairtrial.analysis.attention import Maps
+    from matplotlib.figure import Figure
+
+    from fairtrial.analysis.attention import AttentionMaps
     from fairtrial.analysis.generation import Generation, Generator
     from fairtrial.analysis.look import LookResult
-    from fairtrial.analysis.parameters import Cost
+    from fairtrial.analysis.parameters import Parameters
     from fairtrial.analysis.predictions import Predictions
-    from fairtrial.analysis.surprisal import LengthScore, SurprisalResult
+    from fairtrial.analysis.surprisal import LengthScore, Surprisal
 
 Texts = str | Sequence[str]
 OnProgress = Callable[[str, int, int], None]  # what is being done, how much is done, how much there is
@@ -93,14 +95,14 @@ class Run(Shown):
         """The network with its first weights; those of a pretrained encoder are not put in."""
         return build_network(self.recipe, self.seed, self.tokenizer.size, len(self.labels)).eval()
 
-    def attention(self, text: str) -> Maps:
+    def attention(self, text: str) -> AttentionMaps:
         """Attention maps of a text: which positions each head attends to."""
         from fairtrial.analysis.attention import maps_of
 
         with use_threads(1):
             return maps_of(self.network, self.tokenizer, text)
 
-    def parameters(self) -> Cost:
+    def parameters(self) -> Parameters:
         """Parameters and FLOPs of the network, component by component."""
         from fairtrial.analysis.parameters import cost_of_recipe
 
@@ -118,7 +120,7 @@ class Run(Shown):
         with use_threads(1):
             return predict(self, listed(texts), names=names, words=words, on_progress=on_progress or silent)
 
-    def surprisal(self, texts: Texts, *, on_progress: OnProgress | None = None) -> SurprisalResult:
+    def surprisal(self, texts: Texts, *, on_progress: OnProgress | None = None) -> Surprisal:
         """How surprising each token is to a language model, and the perplexity of texts."""
         from fairtrial.analysis.surprisal import surprisal
 
@@ -196,13 +198,25 @@ class Run(Shown):
         what = (
             f"{KINDS[self.recipe.task].capitalize()} ({spoken_parts(self.recipe)}), {result['parameters']:,} parameters"
         )
-        return (f"{what}, seed {self.seed}; {kept_weights(result)}; {self.folder}", *learning_notes(result))
+        first = f"{what}, seed {self.seed}; {kept_weights(result)}; {self.folder}"
+        return (first, *learning_notes(result), *(f"note: {note}" for note in self.record.trial["notes"]))
 
     def tables(self) -> Sequence[Table]:
         return [score_table(self.record.result)]
 
     def rows(self) -> list[dict[str, Any]]:
         return [{"set": name, **score} for name, score in self.metrics.items()]
+
+    def charts(self) -> Sequence[str]:
+        from fairtrial.report.page import record_charts
+
+        return record_charts(self.record)
+
+    def plot(self) -> Figure:
+        """Loss and score of every split during training."""
+        from fairtrial.report.plots import draw_curves
+
+        return draw_curves(self.record)
 
 
 def require_task(record: Record, task: str) -> None:

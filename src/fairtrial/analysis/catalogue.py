@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from fairtrial.audit.run import audit
@@ -31,6 +30,9 @@ from fairtrial.report.plots import Panel, Picture, draw_pictures, image
 from fairtrial.report.shown import Shown
 from fairtrial.report.table import Table, row
 from fairtrial.rng import seed_for
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CLAIMS = {"sees_order": "sees order", "relative": "by distance alone"}
 CHANGES = {  # of verbs that show in attention

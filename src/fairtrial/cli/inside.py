@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict, replace
 from itertools import chain
 from json import dumps
 from pathlib import Path
@@ -33,7 +33,7 @@ from fairtrial.recipe import find_recipes, one_of, to_table
 from fairtrial.record import Listed, Record, list_records, sibling
 
 if TYPE_CHECKING:
-    from fairtrial.analysis.parameters import Cost
+    from fairtrial.analysis.parameters import Parameters
     from fairtrial.analysis.surprisal import LengthScore
 
 MANY_SCORES = 32  # that take long enough for a notice
@@ -144,7 +144,7 @@ def params(
     columns: Sequence[str] = (),
 ) -> None:
     """Count parameters and FLOPs of a network, component by component."""
-    from fairtrial.report.text import FORMATS
+    from fairtrial.report.table import FORMATS
 
     one_of("--format", kind, tuple(FORMATS))
     settings = [*columns, *(settings or [])]
@@ -161,22 +161,24 @@ def params(
         print(dumps(cost.to_dict()) if json else "\n" * (number > 0) + "\n".join(cost_lines(cost, kind)))
 
 
-def cost_lines(cost: Cost, kind: str) -> list[str]:
-    from fairtrial.report.text import sum_table
+def cost_lines(cost: Parameters, kind: str) -> list[str]:
+    from fairtrial.report.table import FORMATS
 
-    table = sum_table(("parameters", "weight matrices only"), [astuple(row) for row in cost.ledger.rows], kind)
+    counts, operations = (FORMATS[kind](replace(table, title="")) for table in cost.tables())
     if kind == "csv":
-        return [table.removesuffix("\n")]
+        return counts
     sign, flops = "% " if kind == "latex" else "", cost.flops
     network = {"classify": f"classifier of {cost.classes} classes", "lm": "language model"}.get(cost.recipe.task, "mlm")
     return [
         f"{sign}{cost.recipe.name or 'recipe'}: {network}, vocabulary of {cost.vocabulary:,}",
         *[""] * (kind != "latex"),
-        table,
+        *counts,
+        "",
         f"{sign}The last column counts the token embedding and the weight matrices of attention and feed-forward",
         f"{sign}only: no biases, norms, positions or other parts, no classifier or output layer.",
         "",
-        sum_table(("operations",), [astuple(row) for row in flops.rows], kind),
+        *operations,
+        "",
         f"{sign}Forward FLOPs of one row at its full length of {flops.length} tokens:",
         f"{sign}{flops.per_token:,.0f} per token; {flops.per_step:,} per training step (forward and backward over"
         f" {flops.rows_in_step} rows).",

@@ -27,7 +27,7 @@ from fairtrial.cli.options import (
 
 if TYPE_CHECKING:
     from fairtrial.analysis.predictions import Attribution, Prediction
-    from fairtrial.analysis.surprisal import Surprisal, Totals
+    from fairtrial.analysis.surprisal import TextSurprisal, Totals
 
 MAX_SHOWN = 20  # texts that are shown in full; of more, one line each
 Names = Annotated[
@@ -138,7 +138,7 @@ def surprisal(
     print(f"Perplexity is exp(nats per token); {found.counting}.")
 
 
-def print_surprisal(name: str, found: Surprisal, table: bool, short: bool) -> None:
+def print_surprisal(name: str, found: TextSurprisal, table: bool, short: bool) -> None:
     from fairtrial.report.text import legend, plain, plain_shaded, shaded
 
     perplexity = "no token is counted" if found.perplexity is None else f"perplexity {found.perplexity:,.1f}"
@@ -158,7 +158,7 @@ def print_surprisal(name: str, found: Surprisal, table: bool, short: bool) -> No
     print()
 
 
-def token_lines(found: Surprisal) -> Iterator[str]:
+def token_lines(found: TextSurprisal) -> Iterator[str]:
     width = max(5, *(len(token.word) for token in found.tokens))
     yield f"{'token':<{width}}  {'nats':>7}  {'probability':>11}  {'rank':>6}  most probable"
     for token in found.tokens:

@@ -34,6 +34,7 @@ LOOK: dict[str, Any] = {
     "font.size": 8,
 }
 COLOUR = "#0b62c4"
+SEVERITIES = {"pass": "#2e9f5b", "amber": "#e0a020", "red": "#c0203a"}
 SHADES = "·░▒▓█"
 TERMINAL_WIDTH = 80
 LOSSES = ("nll", "window_nll", "masked_nll")
@@ -159,6 +160,24 @@ def draw_intervals(
         axes.set(ylim=(len(rows) - 0.4, -0.6), xlabel=unit)
         axes.tick_params(axis="y", length=0)
         axes.set_title(title, fontsize=9)
+    return figure
+
+
+def draw_checks(cells: Sequence[tuple[str, str, str]], title: str) -> Figure:
+    """A square for each check (row), place (column) and severity."""
+    names, places = (list(dict.fromkeys(cell[at] for cell in cells)) for at in (0, 1))
+    with our_look():
+        figure = drawing()(figsize=(3.4 + 0.6 * len(places), 1.0 + 0.22 * len(names)), layout="constrained", dpi=110)
+        axes = figure.subplots()
+        for name, place, severity in cells:
+            at = (places.index(place), names.index(name))
+            axes.scatter(*at, marker="s", s=70, color=SEVERITIES[severity])
+        axes.set_yticks(range(len(names)), names)
+        axes.set_xticks(range(len(places)), places)
+        axes.set(xlim=(-0.7, len(places) - 0.3), ylim=(len(names) - 0.4, -0.6))
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        axes.set_title("\n".join(textwrap.wrap(title, 60)[:3]), fontsize=9)
     return figure
 
 

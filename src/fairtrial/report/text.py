@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.finding import Finding, summary, table_lines
 from fairtrial.record import Listed, Record
 from fairtrial.report.curves import Curve, curves_of, trained_seconds
-from fairtrial.report.table import FORMATS, Cell, Table, as_text, plain, row, wrapped
+from fairtrial.report.table import Cell, Table, as_text, plain, row, wrapped
 from fairtrial.report.words import (
     KINDS,
     accuracy_text,
@@ -234,12 +235,11 @@ def ensemble_cell(unit: str, score: dict[str, Any]) -> str:
     return f"{mean}" if None in ends else f"{mean} [{ends[0]}, {ends[1]}]"
 
 
-def sum_table(counted: Sequence[str], rows: Sequence[tuple[Any, ...]], kind: str) -> str:
-    """Rows of component, formula and what is `counted`, and the sums, in one of FORMATS."""
+def sum_table(counted: Sequence[str], rows: Sequence[tuple[Any, ...]], title: str = "") -> Table:
+    """Rows of component, formula and what is `counted`, and the sums."""
     body = [row(component, Cell(formula, kind="formula"), *counts) for component, formula, *counts in rows]
     sums = row("total", "", *map(sum, list(zip(*rows, strict=True))[2:]))
-    table = Table("", ("component", "formula", *counted), (*body, sums), text_columns=2, total=True)
-    return "\n".join(FORMATS[kind](table)) + "\n"
+    return Table(title, ("component", "formula", *counted), (*body, sums), text_columns=2, total=True)
 
 
 def look_lines(look: Any) -> list[str]:
@@ -370,6 +370,16 @@ def shaded(pieces: Sequence[Piece]) -> Text:
         text.append(word, style=f"black on {colour}" if colour else "dim" if nats is None else "")
         text.append(piece[len(word) :])
     return text
+
+
+def shaded_html(pieces: Sequence[Piece]) -> str:
+    """The same for a notebook."""
+    spans = []
+    for piece, nats in pieces:
+        colour, told = colour_of(nats), "not counted" if nats is None else f"{nats:.2f} nats"
+        style = f' style="background: {colour}; color: #000"' if colour else ""
+        spans.append(f'<span title="{told}"{style}>{escape(plain(piece))}</span>')
+    return f"<p>{''.join(spans)}</p>"
 
 
 def plain_shaded(pieces: Sequence[Piece]) -> str:
