@@ -54,7 +54,7 @@ def show(
     from fairtrial.report.text import listing_lines, record_lines
 
     listed = list_records(record)
-    if not (record / "trial.json").exists() and (first := next(listed, None)):
+    if not os.path.exists(record / "trial.json") and (first := next(listed, None)):
         for line in map(listed_json, chain([first], listed)) if json else listing_lines(chain([first], listed)):
             print(line)
         return
