@@ -58,6 +58,7 @@ def train(
     log: Sequence[str] = (),
     save_seconds: float = 10.0,
     settings: Sequence[str] = (),
+    reuse: bool = False,
     quiet: bool = False,
     on_event: OnEvent | None = None,
     stop: Stop | None = None,
@@ -70,7 +71,8 @@ def train(
     Hugging Face Dataset, or a dict of them by split, `{"train": ..., "test": ..., "news": ...}`. Further keywords
     change fields of the recipe: `steps=500`, `layers=2`, `parts=["rope", Fade]`, `text_column="review"`; `settings` are
     such changes as on the command line, `["shape.heads=4"]`. Ctrl-C, or a notebook's stop button, raises `Interrupted`
-    once all is saved.
+    once all is saved. `reuse`: where this very recipe, seed and data were trained before, go on with that record or
+    load it, so that a notebook's cell can be run again.
 
     >>> run = ft.train("classify", data=reviews, steps=5, layers=1, width=16, hidden=16, parts=["rope"], quiet=True)
     >>> run.recipe.parts[0].name, run.record.result["steps"]
@@ -82,6 +84,15 @@ def train(
     if watch_test:
         chosen = replace(chosen, scoring=replace(chosen.scoring, watch_test=True))
     folder = Path(out) if out is not None else marked(default_folder(chosen, seed), written_parts(chosen))
+    if reuse and out is not None:
+        raise BadInput(
+            "reuse finds a record by its recipe, so it has no folder of its own", "leave out `out` or `reuse`"
+        )
+    if reuse and (folder / "trial.json").is_file():
+        how: Any = {"plugins": plugins, "log": log, "save_seconds": save_seconds, "quiet": quiet, "on_event": on_event}
+        found = resume(folder, stop=stop, **how)
+        found.splits  # noqa: B018  (data that have changed since are refused)
+        return found
     ensure_free(folder)  # before torch is imported: a taken folder is refused at once
     from fairtrial.loggers import open_loggers
     from fairtrial.plugins import load_files

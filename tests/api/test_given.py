@@ -97,3 +97,13 @@ def test_without_pandas_a_frame_is_refused_with_a_hint(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ft.FairtrialError, match="pandas is not installed"):
         ft.power().to_frame()
+
+
+def test_a_cell_that_is_run_again_finds_its_run() -> None:
+    first = ft.train("classify", reviews_of(), steps=2, reuse=True, **SMALL)
+    before = (first.folder / "result.json").stat().st_mtime_ns
+    assert ft.train("classify", reviews_of(), steps=2, reuse=True, **SMALL).folder == first.folder
+    assert (first.folder / "result.json").stat().st_mtime_ns == before
+    assert ft.train("classify", reviews_of(), steps=3, reuse=True, **SMALL).folder != first.folder
+    with pytest.raises(ft.BadInput, match="exists already"):
+        ft.train("classify", reviews_of(), steps=2, **SMALL)
