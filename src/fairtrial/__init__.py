@@ -16,36 +16,21 @@ TYPE_CHECKING = False  # not typing's: `python -m fairtrial` comes here while th
 if TYPE_CHECKING:
     from typing import Any
 
-    from fairtrial.api import (
-        audit as audit,
-    )
-    from fairtrial.api import (
-        audit_data as audit_data,
-    )
-    from fairtrial.api import (
-        baseline as baseline,
-    )
-    from fairtrial.api import (
-        compare as compare,
-    )
-    from fairtrial.api import (
-        load as load,
-    )
-    from fairtrial.api import (
-        power as power,
-    )
-    from fairtrial.api import (
-        resume as resume,
-    )
-    from fairtrial.api import (
-        study as study,
-    )
-    from fairtrial.api import (
-        train as train,
-    )
-    from fairtrial.api import (
-        verdict as verdict,
-    )
+    from fairtrial.api import audit as audit
+    from fairtrial.api import audit_data as audit_data
+    from fairtrial.api import baseline as baseline
+    from fairtrial.api import catalogue as catalogue
+    from fairtrial.api import clean as clean
+    from fairtrial.api import compare as compare
+    from fairtrial.api import ensemble as ensemble
+    from fairtrial.api import finetune as finetune
+    from fairtrial.api import load as load
+    from fairtrial.api import parameters as parameters
+    from fairtrial.api import power as power
+    from fairtrial.api import resume as resume
+    from fairtrial.api import study as study
+    from fairtrial.api import train as train
+    from fairtrial.api import verdict as verdict
     from fairtrial.errors import BadInput as BadInput
     from fairtrial.errors import FairtrialError as FairtrialError
     from fairtrial.errors import Interrupted as Interrupted
@@ -60,15 +45,15 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+FUNCTIONS = "train resume load finetune study verdict audit audit_data baseline ensemble clean catalogue parameters"
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast
 PUBLIC = {
-    **dict.fromkeys(("train", "resume", "load", "study", "verdict", "audit", "audit_data", "baseline"), "api"),
-    **dict.fromkeys(("compare", "power"), "api"),
-    **dict.fromkeys(("Part", "part"), "model.part"),
+    **dict.fromkeys([*FUNCTIONS.split(), "compare", "power"], "api"),
+    **dict.fromkeys(["Part", "part"], "model.part"),
     "Recipe": "recipe",
     "Run": "run",
-    **dict.fromkeys(("Study", "Verdict", "Audit", "Comparison"), "results"),
-    **dict.fromkeys(("FairtrialError", "BadInput", "Interrupted"), "errors"),
+    **dict.fromkeys(["Study", "Verdict", "Audit", "Comparison"], "results"),
+    **dict.fromkeys(["FairtrialError", "BadInput", "Interrupted"], "errors"),
 }
 __all__ = [*PUBLIC, "__version__"]
 

@@ -12,16 +12,29 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.data.given import keep_given
 from fairtrial.errors import BadInput, Interrupted
-from fairtrial.progress import stopping
-from fairtrial.recipe import Recipe, choose_recipe, duration_of, finetune_recipe, full_name, plain_value, toml
+from fairtrial.progress import open_bar, stopping, study_listener, trial_listener
+from fairtrial.recipe import (
+    Recipe,
+    choose_recipe,
+    duration_of,
+    finetune_recipe,
+    full_name,
+    one_of,
+    plain_value,
+    toml,
+    with_data,
+    with_settings,
+)
 from fairtrial.record import Record, default_folder, ensure_free
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from fairtrial.results import Audit, Baselines, Comparison, Power, Study, Verdict
+    from fairtrial.analysis.catalogue import Catalogue
+    from fairtrial.analysis.parameters import Parameters
+    from fairtrial.model.part import Part
+    from fairtrial.results import Audit, Baselines, Comparison, Ensemble, Power, Study, Verdict
     from fairtrial.run import Run
 
 Source = str | Path
@@ -44,6 +57,8 @@ def train(
     plugins: Sequence[Source] = (),
     log: Sequence[str] = (),
     save_seconds: float = 10.0,
+    settings: Sequence[str] = (),
+    reuse: bool = False,
     quiet: bool = False,
     on_event: OnEvent | None = None,
     stop: Stop | None = None,
@@ -54,7 +69,10 @@ def train(
     `what`: a task ('classify', 'lm' or 'mlm'), a recipe file or a recipe; `recipe`: with a task, a built-in recipe
     ('default' or 'course'). `data`: a path, a list of texts, a list of (label, text), a pandas or polars frame, a
     Hugging Face Dataset, or a dict of them by split, `{"train": ..., "test": ..., "news": ...}`. Further keywords
-    change fields of the recipe: `steps=500`, `layers=2`, `parts=["rope", Fade]`, `text_column="review"`.
+    change fields of the recipe: `steps=500`, `layers=2`, `parts=["rope", Fade]`, `text_column="review"`; `settings` are
+    such changes as on the command line, `["shape.heads=4"]`. Ctrl-C, or a notebook's stop button, raises `Interrupted`
+    once all is saved. `reuse`: where this very recipe, seed and data were trained before, go on with that record or
+    load it, so that a notebook's cell can be run again.
 
     >>> run = ft.train("classify", data=reviews, steps=5, layers=1, width=16, hidden=16, parts=["rope"], quiet=True)
     >>> run.recipe.parts[0].name, run.record.result["steps"]
@@ -62,10 +80,19 @@ def train(
     """
     home = Path(out).parent if out is not None else Path("runs")
     source = None if data is None else keep_given(data, home / "data")
-    chosen = recipe_of(what, source, recipe, changes)
+    chosen = recipe_of(what, source, recipe, settings, changes)
     if watch_test:
         chosen = replace(chosen, scoring=replace(chosen.scoring, watch_test=True))
     folder = Path(out) if out is not None else marked(default_folder(chosen, seed), written_parts(chosen))
+    if reuse and out is not None:
+        raise BadInput(
+            "reuse finds a record by its recipe, so it has no folder of its own", "leave out `out` or `reuse`"
+        )
+    if reuse and (folder / "trial.json").is_file():
+        how: Any = {"plugins": plugins, "log": log, "save_seconds": save_seconds, "quiet": quiet, "on_event": on_event}
+        found = resume(folder, stop=stop, **how)
+        found.splits  # noqa: B018  (data that have changed since are refused)
+        return found
     ensure_free(folder)  # before torch is imported: a taken folder is refused at once
     from fairtrial.loggers import open_loggers
     from fairtrial.plugins import load_files
@@ -73,9 +100,9 @@ def train(
     from fairtrial.trial import run_trial
 
     files = load_files(map(Path, plugins))
-    with open_loggers(log, folder, chosen) as on_log, stopping_unless(stop) as asked:
+    with open_loggers(log, folder, chosen) as on_log, watching(quiet, on_event, stop) as (listen, asked):
         record = run_trial(
-            chosen, seed, folder, threads=threads, on_event=both(on_event, on_log), stop=asked,
+            chosen, seed, folder, threads=threads, on_event=both(listen, on_log), stop=asked,
             save_seconds=save_seconds, plugins=files,
         )  # fmt: skip
     return load_run(record)
@@ -110,8 +137,11 @@ def resume(
     if not anyway:  # before any plugin runs
         refuse_changed(opened, [(Path(path).name, fingerprint(Path(path))) for path in plugins])
     load_files(map(Path, plugins))
-    with open_loggers(log, opened.folder, opened.recipe) as on_log, stopping_unless(stop) as asked:
-        listeners = both(on_event, on_log)
+    with (
+        open_loggers(log, opened.folder, opened.recipe) as on_log,
+        watching(quiet, on_event, stop) as (listen, asked),
+    ):
+        listeners = both(listen, on_log)
         done = resume_trial(opened.folder, on_event=listeners, stop=asked, save_seconds=save_seconds, anyway=anyway)
     return load_run(done)
 
@@ -131,7 +161,7 @@ def load(record: Source, task: str | None = None, *, plugins: Sequence[Source] =
 
 
 def finetune(
-    data: Source,
+    data: Given,
     encoder: Source = "minilm",
     *,
     pool: str | None = None,
@@ -141,8 +171,14 @@ def finetune(
     **more: Any,
 ) -> Run:
     """Fine-tune a pretrained encoder on labelled text: a checkpoint's folder, a record of `train("mlm")`, or 'minilm'.
-    Nothing is downloaded. Further keywords are those of `train`, and fields of the recipe (`epochs=3`, `batch=32`)."""
-    chosen = finetune_recipe(str(data), str(encoder), pool=pool, path=None if recipe is None else Path(recipe))
+    Nothing is downloaded. Further keywords are those of `train`, and fields of the recipe (`epochs=3`, `batch=32`).
+
+    >>> run = ft.finetune(reviews, encoder, steps=2, threads=1, out="tuned", quiet=True)
+    >>> run.recipe.shape.width
+    16
+    """
+    source = keep_given(data, (Path(more["out"]).parent if more.get("out") else Path("runs")) / "data")
+    chosen = finetune_recipe(source, str(encoder), pool=pool, path=None if recipe is None else Path(recipe))
     cores = threads if threads is not None else min(2, os.cpu_count() or 1)
     return train(chosen, threads=cores, save_seconds=save_seconds, **more)
 
@@ -151,6 +187,7 @@ def study(
     variants: Any = None,
     data: Given = None,
     *,
+    source: Source | None = None,
     task: str | None = None,
     baseline: str | None = None,
     seeds: int | None = None,
@@ -164,6 +201,7 @@ def study(
     address: str | None = None,
     out: Source | None = None,
     plugins: Sequence[Source] = (),
+    settings: Sequence[str] = (),
     retry_failed: bool = False,
     dry_run: bool = False,
     quiet: bool = False,
@@ -176,7 +214,8 @@ def study(
 
     `variants`: a list, the first is the baseline; each is the name of a part ('rope', 'window:size=8', 'alibi+rope'), a
     part of your own (its class, or `Fade(rate=2)`), several parts, a recipe or a recipe file; or a dict that names
-    them. Or a study file, or the folder of a study to continue. Further keywords change fields of all recipes.
+    them. Or a study file, or the folder of a study to continue (`source`, where variants are given, too). Further
+    keywords change fields of all recipes. With `dry_run` nothing is trained: what is shown is the plan.
 
     >>> finished.verdict.name
     'none vs learned'
@@ -189,16 +228,18 @@ def study(
     from fairtrial.study.plan import recipes_of as recipes_of_study
     from fairtrial.study.run import Options, run_study
 
-    what = str(variants) if isinstance(variants, str | Path) else None
+    if isinstance(variants, str | Path):
+        variants, source = None, variants
+    what = None if source is None else str(source)
     table, folder = read_study_table(what), Path(what) if what is not None and os.path.isdir(what) else None
     if folder is not None and seeds is None and budget is None:
         # its interim looks are corrected for
         until_clear = until_clear or bool(StudyFolder(folder).read_plan().get("until_clear"))
-    settings = [f"{full_name(name)}={toml(plain_value(value))}" for name, value in changes.items()]
+    settings = [*settings, *(f"{full_name(name)}={toml(plain_value(value))}" for name, value in changes.items())]
     chosen = design_study(
         table, data=None if data is None else keep_given(data, (Path(out).parent if out else Path("studies")) / "data"),
         task=task,
-        variants=[] if what is not None else variants or [], baseline=baseline, seeds=seeds, recipe=recipe,
+        variants=variants or [], baseline=baseline, seeds=seeds, recipe=recipe,
         duration=duration_of(steps, epochs), settings=settings, plugins=[Path(path) for path in plugins],
     )  # fmt: skip
     if until_clear and (seeds is not None or budget):
@@ -214,10 +255,10 @@ def study(
     def listen(kind: str, facts: dict[str, Any]) -> None:
         if kind == "plan":
             plan.update(facts)
-        if on_event is not None:
-            on_event(kind, facts)
+        show(kind, facts)
 
-    with stopping_unless(stop) as asked:
+    with open_bar(quiet or on_event is not None) as bar, stopping_unless(stop) as asked:
+        show = on_event or study_listener(bar)
         try:
             run_study(chosen, target, open_engine(engine, jobs, address), options, listen, asked)
         except Interrupted as error:
@@ -259,8 +300,8 @@ def audit(what: Any, *, plugins: Sequence[Source] = ()) -> Audit:
 
 
 def audit_data(
-    data: Given = "sotu", *, task: str | None = None, recipe: str | None = None, on_status: OnStatus | None = None,
-    **changes: Any,
+    data: Given = "sotu", *, task: str | None = None, recipe: str | None = None, settings: Sequence[str] = (),
+    on_status: OnStatus | None = None, **changes: Any,
 ) -> Audit:  # fmt: skip
     """Does a test set measure what it should? Copies between train and test, label leaks, vocabulary, drift.
 
@@ -272,14 +313,16 @@ def audit_data(
     from fairtrial.results import Audit
 
     with reading(data) as source:
-        found = [audit_data(each, 0, on_status or silent) for each in recipes_of(source, task, recipe, changes)]
+        found = [
+            audit_data(each, 0, on_status or silent) for each in recipes_of(source, task, recipe, settings, changes)
+        ]
     findings = tuple(Finding.from_dict(row) for facts in found for row in facts["findings"])
     return Audit(name_of(data), findings, {facts["task"]: facts for facts in found})
 
 
 def baseline(
     data: Given = "sotu", *, task: str | None = None, recipe: str | None = None, seed: int = 0,
-    on_status: OnStatus | None = None, **changes: Any,
+    settings: Sequence[str] = (), on_status: OnStatus | None = None, **changes: Any,
 ) -> Baselines:  # fmt: skip
     """Score simple models, from the majority class to Kneser-Ney, on exactly the items of a trial with this recipe and
     seed.
@@ -291,7 +334,7 @@ def baseline(
     from fairtrial.results import Baselines
 
     with reading(data) as source:
-        chosen = recipes_of(source, task, recipe, changes)
+        chosen = recipes_of(source, task, recipe, settings, changes)
         return Baselines({each.task: baseline_scores(each, seed, on_status or silent) for each in chosen})
 
 
@@ -328,6 +371,96 @@ def compare(
     return Comparison.of(judge_arrays(ours, theirs, groups, weights, metric, higher_is_better, least_difference, names))
 
 
+def parameters(
+    what: Recipe | Run,
+    *,
+    vocabulary: int | None = None,
+    classes: int | None = None,
+    seed: int = 0,
+    plugins: Sequence[Source] = (),
+) -> Parameters:
+    """Parameters and FLOPs of a recipe's network, component by component, before anything is trained. The vocabulary is
+    that of the recipe's data, unless its size is given.
+
+    >>> ft.parameters(ft.Recipe(task="lm"), vocabulary=5000).ledger.rows[0].formula
+    '5,000 × 64'
+    """
+    from fairtrial.analysis.parameters import cost_of_recipe
+    from fairtrial.plugins import load_files
+
+    load_files(map(Path, plugins))
+    return cost_of_recipe(what, vocabulary, classes, seed) if isinstance(what, Recipe) else what.parameters()
+
+
+def catalogue(
+    part: str | type[Part] | None = None, *, plugins: Sequence[Source] = (), installed: bool = True
+) -> Catalogue:
+    """All parts that there are, or one of them: what it does, its options, what it claims.
+
+    >>> ft.catalogue("alibi").entries[0].claims
+    ('sees order', 'by distance alone')
+    """
+    from fairtrial.analysis.catalogue import Catalogue, describe
+    from fairtrial.analysis.catalogue import catalogue as describe_all
+    from fairtrial.plugins import load_all_installed, load_files, load_installed
+
+    load_files(map(Path, plugins))
+    name = None if part is None else str(plain_value(part))
+    if name is None:
+        broken = load_all_installed() if installed else {}
+        return Catalogue(tuple(describe_all()), broken)
+    load_installed([name])
+    return Catalogue((describe(name),))
+
+
+def ensemble(
+    records: Sequence[Source | Run],
+    *,
+    chosen_on: Sequence[Source | Run] = (),
+    more: Sequence[str] = (),
+    tests: bool = True,
+    plugins: Sequence[Source] = (),
+    on_status: OnStatus | None = None,
+) -> Ensemble:
+    """Combine trained transformers of one recipe with Kneser-Ney, or with naive Bayes and logistic regression. The
+    weights are chosen on validation only (that of `chosen_on`, where the records were trained on everything); `more`:
+    further text to count.
+
+    >>> sorted(ft.ensemble([classifier]).facts["tests"])
+    ['test']
+    """
+    from fairtrial.baselines.ensemble import fit_ensemble
+    from fairtrial.environment import use_threads
+    from fairtrial.plugins import load_files
+    from fairtrial.results import Ensemble
+
+    opened, choosing = ([Record.open(folder_of(each)) for each in some] for some in (records, chosen_on))
+    load_files(map(Path, plugins))
+    with use_threads(1):
+        return Ensemble(fit_ensemble(opened, choosing, list(more), tests=tests, on_progress=on_status or silent))
+
+
+def clean(
+    data: Source, out: Source, *, drop: str = "train", near: bool = True, across: bool = False,
+    duplicates: bool = False, conflicts: bool = False, settings: Sequence[str] = (), on_status: OnStatus | None = None,
+    **changes: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Write a copy of a data set without test items that also occur in the training set, and tell what was dropped.
+    `drop`: from 'train' or from 'test'; `near`: near duplicates, too; `across`: the course's folder, between its tasks;
+    `duplicates`: repeated training texts; `conflicts`: training texts with two labels. Further keywords: `text_column`
+    and its like.
+
+    >>> ft.clean(reviews, "cleaned", duplicates=True)["files"]["reviews.tsv"]["kept"]
+    240
+    """
+    from fairtrial.data.cleaning import CleanOptions, clean_data
+
+    one_of("--drop", drop, ("train", "test"))
+    options = CleanOptions(drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts)
+    chosen = recipe_of(Recipe(), str(data), None, settings, changes)
+    return clean_data(chosen.data, Path(out), options, on_status or silent)
+
+
 def power(
     seeds: int = 5, items: int = 750, *, task: str = "classify", comparisons: int = 1, pilot: Comparison | None = None
 ) -> Power:
@@ -344,18 +477,19 @@ def power(
     return Power.of(expected_smallest(task, seeds, items, family=comparisons, shares=shares), seeds, items, comparisons)
 
 
-def recipe_of(what: str | Path | Recipe, source: str | None, name: str | None, changes: Mapping[str, Any]) -> Recipe:
-    if isinstance(what, Recipe):
-        chosen = what if source is None else what.with_(data=source)
-    else:
-        chosen = choose_recipe(str(what), name, source)
-    return chosen.with_(**changes) if changes else chosen
+def recipe_of(
+    what: str | Path | Recipe, source: str | None, name: str | None, settings: Sequence[str], changes: Mapping[str, Any]
+) -> Recipe:
+    found = with_data(what, source) if isinstance(what, Recipe) else choose_recipe(str(what), name, source)
+    return with_settings(found, settings).with_(**changes)
 
 
-def recipes_of(data: str, task: str | None, name: str | None, changes: Mapping[str, Any]) -> list[Recipe]:
+def recipes_of(
+    data: str, task: str | None, name: str | None, settings: Sequence[str], changes: Mapping[str, Any]
+) -> list[Recipe]:
     from fairtrial.prepare import recipes_for
 
-    return [recipe.with_(**changes) for recipe in recipes_for(data, task, name, [])]
+    return [recipe.with_(**changes) for recipe in recipes_for(data, task, name, settings)]
 
 
 @contextmanager
@@ -367,6 +501,15 @@ def reading(data: Given) -> Iterator[str]:
 
 def name_of(data: Given) -> str:
     return str(data) if isinstance(data, str | Path) else "the data"
+
+
+def keep_given(data: Given, folder: Path) -> str:
+    """The path of data; Python values are written to a file in `folder` first."""
+    if isinstance(data, str | Path):
+        return str(data)
+    from fairtrial.data.given import write_given
+
+    return write_given(data, folder)
 
 
 def written_parts(*recipes: Recipe) -> dict[str, str]:
@@ -390,13 +533,19 @@ def folder_of(record: Source | Run) -> Path:
     return Path(record) if isinstance(record, str | Path) else record.folder
 
 
-def both(first: OnEvent | None, second: OnEvent) -> OnEvent:
+def both(first: OnEvent, second: OnEvent) -> OnEvent:
     def tell(event: Any) -> None:
-        if first is not None:
-            first(event)
+        first(event)
         second(event)
 
     return tell
+
+
+@contextmanager
+def watching(quiet: bool, on_event: OnEvent | None, stop: Stop | None) -> Iterator[tuple[OnEvent, Stop]]:
+    """Whoever is told of events, and asked whether to stop: the caller, or a bar and Ctrl-C."""
+    with open_bar(quiet or on_event is not None) as bar, stopping_unless(stop) as asked:
+        yield on_event or trial_listener(bar), asked
 
 
 def stopping_unless(stop: Stop | None) -> Any:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import platform
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -98,17 +99,39 @@ def refuse_memory(needed: float, what: str) -> None:
         raise BadInput(what, "take a smaller shape or batch")
 
 
+class Held(threading.local):
+    """How often this Python thread is inside `use_threads`."""
+
+    depth = 0
+
+
+_held, _lock = Held(), threading.Lock()
+_active, _before = 0, 1  # Python threads inside `use_threads`, and torch's number before the first of them
+
+
 @contextmanager
 def use_threads(threads: int) -> Iterator[None]:
-    """One thread by default: small models are slower with more, and their number decides the last digits."""
+    """One thread by default: small models are slower with more, and their number decides the last digits.
+
+    torch keeps the number for each Python thread, so two trainings do not disturb each other. But a new Python thread
+    begins with the number that was set last, anywhere: what it had before is what was before all of them."""
+    global _active, _before
     if threads > MOST_THREADS:
         raise BadInput(f"at most {MOST_THREADS} threads, got {threads}")
     import torch
 
     keep_freed_memory()
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
+    with _lock:
+        own = torch.get_num_threads()  # asked first: a thread that was never asked takes what others set later
+        before = _before if _active and not _held.depth else own
+        _before = before if not _active else _before
+        _active += not _held.depth
+        _held.depth += 1
+        torch.set_num_threads(threads)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        with _lock:
+            _held.depth -= 1
+            _active -= not _held.depth
+            torch.set_num_threads(before)

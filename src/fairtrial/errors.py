@@ -15,6 +15,9 @@ class FairtrialError(Exception):
         self.what = what
         self.hint = hint
 
+    def __str__(self) -> str:
+        return f"{self.what}\n  {self.hint}" if self.hint else self.what
+
 
 class FairtrialWarning(UserWarning):
     """What a user should know, though all goes on."""

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from html import escape
+from typing import Any, Protocol
+
+from fairtrial.errors import FairtrialWarning
+
+SECONDS = 0.2  # between two drawings
 
 
 def nothing() -> None:
@@ -37,3 +45,169 @@ def stopping(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class Bar(Protocol):
+    def show(self, words: str, share: float | None) -> None:
+        """`share` of the work that is done; None: not known yet."""
+        ...
+
+
+@contextmanager
+def open_bar(quiet: bool = False) -> Iterator[Bar]:
+    """In a notebook or on a terminal, a bar that goes away at the end; elsewhere nothing."""
+    if quiet:
+        yield NoBar()
+    elif in_notebook():
+        with NotebookBar() as notebook:
+            yield notebook
+    elif sys.stderr is not None and sys.stderr.isatty():
+        with terminal_bar() as terminal:
+            yield terminal
+    else:
+        yield NoBar()
+
+
+def in_notebook() -> bool:
+    """Whether a kernel runs this, and not a terminal's IPython."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return getattr(shell, "kernel", None) is not None
+
+
+class NoBar:
+    def show(self, words: str, share: float | None) -> None:
+        """Shows nothing."""
+
+
+class NotebookBar:
+    """One line of HTML without a script, drawn again in its place."""
+
+    def __enter__(self) -> NotebookBar:
+        from IPython.display import display
+
+        self.handle, self.drawn = display(self.html(""), display_id=True), time.monotonic()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.handle.update(self.html(""))
+
+    def show(self, words: str, share: float | None) -> None:
+        if time.monotonic() - self.drawn > SECONDS:
+            self.drawn = time.monotonic()
+            value = "" if share is None else f' value="{share:.4f}"'
+            self.handle.update(self.html(f"<progress{value}></progress> <code>{escape(words)}</code>"))
+
+    @staticmethod
+    def html(text: str) -> Any:
+        from IPython.display import HTML
+
+        return HTML(text)
+
+
+@contextmanager
+def terminal_bar() -> Iterator[Bar]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    class TerminalBar:
+        def show(self, words: str, share: float | None) -> None:
+            progress.update(task, description=words.replace("[", r"\["), total=None if share is None else 1.0)
+            progress.update(task, completed=share or 0.0)
+
+    columns = (BarColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+        yield TerminalBar()
+
+
+def trial_listener(bar: Bar) -> Callable[[Any], None]:
+    """Shows the events of a trial."""
+    from fairtrial.report.words import spoken_time
+
+    first, steps, started = 0, 1, time.monotonic()
+
+    def show(event: Any) -> None:
+        nonlocal first, steps, started
+        if event.kind == "start":
+            first, steps, started = event.step, event.facts["steps"], time.monotonic()
+        elif event.kind == "step":
+            done = event.step - first
+            left = spoken_time((time.monotonic() - started) / done * (steps - event.step))
+            words = f"step {event.step:,} of {steps:,}, loss {event.facts['loss']:.3f}, {left} left"
+            bar.show(words, event.step / max(1, steps))
+        elif event.kind == "testing":
+            bar.show(f"scoring {event.facts['split']}", event.facts["share"])
+        elif event.kind == "notice":
+            warnings.warn(event.facts["text"], FairtrialWarning, stacklevel=2)
+
+    return show
+
+
+def study_listener(bar: Bar) -> Callable[[str, dict[str, Any]], None]:
+    """Shows the events of a study."""
+    count = Count()
+
+    def show(kind: str, facts: dict[str, Any]) -> None:
+        count.update(kind, facts)
+        if kind == "notice":
+            warnings.warn(facts["text"], FairtrialWarning, stacklevel=2)
+        elif not count.trials:
+            bar.show("timing a few steps of each variant" if facts.get("work") == "calibrate" else "preparing", None)
+        else:
+            done = (count.done + sum(count.running.values())) / max(1, count.trials)
+            now = " ".join(facts.get("key", ()))
+            bar.show(", ".join(filter(None, (f"{count.position()}", now, count.left()))), done)
+
+    return show
+
+
+class Count:
+    """What of a study is done, and the time left: calibrated times, corrected by the times measured so far."""
+
+    def __init__(self) -> None:
+        self.plan: dict[str, Any] = {}
+        self.width, self.trials, self.done = 1, 0, 0
+        self.noun = "trial"
+        self.waiting = 0.0  # expected seconds of unfinished trials
+        self.running: dict[tuple[str, ...], float] = {}  # fraction done
+        self.expected_done = self.spent_done = 0.0
+
+    def position(self) -> str:
+        return f"{self.noun} {self.done}/{self.trials}" if self.trials else "preparing"
+
+    def seconds_of(self, key: tuple[str, ...]) -> float:
+        return float(self.plan.get("trial_seconds", {}).get(key[0], {}).get(key[1], 0.0))
+
+    def update(self, kind: str, facts: dict[str, Any]) -> None:
+        key = tuple(facts.get("key", ()))
+        if kind == "plan":
+            self.plan, self.width, self.trials = facts, facts["width"], 0
+        elif kind in ("search", "jobs"):
+            self.noun = "try" if kind == "search" else "trial"
+            self.trials, self.done = facts["trials"], facts["trials"] - facts["left"]
+            share = facts["left"] / max(1, facts["trials"])
+            seconds = [value for named in self.plan.get("trial_seconds", {}).values() for value in named.values()]
+            self.waiting = facts["trials"] / max(1, len(seconds)) * sum(seconds) * share
+        elif facts.get("work") != "trial":
+            return
+        elif kind == "begin":
+            self.running[key] = 0.0
+        elif kind == "step":
+            self.running[key] = facts["step"] / max(1, facts["steps"])
+        elif kind in ("done", "failed"):
+            self.running.pop(key, None)
+            self.done += 1
+            self.waiting -= self.seconds_of(key)
+            if kind == "done":
+                self.expected_done += self.seconds_of(key)
+                self.spent_done += facts["seconds"]
+
+    def left(self) -> str:
+        """Time left, in words; empty while it is unknown."""
+        from fairtrial.report.words import spoken_time
+
+        if self.waiting < 0.1 or not self.trials:
+            return ""
+        partial = sum(share * self.seconds_of(key) for key, share in self.running.items())
+        pace = self.spent_done / self.expected_done if self.expected_done else 1.0
+        return f"{spoken_time(max(1.0, self.waiting - partial) * pace / self.width)} left"

@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput
-from fairtrial.finding import Finding, summary, worst
+from fairtrial.finding import PASS, Finding, summary, worst
 from fairtrial.report import verdict_tables
+from fairtrial.report.page import fragment
 from fairtrial.report.shown import Shown
 from fairtrial.report.study_files import StudyFiles, without_nulls
 from fairtrial.report.table import Cell, Table, row
-from fairtrial.report.words import few_digits, probability, with_interval
-from fairtrial.statistics.sentences import Expected, counted
+from fairtrial.report.words import few_digits, plan_lines, probability, with_interval
+from fairtrial.statistics.outcomes import METRICS
+from fairtrial.statistics.sentences import Expected, counted, expected_smallest
 from fairtrial.statistics.verdict import is_clear
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from fairtrial.run import Run
 
 SEVERITY = {"red": "not_comparable", "amber": "remark"}  # colours of a page
@@ -69,6 +73,26 @@ class Verdict(Shown):
             {key: value for key, value in each.items() if not isinstance(value, dict | list)}
             for each in self.comparisons
         ]
+
+    def _repr_html_(self) -> str:
+        from fairtrial.report.study_page import verdict_fragment
+
+        return verdict_fragment(self.shown)
+
+    def plot(self) -> Figure:
+        """Every difference with its 95% interval."""
+        from fairtrial.report.plots import draw_intervals
+
+        rows, least = [], []
+        units: dict[str, None] = {}
+        for name, task in self.shown["tasks"].items():
+            for each in task["comparisons"]:
+                label = f"{each['variant']}, {each['set']}" + (f" ({name})" if len(self.shown["tasks"]) > 1 else "")
+                rows.append((label, *verdict_tables.shown_difference(task, each)))
+            least.append(verdict_tables.shown_least(task, task.get("least_difference")))
+            units[verdict_tables.difference_unit(task)] = None
+        title = f"difference from {self.shown.get('baseline', '')}, 95% intervals"
+        return draw_intervals(rows, title, " or ".join(units), zero=True, least=least[0] if len(least) == 1 else None)
 
     def to_markdown(self) -> str:
         return "\n".join(verdict_tables.verdict_lines(self.shown, "markdown", every=False))
@@ -124,6 +148,21 @@ class Study(Shown):
     def rows(self) -> list[dict[str, Any]]:
         return self.verdict.rows()
 
+    def __repr__(self) -> str:
+        return repr(self.verdict) if not self.planned else "\n".join(plan_lines(dict(self.plan)))
+
+    def _repr_html_(self) -> str:
+        return self.verdict._repr_html_() if not self.planned else fragment(plan_lines(dict(self.plan)))
+
+    def plot(self) -> Figure:
+        """Every difference with its 95% interval."""
+        return self.verdict.plot()
+
+    @property
+    def planned(self) -> bool:
+        """Whether nothing was run yet: what can be shown is the plan."""
+        return bool(self.plan) and not (self.folder / "verdict.json").is_file()
+
 
 @dataclass(frozen=True, repr=False)
 class Audit(Shown):
@@ -136,7 +175,7 @@ class Audit(Shown):
 
     what: str
     findings: tuple[Finding, ...]
-    copies: Mapping[str, Any] = field(default_factory=dict)  # of data: task -> test set -> copies of training texts
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of data: all facts, by task
 
     @property
     def level(self) -> str:
@@ -161,7 +200,7 @@ class Audit(Shown):
             chosen = [finding for finding in self.findings if finding.task == task]
             rows = tuple(
                 row(each.id, each.name, each.where or each.level, each.shown or f"{each.value:.2g}", each.limit,
-                    Cell(each.verdict, kind=SEVERITY.get(each.severity, "")), each.meaning)
+                    Cell(each.verdict, kind=SEVERITY.get(each.severity, "")), each.meaning * (each.verdict != PASS))
                 for each in chosen
             )  # fmt: skip
             columns = (
@@ -178,6 +217,16 @@ class Audit(Shown):
 
     def rows(self) -> list[dict[str, Any]]:
         return [finding.to_dict() for finding in self.findings]
+
+    def plot(self) -> Figure:
+        """One square for each check: passed, amber or red."""
+        from fairtrial.report.plots import draw_checks
+
+        kinds = {"classify": "encoder", "lm": "decoder"}
+        cells = [
+            (f"{each.id} {each.name}", each.where or kinds.get(each.task, ""), each.severity) for each in self.findings
+        ]
+        return draw_checks(cells, f"{self.what}: {summary(self.findings)}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -197,6 +246,42 @@ class Baselines(Shown):
             for task, facts in self.tasks.items()
             for name, sets in facts["baselines"].items()
             for test, subsets in sets.items()
+            for subset, score in subsets.items()
+        ]
+
+    def plot(self) -> Figure:
+        """Each baseline's score on each test set, with its 95% interval."""
+        from fairtrial.report.plots import draw_intervals
+
+        metrics = dict.fromkeys("accuracy" if "accuracy" in each else "perplexity" for each in self.rows())
+        rows = [
+            (
+                f"{each['baseline']}, {each['set']}",
+                each.get("accuracy", each.get("perplexity")),
+                *(each["interval"] or (None, None)),
+            )
+            for each in self.rows()
+            if each["subset"] == "all" and each["set"] != "validation"
+        ]
+        return draw_intervals(rows, "what a transformer must beat", " or ".join(metrics))
+
+
+@dataclass(frozen=True, repr=False)
+class Ensemble(Shown):
+    """A transformer together with models that count: its weights, its scores and those of its members."""
+
+    facts: Mapping[str, Any] = field(repr=False)
+
+    def tables(self) -> Sequence[Table]:
+        from fairtrial.report.text import mix_tables
+
+        return list(mix_tables(self.facts))
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {"model": name, "set": test, "subset": subset, **score}
+            for test, scores in self.facts["tests"].items()
+            for name, subsets in scores.items()
             for subset, score in subsets.items()
         ]
 
@@ -242,6 +327,25 @@ class Comparison(Shown):
         numbers = (interval, probability(self.p), self.seeds, self.items, few_digits(self.smallest_detectable))
         return [Table("", columns, (row(cell, *numbers, shares),))]
 
+    def charts(self) -> Sequence[str]:
+        from fairtrial.report.charts import Scale, difference_strip
+
+        values = (self.difference, self.low, self.high)
+        least = self.facts["least_difference"] or None
+        scale = Scale.around([0.0, *([-least, least] if least else []), *values])
+        return [] if scale is None else [difference_strip(self.sentence, values, least, scale, self.verdict)]
+
+    def plot(self) -> Figure:
+        """The difference with its 95% interval, and that of each seed."""
+        from fairtrial.report.plots import draw_intervals
+
+        name = f"{self.facts['variant']} - {self.facts['against']}"
+        rows, seeds = [(name, self.difference, self.low, self.high)], [self.facts.get("by_seed", [])]
+        least = self.facts["least_difference"] or None
+        return draw_intervals(
+            rows, self.verdict.replace("_", " "), self.facts["unit"], zero=True, least=least, dots=seeds
+        )
+
     def rows(self) -> list[dict[str, Any]]:
         names = ("verdict", "difference", "low", "high", "p", "seeds", "items", "smallest_detectable")
         return [
@@ -280,6 +384,19 @@ class Power(Shown):
         columns = ("metric", "seeds", "items", "comparisons", "smallest difference, low", "high")
         numbers = (few_digits(self.low), few_digits(self.high))
         return [Table("", columns, (row(self.metric, self.seeds, self.items, self.comparisons, *numbers),))]
+
+    def plot(self) -> Figure:
+        """The smallest difference that other numbers of seeds would detect, with these items."""
+        from fairtrial.report.plots import draw_intervals
+
+        rows = []
+        for seeds in (3, 5, 10, 20, 40):
+            found = expected_smallest(
+                "lm" if self.metric == "perplexity" else "classify", seeds, self.items, family=self.comparisons
+            )
+            assert found is not None
+            rows.append((f"{seeds} seeds", None, found.low, found.high))
+        return draw_intervals(rows, f"smallest detectable difference, {self.items:,} items", METRICS[self.metric].unit)
 
     def rows(self) -> list[dict[str, Any]]:
         names = ("metric", "seeds", "items", "comparisons", "low", "high")

@@ -3,7 +3,7 @@ for; each question is answered by its room."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,15 +23,26 @@ from fairtrial.report.words import KINDS, kept_weights, learning_notes, score_ta
 from fairtrial.training.tasks import Network, Task, build_network, build_task
 
 if TYPE_CHECKING:
-    from fairtrial.analysis.attention import Maps
-    from fairtrial.analysis.generation import Generated
+    from matplotlib.figure import Figure
+
+    from fairtrial.analysis.attention import AttentionMaps
+    from fairtrial.analysis.generation import Generation, Generator
     from fairtrial.analysis.look import LookResult
-    from fairtrial.analysis.parameters import Cost
+    from fairtrial.analysis.parameters import Parameters
     from fairtrial.analysis.predictions import Predictions
-    from fairtrial.analysis.surprisal import LengthScore, SurprisalResult
+    from fairtrial.analysis.surprisal import LengthScore, Surprisal
 
 Texts = str | Sequence[str]
+OnProgress = Callable[[str, int, int], None]  # what is being done, how much is done, how much there is
 TASKS = {"classify": "a classifier", "lm": "a language model", "mlm": "a masked language model"}
+
+
+def ignore(value: object) -> None:
+    """Nobody listens."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Shows nothing."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,73 +95,97 @@ class Run(Shown):
         """The network with its first weights; those of a pretrained encoder are not put in."""
         return build_network(self.recipe, self.seed, self.tokenizer.size, len(self.labels)).eval()
 
-    def attention(self, text: str) -> Maps:
+    def attention(self, text: str) -> AttentionMaps:
         """Attention maps of a text: which positions each head attends to."""
         from fairtrial.analysis.attention import maps_of
 
         with use_threads(1):
             return maps_of(self.network, self.tokenizer, text)
 
-    def parameters(self) -> Cost:
+    def parameters(self) -> Parameters:
         """Parameters and FLOPs of the network, component by component."""
         from fairtrial.analysis.parameters import cost_of_recipe
 
         with use_threads(1):
             return cost_of_recipe(self.recipe, self.tokenizer.size, len(self.labels))
 
-    def predict(self, texts: Texts, *, names: Sequence[str] | None = None, words: bool = False) -> Predictions:
+    def predict(
+        self, texts: Texts, *, names: Sequence[str] | None = None, words: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> Predictions:  # fmt: skip
         """The probability of each class for each text; with `words`, also how much each word supports the answer."""
         from fairtrial.analysis.predictions import predict
 
         require_task(self.record, "classify")
         with use_threads(1):
-            return predict(self, listed(texts), names=names, words=words)
+            return predict(self, listed(texts), names=names, words=words, on_progress=on_progress or silent)
 
-    def surprisal(self, texts: Texts) -> SurprisalResult:
+    def surprisal(self, texts: Texts, *, on_progress: OnProgress | None = None) -> Surprisal:
         """How surprising each token is to a language model, and the perplexity of texts."""
         from fairtrial.analysis.surprisal import surprisal
 
         require_task(self.record, "lm")
         with use_threads(1):
-            return surprisal(self, listed(texts))
+            return surprisal(self, listed(texts), on_progress or silent)
 
     def generate(
         self, prompt: str = "", *, tokens: int = 60, temperature: float = 1.0, top_k: int | None = None,
         top_p: float = 1.0, repetition_penalty: float = 1.0, stop: str | None = None, context: int | None = None,
-        seed: int = 0, sample: int = 0,
-    ) -> Generated:  # fmt: skip
-        """Continue a text with a language model. The same seed and sample give the same text."""
+        samples: int = 1, seed: int = 0,
+    ) -> Generation:  # fmt: skip
+        """Continue a text with a language model; the same seed gives the same texts. `temperature` 0 is greedy; `top_k`
+        and `top_p` sample from the most probable tokens only; `stop`: a word that ends the text."""
+        generator = self.generator(
+            prompt, tokens=tokens, temperature=temperature, top_k=top_k, top_p=top_p,
+            repetition_penalty=repetition_penalty, stop=stop, context=context,
+        )  # fmt: skip
+        return generator.generate(samples, seed)
+
+    def generator(
+        self, prompt: str = "", *, tokens: int = 60, stop: str | None = None, context: int | None = None,
+        **sampling: Any,
+    ) -> Generator:  # fmt: skip
+        """What `generate` uses: it can give the text piece by piece."""
         from fairtrial.analysis.generation import Generator, Sampling
 
         require_task(self.record, "lm")
-        sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=repetition_penalty)
         with use_threads(1):
-            generator = Generator(self, prompt, tokens=tokens, sampling=sampling, stop=stop, context=context)
-            return generator.sample(seed, sample)
+            return Generator(self, prompt, tokens=tokens, sampling=Sampling(**sampling), stop=stop, context=context)
 
-    def look(self, texts: Texts = (), *, ablate: bool = True) -> LookResult:
+    def look(self, texts: Texts = (), *, ablate: bool = True, on_progress: OnProgress | None = None) -> LookResult:
         """What each head does: maps before and after training, statistics over texts (the first test set's, unless
         some are given); with `ablate`, the scores of the test sets without it."""
         from fairtrial.analysis.look import look
 
         with use_threads(1):
-            return look(self.record, listed(texts), ablate=ablate)
+            return look(self, listed(texts), ablate=ablate, on_progress=on_progress or silent)
 
-    def errors(self, test: str | None = None, *, bins: int = 10, most: int = 10, words: bool = True) -> dict[str, Any]:
+    def errors(
+        self, test: str | None = None, *, bins: int = 10, most: int = 10, words: bool = True,
+        names: Sequence[str] | None = None, on_progress: OnProgress | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
         """A classifier's confusions, calibration, confident mistakes and influential words."""
         from fairtrial.analysis.errors import errors
 
         require_task(self.record, "classify")
         with use_threads(1):
-            return errors(self, test=test, bins=bins, most=most, words=words)
+            return errors(
+                self, test=test, bins=bins, most=most, names=names, words=words, on_progress=on_progress or silent
+            )
 
-    def lengths(self, times: Sequence[int] = (1, 2, 4, 8)) -> list[LengthScore]:
-        """A language model's perplexity at multiples of its training length."""
+    def lengths(
+        self, times: Sequence[int] = (1, 2, 4, 8), *, on_score: Callable[[LengthScore], None] = ignore
+    ) -> list[LengthScore]:
+        """A language model's perplexity at multiples of its training length. `on_score` gets each as it comes."""
         from fairtrial.analysis.surprisal import score_lengths
 
         require_task(self.record, "lm")
+        found = []
         with use_threads(1):
-            return list(score_lengths(self, times))
+            for score in score_lengths(self, times):
+                on_score(score)
+                found.append(score)
+        return found
 
     def export(self, out: str | Path | None = None) -> Path:
         """Write a folder that `transformers` loads with from_pretrained."""
@@ -163,13 +198,25 @@ class Run(Shown):
         what = (
             f"{KINDS[self.recipe.task].capitalize()} ({spoken_parts(self.recipe)}), {result['parameters']:,} parameters"
         )
-        return (f"{what}, seed {self.seed}; {kept_weights(result)}; {self.folder}", *learning_notes(result))
+        first = f"{what}, seed {self.seed}; {kept_weights(result)}; {self.folder}"
+        return (first, *learning_notes(result), *(f"note: {note}" for note in self.record.trial["notes"]))
 
     def tables(self) -> Sequence[Table]:
         return [score_table(self.record.result)]
 
     def rows(self) -> list[dict[str, Any]]:
         return [{"set": name, **score} for name, score in self.metrics.items()]
+
+    def charts(self) -> Sequence[str]:
+        from fairtrial.report.page import record_charts
+
+        return record_charts(self.record)
+
+    def plot(self) -> Figure:
+        """Loss and score of every split during training."""
+        from fairtrial.report.plots import draw_curves
+
+        return draw_curves(self.record)
 
 
 def require_task(record: Record, task: str) -> None:

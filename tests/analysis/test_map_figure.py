@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairtrial.analysis.attention import Maps
+from fairtrial.analysis.attention import AttentionMaps
 from fairtrial.analysis.look import GridLayout, axis_word, map_figure
 from fairtrial.report.plots import TIMELESS
 
@@ -15,12 +15,12 @@ WORDS = ("we", "will", ",", "stay")
 HEADS = [(layer, head) for layer in range(2) for head in range(2)]
 
 
-def some_maps(words: tuple[str, ...] = WORDS, seed: int = 0) -> Maps:
+def some_maps(words: tuple[str, ...] = WORDS, seed: int = 0) -> AttentionMaps:
     size = len(words)
     visible = np.tri(size, dtype=bool)
     weights = np.random.default_rng(seed).random((2, 2, size, size)) * visible
     weights /= np.maximum(1e-9, weights.sum(-1, keepdims=True))
-    return Maps(words, weights.astype("f4"), np.stack([visible] * 2), True, 0, 8, "", (), ())
+    return AttentionMaps(words, weights.astype("f4"), np.stack([visible] * 2), True, 0, 8, "", (), ())
 
 
 @pytest.mark.parametrize(("kind", "first"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.attention import Maps, check_maps, check_outputs, maps_of, model_input
+from fairtrial.analysis.attention import AttentionMaps, check_maps, check_outputs, maps_of, model_input
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.recipe import PartChoice
@@ -38,11 +38,11 @@ def with_parts(run: Run, *choices: PartChoice, length: int = 12) -> tuple[Run, C
     return replace(run, recipe=replace(run.recipe, shape=shape)), network.eval()
 
 
-def attention_maps(run: Run, text: str, network: Any = None) -> Maps:
+def attention_maps(run: Run, text: str, network: Any = None) -> AttentionMaps:
     return maps_of(run.network if network is None else network, run.tokenizer, text)
 
 
-def named(maps: Maps) -> dict[str, float]:
+def named(maps: AttentionMaps) -> dict[str, float]:
     return {check.name: check.value for check in maps.checks}
 
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.surprisal import Surprisal, Token, Totals, surprisal
+from fairtrial.analysis.surprisal import TextSurprisal, Token, Totals, surprisal
 from fairtrial.analysis.text import encode_texts, unknown_notice
 from fairtrial.data.corpus import Document
 from fairtrial.data.tokenizer import Tokenizer, fit
@@ -38,7 +38,7 @@ def decoder(tokenizer: Tokenizer, name: str = "rope") -> LanguageModel:
     return LanguageModel(SHAPE, (PartChoice(name=name),), tokenizer.size).double()
 
 
-def read(network: LanguageModel, tokenizer: Tokenizer, *texts: str, full_context: float = 0.97) -> list[Surprisal]:
+def read(network: LanguageModel, tokenizer: Tokenizer, *texts: str, full_context: float = 0.97) -> list[TextSurprisal]:
     recipe = SimpleNamespace(shape=SHAPE, scoring=SimpleNamespace(full_context=full_context))
     return surprisal(SimpleNamespace(network=network, tokenizer=tokenizer, recipe=recipe), texts).texts  # type: ignore[arg-type]
 
@@ -88,8 +88,8 @@ def token(nats: float | None) -> Token:
 
 
 def test_the_two_perplexities_of_a_set_are_told_apart() -> None:
-    one = Surprisal("a", (token(None), token(math.log(10))))
-    two = Surprisal("b", (token(None), *[token(math.log(1000))] * 3))
+    one = TextSurprisal("a", (token(None), token(math.log(10))))
+    two = TextSurprisal("b", (token(None), *[token(math.log(1000))] * 3))
     totals = Totals.of([one, two])
     assert totals.tokens == 4
     assert totals.token_weighted == pytest.approx(10 ** ((1 + 9) / 4))

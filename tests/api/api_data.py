@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+from contextlib import suppress
 from typing import Any
 
 WORDS = {"good": "fine warm bright funny clever tender lively", "bad": "dull cold slow sad clumsy loud hollow"}
@@ -21,3 +23,12 @@ def reviews_of(count: int = 240) -> list[tuple[str, str]]:
         rng.shuffle(words)
         found.append((label, " ".join(words)))
     return found
+
+
+meeting = threading.Barrier(3)
+
+
+def meet() -> None:
+    """Where three threads are in the same place at once, they go on together; where they take turns, they cannot be."""
+    with suppress(threading.BrokenBarrierError):
+        meeting.wait(timeout=0.5)

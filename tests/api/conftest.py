@@ -13,7 +13,8 @@ from forked import auditing_here
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the examples in docstrings find: `reviews`, `classifier`, `language_model`, `finished` (a study)."""
+    """What the examples in docstrings find: `reviews`, `classifier`, `language_model`, `encoder` (a folder), `finished`
+    (a study)."""
     import fairtrial as ft
 
     room = tmp_path_factory.mktemp("library")
@@ -21,10 +22,12 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     reviews.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in reviews_of()))
     classifier = ft.train("classify", reviews, out=room / "classifier", steps=40, **SMALL)
     language_model = ft.train("lm", reviews, out=room / "lm", steps=40, **SMALL)
+    encoder = ft.train("mlm", reviews, out=room / "mlm", steps=2, **SMALL).folder
     how = {"task": "classify", "seeds": 5, "steps": 40, "engine": "here", "out": room / "study"}
     with auditing_here():
         study = ft.study(["none", "learned"], reviews, **how, **SMALL)
-    return {"ft": ft, "reviews": reviews, "classifier": classifier, "language_model": language_model, "finished": study}
+    runs = {"classifier": classifier, "language_model": language_model, "finished": study, "encoder": encoder}
+    return {"ft": ft, "reviews": reviews, **runs}
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from api_data import SMALL, reviews_of
 
 import fairtrial as ft
-from fairtrial.data.given import keep_given, rows_of
+from fairtrial.data.given import rows_of, write_given
 
 
 def test_texts_and_labelled_texts_become_rows() -> None:
@@ -48,10 +48,9 @@ def test_a_hugging_face_dataset_tells_the_names_of_its_classes() -> None:
 
 
 def test_data_are_written_once_and_named_by_their_content(tmp_path: Path) -> None:
-    first, again, other = (keep_given(texts, tmp_path) for texts in (["a\nb", "ü"], ["a\nb", "ü"], ["c"]))
+    first, again, other = (write_given(texts, tmp_path) for texts in (["a\nb", "ü"], ["a\nb", "ü"], ["c"]))
     assert first == again != other
     assert [json.loads(line)["text"] for line in Path(first).read_text().splitlines()] == ["a\nb", "ü"]
-    assert keep_given("some/path", tmp_path) == "some/path"
 
 
 def test_a_frame_trains_as_its_file_does(tmp_path: Path) -> None:
@@ -98,3 +97,13 @@ def test_without_pandas_a_frame_is_refused_with_a_hint(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ft.FairtrialError, match="pandas is not installed"):
         ft.power().to_frame()
+
+
+def test_a_cell_that_is_run_again_finds_its_run() -> None:
+    first = ft.train("classify", reviews_of(), steps=2, reuse=True, **SMALL)
+    before = (first.folder / "result.json").stat().st_mtime_ns
+    assert ft.train("classify", reviews_of(), steps=2, reuse=True, **SMALL).folder == first.folder
+    assert (first.folder / "result.json").stat().st_mtime_ns == before
+    assert ft.train("classify", reviews_of(), steps=3, reuse=True, **SMALL).folder != first.folder
+    with pytest.raises(ft.BadInput, match="exists already"):
+        ft.train("classify", reviews_of(), steps=2, **SMALL)

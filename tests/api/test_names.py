@@ -13,6 +13,7 @@ import pytest
 
 import fairtrial as ft
 from fairtrial import PUBLIC
+from forked import auditing_here
 
 ASKED = "train resume load study verdict audit audit_data baseline compare power Part part Recipe".split()
 
@@ -55,6 +56,7 @@ def test_every_public_name_has_an_example_that_runs(
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     for test in found:
         test.globs.update(library)
-        runner.run(test)
+        with auditing_here():
+            runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
     assert found or name in ("BadInput", "Interrupted"), f"{name} has no example"

@@ -23,8 +23,8 @@ MAY_IMPORT = {
     "loggers": PLAIN,
     "report": VALUES | {"report", "statistics"},
     "analysis": PLAIN
-    | {"disk", "record", "prepare", "plugins", "data", "model", "parts", "training", "statistics", "audit"}
-    | {"analysis", "report", "pretrained", "trial"},
+    | {"disk", "environment", "record", "prepare", "plugins", "data", "model", "parts", "training", "statistics"}
+    | {"audit", "analysis", "report", "pretrained", "trial"},
     "audit": VALUES | {"data", "model", "parts", "training", "plugins", "part_source", "audit"},
     "engines": {
         "errors",

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from policies import assert_policy
 
-from fairtrial.analysis.attention import Check, Maps
+from fairtrial.analysis.attention import AttentionMaps, Check
 from fairtrial.analysis.heads import Effect, HeadStatistics, HeadSummary
 from fairtrial.analysis.look import Drawn, LookResult
 from fairtrial.report.page import bars, hidden, look_page
@@ -30,11 +30,13 @@ def some_album(words: tuple[str, ...] = ("we", "will", "go"), text: str = "we wi
     visible = np.tri(size, dtype=bool) if causal else np.ones((size, size), dtype=bool)
     rng = np.random.default_rng(4)
 
-    def maps() -> Maps:
+    def maps() -> AttentionMaps:
         weights = rng.random((2, 2, size, size)) * visible
         weights /= np.maximum(1e-9, weights.sum(-1, keepdims=True))
         checks = (Check("rows sum to one", 1e-7, 1e-5, "far"), Check("nothing on padding", 0.5, 0.0, "most"))
-        return Maps(words, weights, np.stack([visible] * 2), causal, 0, 8, "cut after 'will'", ("senate",), checks)
+        return AttentionMaps(
+            words, weights, np.stack([visible] * 2), causal, 0, 8, "cut after 'will'", ("senate",), checks
+        )
 
     even = HeadStatistics(1.0, 0.9, 2.0, 0.1, 0.2, None if causal else 0.2, 0.3, 0.4, None, "we", 1.0)
     portraits = tuple(

@@ -3,8 +3,9 @@ says where a head looked, not why the model decided."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,8 +17,15 @@ from fairtrial.errors import BadInput
 from fairtrial.model.layers import watch
 from fairtrial.model.part import OTHER_WEIGHTS, Site
 from fairtrial.pretrained.encoder import fill, open_encoder
+from fairtrial.report.charts import element, large_map
+from fairtrial.report.shown import Shown
+from fairtrial.report.table import Table, row
+from fairtrial.report.text import notices_of
 from fairtrial.training.scoring import scoring
 from fairtrial.trial import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Network = Any  # a network of any task: a body of blocks, and what answers on top of it
 LEAST_PADDING = 3  # positions after a text, where the model has them, so that the checks see what happens there
@@ -38,9 +46,10 @@ class Check:
         return self.value <= self.limit  # a value that is not a number fails
 
 
-@dataclass(frozen=True)
-class Maps:
-    """Plain numbers. `words` label both axes: vectors that parts put before a sentence, the text."""
+@dataclass(frozen=True, repr=False)
+class AttentionMaps(Shown):
+    """Which positions each head attends to in a text: plain numbers. `words` label both axes: vectors that parts put
+    before a sentence, the text."""
 
     words: tuple[str, ...]
     weights: np.ndarray  # float32 [layer head query key]; zero where hidden
@@ -51,6 +60,54 @@ class Maps:
     cut: str  # where a longer text was truncated; empty: it was not
     unknown: tuple[str, ...]  # out-of-vocabulary words, as written
     checks: tuple[Check, ...]
+
+    def sentences(self) -> Sequence[str]:
+        layers, heads = self.weights.shape[:2]
+        what = f"Attention maps of {layers} layers with {heads} heads, {len(self.words)} tokens: {' '.join(self.words)}"
+        failed = [f"Check failed: {check.name} ({check.meaning})." for check in self.checks if not check.passed]
+        return [what, *failed, *notices_of(self)]
+
+    def tables(self) -> Sequence[Table]:
+        """For each head: how spread its attention is, and the word that gets most of it."""
+        rows = []
+        for layer, head in np.ndindex(self.weights.shape[:2]):
+            weights = self.weights[layer, head].astype(float)
+            logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
+            received, entropy = weights.mean(0), float(-(weights * logs).sum(1).mean())
+            most = int(received.argmax())
+            rows.append(row(str(layer), str(head), self.words[most], f"{received[most]:.0%}", f"{entropy:.2f}"))
+        columns = ("layer", "head", "most attended", "its share", "entropy, nats")
+        return [Table("", columns, tuple(rows), text_columns=3)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each layer, head, query and key that may be attended to."""
+        return [
+            {"layer": layer, "head": head, "query": query, "key": key, "from": self.words[query], "to": self.words[key],
+             "weight": float(self.weights[layer, head, query, key])}
+            for layer, head, query, key in np.ndindex(self.weights.shape)
+            if self.open[layer, query, key]
+        ]  # fmt: skip
+
+    def charts(self) -> Sequence[str]:
+        drawn = []
+        for layer, head in np.ndindex(self.weights.shape[:2]):
+            shown = np.where(self.open[layer], self.weights[layer, head], np.nan).tolist()
+            values = [[None if weight != weight else weight for weight in line] for line in shown]
+            place = f"layer {layer}, head {head}"
+            drawn.append(
+                element("figure", large_map("", place, len(values), self.words, values) + element("figcaption", place))
+            )
+        return drawn
+
+    def plot(self, layer: int | None = None, head: int | None = None) -> Figure:
+        """The maps as a grid, or one layer's, or one head's: queries go down, keys across."""
+        from fairtrial.analysis.look import draw_maps
+
+        every = np.ndindex(self.weights.shape[:2])
+        chosen = [place for place in every if layer in (None, place[0]) and head in (None, place[1])]
+        if not chosen:
+            raise BadInput(f"there is no layer {layer}, head {head}", "layers and heads count from 0")
+        return draw_maps([(self, "")], chosen, {}, " ".join(self.words))
 
 
 @dataclass(frozen=True)
@@ -86,7 +143,7 @@ def model_input(tokenizer: Tokenizer, text: str, length: int) -> ModelInput:
     return ModelInput(np.array(tokenizer.cut(ids, length), dtype=np.int64), cut, unknown)
 
 
-def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
+def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> AttentionMaps:
     """Maps of one text. It is padded to the model's length, so that the checks see what happens on padding; the maps
     show the text alone."""
     length = network.body.shape.length
@@ -107,7 +164,9 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> Maps:
     checks = (*check_maps(weights, visible, real, network.body.causal, sums), check_outputs(unwatched, watched))
     weights, visible = (weights * visible[:, None])[:, :, :real, :real], visible[:, :real, :real]
     words = (*before, *tokenizer.words(encoded.ids))
-    return Maps(words, weights, visible, network.body.causal, len(before), length, encoded.cut, encoded.unknown, checks)
+    return AttentionMaps(
+        words, weights, visible, network.body.causal, len(before), length, encoded.cut, encoded.unknown, checks
+    )
 
 
 def watch_maps(network: Network, ids: Tensor, lengths: Tensor) -> tuple[Tensor, np.ndarray]:

@@ -7,11 +7,11 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -19,14 +19,20 @@ from torch import Tensor
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import plans_of_part, subject_of
 from fairtrial.disk import disk_errors, write_bytes, write_text
+from fairtrial.errors import BadInput
 from fairtrial.finding import HEADER, KINDS, Finding, markdown_row
 from fairtrial.model.layers import FeedForward, watch
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import VERBS, Part, Site, parts
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.report.page import environment
-from fairtrial.report.plots import Panel, Picture, image
+from fairtrial.report.plots import Panel, Picture, draw_pictures, image
+from fairtrial.report.shown import Shown
+from fairtrial.report.table import Table, row
 from fairtrial.rng import seed_for
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CLAIMS = {"sees_order": "sees order", "relative": "by distance alone"}
 CHANGES = {  # of verbs that show in attention
@@ -81,15 +87,46 @@ class Entry:
     changes: str  # one of GROUPS
 
 
+@dataclass(frozen=True, repr=False)
+class Catalogue(Shown):
+    """Parts, and what each is and does."""
+
+    entries: tuple[Entry, ...]
+    broken: Mapping[str, str] = field(default_factory=dict)  # parts of packages that cannot be used, and why
+
+    def sentences(self) -> Sequence[str]:
+        return [self.entries[0].definition] if len(self.entries) == 1 else ()
+
+    def tables(self) -> Sequence[Table]:
+        rows = (
+            row(each.name, each.line, ", ".join(f"{name} = {default}" for name, default in each.options.items()),
+                ", ".join(each.claims), ", ".join(each.verbs))
+            for each in self.entries
+        )  # fmt: skip
+        columns = ("part", "what it does", "options", "claims", "verbs")
+        return [Table("", columns, tuple(rows), text_columns=5).without_empty_columns()]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [asdict(each) for each in self.entries]
+
+    def plot(self, *, heads: int = 4, length: int = 24, encoder: bool = False, **options: Any) -> Figure:
+        """What a part does, measured on initial weights; `encoder`: bidirectional, as all pools are."""
+        if len(self.entries) != 1:
+            raise BadInput("nothing to plot", "name a part: catalogue('alibi').plot()")
+        causal = not (encoder or "pool" in self.entries[0].verbs)
+        pictures = plot_part(self.entries[0].name, heads=heads, length=length, causal=causal, **options)
+        return draw_pictures(pictures, self.entries[0].name)
+
+
 def catalogue() -> list[Entry]:
     return [describe(name) for name in parts.list()]
 
 
 def describe(name: str) -> Entry:
     kind = parts.find(name)
-    own, of_module = (
-        inspect.cleandoc(text or "") for text in (vars(kind).get("__doc__"), sys.modules[kind.__module__].__doc__)
-    )
+    written_here = kind.__module__ == "__main__"  # in a notebook or a script, whose own text is about something else
+    texts = (vars(kind).get("__doc__"), "" if written_here else sys.modules[kind.__module__].__doc__)
+    own, of_module = (inspect.cleandoc(text or "") for text in texts)
     verbs = tuple(verb for verb in VERBS if kind.owns(verb))
     return Entry(
         name=name,
@@ -100,7 +137,7 @@ def describe(name: str) -> Entry:
         claims=tuple(words for claim, words in CLAIMS.items() if getattr(kind, claim)),
         definition="\n\n".join(filter(None, (own, of_module))),
         papers=tuple(dict.fromkeys(re.findall(r"https?://[^\s,;)]+", own or of_module))),
-        file=inspect.getsourcefile(kind) or "",
+        file="" if written_here else inspect.getsourcefile(kind) or "",
         changes=group_of(verbs, kind.sees_order),
     )
 

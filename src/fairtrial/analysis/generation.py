@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import asdict, dataclass
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,9 +17,12 @@ import torch
 from fairtrial.analysis.text import encode_texts, unknown_notice
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import gap, spelled
+from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import KVCache
 from fairtrial.model.network import LanguageModel
+from fairtrial.report.shown import Shown
+from fairtrial.report.table import Table
 from fairtrial.rng import generator_for
 from fairtrial.training.scoring import scoring
 from fairtrial.trial import Run
@@ -209,6 +212,33 @@ class Generated:
     sample: int
 
 
+@dataclass(frozen=True, repr=False)
+class Generation(Shown):
+    """Continuations of a prompt. Printed, it is their text."""
+
+    samples: tuple[Generated, ...]
+    notices: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The first."""
+        return self.samples[0].text
+
+    def __str__(self) -> str:
+        return "\n\n".join(sample.text for sample in self.samples)
+
+    __repr__ = __str__
+
+    def sentences(self) -> Sequence[str]:
+        return [*(sample.text for sample in self.samples), *(f"Notice: {text}." for text in self.notices)]
+
+    def tables(self) -> Sequence[Table]:
+        return ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [asdict(sample) for sample in self.samples]
+
+
 class Generator:
     """Continues a prompt with a trained language model. `stop`: a word that ends the text, beside the stop mark."""
 
@@ -229,8 +259,15 @@ class Generator:
         self.plan = plan_context(self.network, self.ids, tokens, context)
         self.notices = tuple(filter(None, (unknown_notice(self.tokenizer, encoded), *self.plan.notices)))
 
+    def generate(self, samples: int = 1, seed: int = 0) -> Generation:
+        return Generation(tuple(self.sample(seed, number) for number in range(samples)), self.notices)
+
     def sample(self, seed: int = 0, sample: int = 0, on_text: Callable[[str], None] = lambda text: None) -> Generated:
         """One continuation. `on_text` gets each new piece of text, beginning with the prompt."""
+        with use_threads(1):
+            return self._sample(seed, sample, on_text)
+
+    def _sample(self, seed: int, sample: int, on_text: Callable[[str], None]) -> Generated:
         stream, pieces, new = TextStream(self.tokenizer, self.ids, self.prompt), [self.prompt], []
         on_text(self.prompt)
         drawn = generate_tokens(

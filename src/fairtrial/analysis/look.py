@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtrial.analysis.attention import Maps, initial_model, maps_of, model_input
+from fairtrial.analysis.attention import AttentionMaps, initial_model, maps_of, model_input
 from fairtrial.analysis.heads import Effect, Heads, HeadSummary, ablate_heads, head_statistics
 from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.disk import disk_errors, write_bytes, write_text
@@ -21,13 +21,17 @@ from fairtrial.errors import BadInput
 from fairtrial.recipe import Shape
 from fairtrial.record import Record
 from fairtrial.report.page import look_page
-from fairtrial.report.plots import figure_bytes, our_look
+from fairtrial.report.plots import drawing, figure_bytes, our_look
+from fairtrial.report.shown import Shown
+from fairtrial.report.table import Table
+from fairtrial.report.text import CAUTION, head_table
 from fairtrial.report.words import spoken_parts
 from fairtrial.training.tasks import Task
-from fairtrial.trial import load
+from fairtrial.trial import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Captions = dict[tuple[int, int], str]  # by layer and head
 MAX_TEST_TEXTS = 1000  # of the test set, where no texts are given
@@ -42,12 +46,14 @@ INVISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥", "": "∅"}
 @dataclass(frozen=True)
 class Drawn:
     text: str
-    trained: Maps
-    untrained: Maps  # of the initial network
+    trained: AttentionMaps
+    untrained: AttentionMaps  # of the initial network
 
 
-@dataclass(frozen=True)
-class LookResult:
+@dataclass(frozen=True, repr=False)
+class LookResult(Shown):
+    """What the heads of a network do: maps of a few texts, statistics over all, and what is lost without each head."""
+
     length: int  # tokens that the model sees at once
     texts: int
     cut: int  # texts that were truncated
@@ -62,6 +68,22 @@ class LookResult:
     @property
     def captions(self) -> Captions:
         return {(head.layer, head.head): head.caption for head in self.heads}
+
+    def sentences(self) -> Sequence[str]:
+        return [f"{len(self.heads)} heads over {self.texts:,} {self.source}.", *self.notices, CAUTION]
+
+    def tables(self) -> Sequence[Table]:
+        return [head_table(self)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [asdict(head) for head in self.heads]
+
+    def plot(self, text: int = 0, layer: int | None = None, head: int | None = None) -> Figure:
+        """Maps of one of the texts, before and after training."""
+        drawn = self.drawn[text]
+        heads = [place for place in self.captions if layer in (None, place[0]) and head in (None, place[1])]
+        stages = [(drawn.untrained, self.stage), (drawn.trained, "trained")]
+        return draw_maps(stages, heads, self.captions, drawn.text)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: everything but the maps' weights."""
@@ -85,10 +107,10 @@ class LookResult:
 
 
 def look(
-    record: Record, texts: Sequence[str] = (), *, ablate: bool = True, on_progress: OnProgress = no_progress
+    run: Run, texts: Sequence[str] = (), *, ablate: bool = True, on_progress: OnProgress = no_progress
 ) -> LookResult:
     """Of these texts, or of the record's first test set; with `ablate`, every test set is scored without each head."""
-    run, length, notices = load(record), record.recipe.shape.length, []
+    record, length, notices = run.record, run.recipe.shape.length, []
     task: Task | None = None
     no_task_because, source = "", "given texts"
     try:
@@ -193,32 +215,42 @@ def remove_figures(folder: Path) -> None:
 
 
 def map_figure(
-    trained: Maps, untrained: Maps, heads: Heads, captions: Captions, title: str, kind: str, stage: str = "untrained"
+    trained: AttentionMaps,
+    untrained: AttentionMaps,
+    heads: Heads,
+    captions: Captions,
+    title: str,
+    kind: str,
+    stage: str = "untrained",
 ) -> bytes:
     """Maps of these (layer, head), each before (`stage`) and after training: equal numbers give equal bytes."""
-    from matplotlib.figure import Figure
+    with our_look({"hatch.linewidth": 0.6}):
+        return figure_bytes(draw_maps([(untrained, stage), (trained, "trained")], heads, captions, title), kind)
 
-    layers = sorted({layer for layer, _ in heads})
+
+def draw_maps(stages: Sequence[tuple[AttentionMaps, str]], heads: Heads, captions: Captions, title: str) -> Figure:
+    """Maps of these (layer, head), at each stage; captions belong to the last."""
+    layers, words = sorted({layer for layer, _ in heads}), stages[-1][0].words
     rows = [[head for own, head in heads if own == layer] for layer in layers]
-    layout = GridLayout(trained.words, len(layers), 2 * max(map(len, rows)))
+    layout = GridLayout(words, len(layers), len(stages) * max(map(len, rows)))
     with our_look({"hatch.linewidth": 0.6}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
-        figure = Figure(figsize=(layout.width, layout.height), dpi=120)
+        figure = drawing()(figsize=(layout.width, layout.height), dpi=120)
         top = textwrap.wrap(title, int(12 * layout.width))[:2]
         figure.suptitle("\n".join(top), fontsize=10, y=1 - 0.1 / layout.height, va="top", parse_math=False)
         for row, (layer, numbers) in enumerate(zip(layers, rows, strict=True)):
             for number, head in enumerate(numbers):
-                for column, (maps, name) in enumerate(((untrained, stage), (trained, "trained"))):
-                    axis = figure.add_axes(layout.box(row, 2 * number + column))
-                    caption = captions.get((layer, head), "") if name == "trained" else ""
-                    lines = [f"layer {layer}, head {head}", f"{name}{caption and ': '}{caption}"]
+                for column, (maps, name) in enumerate(stages):
+                    axis = figure.add_axes(layout.box(row, len(stages) * number + column))
+                    caption = captions.get((layer, head), "") if maps is stages[-1][0] else ""
+                    lines = [f"layer {layer}, head {head}", ": ".join(filter(None, (name, caption)))]
                     points = min(8.0, 72 * (layout.side + 0.1) / (0.58 * max(map(len, lines))))  # as wide as its map
-                    axis.set_title("\n".join(lines), fontsize=points, parse_math=False)
+                    axis.set_title("\n".join(filter(None, lines)), fontsize=points, parse_math=False)
                     shown = draw_map(axis, maps, layer, head, layout.points, left=not (number or column))
         bar = figure.colorbar(shown, cax=figure.add_axes(layout.bar()))
         bar.set_label("attention weight\n(square-root scale; hatched: hidden)", fontsize=7)
         bar.set_ticks([0, 0.05, 0.25, 0.5, 1], labels=["0", "5%", "25%", "50%", "100%"])
-        return figure_bytes(figure, kind)
+        return figure
 
 
 class GridLayout:
@@ -243,7 +275,7 @@ class GridLayout:
         return (self.width - 1.0) / self.width, self.box(0, 0)[1], 0.1 / self.width, self.side / self.height
 
 
-def draw_map(axis: Axes, maps: Maps, layer: int, head: int, points: float, *, left: bool) -> Any:
+def draw_map(axis: Axes, maps: AttentionMaps, layer: int, head: int, points: float, *, left: bool) -> Any:
     """One map: queries go down, keys across. Hidden cells show the hatched background."""
     from matplotlib import colormaps
     from matplotlib.colors import PowerNorm

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, astuple, dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
@@ -27,8 +27,15 @@ from fairtrial.plugins import load_installed
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
 from fairtrial.recipe import Recipe, with_length
+from fairtrial.report.plots import draw_bars
+from fairtrial.report.shown import Shown
+from fairtrial.report.table import Table
+from fairtrial.report.text import sum_table
 from fairtrial.training.scoring import scoring
 from fairtrial.training.tasks import Network, build_network
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Sizes = tuple[int, ...]
 
@@ -195,9 +202,9 @@ def counted(network: Network, length: int) -> tuple[int, int]:
     return forward.get_total_flops(), backward.get_total_flops()
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Size and cost of one network."""
+@dataclass(frozen=True, repr=False)
+class Parameters(Shown):
+    """Size and cost of one network: its parameters and the FLOPs of a forward pass, component by component."""
 
     recipe: Recipe
     vocabulary: int
@@ -205,12 +212,39 @@ class Cost:
     ledger: Ledger
     flops: Flops
 
+    @property
+    def total(self) -> int:
+        """Number of parameters."""
+        return self.ledger.total
+
+    def sentences(self) -> Sequence[str]:
+        return [f"{self.total:,} parameters; {self.flops.per_token:,.0f} FLOPs per token, forward."]
+
+    def tables(self) -> Sequence[Table]:
+        counts, operations = ([astuple(row) for row in rows] for rows in (self.ledger.rows, self.flops.rows))
+        length = f"forward FLOPs of one row of {self.flops.length} tokens"
+        return [
+            sum_table(("parameters", "weight matrices only"), counts, "parameters"),
+            sum_table(("operations",), operations, length),
+        ]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [asdict(row) for row in self.ledger.rows]
+
+    def plot(self) -> Figure:
+        """The parameters of each component as bars."""
+        return draw_bars(
+            [(row.component, row.count) for row in self.ledger.rows], f"{self.total:,} parameters", "parameters"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         facts = {"task": self.recipe.task, "vocabulary": self.vocabulary, "classes": self.classes}
         return facts | asdict(self.ledger) | {"flops": asdict(self.flops)}
 
 
-def cost_of_recipe(recipe: Recipe, vocabulary: int | None = None, classes: int | None = None, seed: int = 0) -> Cost:
+def cost_of_recipe(
+    recipe: Recipe, vocabulary: int | None = None, classes: int | None = None, seed: int = 0
+) -> Parameters:
     """Nothing is trained. Without `vocabulary`, its size and the number of classes are those of the recipe's data."""
     if vocabulary is None:
         if classes is not None:
@@ -229,4 +263,6 @@ def cost_of_recipe(recipe: Recipe, vocabulary: int | None = None, classes: int |
     recipe = with_length(recipe)
     network = fresh_network(recipe, vocabulary, classes or 0)
     rows_in_step = recipe.training.batch * recipe.training.accumulate
-    return Cost(recipe, vocabulary, classes or 0, ledger_of(network), flops_of(network, rows_in_step=rows_in_step))
+    return Parameters(
+        recipe, vocabulary, classes or 0, ledger_of(network), flops_of(network, rows_in_step=rows_in_step)
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,8 +21,15 @@ from fairtrial.analysis.text import OnProgress, encode_texts, no_progress, unkno
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.model.network import Classifier
+from fairtrial.report.plots import draw_bars
+from fairtrial.report.shown import Shown
+from fairtrial.report.table import Table
+from fairtrial.report.table import row as as_cells
 from fairtrial.training.scoring import ROWS, log_probabilities, scoring
 from fairtrial.trial import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Rows = Sequence[np.ndarray]  # token ids of each text
 Names = Sequence[str] | None
@@ -52,12 +59,49 @@ class Attribution:
     leave_one_out: np.ndarray
 
 
-@dataclass(frozen=True)
-class Predictions:
+@dataclass(frozen=True, repr=False)
+class Predictions(Shown):
+    """The probability of each class for each text."""
+
     labels: tuple[str, ...]
     predictions: list[Prediction]
     attributions: list[Attribution]  # empty unless asked for
     notices: tuple[str, ...]
+
+    @property
+    def guesses(self) -> list[str]:
+        """The most probable class of each text."""
+        return [self.labels[each.guess] for each in self.predictions]
+
+    def sentences(self) -> Sequence[str]:
+        return self.notices
+
+    def tables(self) -> Sequence[Table]:
+        rows = (as_cells(each.text[:80], *(f"{share:.1%}" for share in each.shares)) for each in self.predictions)
+        found = [Table("", ("text", *self.labels), tuple(rows))]
+        for each, guess in zip(self.attributions, self.guesses, strict=False):
+            words = zip(each.words, each.gradient_times_input, each.leave_one_out, strict=True)
+            rows = (as_cells(word, f"{one:+.3f}", f"{two:+.3f}") for word, one, two in words)
+            title = f"how much each word supports {guess!r} (log-odds, nats)"
+            found.append(Table(title, ("word", "gradient x input", "leave-one-out"), tuple(rows)))
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        both = zip(self.predictions, self.guesses, strict=True)
+        return [
+            {"text": each.text, "guess": guess, **dict(zip(self.labels, each.shares, strict=True))}
+            for each, guess in both
+        ]
+
+    def plot(self, text: int = 0) -> Figure:
+        """The probabilities of one of the texts; or, where they were asked for, what its words add."""
+        chosen = self.predictions[text]
+        if self.attributions:
+            found = self.attributions[text]
+            title = f"support for {self.guesses[text]!r}, leave-one-out"
+            bars = list(zip(found.words, found.leave_one_out.tolist(), strict=True))
+            return draw_bars(bars, title, "nats", upright=True)
+        return draw_bars(list(zip(self.labels, chosen.shares, strict=True)), chosen.text[:100], "probability")
 
 
 def predict(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import zip_longest
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -22,9 +22,16 @@ from fairtrial.data.tokenizer import START, STOP, Tokenizer
 from fairtrial.errors import BadInput
 from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import Site, and_masks, collect_biases
+from fairtrial.report.plots import draw_bars
+from fairtrial.report.shown import Shown
+from fairtrial.report.table import MISSING, Table, row
+from fairtrial.report.text import shaded_html
 from fairtrial.training.scoring import Window, in_batches, score_lm, scoring, sliding
 from fairtrial.training.tasks import LanguageTask
 from fairtrial.trial import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TOKENS = 2048  # read at once
 SAMPLES = {
@@ -52,7 +59,7 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Surprisal:
+class TextSurprisal:
     text: str
     tokens: tuple[Token, ...]
 
@@ -80,22 +87,68 @@ class Totals:
     mean_of_sentences: float | None  # mean of the sentences' perplexities: one odd short sentence can dominate it
 
     @classmethod
-    def of(cls, texts: Sequence[Surprisal]) -> Totals:
+    def of(cls, texts: Sequence[TextSurprisal]) -> Totals:
         tokens = sum(each.counted for each in texts)
         perplexities = [each.perplexity for each in texts if each.perplexity is not None]
         weighted = math.exp(min(700.0, sum(each.nll for each in texts) / tokens)) if tokens else None
         return cls(len(texts), tokens, weighted, sum(perplexities) / len(perplexities) if perplexities else None)
 
 
-@dataclass(frozen=True)
-class SurprisalResult:
-    texts: list[Surprisal]
+@dataclass(frozen=True, repr=False)
+class Surprisal(Shown):
+    """How surprising each token of each text is to a language model."""
+
+    texts: list[TextSurprisal]
     totals: Totals
     notices: tuple[str, ...]
     counting: str  # how the beginning and the end of a text are counted
 
+    def sentences(self) -> Sequence[str]:
+        lines = []
+        for text in self.texts:
+            perplexity = "no token is counted" if text.perplexity is None else f"perplexity {text.perplexity:,.1f}"
+            lines.append(f"{perplexity}, {text.counted} tokens: {text.text}")
+        return [*lines, *self.notices]
 
-def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progress) -> SurprisalResult:
+    def tables(self) -> Sequence[Table]:
+        """The tokens of a single text; of several, one row for each text."""
+        if len(self.texts) > 1:
+            rows = [
+                row(text.text[:80], number(text.perplexity, ",.1f"), text.counted, f"{text.nll:.2f}")
+                for text in self.texts
+            ]
+            return [Table("", ("text", "perplexity", "tokens", "nats"), tuple(rows))]
+        rows = [
+            row(each.word, number(each.nll, ".3f"), number(each.nll and math.exp(-each.nll), ".3%"),
+                number(each.rank, ","), each.guess or MISSING, number(each.guess_share, ".1%"))
+            for each in self.texts[0].tokens
+        ]  # fmt: skip
+        columns = ("token", "nats", "probability", "rank", "most probable", "its probability")
+        return [Table("", columns, tuple(rows), f"{self.counting.capitalize()}.")]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each token."""
+        every = ((at, token) for at, text in enumerate(self.texts) for token in text.tokens)
+        return [{"text": at, **asdict(token)} for at, token in every]
+
+    def charts(self) -> Sequence[str]:
+        """Each text, the more surprising a token the deeper its shade."""
+        return [
+            shaded_html([(token.written or f" {token.word}", token.nll) for token in each.tokens])
+            for each in self.texts
+        ]
+
+    def plot(self, text: int = 0) -> Figure:
+        """The surprisal of each token of one of the texts."""
+        chosen = self.texts[text]
+        return draw_bars([(each.word, each.nll) for each in chosen.tokens], chosen.text[:100], "nats", upright=True)
+
+
+def number(value: float | None, form: str) -> str:
+    return MISSING if value is None else format(value, form)
+
+
+def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progress) -> Surprisal:
     """Surprisal of each token of each text, by a trained language model."""
     tokenizer, length = run.tokenizer, run.recipe.shape.length
     encoded = encode_texts(tokenizer, texts)
@@ -112,7 +165,7 @@ def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progr
         done += len(windows)
         on_progress("reading", done, len(all_windows))
     found = [
-        Surprisal(text.text, tuple(tokens_of(text, row, own, tokenizer)))
+        TextSurprisal(text.text, tuple(tokens_of(text, row, own, tokenizer)))
         for text, row, own in zip(encoded, rows, numbers, strict=True)
     ]
     notices = [unknown_notice(tokenizer, encoded)]
@@ -121,7 +174,7 @@ def surprisal(run: Run, texts: Sequence[str], on_progress: OnProgress = no_progr
     counting = "the first token has no context and is not counted"
     if tokenizer.start is not None:
         counting = f"the first token is predicted from {START}, and the end of the text ({STOP}) is counted as a token"
-    return SurprisalResult(found, Totals.of(found), tuple(filter(None, notices)), counting)
+    return Surprisal(found, Totals.of(found), tuple(filter(None, notices)), counting)
 
 
 def window_numbers(network: LanguageModel, rows: Sequence[np.ndarray], windows: Sequence[Window]) -> np.ndarray:

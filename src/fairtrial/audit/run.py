@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-import torch
-
 from fairtrial.audit import determinism, order, sanity, visibility
 from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, plan_of_recipe, plans_of_part, subject_of, subject_of_record
 from fairtrial.environment import use_threads
 from fairtrial.errors import FairtrialError, HelperDied
 from fairtrial.finding import FAIL, PASS, REPORT, Finding, Measured, as_passport
+from fairtrial.model.layers import own_rng
 from fairtrial.model.part import parts
 from fairtrial.plugins import load_installed, require_plugins
 from fairtrial.recipe import Recipe, load_recipe
@@ -62,7 +61,7 @@ CHECKS = (
 def audit(subject: Subject, runs: RepeatedRuns | None = None, *, only: Sequence[str] = ()) -> list[Finding]:
     """Every check that applies, or only those of these ids. Without repeated runs R1 trains twice in this process."""
     chosen = [check for check in CHECKS if not only or check.id in only]
-    with use_threads(1), torch.random.fork_rng(devices=[]):
+    with use_threads(1), own_rng():
         findings = [run_check(check, subject, runs) for check in chosen if subject.causal or not check.decoder_only]
     return [finding for finding in findings if finding is not None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict, replace
 from itertools import chain
 from json import dumps
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from fairtrial import api
 from fairtrial.cli.options import (
     Html,
     Json,
@@ -20,7 +21,6 @@ from fairtrial.cli.options import (
     TextFile,
     Texts,
     With,
-    loaded,
     notice,
     progress_bars,
     read_texts,
@@ -33,7 +33,8 @@ from fairtrial.recipe import find_recipes, one_of, to_table
 from fairtrial.record import Listed, Record, list_records, sibling
 
 if TYPE_CHECKING:
-    from fairtrial.analysis.parameters import Cost
+    from fairtrial.analysis.parameters import Parameters
+    from fairtrial.analysis.surprisal import LengthScore
 
 MANY_SCORES = 32  # that take long enough for a notice
 
@@ -102,16 +103,12 @@ def look(
     Without a text, the record's first test set is read."""
     from shlex import join
 
-    from fairtrial.environment import use_threads
-    from fairtrial.plugins import load_files
     from fairtrial.report.text import look_lines
 
     given = read_texts(texts, file) if texts or file is not None else []
     opened = Record.open(record)
     one_of("--format", format, ("png", "svg", "pdf"))
-    load_files(plugins or [])
     from fairtrial.analysis.look import check_look_folder, choose_heads, write_look
-    from fairtrial.analysis.look import look as look_at
 
     shape, tests = opened.recipe.shape, opened.trial["test_sets"]
     heads, folder = choose_heads(shape, layer, head), out if out is not None else sibling(record, "look")
@@ -119,8 +116,8 @@ def look(
     scores = len(tests) * (shape.layers * shape.heads + 1)
     if ablate and scores > MANY_SCORES:
         notice(f"ablating each head takes {scores} scores of whole test sets; --no-ablate skips them")
-    with use_threads(1), progress_bars() as on_progress:
-        result = look_at(opened, given, ablate=ablate, on_progress=on_progress)
+    with progress_bars() as on_progress:
+        result = api.load(record, plugins=plugins or []).look(given, ablate=ablate, on_progress=on_progress)
         command = join(["fairtrial", *sys.argv[1:]])
         page, figures = write_look(result, opened, folder, heads, format, command, on_progress)
     print("\n".join(look_lines(result)))
@@ -147,7 +144,7 @@ def params(
     columns: Sequence[str] = (),
 ) -> None:
     """Count parameters and FLOPs of a network, component by component."""
-    from fairtrial.report.text import FORMATS
+    from fairtrial.report.table import FORMATS
 
     one_of("--format", kind, tuple(FORMATS))
     settings = [*columns, *(settings or [])]
@@ -157,33 +154,31 @@ def params(
             "a record's network is fixed", "leave out --data, its columns, --vocabulary and --set, or name a recipe"
         )
     recipes = [] if record is not None else find_recipes(what, task, data, settings)
-    from fairtrial.analysis.parameters import cost_of_recipe
-    from fairtrial.plugins import load_files
-
-    load_files(plugins or [])
     if record is not None:
         recipes, vocabulary, classes = [record.recipe], record.trial["vocabulary"], len(record.trial["labels"])
     for number, recipe in enumerate(recipes):
-        cost = cost_of_recipe(recipe, vocabulary, classes, seed)
+        cost = api.parameters(recipe, vocabulary=vocabulary, classes=classes, seed=seed, plugins=plugins or [])
         print(dumps(cost.to_dict()) if json else "\n" * (number > 0) + "\n".join(cost_lines(cost, kind)))
 
 
-def cost_lines(cost: Cost, kind: str) -> list[str]:
-    from fairtrial.report.text import sum_table
+def cost_lines(cost: Parameters, kind: str) -> list[str]:
+    from fairtrial.report.table import FORMATS
 
-    table = sum_table(("parameters", "weight matrices only"), [astuple(row) for row in cost.ledger.rows], kind)
+    counts, operations = (FORMATS[kind](replace(table, title="")) for table in cost.tables())
     if kind == "csv":
-        return [table.removesuffix("\n")]
+        return counts
     sign, flops = "% " if kind == "latex" else "", cost.flops
     network = {"classify": f"classifier of {cost.classes} classes", "lm": "language model"}.get(cost.recipe.task, "mlm")
     return [
         f"{sign}{cost.recipe.name or 'recipe'}: {network}, vocabulary of {cost.vocabulary:,}",
         *[""] * (kind != "latex"),
-        table,
+        *counts,
+        "",
         f"{sign}The last column counts the token embedding and the weight matrices of attention and feed-forward",
         f"{sign}only: no biases, norms, positions or other parts, no classifier or output layer.",
         "",
-        sum_table(("operations",), [astuple(row) for row in flops.rows], kind),
+        *operations,
+        "",
         f"{sign}Forward FLOPs of one row at its full length of {flops.length} tokens:",
         f"{sign}{flops.per_token:,.0f} per token; {flops.per_step:,} per training step (forward and backward over"
         f" {flops.rows_in_step} rows).",
@@ -203,22 +198,26 @@ def length(
         factors = [int(word) for word in times.split(",")]
     except ValueError as error:
         raise BadInput(f"--times {times!r} is not a list of integers", "write it as --times 1,2,4,8") from error
-    from fairtrial.analysis.surprisal import score_lengths
+    run = api.load(record, "lm", plugins=plugins or [])
     from fairtrial.report.words import bracket, spoken_parts
 
-    with loaded(record, "lm", plugins) as run:
-        if not json:
-            print(f"{record}: training length {run.recipe.shape.length}, parts: {spoken_parts(run.recipe)}")
-            print(f"{'test set':<14}{'length':>8}  perplexity (95% interval over documents, one seed)")
-        limit = 0  # tokens that the model can use at most
-        for score in score_lengths(run, factors):
-            limit = score.sees if score.sees < score.length else limit
-            if json:
-                print(dumps(asdict(score)), flush=True)
-            elif score.perplexity is None:
-                print(f"{score.test:<14}{score.length:>8}  not possible: {score.why_not}", flush=True)
-            else:
-                print(f"{score.test:<14}{score.length:>8}  {score.perplexity:.1f}{bracket(score.interval)}", flush=True)
+    if not json:
+        print(f"{record}: training length {run.recipe.shape.length}, parts: {spoken_parts(run.recipe)}")
+        print(f"{'test set':<14}{'length':>8}  perplexity (95% interval over documents, one seed)")
+
+    limit = 0  # tokens that the model can use at most
+
+    def show(score: LengthScore) -> None:
+        nonlocal limit
+        limit = score.sees if score.sees < score.length else limit
+        if json:
+            print(dumps(asdict(score)), flush=True)
+        elif score.perplexity is None:
+            print(f"{score.test:<14}{score.length:>8}  not possible: {score.why_not}", flush=True)
+        else:
+            print(f"{score.test:<14}{score.length:>8}  {score.perplexity:.1f}{bracket(score.interval)}", flush=True)
+
+    run.lengths(factors, on_score=show)
     if limit and not json:
         print(
             f"Through its layers, a prediction of this model depends on the last {limit} tokens and no others: a longer"
@@ -235,11 +234,10 @@ def errors(
     names: Names = None, html: Html = None, plugins: With = None, json: Json = False,
 ) -> None:  # fmt: skip
     """Show a classifier's confusions, calibration, confident mistakes and influential words."""
-    from fairtrial.analysis.errors import errors as find_errors
-
-    with loaded(record, "classify", plugins) as run, progress_bars() as on_progress:
+    run = api.load(record, "classify", plugins=plugins or [])
+    with progress_bars() as on_progress:
         labels = split_names(names)
-        found = find_errors(run, test=test, bins=bins, most=most, names=labels, words=telling, on_progress=on_progress)
+        found = run.errors(test, bins=bins, most=most, names=labels, words=telling, on_progress=on_progress)
     if json:
         print(dumps(found))
     else:

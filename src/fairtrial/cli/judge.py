@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import replace
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from fairtrial import api
 from fairtrial.cli.options import Jobs, Json, Settings, Task, With, status, takes_columns
-from fairtrial.cli.train import Events, stopping
-from fairtrial.errors import BadInput, Interrupted
-from fairtrial.recipe import duration_of, one_of
-from fairtrial.record import Record
-
-if TYPE_CHECKING:
-    from fairtrial.engines.job import Engine
-    from fairtrial.study.design import Study
-    from fairtrial.study.run import Options
+from fairtrial.cli.train import Events, asking_to_stop
+from fairtrial.recipe import one_of
 
 Folder = Annotated[Path, Argument(help="The folder of a study.", metavar="STUDY")]
 Data = Annotated[str, Option(help="A file or folder of text, or 'sotu' (the embedded speeches).", metavar="PATH")]
@@ -80,28 +72,12 @@ def study(
     """Is it really better? Compare variants over several seeds and get a verdict.
 
     Trials are run beside baselines and audits. Finished ones are reused: the same command continues a stopped study."""
-    from fairtrial.engines.job import open_engine
-    from fairtrial.study.design import design_study, read_study_table
-    from fairtrial.study.folder import StudyFolder
-    from fairtrial.study.plan import default_study_folder, read_time
-    from fairtrial.study.run import Options
-
-    table = read_study_table(what)
-    folder = Path(what) if what is not None and os.path.isdir(what) else None
-    if folder is not None and seeds is None and budget is None:
-        # its interim looks are corrected for
-        until_clear = until_clear or bool(StudyFolder(folder).read_plan().get("until_clear"))
-    chosen = design_study(
-        table, data=data, task=task, variants=variants or [], baseline=baseline, seeds=seeds, recipe=recipe,
-        duration=duration_of(steps, epochs), settings=[*columns, *(settings or [])], plugins=plugins or [],
+    run_with_screen(
+        json, variants=variants or None, data=data, source=what, task=task, baseline=baseline, seeds=seeds,
+        recipe=recipe, steps=steps, epochs=epochs, settings=[*columns, *(settings or [])], plugins=plugins or [],
+        budget=budget, until_clear=until_clear, jobs=jobs, engine=engine, address=address, out=out,
+        retry_failed=retry_failed, dry_run=dry_run,
     )  # fmt: skip
-    if until_clear and (seeds is not None or budget):
-        raise BadInput("--until-clear uses 5, 10 and 20 seeds; it takes no --seeds and no --budget")
-    options = Options(until_clear=until_clear, retry_failed=retry_failed, dry_run=dry_run)
-    if budget:
-        options = replace(options, budget_seconds=read_time(budget), most_seeds=seeds)
-    target = out or folder or default_study_folder(chosen)
-    run_with_screen(chosen, target, open_engine(engine, jobs, address), options, json)
 
 
 def demo(
@@ -112,26 +88,17 @@ def demo(
     """Run a small study on the embedded speeches: three kinds of position encoding, two tasks, five seeds.
 
     It ends in a verdict and a page, in a few minutes. Run again, it continues where it was stopped."""
-    from fairtrial.engines.job import open_engine
-    from fairtrial.study.design import DEMO, complete_study, load_study
-    from fairtrial.study.run import Options
+    from fairtrial.study.design import DEMO
 
-    run_with_screen(complete_study(load_study(DEMO)), out, open_engine("cores", jobs), Options(), json)
+    run_with_screen(json, source=DEMO, out=out, jobs=jobs)
 
 
-def run_with_screen(study: Study, folder: Path, engine: Engine, options: Options, json: bool) -> None:
+def run_with_screen(json: bool, **options: Any) -> None:
     """Run a study and show its progress; Ctrl-C saves and tells how to continue."""
     from fairtrial.cli.screen import open_study_screen
-    from fairtrial.study.run import run_study
 
-    with open_study_screen(json) as on_event, stopping() as stop:
-        try:
-            run_study(study, folder, engine, options, on_event, stop)
-        except Interrupted as error:
-            if options.dry_run or not (folder / "study.toml").is_file():
-                raise
-            also = " --until-clear" if options.until_clear else ""
-            raise Interrupted(error.what, f"continue with: fairtrial study {folder}{also}") from error
+    with open_study_screen(json) as on_event, asking_to_stop() as stop:
+        api.study(**options, on_event=on_event, stop=stop)
 
 
 def verdict(
@@ -144,23 +111,22 @@ def verdict(
     json: Json = False,
 ) -> None:
     """Print the verdict of a finished study, in sentences and tables."""
-    from fairtrial.report.study_files import StudyFiles
-
+    found = api.verdict(study)
     if json:
-        print(dumps(StudyFiles.open(study).read_verdict()))
+        print(dumps(found.facts))
         return
     from fairtrial.report.verdict_tables import FORMATS, verdict_lines
 
     one_of("--format", form, tuple(FORMATS))
-    for line in verdict_lines(StudyFiles.open(study).verdict, form, every=every):
+    for line in verdict_lines(found.shown, form, every=every):
         print(line)
 
 
 def report(study: Folder, json: Json = False) -> None:
     """Write a study's page again: report.html in its folder, one file that needs no network."""
-    from fairtrial.report.study_page import write_study_page
+    from fairtrial.results import Study
 
-    page = write_study_page(study)
+    page = Study(study).write_page()
     facts = {"page": str(page), "bytes": page.stat().st_size}
     print(dumps(facts) if json else f"open this page: {page.resolve()}")
 
@@ -184,14 +150,13 @@ def baseline(
     """Score simple models, from the majority class to Kneser-Ney, in seconds.
 
     They are fitted and scored on exactly the items of a trial with this recipe and seed."""
-    from fairtrial.baselines.run import baseline_scores
-    from fairtrial.prepare import recipes_for
+    settings = [*columns, *(settings or [])]
+    found = api.baseline(data, task=task, recipe=recipe, seed=seed, settings=settings, on_status=status(json))
     from fairtrial.report.text import baseline_lines
 
-    for number, chosen in enumerate(recipes_for(data, task, recipe, [*columns, *(settings or [])])):
-        found = baseline_scores(chosen, seed, status(json))
-        status(json)("")
-        print(dumps(found) if json else "\n" * bool(number) + "\n".join(baseline_lines(found)), flush=True)
+    status(json)("")
+    for number, facts in enumerate(found.tasks.values()):
+        print(dumps(facts) if json else "\n" * bool(number) + "\n".join(baseline_lines(facts)), flush=True)
 
 
 def ensemble(
@@ -221,15 +186,10 @@ def ensemble(
     The ensemble's weights are chosen on validation only; then the ensemble and its members are scored on the test sets,
     over all seeds.
     """
-    from fairtrial.baselines.ensemble import fit_ensemble
-    from fairtrial.environment import use_threads
-    from fairtrial.plugins import load_files
+    found = api.ensemble(
+        records, chosen_on=chosen_on or [], more=more or [], tests=tests, plugins=plugins or [], on_status=status(json)
+    )
     from fairtrial.report.text import mix_lines
 
-    opened = [Record.open(folder) for folder in records]
-    choosing = [Record.open(folder) for folder in chosen_on or []]
-    load_files(plugins or [])
-    with use_threads(1):
-        found = fit_ensemble(opened, choosing, more or [], tests=tests, on_progress=status(json))
     status(json)("")
-    print(dumps(found) if json else "\n".join(mix_lines(found)))
+    print(dumps(found.facts) if json else "\n".join(mix_lines(found.facts)))

@@ -16,12 +16,10 @@ from typer.core import TyperCommand
 
 from fairtrial.errors import BadInput
 from fairtrial.recipe import toml
-from fairtrial.record import Record
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fairtrial.trial import Run
 
 SEVERAL_WORDS = ("--variants", "--set", "--with")
 BAR_AFTER_SECONDS = 1.0
@@ -114,19 +112,6 @@ def refuse_bytes(text: str, name: str) -> None:
     """Bytes from a terminal that are not UTF-8 arrive as lone surrogates, which no tokenizer reads."""
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise BadInput(f"{name} is not UTF-8", "set your terminal to UTF-8, or give a file with --text-file")
-
-
-@contextmanager
-def loaded(record: Path, task: str, plugins: Sequence[Path] | None) -> Iterator[Run]:
-    """A record's trained network, on one thread."""
-    from fairtrial.environment import use_threads
-    from fairtrial.plugins import load_files
-    from fairtrial.trial import load
-
-    opened = Record.open(record)
-    load_files(plugins or [])
-    with use_threads(1):
-        yield load(opened, task)
 
 
 def notice(text: str) -> None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from fairtrial import api
 from fairtrial.cli.options import Json, Settings, Task, With, show_status, status, takes_columns
 from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Recipe, one_of, with_data, with_settings
 
 if TYPE_CHECKING:
     from fairtrial.analysis.catalogue import Entry
@@ -49,14 +49,10 @@ def parts(
     if page is not None and page.suffix != ".md":
         raise BadInput("the page is a .md file", path=page)
 
-    from fairtrial.analysis.catalogue import catalogue, describe, plot_part, write_page
-    from fairtrial.plugins import load_all_installed, load_files, load_installed
+    found = api.catalogue(name, plugins=plugins or [], installed=page is None)
+    entries, broken = found.entries, found.broken
+    from fairtrial.analysis.catalogue import plot_part, write_page
 
-    load_files(plugins or [])
-    if name is not None:
-        load_installed([name])
-    broken = load_all_installed() if name is None and page is None else {}
-    entries = catalogue() if name is None else [describe(name)]
     if page is not None:
         write_page(page, entries, status(json))
         show_status("")
@@ -146,36 +142,29 @@ def audit(
     if data is not None:
         if what is not None or plugins:
             raise BadInput("--data audits a data set: it takes no part, recipe or record")
-        from fairtrial.data.audit import audit_data
-        from fairtrial.prepare import recipes_for
+        settings = [*columns, *(settings or [])]
+        audited = api.audit_data(data, task=task, recipe=recipe, settings=settings, on_status=status(json))
         from fairtrial.report.text import audit_lines
 
-        red = False
-        for number, chosen in enumerate(recipes_for(data, task, recipe, [*columns, *(settings or [])])):
-            found = audit_data(chosen, 0, status(json))
-            red = red or found["level"] == "red"
-            show_status("")
-            print(dumps(found) if json else "\n" * bool(number) + "\n".join(audit_lines(found)), flush=True)
-        sys.exit(int(red))
+        show_status("")
+        for number, facts in enumerate(audited.data.values()):
+            print(dumps(facts) if json else "\n" * bool(number) + "\n".join(audit_lines(facts)), flush=True)
+        sys.exit(int(audited.level == "red"))
     if what is None:
         hint = "fairtrial audit rope, fairtrial audit RECORD, or fairtrial audit --data FOLDER"
         raise BadInput("nothing to audit was named", hint)
     if task or recipe or settings or columns:
         raise BadInput("--task, --recipe, --set and columns need --data")
-    from fairtrial.audit.run import audit_target
     from fairtrial.finding import as_passport, summary, table_lines
-    from fairtrial.plugins import load_files
 
-    load_files(plugins or [])
-    findings = audit_target(what)
-    passport = as_passport(what, findings)
+    found = api.audit(what, plugins=plugins or [])
     if json:
-        print(dumps(passport))
+        print(dumps(as_passport(what, found.findings)))
     else:
-        print("\n".join([f"passport of {what}\n", *table_lines(findings), summary(findings)]))
+        print("\n".join([f"passport of {what}\n", *table_lines(found.findings), summary(found.findings)]))
         if os.path.isdir(what):
             print(f"written to {Path(what) / 'passport.json'}")
-    sys.exit(int(not passport["passed"]))
+    sys.exit(int(not found.passed))
 
 
 @takes_columns
@@ -204,11 +193,10 @@ def clean(
     """Write a copy of a data set without test items that also occur in the training set.
 
     dropped.tsv in the copy lists what was removed."""
-    from fairtrial.data.cleaning import CleanOptions, clean_data
-
-    one_of("--drop", drop, ("train", "test"))
-    options = CleanOptions(drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts)
-    result = clean_data(with_settings(with_data(Recipe(), data), columns).data, out, options, status(json))
+    result = api.clean(
+        data, out, drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts, settings=columns,
+        on_status=status(json),
+    )  # fmt: skip
     if json:
         print(dumps(result))
         return

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairtrial.cli.options import drawing
+from fairtrial.progress import Count
 from fairtrial.recipe import Recipe
 from fairtrial.report.table import plain
-from fairtrial.report.words import describe_result, describe_score, spoken_time, start_lines
+from fairtrial.report.words import describe_result, describe_score, plan_lines, spoken_time, start_lines
 
 QUIET_SECONDS = 10.0  # plain lines: a sign of life at least this often
 STUDY_QUIET_SECONDS = 15.0
@@ -148,53 +149,6 @@ class Lines(Screen):
         return f"{spoken_time((time.monotonic() - self.started) / done * (self.facts['steps'] - step))} left"
 
 
-class Count:
-    """What is done, and the time left: calibrated times, corrected by the times measured so far."""
-
-    def __init__(self) -> None:
-        self.plan: dict[str, Any] = {}
-        self.width, self.trials, self.done = 1, 0, 0
-        self.noun = "trial"
-        self.waiting = 0.0  # expected seconds of unfinished trials
-        self.running: dict[tuple[str, ...], float] = {}  # fraction done
-        self.expected_done = self.spent_done = 0.0
-
-    def seconds_of(self, key: tuple[str, ...]) -> float:
-        return float(self.plan.get("trial_seconds", {}).get(key[0], {}).get(key[1], 0.0))
-
-    def update(self, kind: str, facts: dict[str, Any]) -> None:
-        key = tuple(facts.get("key", ()))
-        if kind == "plan":
-            self.plan, self.width, self.trials = facts, facts["width"], 0
-        elif kind in ("search", "jobs"):
-            self.noun = "try" if kind == "search" else "trial"
-            self.trials, self.done = facts["trials"], facts["trials"] - facts["left"]
-            share = facts["left"] / max(1, facts["trials"])
-            seconds = [value for named in self.plan.get("trial_seconds", {}).values() for value in named.values()]
-            self.waiting = facts["trials"] / max(1, len(seconds)) * sum(seconds) * share
-        elif facts.get("work") != "trial":
-            return
-        elif kind == "begin":
-            self.running[key] = 0.0
-        elif kind == "step":
-            self.running[key] = facts["step"] / max(1, facts["steps"])
-        elif kind in ("done", "failed"):
-            self.running.pop(key, None)
-            self.done += 1
-            self.waiting -= self.seconds_of(key)
-            if kind == "done":
-                self.expected_done += self.seconds_of(key)
-                self.spent_done += facts["seconds"]
-
-    def left(self) -> str:
-        """Time left, in words; empty while it is unknown."""
-        if self.waiting < 0.1 or not self.trials:
-            return ""
-        partial = sum(share * self.seconds_of(key) for key, share in self.running.items())
-        pace = self.spent_done / self.expected_done if self.expected_done else 1.0
-        return f"{spoken_time(max(1.0, self.waiting - partial) * pace / self.width)} left"
-
-
 class StudyLines(Screen):
     """One line for each trial that ends; in between bars for the study and for each running job, or a sign of life."""
 
@@ -228,17 +182,14 @@ class StudyLines(Screen):
         elif kind == "done" and facts["work"] == "trial":
             # accuracies are at most one, perplexities above
             scores = ", ".join(f"{name} {of:{'.1%' if of <= 1 else '.1f'}}" for name, of in facts["scores"].items())
-            self.say(f"{self.position()}  {' '.join(facts['key'])}: {scores}  {self.count.left()}".rstrip())
+            self.say(f"{self.count.position()}  {' '.join(facts['key'])}: {scores}  {self.count.left()}".rstrip())
         elif kind == "failed":
-            self.say(f"{self.position()}  {' '.join(facts['key'])} failed: {facts['error']}")
+            self.say(f"{self.count.position()}  {' '.join(facts['key'])} failed: {facts['error']}")
         elif kind == "verdict":
             self.say("", "verdict:", *(f"  {line}" for line in facts["verdict"]["sentences"]), "")
             self.say(f"tables: fairtrial verdict {facts['folder']}", f"open this page: {Path(facts['page']).resolve()}")
         elif not self.live and self.silent(STUDY_QUIET_SECONDS):
-            self.say(f"{self.position()}  {self.count.left()}".rstrip())
-
-    def position(self) -> str:
-        return f"{self.count.noun} {self.count.done}/{self.count.trials}" if self.count.trials else "preparing"
+            self.say(f"{self.count.position()}  {self.count.left()}".rstrip())
 
     def draw(self, kind: str, facts: dict[str, Any]) -> None:
         key = tuple(facts.get("key", ()))
@@ -256,34 +207,3 @@ class StudyLines(Screen):
             done = self.count.done + sum(self.count.running.values())
             detail = f"{self.count.done}/{self.count.trials} trials, {seeds} seeds  {self.count.left()}"
             self.progress.update(self.main, description="study", total=self.count.trials, completed=done, detail=detail)
-
-
-def plan_lines(plan: dict[str, Any]) -> list[str]:
-    """The plan in a few lines."""
-    names = {name for named_ in plan["trial_seconds"].values() for name in named_}
-    tasks = list(plan["smallest_detectable"])
-    done = plan["trial_count"] - plan["left"]
-    finished = f", {done} of them already done" if done else ""
-    lines = [
-        f"study: {plan['name']}",
-        f"plan: {plan['trial_count']} trials ({len(names)} variants x {plan['seed_count']} seeds x {len(tasks)}"
-        f" {'task' if len(tasks) == 1 else 'tasks'}{finished}), {plan['width']} at a time;"
-        f" about {spoken_time(plan['expected_seconds'])} in all"
-        + (f"; a trial's training takes at least {plan['memory_mb']:,.0f} MB" if plan.get("memory_mb", 0) >= 1 else ""),
-    ]
-    if plan["decision"]:
-        lines.append(plan["decision"])
-    if plan["search_tries"]:
-        lines.append(f"search first: {plan['search_tries']} tries for each variant, on validation only")
-    lines += plan["training"]
-    for task, sets in plan["smallest_detectable"].items():
-        sizes = "; ".join(f"{name}: {smallest}" for name, smallest in sets.items() if smallest)
-        if sizes:
-            count = plan["comparisons"][task]
-            level = f" after correction for {count} comparisons" if count > 1 else ""
-            at = " at the first look" if plan["until_clear"] else ""
-            lines.append(f"smallest difference that {plan['seed_count']} seeds detect{at}{level}, {task}: {sizes}")
-    if plan["seed_count"] < 5:
-        lines.append("notice: fewer than 5 seeds get no verdict")
-    lines.append(f"folder: {plan['folder']}")
-    return lines

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from fairtrial import api
 from fairtrial.cli.options import (
     Json,
     TextFile,
     Texts,
     With,
     drawing,
-    loaded,
     notice,
     progress_bars,
     read_texts,
@@ -27,7 +27,7 @@ from fairtrial.cli.options import (
 
 if TYPE_CHECKING:
     from fairtrial.analysis.predictions import Attribution, Prediction
-    from fairtrial.analysis.surprisal import Surprisal, Totals
+    from fairtrial.analysis.surprisal import TextSurprisal, Totals
 
 MAX_SHOWN = 20  # texts that are shown in full; of more, one line each
 Names = Annotated[
@@ -47,11 +47,10 @@ def predict(
 ) -> None:  # fmt: skip
     """Print the probability of each class for each sentence."""
     given = read_texts(texts, file)
-    from fairtrial.analysis.predictions import predict as predict_texts
-
-    with loaded(record, "classify", plugins) as run, progress_bars() as on_progress:
-        called = split_names(names) or (run.labels if json else None)  # machines compare answers with labels
-        found = predict_texts(run, given, names=called, words=words, on_progress=on_progress)
+    run = api.load(record, "classify", plugins=plugins or [])
+    called = split_names(names) or (run.labels if json else None)  # machines compare answers with labels
+    with progress_bars() as on_progress:
+        found = run.predict(given, names=called, words=words, on_progress=on_progress)
     attributions: Sequence[Attribution | None] = found.attributions or [None] * len(given)
     for text in () if json else found.notices:
         notice(text)
@@ -116,12 +115,12 @@ def surprisal(
 ) -> None:
     """Print the surprisal of each token of a sentence, and the perplexity of sentences."""
     given = read_texts(texts, file) if texts or file is not None or not samples else []
+    run = api.load(record, "lm", plugins=plugins or [])
     from fairtrial.analysis.surprisal import SAMPLES
-    from fairtrial.analysis.surprisal import surprisal as surprisal_of
 
     named = [*(SAMPLES.items() if samples else ()), *(("", text) for text in given)]
-    with loaded(record, "lm", plugins) as run, progress_bars() as on_progress:
-        found = surprisal_of(run, [text for _, text in named], on_progress)
+    with progress_bars() as on_progress:
+        found = run.surprisal([text for _, text in named], on_progress=on_progress)
     if json:
         for (name, _), text in zip(named, found.texts, strict=True):
             row: dict[str, Any] = {"name": name} if name else {}
@@ -139,7 +138,7 @@ def surprisal(
     print(f"Perplexity is exp(nats per token); {found.counting}.")
 
 
-def print_surprisal(name: str, found: Surprisal, table: bool, short: bool) -> None:
+def print_surprisal(name: str, found: TextSurprisal, table: bool, short: bool) -> None:
     from fairtrial.report.text import legend, plain, plain_shaded, shaded
 
     perplexity = "no token is counted" if found.perplexity is None else f"perplexity {found.perplexity:,.1f}"
@@ -159,7 +158,7 @@ def print_surprisal(name: str, found: Surprisal, table: bool, short: bool) -> No
     print()
 
 
-def token_lines(found: Surprisal) -> Iterator[str]:
+def token_lines(found: TextSurprisal) -> Iterator[str]:
     width = max(5, *(len(token.word) for token in found.tokens))
     yield f"{'token':<{width}}  {'nats':>7}  {'probability':>11}  {'rank':>6}  most probable"
     for token in found.tokens:
@@ -204,21 +203,20 @@ def generate(
 ) -> None:
     """Continue a text with a language model."""
     refuse_bytes(prompt, "the prompt")
-    from fairtrial.analysis.generation import Generator, Sampling
+    run = api.load(record, "lm", plugins=plugins or [])
     from fairtrial.report.text import plain
 
     def print_piece(text: str) -> None:
         print("\n".join(plain(line) for line in text.split("\n")), end="", flush=True)
 
-    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, repetition_penalty=penalty)
-    with loaded(record, "lm", plugins) as run:
-        generator = Generator(run, prompt, tokens=tokens, sampling=sampling, stop=stop, context=context)
-        for text in () if json else generator.notices:
-            notice(text)
-        for number in range(samples):
-            if json:
-                row = asdict(generator.sample(seed, number)) | asdict(sampling) | {"notices": generator.notices}
-                print(dumps(row), flush=True)
-            else:
-                generator.sample(seed, number, print_piece)
-                print(flush=True)
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "repetition_penalty": penalty}
+    generator = run.generator(prompt, tokens=tokens, stop=stop, context=context, **sampling)
+    for text in () if json else generator.notices:
+        notice(text)
+    for number in range(samples):
+        if json:
+            row = asdict(generator.sample(seed, number)) | sampling | {"notices": generator.notices}
+            print(dumps(row), flush=True)
+        else:
+            generator.sample(seed, number, print_piece)
+            print(flush=True)

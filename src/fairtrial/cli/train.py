@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, contextmanager
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from fairtrial import api
 from fairtrial.cli.options import Seed, Settings, With, takes_columns
 from fairtrial.errors import Stopped
-from fairtrial.recipe import Recipe, choose_recipe, duration_of, finetune_recipe, one_of
-from fairtrial.record import Record, default_folder, ensure_free, sibling
+from fairtrial.progress import stopping
+from fairtrial.recipe import Recipe, finetune_recipe, load_recipe, one_of
+from fairtrial.record import Record, sibling
 
 Events = Annotated[bool, Option("--json", help="Print events and the result as JSON lines, for machines.")]
 Log = Annotated[
@@ -54,12 +54,9 @@ def train(
     """Train a transformer on your text.
 
     Weights are selected on validation, and the test sets are scored once, at the end. The record is a folder."""
-    chosen = choose_recipe(what, recipe, data, [*columns, *(settings or [])])
-    if duration := duration_of(steps, epochs):
-        chosen = replace(chosen, training=replace(chosen.training, duration=duration))
-    if watch_test:
-        chosen = replace(chosen, scoring=replace(chosen.scoring, watch_test=True))
-    run(chosen, seed, out, threads, plugins, log, save_seconds, json)
+    given = {name: value for name, value in (("steps", steps), ("epochs", epochs)) if value is not None}
+    chosen = api.recipe_of(what, data, recipe, [*columns, *(settings or [])], given)
+    run(chosen, seed, out, threads, plugins, log, save_seconds, json, watch_test=watch_test)
 
 
 @takes_columns
@@ -109,18 +106,12 @@ def finetune(
 
 def run(
     recipe: Recipe, seed: int, out: Path | None, threads: int, plugins: list[Path] | None, log: list[str] | None,
-    save_seconds: float, json: bool, *, estimate: bool = False,
+    save_seconds: float, json: bool, *, estimate: bool = False, watch_test: bool = False,
 ) -> None:  # fmt: skip
-    folder = out if out is not None else default_folder(recipe, seed)
-    ensure_free(folder)  # before torch is imported: a taken folder is refused at once
-    from fairtrial.plugins import load_files
-    from fairtrial.trial import run_trial
-
-    files = load_files(plugins or [])
-    with showing(folder, recipe, json, log, estimate) as on_event, stopping() as stop:
-        run_trial(
-            recipe, seed, folder, threads=threads, on_event=on_event, stop=stop, save_seconds=save_seconds,
-            plugins=files,
+    with showing(recipe, json, estimate) as on_event, asking_to_stop() as stop:
+        api.train(
+            recipe, seed=seed, out=out, watch_test=watch_test, threads=threads, plugins=plugins or [], log=log or [],
+            save_seconds=save_seconds, on_event=on_event, stop=stop,
         )  # fmt: skip
 
 
@@ -140,53 +131,29 @@ def resume(
         event = {"event": "end", "step": opened.result["steps"], **opened.result}
         print(dumps(event) if json else f"{record} is already finished; see: fairtrial show {record}")
         return
-    with opened.hold():  # before torch is imported: a record that is being written is refused at once
-        opened.settle_changes(accept=anyway)
-    from fairtrial.plugins import fingerprint, load_files, refuse_changed
-    from fairtrial.trial import resume_trial
-
-    if not anyway:  # before any plugin runs
-        refuse_changed(opened, [(path.name, fingerprint(path)) for path in plugins or []])
-    load_files(plugins or [])
-    with showing(record, opened.recipe, json, log) as on_event, stopping() as stop:
-        resume_trial(record, on_event=on_event, stop=stop, save_seconds=save_seconds, anyway=anyway)
+    with showing(load_recipe(record / "recipe.toml"), json) as on_event, asking_to_stop() as stop:
+        api.resume(
+            record, anyway=anyway, plugins=plugins or [], log=log or [], save_seconds=save_seconds, on_event=on_event,
+            stop=stop,
+        )  # fmt: skip
 
 
 @contextmanager
-def showing(
-    folder: Path, recipe: Recipe, json: bool, log: list[str] | None, estimate: bool = False
-) -> Iterator[Callable[[Any], None]]:
-    """Events on the screen and to the loggers. `estimate`: with the expected time after a few steps."""
+def showing(recipe: Recipe, json: bool, estimate: bool = False) -> Iterator[Callable[[Any], None]]:
+    """Events on the screen. `estimate`: with the expected time after a few steps."""
     from fairtrial.cli.screen import Estimate, open_screen
-    from fairtrial.loggers import open_loggers
 
-    with open_loggers(log or [], folder, recipe) as on_log, open_screen(recipe, json) as on_screen:
-
-        def on_event(event: Any) -> None:
-            on_screen(event)
-            on_log(event)
-
+    with open_screen(recipe, json) as on_event:
         yield Estimate(on_event) if estimate else on_event
 
 
-@contextmanager
-def stopping() -> Iterator[Callable[[], bool]]:
+def asking_to_stop() -> AbstractContextManager[Callable[[], bool]]:
     """Ctrl-C and SIGTERM request a stop after the current step, with everything saved; a second one stops at once."""
-    requested = False
 
-    def request(number: int, frame: Any) -> None:
-        nonlocal requested
-        if requested:
-            raise Stopped
-        requested = True
+    def say() -> None:
         print("stopping (press again to stop at once)", file=sys.stderr)
 
-    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: requested
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return stopping(say, Stopped)
 
 
 def recipe(

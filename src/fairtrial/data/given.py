@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,19 +24,19 @@ HALF = re.compile("[\ud800-\udfff]")
 Row = dict[str, Any]
 
 
-def keep_given(data: Any, folder: Path) -> str:
-    """The source that a recipe names: a path as it is; anything else is written to `folder`."""
-    if isinstance(data, str | Path):
-        return str(data)
+def write_given(data: Any, folder: Path) -> str:
+    """The file in `folder` that holds these data."""
     lines = [json_line(row) for row in rows_of(data)]
     if not lines:
         raise BadInput("the data are empty", HOW)
     content = "\n".join(lines) + "\n"
     path = folder / f"given-{hashlib.sha256(content.encode()).hexdigest()[:12]}.jsonl"
     if not path.is_file():
+        own = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")  # others may write it, too
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        write_text(path, content)
+            write_text(own, content)
+            own.replace(path)
     return str(path)
 
 

@@ -30,6 +30,7 @@ KILLED = "its process was killed"  # by the kernel, for memory, or with the fork
 # torch._dynamo: the first optimizer imports it, which takes as long as torch itself
 PRELOADED = ["fairtrial.trial", "torch._dynamo", "fairtrial.audit.run", "fairtrial.analysis.parameters"]
 PRELOADED += ["fairtrial.baselines.classifiers"]
+STARTING = threading.Lock()
 
 
 @dataclass
@@ -97,14 +98,18 @@ def start(job: Job, again: bool = False) -> Running:
     until = time.monotonic() + START_SECONDS
     while True:
         ours, far = context.Pipe()
-        if os.name == "posix":
-            context.set_forkserver_preload(PRELOADED)
-            with one_thread():
-                forkserver.ensure_running()
         process = context.Process(target=run_in_process, args=(job, far), name="-".join(job.key))
         try:
-            with without_main():
-                process.start()
+            with STARTING:  # two studies in two threads take turns: the environment and __main__ are everybody's
+                if os.name == "posix":
+                    context.set_forkserver_preload(PRELOADED)
+                    with one_thread():
+                        forkserver.ensure_running()
+                with without_main():
+                    process.start()
+        except RuntimeError as error:  # a process of someone else's is still importing this script
+            what = "a study was started by the import of a script, in a process that the script itself had started"
+            raise FairtrialError(what, 'write what the script does below: if __name__ == "__main__":') from error
         except (OSError, EOFError) as error:  # the fork server was killed just now: once it is gone, another is started
             if time.monotonic() > until:
                 raise FairtrialError(f"no process could be started ({error})", "is there memory left?") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -62,6 +63,19 @@ def seed_dropout(dropouts: dict[str, Dropout], seed: int, step: int) -> None:
     """Seed every dropout for one optimizer step."""
     for name, dropout in dropouts.items():
         dropout.generator.manual_seed(seed_for(seed, "dropout", name, step))
+
+
+_turns = threading.RLock()
+
+
+@contextmanager
+def own_rng(seed: int | None = None) -> Iterator[None]:
+    """torch's layers, and parts, draw from the global generator when they are built. It is left as it was, and builders
+    in several Python threads take turns, so that none draws another's numbers. `seed`: what it starts from inside."""
+    with _turns, torch.random.fork_rng(devices=[]):
+        if seed is not None:
+            torch.manual_seed(seed)
+        yield
 
 
 class Tap(nn.Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import cast
 
 import torch
@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from fairtrial.environment import refuse_memory
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import Attention, KVCache, Layout, View
-from fairtrial.model.layers import ACTIVATIONS, Dropout, FeedForward
+from fairtrial.model.layers import ACTIVATIONS, Dropout, FeedForward, own_rng
 from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats
 from fairtrial.model.part import Part, build_parts, owner
 from fairtrial.recipe import PartChoice, Shape
@@ -111,7 +111,10 @@ def recomputed(block: nn.Module, x: Tensor, view: View, parts: Sequence[Part]) -
             set_state(now)
 
     contexts = lambda: (nullcontext(), wound_back(state()))  # noqa: E731
-    return cast(Tensor, checkpoint(block, x, view, parts, use_reentrant=False, context_fn=contexts))
+    # what we wrote draws nothing from the global generator, which other threads may be using; a user's part might
+    drawn = any(not type(part).__module__.startswith("fairtrial.") for part in parts)
+    found = checkpoint(block, x, view, parts, use_reentrant=False, context_fn=contexts, preserve_rng_state=drawn)
+    return cast(Tensor, found)
 
 
 def memory_needed(shape: Shape, vocabulary: int, trained_tokens: int = 0) -> int:
@@ -190,7 +193,7 @@ class Classifier(nn.Module):
 
     def __init__(self, shape: Shape, choices: Choices, vocabulary: int, classes: int, *, seed: int = 0) -> None:
         super().__init__()
-        with preserve_rng():
+        with own_rng():  # `init_weights` draws all weights again, by name
             self.body = Body(shape, choices, vocabulary, causal=False, seed=seed)
             self.hidden = nn.Linear(shape.width, shape.classifier_hidden)
             self.out = nn.Linear(shape.classifier_hidden, classes)
@@ -221,7 +224,7 @@ class VocabularyModel(nn.Module):
 
     def __init__(self, shape: Shape, choices: Choices, vocabulary: int, *, seed: int = 0) -> None:
         super().__init__()
-        with preserve_rng():
+        with own_rng():  # `init_weights` draws all weights again, by name
             self.body = Body(shape, choices, vocabulary, causal=self.causal, seed=seed)
             self.add_head(shape, vocabulary)
         self.scratch = Scratch()
@@ -306,11 +309,6 @@ def init_weights(network: nn.Module, how: str, seed: int) -> None:
                     drawn.zero_()
                 if rows is not None:
                     parameter.copy_(drawn[rows])
-
-
-def preserve_rng() -> AbstractContextManager[None]:
-    """torch's layers draw from the global generator when they are built; `init_weights` draws them again, by name."""
-    return torch.random.fork_rng(devices=[])
 
 
 def count_parameters(network: nn.Module) -> int:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.layers import FeedForward
+from fairtrial.model.layers import FeedForward, own_rng
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import Registry
 from fairtrial.rng import seed_for
@@ -291,8 +291,7 @@ def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int, *, causa
         kind = parts.find(choice.name)
         check_options(kind, choice.name, choice.options)
         # torch.randn in a part's constructor draws from a stream of its own, and the global generator stays untouched
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_for(seed, "init", "parts", choice.name))
+        with own_rng(seed_for(seed, "init", "parts", choice.name)):
             try:
                 built[choice.name] = kind(shape, **choice.options)
             except TypeError as error:

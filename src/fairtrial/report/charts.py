@@ -434,13 +434,14 @@ def small_map(identity: str, name: str, values: Map, words: Sequence[str]) -> st
     return element("svg", shapes, class_="map", role="img", aria_label=label, viewBox=f"0 0 {across} {len(values)}")
 
 
-def large_map(identity: str, name: str, size: int, words: Sequence[str]) -> str:
-    """The same map with its words: queries go down, keys across."""
+def large_map(identity: str, name: str, size: int, words: Sequence[str], values: Map = ()) -> str:
+    """The same map with its words: queries go down, keys across; drawn from `values` where there is no small one."""
     shown = words[:size]
     margin = 8 * min(14, max((len(word) for word in shown), default=1)) + 8
     edge = margin + CELL * size
     place = f"translate({margin} {margin}) scale({CELL})"
-    shapes = [element("g", element("use", href=f"#{identity}"), transform=place)]
+    drawn = map_shapes(values) if values else element("use", href=f"#{identity}")
+    shapes = [element("g", drawn, transform=place)]
     for index, word in enumerate(shown):
         text = escape(word if len(word) <= 14 else word[:13] + "…")
         middle = f"{margin + CELL * (index + 0.5) + 4:.0f}"

@@ -56,23 +56,24 @@ def policy(style: str, script: str) -> str:
     return "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'".format(*allowed)
 
 
-def fragment(sentences: Sequence[str], charts: Sequence[str], tables: Sequence[Table]) -> str:
-    """A result for a notebook's output: like a page, but without its head, and in light colours, since a notebook's
-    theme is not the system's."""
-    return (
-        environment()
-        .get_template("fragment.html")
-        .render(sentences=sentences, charts=charts, tables=tables, style=fragment_style())
-    )
+def fragment(lines: Sequence[str] = (), charts: Sequence[str] = (), tables: Sequence[Table] = (), **values: Any) -> str:
+    """A result for a notebook's output: like a page, but without its head and without scripts, and in light colours,
+    since a notebook's theme is not the system's."""
+    template = environment().get_template("fragment.html")
+    drawn = template.render(style=fragment_style(), lines=lines, charts=charts, tables=tables, **values)
+    return re.sub(r"\n\s*\n+", "\n", drawn)
 
 
 @cache
 def fragment_style() -> str:
     """The pages' style, for what is inside a fragment only."""
     style = "".join((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "study.css"))
-    style = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", style)
-    style = re.sub(r"(?m)^(:root|body)\b", "&", style).replace(".study ", "").replace(".study{", "&{")
-    return f".fairtrial {{ {style} & {{ max-width: 60rem; margin: 0; padding: .6rem 1rem; }} }}"
+    style = re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
+    style = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", style)  # of other screens, themes and paper
+    style = re.sub(r"(?m)^(:root|body)(?= )", "&", style).replace("color-scheme: light dark", "color-scheme: light")
+    own = "&, & .study { max-width: 60rem; margin: 0; padding: .2rem .6rem; } h3 { margin-top: 1rem; }"
+    own += " .words { max-width: 24rem; } .table { background: none; }"
+    return f".fairtrial {{ {' '.join(style.split())} {own} }}"
 
 
 @cache
@@ -105,11 +106,8 @@ def records_page(records: Sequence[Record], title: str, names: Sequence[str] | N
 
 
 def about_record(record: Record, names: Sequence[str] | None = None) -> dict[str, Any]:
-    recipe, events = record.recipe, record.events()
+    recipe = record.recipe
     result = record.result if record.complete else None
-    title, y_label = SCORES[recipe.task]
-    percent, y_label = recipe.task == "classify", y_label.format(recipe.shape.length)
-    scores = line_chart(curves_of(events), title=title, y_label=y_label, percent=percent, log=not percent)
     confusions = [
         confusion_table(f"Confusion on {name}", score["confusion"], record.class_names(names))
         for name, score in (result["tests"] if result else {}).items()
@@ -125,8 +123,17 @@ def about_record(record: Record, names: Sequence[str] | None = None) -> dict[str
         "kept": result and kept_weights(result),
         "confusions": confusions,
         "took": spoken_time(trained_seconds(record.clock())),
-        "charts": [scores, line_chart([loss_curve(events)], title="Training loss", y_label="nats per answer")],
+        "charts": record_charts(record),
     }
+
+
+def record_charts(record: Record) -> list[str]:
+    """Scores and loss during training."""
+    recipe, events = record.recipe, record.events()
+    title, y_label = SCORES[recipe.task]
+    percent, y_label = recipe.task == "classify", y_label.format(recipe.shape.length)
+    scores = line_chart(curves_of(events), title=title, y_label=y_label, percent=percent, log=not percent)
+    return [scores, line_chart([loss_curve(events)], title="Training loss", y_label="nats per answer")]
 
 
 def errors_page(found: dict[str, Any]) -> str:

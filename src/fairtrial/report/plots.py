@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ LOOK: dict[str, Any] = {
     "font.sans-serif": ["DejaVu Sans"],  # one font by name: every word of an SVG would carry the whole list
     "font.size": 8,
 }
+COLOUR = "#0b62c4"
+SEVERITIES = {"pass": "#2e9f5b", "amber": "#e0a020", "red": "#c0203a"}
 SHADES = "·░▒▓█"
 TERMINAL_WIDTH = 80
 LOSSES = ("nll", "window_nll", "masked_nll")
@@ -121,17 +124,98 @@ def legend(picture: Picture) -> str:
     return ends + "   blank: the future" * hidden + "   (one scale for all panels)" * (len(picture.panels) > 1)
 
 
+@cache
+def drawing() -> type[Figure]:
+    """matplotlib's figure, one that a notebook shows by itself, also where pyplot was never imported."""
+    from matplotlib.figure import Figure
+
+    class Drawing(Figure):
+        def _repr_png_(self) -> bytes:
+            return figure_bytes(self, "png")
+
+    return Drawing
+
+
+def draw_intervals(
+    rows: Sequence[tuple[str, float | None, float | None, float | None]], title: str, unit: str, *,
+    zero: bool = False, least: float | None = None, dots: Sequence[Sequence[float]] = (),
+) -> Figure:  # fmt: skip
+    """A row for each name, value, low and high. `zero`: a line there, with a strip of differences that are too small to
+    matter (`least`); `dots`: the values of each seed, for each row."""
+    with our_look({"axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False}):
+        figure = drawing()(figsize=(7, 1.1 + 0.35 * len(rows)), layout="constrained", dpi=110)
+        axes = figure.subplots()
+        if zero and least:
+            axes.axvspan(-least, least, color="0.93", zorder=0)
+        if zero:
+            axes.axvline(0, color="0.3", linewidth=1)
+        for at, (_, value, low, high) in enumerate(rows):
+            if low is not None and high is not None:
+                axes.plot([low, high], [at, at], color=COLOUR, linewidth=2.5, solid_capstyle="round")
+            if value is not None:
+                axes.plot([value], [at], "o", color=COLOUR, markersize=6)
+            seeds = dots[at] if at < len(dots) else ()
+            axes.plot(seeds, [at - 0.25] * len(seeds), "o", color="0.6", markersize=3)
+        axes.set_yticks(range(len(rows)), [name for name, *_ in rows])
+        axes.set(ylim=(len(rows) - 0.4, -0.6), xlabel=unit)
+        axes.tick_params(axis="y", length=0)
+        axes.set_title(title, fontsize=9)
+    return figure
+
+
+def draw_checks(cells: Sequence[tuple[str, str, str]], title: str) -> Figure:
+    """A square for each check (row), place (column) and severity."""
+    names, places = (list(dict.fromkeys(cell[at] for cell in cells)) for at in (0, 1))
+    with our_look():
+        figure = drawing()(figsize=(3.4 + 0.6 * len(places), 1.0 + 0.22 * len(names)), layout="constrained", dpi=110)
+        axes = figure.subplots()
+        for name, place, severity in cells:
+            at = (places.index(place), names.index(name))
+            axes.scatter(*at, marker="s", s=70, color=SEVERITIES[severity])
+        axes.set_yticks(range(len(names)), names)
+        axes.set_xticks(range(len(places)), places)
+        axes.set(xlim=(-0.7, len(places) - 0.3), ylim=(len(names) - 0.4, -0.6))
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        axes.set_title("\n".join(textwrap.wrap(title, 60)[:3]), fontsize=9)
+    return figure
+
+
+def draw_bars(rows: Sequence[tuple[str, float | None]], title: str, unit: str, *, upright: bool = False) -> Figure:
+    """A bar for each name and value; `upright` for the words of a text."""
+    names, numbers = [name for name, _ in rows], [value or 0.0 for _, value in rows]
+    long = 1.2 + 0.28 * len(rows)
+    with our_look({"axes.spines.top": False, "axes.spines.right": False}):
+        figure = drawing()(figsize=(max(4.0, long), 2.6) if upright else (7, long), layout="constrained", dpi=110)
+        axes = figure.subplots()
+        if upright:
+            axes.bar(range(len(rows)), numbers, color=COLOUR)
+            axes.set_xticks(range(len(rows)), names, rotation=60, ha="right")
+            axes.set(ylabel=unit)
+        else:
+            axes.barh(range(len(rows)), numbers, color=COLOUR)
+            axes.set_yticks(range(len(rows)), names)
+            axes.set(xlabel=unit)
+            axes.invert_yaxis()
+        axes.set_title(title, fontsize=9)
+    return figure
+
+
 def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
     """All pictures below one another, as PNG or SVG: the same bytes for the same numbers."""
+    with our_look():
+        return figure_bytes(draw_pictures(pictures, title), kind)
+
+
+def draw_pictures(pictures: Sequence[Picture], title: str) -> Figure:
     import matplotlib
     import numpy as np
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     columns = min(4, max(len(picture.panels) for picture in pictures))
     heights = [-(-len(picture.panels) // columns) for picture in pictures]
     with our_look():
-        figure = Figure(figsize=(max(4.0, 2.2 * columns), 0.4 + 2.5 * sum(heights)), layout="constrained", dpi=120)
+        figure = drawing()(figsize=(max(4.0, 2.2 * columns), 0.4 + 2.5 * sum(heights)), layout="constrained", dpi=120)
         figure.suptitle(title)
         parts = figure.subfigures(len(pictures), 1, height_ratios=heights, squeeze=False)[:, 0]
         for picture, part, height in zip(pictures, parts, heights, strict=True):
@@ -151,22 +235,25 @@ def image(pictures: Sequence[Picture], title: str, kind: str) -> bytes:
                 axis.set_axis_off()
             if not picture.yes_or_no:
                 part.colorbar(shown, ax=list(axes))
-        return figure_bytes(figure, kind)
+        return figure
 
 
 def curves_figure(record: Record, kind: str) -> bytes:
     """Loss and score of every split that was scored, side by side."""
     if kind not in TIMELESS:
         raise BadInput(f"a figure cannot be written as {kind!r}", f"formats: {', '.join(TIMELESS)}")
+    with our_look():
+        return figure_bytes(draw_curves(record), kind, dpi=150)
+
+
+def draw_curves(record: Record) -> Figure:
     scores = [event for event in record.events() if event["event"] == "score"]
     if not scores:
         raise BadInput(f"{record.folder} has no scores yet, so there is nothing to draw")
     metric, _ = headline(scores[0])
     loss = next(name for name in LOSSES if name in scores[0])
-    from matplotlib.figure import Figure
-
     with our_look({"axes.spines.top": False, "axes.spines.right": False}):
-        figure = Figure(figsize=(10, 3.8), layout="constrained")
+        figure = drawing()(figsize=(10, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2)
         _draw(left, scores, loss, "Loss (nats per answer)", record)
         _draw(right, scores, metric, UNITS[metric].capitalize(), record)
@@ -175,7 +262,7 @@ def curves_figure(record: Record, kind: str) -> bytes:
         else:
             right.set_yscale("log")
         figure.suptitle(f"{record.folder.name}: seed {record.trial['seed']}", fontsize=10)
-        return figure_bytes(figure, kind, dpi=150)
+        return figure
 
 
 def _draw(axes: Any, scores: Sequence[dict[str, Any]], name: str, title: str, record: Record) -> None:

@@ -37,7 +37,8 @@ class Shown:
         return ()
 
     def __repr__(self) -> str:
-        lines = [line for text in self.sentences() for line in wrapped(text, indent="", width=PROSE_WIDTH)]
+        texts = (" ".join(text.split()) for text in self.sentences())
+        lines = [line for text in texts for line in wrapped(text, indent="", width=PROSE_WIDTH)]
         for table in self.tables():
             lines += [*([""] if lines else []), *as_text(table, width=TEXT_WIDTH)]
         return "\n".join(lines)

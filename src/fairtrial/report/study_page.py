@@ -13,7 +13,7 @@ from fairtrial.record import Record
 from fairtrial.report import charts
 from fairtrial.report import verdict_tables as tables
 from fairtrial.report.curves import Curve, curves_of, loss_curve
-from fairtrial.report.page import render
+from fairtrial.report.page import fragment, render
 from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.table import MISSING, Cell, Table, row
 from fairtrial.report.text import MAP_SCALE
@@ -50,6 +50,17 @@ def study_page(study: StudyFiles) -> str:
         failures=any(task.get("failures") for task in tasks.values()),
     )
     return re.sub(r"\n\s*\n+", "\n", page)
+
+
+def verdict_fragment(verdict: dict[str, Any]) -> str:
+    """The first screen of a study's page, and the comparisons below it, for a notebook."""
+    lead, sentences = sentences_by_task(verdict)
+    reference = verdict.get("baseline", "")
+    tasks = [
+        {"title": tables.task_title(name), "unit": tables.difference_unit(task), "comparisons": comparison_panel(task)}
+        for name, task in verdict.get("tasks", {}).items()
+    ]
+    return fragment(lead=lead, sentences=sentences, glance=glance(verdict), tasks=tasks, reference=reference)
 
 
 def counts_line(study: StudyFiles) -> str:

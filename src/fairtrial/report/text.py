@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.finding import Finding, summary, table_lines
 from fairtrial.record import Listed, Record
 from fairtrial.report.curves import Curve, curves_of, trained_seconds
-from fairtrial.report.table import FORMATS, Cell, Table, as_text, plain, row, wrapped
+from fairtrial.report.table import Cell, Table, as_text, plain, row, wrapped
 from fairtrial.report.words import (
     KINDS,
     accuracy_text,
@@ -145,7 +146,7 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
 
 
-def baseline_lines(found: dict[str, Any]) -> Iterator[str]:
+def baseline_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """`found`: what `fairtrial baseline --json` prints for one task."""
     yield (
         f"{found['task']}: {found['source']}, recipe {found['recipe'] or 'of your own'}, seed {found['seed']};"
@@ -197,28 +198,34 @@ def audit_lines(audit: dict[str, Any], width: int = 120) -> Iterator[str]:
     yield summary(findings) + hint
 
 
-def mix_lines(found: dict[str, Any]) -> Iterator[str]:
+def mix_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """`found`: what `fairtrial ensemble --json` prints."""
-    metric, weights = found["metric"], found["weights"]
+    metric, count = found["metric"], len(found["chosen_on"])
     formula = "p = sum of weight x p" if metric == "perplexity" else "p = product of p to the power of its weight"
-    count, seeds = len(found["chosen_on"]), len(found["records"])
     records = f"{count} record{'s' * (count > 1)}"
     yield f"{found['task']}: an ensemble, {formula}; weights chosen on the validation sets of {records}"
     for added in found["more"]:
         dropped = f"{added['dropped']:,} left out that also occur in scored sets"
         yield f"with {added['name']}: {added['documents']:,} documents; {dropped}"
+    for table in mix_tables(found):
+        yield from as_text(table)
+    note = "Intervals: 95% for a new seed and new test items. No test set was used to choose the weights."
+    yield from wrapped(note) if found["tests"] else ()
+
+
+def mix_tables(found: Mapping[str, Any]) -> Iterator[Table]:
+    """Weights and validation; then one table for each test set."""
+    metric, weights, seeds = found["metric"], found["weights"], len(found["records"])
     unit = "%" if metric == "accuracy" else ""
     validation = {name: f"{score['mean']:.1f}{unit}" for name, score in found["validation"].items()}
     chosen = {name: f"{weight:.3f}" for name, weight in weights.items()}
     rows = [row(name, chosen.get(name, ""), validation.get(name, "")) for name in validation | chosen]
-    yield from as_text(Table("", ("model", "weight", "validation"), tuple(rows)))
+    yield Table("", ("model", "weight", "validation"), tuple(rows))
     for test_set, scores in found["tests"].items():
         shown = list(next(iter(scores.values())))
         rows = [row(name, *(ensemble_cell(unit, score[subset]) for subset in shown)) for name, score in scores.items()]
         title = f"{test_set}: {metric}, " + (f"mean of {seeds} seeds" if seeds > 1 else "1 seed")
-        yield from as_text(Table(title, ("model", *shown), tuple(rows)))
-    note = "Intervals: 95% for a new seed and new test items. No test set was used to choose the weights."
-    yield from wrapped(note) if found["tests"] else ()
+        yield Table(title, ("model", *shown), tuple(rows))
 
 
 def ensemble_cell(unit: str, score: dict[str, Any]) -> str:
@@ -228,12 +235,11 @@ def ensemble_cell(unit: str, score: dict[str, Any]) -> str:
     return f"{mean}" if None in ends else f"{mean} [{ends[0]}, {ends[1]}]"
 
 
-def sum_table(counted: Sequence[str], rows: Sequence[tuple[Any, ...]], kind: str) -> str:
-    """Rows of component, formula and what is `counted`, and the sums, in one of FORMATS."""
+def sum_table(counted: Sequence[str], rows: Sequence[tuple[Any, ...]], title: str = "") -> Table:
+    """Rows of component, formula and what is `counted`, and the sums."""
     body = [row(component, Cell(formula, kind="formula"), *counts) for component, formula, *counts in rows]
     sums = row("total", "", *map(sum, list(zip(*rows, strict=True))[2:]))
-    table = Table("", ("component", "formula", *counted), (*body, sums), text_columns=2, total=True)
-    return "\n".join(FORMATS[kind](table)) + "\n"
+    return Table(title, ("component", "formula", *counted), (*body, sums), text_columns=2, total=True)
 
 
 def look_lines(look: Any) -> list[str]:
@@ -364,6 +370,16 @@ def shaded(pieces: Sequence[Piece]) -> Text:
         text.append(word, style=f"black on {colour}" if colour else "dim" if nats is None else "")
         text.append(piece[len(word) :])
     return text
+
+
+def shaded_html(pieces: Sequence[Piece]) -> str:
+    """The same for a notebook."""
+    spans = []
+    for piece, nats in pieces:
+        colour, told = colour_of(nats), "not counted" if nats is None else f"{nats:.2f} nats"
+        style = f' style="background: {colour}; color: #000"' if colour else ""
+        spans.append(f'<span title="{told}"{style}>{escape(plain(piece))}</span>')
+    return f"<p>{''.join(spans)}</p>"
 
 
 def plain_shaded(pieces: Sequence[Piece]) -> str:

@@ -111,6 +111,37 @@ def start_lines(recipe: Recipe, facts: dict[str, Any], step: int) -> list[str]:
     return [*lines, f"resuming from step {step}"] if step else lines
 
 
+def plan_lines(plan: dict[str, Any]) -> list[str]:
+    """The plan in a few lines."""
+    names = {name for named_ in plan["trial_seconds"].values() for name in named_}
+    tasks = list(plan["smallest_detectable"])
+    done = plan["trial_count"] - plan["left"]
+    finished = f", {done} of them already done" if done else ""
+    lines = [
+        f"study: {plan['name']}",
+        f"plan: {plan['trial_count']} trials ({len(names)} variants x {plan['seed_count']} seeds x {len(tasks)}"
+        f" {'task' if len(tasks) == 1 else 'tasks'}{finished}), {plan['width']} at a time;"
+        f" about {spoken_time(plan['expected_seconds'])} in all"
+        + (f"; a trial's training takes at least {plan['memory_mb']:,.0f} MB" if plan.get("memory_mb", 0) >= 1 else ""),
+    ]
+    if plan["decision"]:
+        lines.append(plan["decision"])
+    if plan["search_tries"]:
+        lines.append(f"search first: {plan['search_tries']} tries for each variant, on validation only")
+    lines += plan["training"]
+    for task, sets in plan["smallest_detectable"].items():
+        sizes = "; ".join(f"{name}: {smallest}" for name, smallest in sets.items() if smallest)
+        if sizes:
+            count = plan["comparisons"][task]
+            level = f" after correction for {count} comparisons" if count > 1 else ""
+            at = " at the first look" if plan["until_clear"] else ""
+            lines.append(f"smallest difference that {plan['seed_count']} seeds detect{at}{level}, {task}: {sizes}")
+    if plan["seed_count"] < 5:
+        lines.append("notice: fewer than 5 seeds get no verdict")
+    lines.append(f"folder: {plan['folder']}")
+    return lines
+
+
 def describe_score(split: str, score: dict[str, Any]) -> str:
     return f"{split} {_headline_text(score)}"
 

@@ -1,0 +1,102 @@
+"""Arrays from anywhere are judged as a study's own are: the same numbers, by another way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fairtrial as ft
+from fairtrial.statistics.comparison import compare
+from fairtrial.statistics.crossed import Shares
+from fairtrial.statistics.outcomes import SetOutcomes
+from fairtrial.statistics.power import reach_of
+
+SHARED = ("verdict", "difference", "low", "high", "p", "seeds", "items", "smallest_detectable", "variance_shares")
+
+
+def outcomes(study: ft.Study, variant: str) -> np.ndarray:
+    found = [study.run(variant, seed).record.outcomes() for seed in range(5)]
+    return np.stack([each["test/guess"] == each["test/label"] for each in found])
+
+
+def test_a_studys_own_outcomes_give_its_own_verdict(library: dict[str, Any]) -> None:
+    study = library["finished"]
+    found = ft.compare(outcomes(study, "learned"), outcomes(study, "none"), names=("learned", "none"))
+    (row,) = study.verdict.comparisons
+    assert row["family"] == 1
+    assert {name: getattr(found, name) for name in SHARED} == {name: row[name] for name in SHARED}
+    assert found.sentence == row["sentence"].removeprefix("On test, n").join(("N", "")), "but for the test set's name"
+
+
+def test_a_language_models_documents_and_groups_weigh_as_in_a_study() -> None:
+    rng = np.random.default_rng(7)
+    tokens = rng.integers(0, 40, 90)  # documents without a single token, too
+    speech = np.repeat(np.arange(15), 6)
+    shared = rng.normal(0, 0.3, 90)
+    nll = [(tokens * (5 + level + shared + rng.normal(0, 0.1, (6, 90)))) for level in (0.0, 0.2)]
+    sides = [
+        SetOutcomes(tuple(range(6)), {"nll": each, "tokens": np.tile(tokens, (6, 1)), "unknown": np.zeros((6, 90))})
+        for each in nll
+    ]
+    own = compare(("a", "b", "test", "all"), "perplexity", (sides[0], sides[1]), np.ones(90, bool), speech)
+    assert own.test is not None
+    per_token = [np.divide(each, tokens, out=np.full(each.shape, np.nan), where=tokens > 0) for each in nll]
+    found = ft.compare(*per_token, groups=speech, weights=tokens, metric="perplexity")
+    assert found.difference == pytest.approx(own.difference, rel=1e-12)
+    assert (found.low, found.high) == pytest.approx(own.test.interval(), rel=1e-9)
+    assert found.p == pytest.approx(own.test.p, rel=1e-9)
+    assert found.verdict == "better", "fewer nats are better"
+    assert found.facts["groups"] == 15
+
+
+def test_any_score_has_a_name_a_unit_and_a_direction() -> None:
+    rng = np.random.default_rng(0)
+    theirs = rng.normal(30, 3, (5, 60))
+    ours = theirs + 2 + rng.normal(0, 1, (5, 60))
+    found = ft.compare(ours, theirs, metric="BLEU")
+    assert found.verdict == "better"
+    assert "BLEU" in found.sentence
+    assert ft.compare(ours, theirs, metric="errors", higher_is_better=False).verdict == "worse"
+    close = ft.compare(theirs + rng.normal(0, 0.01, (5, 60)), theirs, metric="BLEU", least_difference=0.5)
+    assert close.verdict == "same"
+
+
+def test_few_seeds_get_no_verdict_but_a_difference() -> None:
+    found = ft.compare([1, 1, 0, 1], [0, 1, 0, 1])  # one seed
+    assert (found.verdict, found.difference, found.p) == ("too_few_seeds", 25.0, None)
+    assert "A verdict needs 5" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([[1, 0]], [[1, 0, 1]]), r"the shape \(1, 2\) and theirs \(1, 3\)"),
+        (([[0.5, 1.0]] * 2, [[1.0, 0.0]] * 2, None, None, "accuracy"), "right and wrong answers"),
+        (([[1, 0]] * 5, [[1, 1]] * 5, [1, 2, 3]), r"groups has the shape \(3,\)"),
+        (([[1.0, np.nan]] * 5, [[1.0, 0.5]] * 5), "missing or infinite"),
+        (([[1.0, 2.0]] * 5, [[1.0, 0.5]] * 5, None, [1.0, -1.0]), "not negative"),
+    ],
+)
+def test_other_arrays_are_refused(arguments: tuple[Any, ...], words: str) -> None:
+    metric = {"metric": arguments[4]} if len(arguments) > 4 else {}
+    with pytest.raises(ft.BadInput, match=words):
+        ft.compare(*arguments[:4], **metric)
+
+
+def test_power_is_what_a_studys_plan_says(library: dict[str, Any]) -> None:
+    plan = library["finished"].plan
+    found = ft.power(seeds=5, items=48)
+    assert plan["smallest_detectable"]["classify"]["test"] in found.sentence
+    assert ft.power(seeds=20, items=48).high < found.high
+    assert ft.power(seeds=5, items=48, comparisons=6).low > found.low
+    with pytest.raises(ft.BadInput, match="show nothing"):
+        ft.power(seeds=1)
+
+
+def test_power_after_a_pilot_takes_the_pilots_variances() -> None:
+    rng = np.random.default_rng(1)
+    pilot = ft.compare(rng.random((5, 200)) < 0.8, rng.random((5, 200)) < 0.8)
+    found = ft.power(seeds=12, items=900, pilot=pilot)
+    assert found.low == found.high == reach_of(Shares(**pilot.facts["shares"]), 12, 900, 0.05)

@@ -1,0 +1,115 @@
+"""What is seen while a training runs, and what stopping it leaves."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_data import SMALL, reviews_of
+
+import fairtrial as ft
+from fairtrial.engines.job import Job
+from fairtrial.engines.processes import start
+from fairtrial.errors import FairtrialWarning
+from fairtrial.progress import NoBar, open_bar, study_listener, trial_listener
+from fairtrial.training.loop import Event
+
+
+class Seen:
+    """A bar that remembers what it showed."""
+
+    def __init__(self) -> None:
+        self.shown: list[tuple[str, float | None]] = []
+
+    def show(self, words: str, share: float | None) -> None:
+        self.shown.append((words, share))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_tells_the_step_the_loss_and_the_time_left(tmp_path: Path) -> None:
+    bar = Seen()
+    ft.train("classify", reviews_of(), steps=3, out=tmp_path / "run", on_event=trial_listener(bar), **SMALL)
+    words = [text for text, _ in bar.shown]
+    assert words[0].startswith("step 1 of 3, loss ")
+    assert words[0].endswith(" left")
+    assert bar.shown[2][1] == 1.0
+    assert "scoring test" in words
+
+
+def test_a_studys_bar_counts_its_trials() -> None:
+    bar, trial = Seen(), {"key": ["lm", "rope", "seed 0"], "work": "trial"}
+    show = study_listener(bar)
+    show("begin", {"key": ["lm", "rope", "calibration"], "work": "calibrate"})
+    show("plan", {"width": 1, "trial_seconds": {"lm": {"rope": 60.0}}})
+    show("jobs", {"trials": 4, "left": 4})
+    show("begin", trial)
+    show("step", trial | {"step": 5, "steps": 10})
+    assert bar.shown[0] == ("timing a few steps of each variant", None)
+    assert bar.shown[-1] == ("trial 0/4, lm rope seed 0, 3:30 left", 0.125)
+
+
+def test_a_notice_is_a_warning() -> None:
+    with pytest.warns(FairtrialWarning, match="an older checkpoint"):
+        trial_listener(Seen())(Event("notice", 3, {"text": "an older checkpoint is used"}))
+
+
+def test_bars_are_for_terminals_and_silent_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    how: dict[str, Any] = {"steps": 2, **SMALL, "quiet": False}
+    for quiet, drawn in ((True, False), (False, True)):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        ft.train("classify", reviews_of(), out=tmp_path / str(quiet), **how | {"quiet": quiet})
+        assert ("step 2 of 2" in terminal.getvalue()) == drawn
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with open_bar() as bar:
+        assert isinstance(bar, NoBar)
+
+
+def test_nothing_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ft.train("classify", reviews_of(), steps=2, out=tmp_path / "run", **SMALL | {"quiet": False})
+    assert capsys.readouterr() == ("", "")
+
+
+def test_ctrl_c_leaves_a_folder_that_is_resumed_to_the_same_bits(tmp_path: Path) -> None:
+    whole = ft.train("classify", reviews_of(), steps=8, out=tmp_path / "whole", **SMALL)
+
+    def press(event: Any) -> None:
+        if event.kind == "step" and event.step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ft.Interrupted, match="stopped after step 3 of 8; all is saved") as error:
+        ft.train("classify", reviews_of(), steps=8, out=tmp_path / "run", on_event=press, **SMALL)
+    assert f"fairtrial resume {tmp_path / 'run'}" in str(error.value), "a traceback says how to go on"
+    assert signal.getsignal(signal.SIGINT) is before
+    resumed = ft.resume(tmp_path / "run", quiet=True)
+    assert resumed.record.result["model_sha256"] == whole.record.result["model_sha256"]
+
+
+def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
+    def press(event: Any) -> None:
+        if event.kind == "step":
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        ft.train("classify", reviews_of(), steps=8, out=tmp_path / "run", on_event=press, **SMALL)
+
+
+def test_a_script_that_starts_processes_while_it_is_imported_is_told_of_the_guard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
+    with pytest.raises(ft.FairtrialError, match="started by the import of a script") as error:
+        start(Job(("lm", "rope", "seed 0"), "trial"))
+    assert '__name__ == "__main__"' in error.value.hint

@@ -1,0 +1,98 @@
+"""Results show themselves: as text, in a notebook, as Markdown, LaTeX, a frame, a figure."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Any
+
+import html5lib
+import pytest
+
+import fairtrial as ft
+from fairtrial.report.shown import Shown
+from fairtrial.report.study_page import study_page
+from fairtrial.results import Study
+
+TEXT = "a warm and funny film"
+MAKERS: dict[str, Callable[[dict[str, Any]], Shown]] = {
+    "run": lambda got: got["classifier"],
+    "study": lambda got: got["finished"],
+    "verdict": lambda got: got["finished"].verdict,
+    "audit": lambda got: ft.audit_data(got["reviews"]),
+    "baselines": lambda got: ft.baseline(got["reviews"], task="classify"),
+    "attention": lambda got: got["language_model"].attention(TEXT),
+    "parameters": lambda got: got["language_model"].parameters(),
+    "surprisal": lambda got: got["language_model"].surprisal(TEXT),
+    "predictions": lambda got: got["classifier"].predict([TEXT, "dull"], words=True),
+    "generation": lambda got: got["language_model"].generate("warm", tokens=4),
+    "look": lambda got: got["classifier"].look([TEXT], ablate=False),
+    "comparison": lambda got: ft.compare([[1, 0, 1, 1]] * 5, [[0, 0, 1, 1]] * 5),
+    "power": lambda got: ft.power(),
+    "catalogue": lambda got: ft.catalogue("alibi"),
+}
+WITHOUT_PLOT = {"generation"}
+
+
+@pytest.fixture(params=MAKERS)
+def result(request: pytest.FixtureRequest, library: dict[str, Any]) -> tuple[str, Shown]:
+    return request.param, MAKERS[request.param](library)
+
+
+def test_a_result_shows_itself(result: tuple[str, Shown]) -> None:
+    name, shown = result
+    assert dataclasses.is_dataclass(shown)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        shown.folder = "elsewhere"  # type: ignore[attr-defined]
+    text = repr(shown)
+    assert text.strip()
+    assert " object at 0x" not in text
+    assert max(map(len, text.splitlines())) <= 120
+    html = shown._repr_html_()
+    html5lib.HTMLParser(strict=True).parseFragment(html)
+    assert not re.search(r"<script|\bon\w+=|(?:src|href)\s*=\s*[\"']?(?!#)|@import|url\(", html, re.IGNORECASE)
+    assert shown.to_markdown().strip()
+    assert shown.to_latex().startswith("% needs")
+    frame = shown.to_frame()
+    assert len(frame) == len(shown.rows()) > 0
+    if name in WITHOUT_PLOT:
+        with pytest.raises(ft.FairtrialError, match="has no plot"):
+            shown.plot()
+    else:
+        assert shown.plot()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
+def test_a_verdict_in_a_notebook_is_the_first_screen_of_the_page(library: dict[str, Any]) -> None:
+    finished = library["finished"]
+    page, shown = study_page(finished.files), finished._repr_html_()
+    lead = re.search(r'<p class="first">.*?</div>\s*</section>', page, re.DOTALL)
+    assert lead is not None
+    assert "".join(lead[0].removesuffix("</section>").split()) in "".join(shown.split())
+    assert 'class="strips differences"' in shown
+
+
+def test_numbers_are_plain_attributes(library: dict[str, Any]) -> None:
+    run, verdict = library["classifier"], library["finished"].verdict
+    assert 0.5 < run.metrics["test"]["accuracy"] <= 1
+    assert run.curves[0].name == "loss"
+    (row,) = verdict.comparisons
+    assert row["low"] <= row["difference"] <= row["high"]
+    frame = verdict.to_frame()
+    assert frame.loc[0, "difference"] == row["difference"], "all digits"
+    assert library["finished"].run("none", seed=1).metrics["test"]["items"] == run.metrics["test"]["items"]
+
+
+def test_what_a_user_wrote_cannot_become_markup(library: dict[str, Any]) -> None:
+    html = library["language_model"].surprisal("<script>alert(1)</script> warm")._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_a_plan_is_shown_where_nothing_was_run(library: dict[str, Any], tmp_path: Any) -> None:
+    plan = library["finished"].plan
+    planned = Study(tmp_path, plan)
+    assert "plan: 10 trials (2 variants x 5 seeds x 1 task)" in repr(planned)
+    assert "10 trials" in planned._repr_html_()
+    with pytest.raises(ft.BadInput):
+        planned.verdict  # noqa: B018
