@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +22,13 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")  # no test fails for slowness alone
 # folders of tests that train, or start processes
 LONG = ["trial", "study", "golden", "engines", "apps", "cli", "house", "api"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Nothing is cached in the user's home."""
+    place = tempfile.TemporaryDirectory(prefix="fairtrial-cache-")
+    os.environ["FAIRTRIAL_CACHE"] = place.name
+    config.add_cleanup(place.cleanup)
 
 
 @pytest.fixture(autouse=True)

@@ -485,8 +485,8 @@ DATA = (
         "near-copies-straddle",
         "data",
         "near copies are not kept together when a set is carved",
-        "near = near_clusters([documents[number].text for number in texts]).tolist()",
-        "near = list(range(len(texts)))",
+        "near = near_clusters([documents[number].text for number in firsts.tolist()])",
+        "near = np.arange(len(firsts))",
         ("data/test_splitting.py", "-k near"),
     ),
     Mutant(

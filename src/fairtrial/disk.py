@@ -17,20 +17,22 @@ from fairtrial.errors import BadInput, Busy, DiskTrouble
 JSON_BYTES = 256_000_000  # no file of ours is nearly as large
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Fill a neighbour of `path`, force it to the disk, then put it in place in one move."""
-    beside = path.with_name(path.name + ".tmp")
+def write_bytes(path: Path, *content: bytes | memoryview, beside: str = ".tmp") -> None:
+    """Fill a neighbour of `path`, whose name ends with `beside`, force it to the disk, then put it in place in one
+    move."""
+    neighbour = path.with_name(path.name + beside)
     with disk_errors(path):
         try:
-            with beside.open("wb") as file:
-                file.write(content)
+            with neighbour.open("wb") as file:
+                for piece in content:
+                    file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, path)
+            os.replace(neighbour, path)
             sync_folder(path.parent)
         except BaseException:
             with suppress(OSError):
-                beside.unlink(missing_ok=True)
+                neighbour.unlink(missing_ok=True)
             raise
 
 

@@ -6,23 +6,24 @@ importing torch."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairtrial.data.cache import kept_corpus, source_key
 from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.sotu import presidents
 from fairtrial.data.splits import fitting_tokens, item_groups, kind_in_use, shape_documents, split
-from fairtrial.data.tokenizer import NO_COURSE, Tokenizer, fit
+from fairtrial.data.tokenizer import NO_COURSE, TABLED, Tokenizer, fit
 from fairtrial.environment import refuse_memory
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Data, Recipe, choose_recipe, load_recipe, one_of, with_length
+from fairtrial.recipe import Data, Recipe, Tokens, choose_recipe, load_recipe, one_of, with_length
 
 if TYPE_CHECKING:
     from fairtrial.data.duplicates import Duplicates
@@ -59,11 +60,7 @@ class Prepared:
     def copies(self) -> dict[str, Duplicates]:
         """Which items of each test set also occur in the training set, exactly or nearly: the one definition. The
         training set is all that is known, so that the answer is the same at every seed."""
-        from fairtrial.data.duplicates import find_duplicates
-
-        known = [document.text for document in self.known]
-        tests = self.splits.tests
-        return {name: find_duplicates(known, [each.text for each in items]) for name, items in tests.items()}
+        return {name: self.splits.index.copies(self.known, items) for name, items in self.splits.tests.items()}
 
     @property
     def fitted_texts(self) -> Sequence[str]:
@@ -119,9 +116,8 @@ def prepare(recipe: Recipe, seed: int) -> Prepared:
 
         encoder = open_encoder(recipe)
         recipe = with_encoder(recipe, encoder)
-    corpus = read(recipe.data, recipe.task)
+    corpus = open_corpus(recipe.data, recipe.task, recipe.tokens, encoder.tokenizer.facts if encoder else {})
     recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
-    corpus = shape_documents(corpus, kind_in_use(recipe.tokens, encoder.tokenizer.facts if encoder else {}))
     prepared = Prepared(recipe, seed, corpus, split(corpus, recipe.data, seed), encoder)
     return prepared if recipe.shape.length else choose_length(prepared)
 
@@ -144,14 +140,25 @@ def choose_length(prepared: Prepared) -> Prepared:
     return replace(prepared, recipe=with_length(recipe, length), length_note=note)
 
 
+def open_corpus(data: Data, task: str, tokens: Tokens, facts: Mapping[str, Any]) -> Corpus:
+    """The documents of a source, as this kind of tokens needs them: read, or cached if they were read before. `facts`:
+    of the tokenizer, where an encoder brings one."""
+
+    def make() -> Corpus:
+        corpus = read(data, task)
+        return shape_documents(corpus, kind_in_use(fitting_tokens(corpus, tokens), facts))
+
+    key = "" if find_format(data) == "sotu" else source_key(data, task, tokens.kind, kind_in_use(tokens, facts))
+    return kept_corpus(key, str(Path(data.source).expanduser()), make)
+
+
 def prepare_like(record: Record) -> Prepared:
     """What a record's trial was prepared as, with the record's own tokenizer. Data that have changed are refused."""
     recipe, trial = record.recipe, record.trial
-    corpus = read(recipe.data, recipe.task)
+    tokenizer = record.tokenizer()
+    corpus = open_corpus(recipe.data, recipe.task, recipe.tokens, tokenizer.facts)
     if corpus.files != trial["data"]:
         raise BadInput(f"the data have changed since {record.folder} was begun", "restore them, or train a new record")
-    tokenizer = record.tokenizer()
-    corpus = shape_documents(corpus, kind_in_use(recipe.tokens, tokenizer.facts))
     splits = split(corpus, recipe.data, trial["seed"])
     encoder = None
     if not record.complete and recipe.encoder.source != "none":  # a finished record has weights of its own
@@ -166,7 +173,7 @@ def read_documents(source: str, recipe: Recipe, tokenizer: Tokenizer) -> tuple[D
     data = Data(source=source)
     if find_format(data) == "sotu":
         data = Data(source=source, presidents=presidents())
-    corpus = shape_documents(read(data, recipe.task), kind_in_use(recipe.tokens, tokenizer.facts))
+    corpus = open_corpus(data, recipe.task, recipe.tokens, tokenizer.facts)
     return tuple(chain(corpus.train, corpus.validation, *corpus.tests.values()))
 
 
@@ -181,7 +188,10 @@ def _fit_tokenizer(prepared: Prepared) -> Tokenizer:
     if recipe.tokens.fit not in ("train", "course"):
         raise BadInput(f"tokens.fit must be 'train', 'course' or a record's folder, got {recipe.tokens.fit!r}")
     marks, mask = recipe.task == "lm" and not prepared.corpus.running, recipe.task == "mlm"
-    return fit(recipe.tokens, prepared.fitted_texts, marks=marks, mask=mask)
+    counts, index = None, prepared.splits.index
+    if recipe.tokens.fit == "train" and recipe.tokens.kind in TABLED:
+        counts = index.table(recipe.tokens).counts(index.places(prepared.splits.train))
+    return fit(recipe.tokens, prepared.fitted_texts, marks=marks, mask=mask, counts=counts)
 
 
 def tasks_of(data: Data) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -33,7 +32,7 @@ def split(line: str) -> list[str]:
 def looked_up(*lines: str) -> list[list[str]]:
     """The words of each line by way of a table."""
     table = make_table(lines, "word", split)
-    return [[table.vocabulary[word] for word in table.take(np.array([line]))[0]] for line in range(len(lines))]
+    return [[table.vocabulary[word] for word in row] for row in table.rows]
 
 
 def expected(line: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -69,10 +70,12 @@ def _language(prepared: Prepared, on_progress: OnProgress) -> Iterator[Scored]:
 
     on_progress("fitting the tokenizer")
     splits, tokenizer = prepared.splits, prepared.tokenizer
-    train = token_set(splits.train, tokenizer, splits.running)
-    hidden = HiddenText(tokenizer, texts_of(splits.train))
+    train = token_set(splits.train, tokenizer, splits.running, index=splits.index)
+    hidden = cache(lambda: HiddenText(tokenizer, texts_of(splits.train)))
     sets = {
-        name: replace(token_set(documents, tokenizer, splits.running, hidden), groups=prepared.groups(documents))
+        name: replace(
+            token_set(documents, tokenizer, splits.running, hidden, splits.index), groups=prepared.groups(documents)
+        )
         for name, documents in scored_sets(prepared).items()
     }
     for name, order in ORDERS.items():

@@ -50,7 +50,10 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
         ("length", inside.length, "length runs/my-lm --times 1,2,4,8"),
     ],
     "Parts and audits": [("parts", parts.parts, "parts alibi --draw"), ("audit", parts.audit, "audit alibi")],
-    "Data": [("clean", parts.clean, "clean --data reviews/ --out reviews-clean")],
+    "Data": [
+        ("clean", parts.clean, "clean --data reviews/ --out reviews-clean"),
+        ("cache", parts.cache, "cache --clear"),
+    ],
     "Apps": [("replicate", replicate.replicate, "replicate --quick")],
 }
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

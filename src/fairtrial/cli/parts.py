@@ -209,3 +209,31 @@ def clean(
     for name, count in result["left"].items():
         print(f"left in place: {count:,} {name} (drop them with {CLEANING_OPTIONS[name]})")
     print(f"cleaned copy: {out}  (see: fairtrial audit --data {out})")
+
+
+def cache(
+    clear: Annotated[bool, Option("--clear", help="Remove everything; it is made again when it is needed.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what was computed from large data sets and kept, or remove it.
+
+    The folder is ~/.cache/fairtrial, or what FAIRTRIAL_CACHE names ('off': nothing is kept). It stays below 4 GB: what
+    was not used for longest goes first."""
+    from fairtrial.data import cache as kept
+
+    place, found = kept.folder(), kept.files()
+    size = sum(facts.st_size for _, facts in found)
+    rows = [{"file": path.name, "what": kept.what_of(path), "bytes": facts.st_size} for path, facts in found]
+    freed = kept.clear() if clear else 0
+    if json:
+        folder = None if place is None else str(place)
+        print(dumps({"folder": folder, "bytes": size, "most_bytes": kept.MOST_BYTES, "freed": freed, "files": rows}))
+    elif place is None:
+        print("the cache is switched off (FAIRTRIAL_CACHE=off)")
+    elif clear:
+        print(f"{place}: {freed / 1e6:,.1f} MB removed")
+    else:
+        for path, facts in found:
+            print(f"{facts.st_size / 1e6:10,.1f} MB  {kept.what_of(path)}")
+        what = f"{size / 1e6:,.1f} MB in {len(rows)} files" if rows else "empty"
+        print(f"{place}: {what}, at most {kept.MOST_BYTES / 1e9:g} GB")

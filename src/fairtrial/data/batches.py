@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,42 @@ from fairtrial.rng import generator_for
 
 MASK_SHARE = 0.15  # of a sentence's tokens are predicted (BERT)
 MASKED, RANDOM = 0.8, 0.1  # of these are replaced by a mask, or by a random token; the rest stays
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Sequence[np.ndarray]):
+    """Rows of different sizes, all in one array: a million small arrays would take longer to make than to train on."""
+
+    flat: np.ndarray
+    begins: np.ndarray  # [row]
+    sizes: np.ndarray  # [row]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Rows:
+        sizes = np.fromiter(map(len, rows), np.int64, len(rows))
+        flat = np.fromiter(chain.from_iterable(rows), np.int32, int(sizes.sum()))
+        return cls(flat, np.cumsum(sizes) - sizes, sizes)
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def __getitem__(self, row: Any) -> Any:
+        begin = self.begins[row]
+        return self.flat[begin : begin + self.sizes[row]]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        for begin, size in zip(self.begins.tolist(), self.sizes.tolist(), strict=True):
+            yield self.flat[begin : begin + size]
+
+    def take(self, rows: np.ndarray) -> Rows:
+        return Rows(self.flat, self.begins[rows], self.sizes[rows])
+
+    def joined(self) -> np.ndarray:
+        """One row after another in an array of their own."""
+        ends = np.cumsum(self.sizes)
+        return self.flat[
+            np.repeat(self.begins - ends + self.sizes, self.sizes) + np.arange(ends[-1] if len(ends) else 0)
+        ]
 
 
 @dataclass(frozen=True)
@@ -100,7 +138,7 @@ class Windows(Batches):
         epoch, chosen = self.at(index)
         if self.how == "disjoint":
             chosen = chosen * self.length + int(generator_for(self.seed, "order", epoch, "first").integers(self.slack))
-        windows = self.stream[chosen[:, None] + np.arange(self.length + 1)]
+        windows = self.stream[chosen[:, None] + np.arange(self.length + 1)].astype(np.int64)
         return Batch(windows[:, :-1], None, windows[:, 1:], self.length * len(chosen))
 
 
@@ -114,13 +152,13 @@ class Masker:
 
     def __call__(self, ids: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """[token] -> (inputs, targets; -1 where there is none). At least one token is masked, if any can be."""
-        answers = np.full(len(ids), -1, dtype=np.int64)
+        ids, answers = ids.astype(np.int64), np.full(len(ids), -1, dtype=np.int64)
         positions = np.flatnonzero(ids >= self.first)
         if not len(positions):
             return ids, answers
         chosen = rng.permutation(positions)[: max(1, round(MASK_SHARE * len(positions)))]
         answers[chosen] = ids[chosen]
-        inputs, draws = ids.copy(), rng.random(len(chosen))
+        inputs, draws = ids, rng.random(len(chosen))
         inputs[chosen[draws < MASKED]] = self.mask
         replaced = chosen[(draws >= MASKED) & (draws < MASKED + RANDOM)]
         inputs[replaced] = rng.integers(self.first, self.vocabulary, len(replaced))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fairtrial.data.index import TextIndex
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Document:
     """One item: a sentence, a review, a paragraph."""
 
@@ -35,16 +39,18 @@ class Corpus:
     course_lines: tuple[str, ...] = ()  # the course's folder: raw lines of both training files, labels included
     cite: str = ""  # the source to cite
     notes: tuple[str, ...] = ()  # for the record and the user
+    key: str = ""  # of what is cached about its documents; empty: nothing is
 
 
 @dataclass(frozen=True)
 class Splits:
-    """A corpus, split."""
+    """A corpus, split. `index`: what is known about all its texts."""
 
     train: Documents
     validation: Documents
     tests: dict[str, Documents]
     labels: tuple[str, ...]
     running: bool
-    ordered: bool = False
+    ordered: bool
+    index: TextIndex = field(compare=False, repr=False)
     class_names: dict[str, str] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -25,6 +26,8 @@ CONTAINED = 0.8  # of its 3-grams in the longer text: a text is contained
 LEAST_WORDS = 8  # of an item: "it's the right thing to do" occurs in many texts by chance
 LEAST_SHARED = 3  # 3-grams, that is five words in a row: a "thank you very much" inside a text makes no duplicate
 PAIRS = 1 << 22  # candidate pairs compared at a time
+COMPARED = 1 << 18  # of these at a time
+SIGNS_TO_BLANKS = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))
 COMMON = 500  # texts of a gram, when texts of one set are clustered
 
 
@@ -65,6 +68,8 @@ def find_duplicates(known: Sequence[str], items: Sequence[str]) -> Duplicates:
 
 
 def words(text: str) -> list[str]:
+    if text.isascii():
+        return text.lower().encode().translate(SIGNS_TO_BLANKS).decode().split()
     return re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", text).lower())
 
 
@@ -94,14 +99,16 @@ def _mark_near(found: Duplicates, known: Sequence[str], items: Sequence[str]) ->
 
 def near_clusters(texts: Sequence[str]) -> np.ndarray:
     """[text] the number of its cluster: texts that are near duplicates or contain one another, directly or through
-    others. Neighbours in each gram's list of texts are joined first, and grams with more than `COMMON` texts are then
-    not looked up: ten thousand texts of one pattern would make a hundred million pairs."""
+    others. Texts that are neighbours in the lists of texts of several grams are joined first, and grams with more than
+    `COMMON` texts are then not looked up: ten thousand texts of one pattern would make a hundred million pairs."""
     grams, lengths = _gram_matrix(texts)
     by_gram = grams.T.tocsr()
     by_gram.sort_indices()
     gram = np.repeat(np.arange(by_gram.shape[0]), by_gram.getnnz(1))
     next_to = np.flatnonzero(gram[1:] == gram[:-1])
-    one, other = by_gram.indices[next_to], by_gram.indices[next_to + 1]
+    pairs = by_gram.indices[next_to].astype(np.int64) * len(texts) + by_gram.indices[next_to + 1]
+    pairs, times = np.unique(pairs, return_counts=True)
+    one, other = np.divmod(pairs[times >= LEAST_SHARED], max(1, len(texts)))
     clusters, links = np.arange(len(texts)), []
     neighbours = np.append(one, other), np.append(other, one)
     for rows, columns in chain([neighbours], _candidates(grams, grams, COMMON)):
@@ -119,7 +126,9 @@ def _candidates(
     if not train.nnz or not test.nnz:
         return
     in_train, in_test = train.getnnz(0), test.getnnz(0)  # how many texts hold each gram
-    rare_train, rare_test = _rarest(train, in_test, CONTAINED, most), _rarest(test, in_train, HALF, most)
+    alone = int(train is test)  # a gram of that many texts makes no pair
+    rare_train = _rarest(train, in_test, CONTAINED, alone, most)
+    rare_test = _rarest(test, in_train, HALF, alone, most)
     train_by_gram, rare_train_by_gram = train.T.tocsr(), rare_train.T.tocsr()
     candidates = (rare_test @ in_train + test @ rare_train.getnnz(0)).cumsum()  # pairs up to each item
     begin = 0
@@ -138,14 +147,16 @@ def _near(
     known text, Jaccard similarity, and the share of the item's grams in all that it contains or is contained in."""
     rows, columns = rows[words[rows] >= LEAST_WORDS], columns[words[rows] >= LEAST_WORDS]
     train_sizes, test_sizes = train.getnnz(1)[columns], test.getnnz(1)[rows]
-    common = test[rows].multiply(train[columns]).tocsr()  # [pair gram]
-    shared = common.getnnz(1)
+    begins = range(0, max(1, len(rows)), COMPARED)
+    parts = [(rows[begin : begin + COMPARED], columns[begin : begin + COMPARED]) for begin in begins]
+    shared = np.concatenate([test[some].multiply(train[others]).getnnz(1) for some, others in parts])
     jaccard = shared / (test_sizes + train_sizes - shared)
     contained = (
         (jaccard < HALF) & (shared / np.minimum(test_sizes, train_sizes) >= CONTAINED) & (shared >= LEAST_SHARED)
     )
+    common = test[rows[contained]].multiply(train[columns[contained]]).tocsr()  # [pair gram]
     share = np.zeros(len(rows))
-    share[contained] = _shares_together(rows[contained], common[contained], test_sizes[contained])
+    share[contained] = _shares_together(rows[contained], common, test_sizes[contained])
     order = np.lexsort((shared, np.where(contained, 0, jaccard)))
     near = order[((shared >= LEAST_SHARED) & ((jaccard >= HALF) | (share >= HALF)))[order]]
     return rows[near], columns[near], jaccard[near], share[near]
@@ -159,29 +170,30 @@ def _shares_together(rows: np.ndarray, common: sparse.csr_matrix, sizes: np.ndar
     return np.asarray(together.getnnz(1)[number] / sizes)
 
 
-def _rarest(texts: sparse.csr_matrix, common: np.ndarray, share: float, most: float) -> sparse.csr_matrix:
-    """The rarest grams of each text, so many that a text without any of them cannot hold `share` of its grams."""
+def _rarest(texts: sparse.csr_matrix, common: np.ndarray, share: float, alone: int, most: float) -> sparse.csr_matrix:
+    """The rarest grams of each text, so many that a text without any of them cannot hold `share` of its grams; without
+    those of at most `alone` texts, which find nothing."""
     sizes = texts.getnnz(1)
     rows = np.repeat(np.arange(texts.shape[0]), sizes)
-    order = np.lexsort((texts.indices, common[texts.indices], rows))
-    rank = np.arange(texts.nnz) - np.repeat(texts.indptr[:-1], sizes)
     needed = sizes - np.ceil(share * sizes - 1e-9).astype(int) + 1
-    columns = texts.indices[order]
-    kept = (rank < np.repeat(needed, sizes)) & (common[columns] <= most)
+    fruitful = common[texts.indices] > alone
+    rows, columns = rows[fruitful], texts.indices[fruitful]
+    found = np.bincount(rows, minlength=len(sizes))
+    order = np.lexsort((columns, common[columns], rows))
+    rank = np.arange(len(rows)) + np.repeat(sizes - found - (np.cumsum(found) - found), found)  # the rarest come first
+    columns = columns[order]
+    kept = (rank < needed[rows]) & (common[columns] <= most)
     columns = columns[kept]
     return sparse.csr_matrix((np.ones(len(columns), np.int64), (rows[kept], columns)), shape=texts.shape)
 
 
 def _gram_matrix(texts: Sequence[str]) -> tuple[sparse.csr_matrix, np.ndarray]:
     """[text gram], 1 where the text holds the gram; and the number of words of each text."""
-    numbers: dict[str, int] = {}
-    rows: list[int] = []
-    flat: list[int] = []
-    for text in texts:
-        found = words(text)
-        rows.append(len(found))
-        flat += [numbers.setdefault(word, len(numbers)) for word in found]
-    sizes, ids = np.array(rows, dtype=np.int64), np.array(flat, dtype=np.int64)
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    rows = [list(map(numbers.__getitem__, words(text))) for text in texts]
+    sizes = np.fromiter(map(len, rows), np.int64, len(rows))
+    ids = np.fromiter(chain.from_iterable(rows), np.int64, int(sizes.sum()))
     owner = np.repeat(np.arange(len(texts)), sizes)
     inside = np.zeros(len(ids), bool)  # whether a gram that begins here ends in the same text
     if len(ids) >= GRAM:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
-from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.data.tokenizer import Tokenizer, word_table
 from fairtrial.data.words import gap, spelled
 
 END = ""  # of a spelling
 ORDER = 5  # letters that a letter's probability depends on, itself included
 CODE_POINTS = 0x110000
 FITTED_CHARACTERS = 1_000_000  # of the training split; more changes little
+Word = tuple[str, str, str, str, bool]  # expected and real space before it, usual and real form, whether it is unknown
 OTHER = "other"  # space that is neither none nor one blank
 
 
@@ -28,6 +30,7 @@ class Speller:
 
     def __init__(self, words: Iterable[str], alphabet: int = CODE_POINTS) -> None:
         self.alphabet = alphabet
+        self.priced: dict[str, float] = {}
         self.counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for word in sorted(set(words)):
             for context, letter in _letters(word):
@@ -35,7 +38,9 @@ class Speller:
                     self.counts[context[start:]][letter] += 1
 
     def nll(self, word: str) -> float:
-        return -sum(math.log(self.probability(context, letter)) for context, letter in _letters(word))
+        if word not in self.priced:
+            self.priced[word] = -sum(math.log(self.probability(context, letter)) for context, letter in _letters(word))
+        return self.priced[word]
 
     def probability(self, context: str, letter: str) -> float:
         p = 1 / (self.alphabet + 1)  # any letter, or the end
@@ -62,25 +67,35 @@ class HiddenText:
         self.kind = tokenizer.facts.get("kind")
         self.joins = {expected: Counter({"": 0.5, " ": 0.5, OTHER: 0.5}) for expected in ("", " ")}
         self.forms = {True: 0.5, False: 0.5}  # how often a known word has its usual form
+        self.known = frozenset(tokenizer.inner.get_vocab())
         words: set[str] = set()
-        characters = 0
-        for text in training if tokenizer.unknown is not None else ():
+        if tokenizer.unknown is not None:
+            texts = training[
+                : 1 + int(np.searchsorted(np.cumsum(list(map(len, training))), FITTED_CHARACTERS, "right"))
+            ]
             if self.kind == "character":
-                words.update(text)
+                words.update(*texts)
             else:
-                for expected, found, usual, form, _ in self._read(text):
+                for expected, found, usual, form, _ in chain.from_iterable(self._read(texts)):
                     self.joins[expected][_kind(found)] += 1
                     self.forms[usual == form] += 1
                     words.add(form)
-            characters += len(text)
-            if characters > FITTED_CHARACTERS:
-                break
         self.speller = Speller(words)
+        self.join_nats = {
+            expected: {kind: -math.log(count / join.total()) for kind, count in join.items()}
+            for expected, join in self.joins.items()
+        }
+        self.form_nats = {usual: -math.log(count / sum(self.forms.values())) for usual, count in self.forms.items()}
 
     def nll(self, texts: Sequence[str]) -> np.ndarray:
         """Nats [text]; none for byte pairs, which hide nothing."""
-        price = {"word": self._words, "whitespace": self._words, "character": self._characters}.get(str(self.kind))
-        return np.array([price(text) if price else 0.0 for text in texts], dtype=np.float64)
+        if self.kind == "character":
+            found = map(self._characters, texts)
+        elif self.kind in ("word", "whitespace"):
+            found = map(self._words, self._read(texts))
+        else:
+            return np.zeros(len(texts))
+        return np.fromiter(found, np.float64, len(texts))
 
     def _characters(self, text: str) -> float:
         encoded = self.tokenizer.inner.encode(text, add_special_tokens=False)
@@ -89,25 +104,48 @@ class HiddenText:
             self.speller.nll(text[start:end]) for number, (start, end) in spans if number == self.tokenizer.unknown
         )
 
-    def _words(self, text: str) -> float:
+    def _words(self, words: Iterable[Word]) -> float:
         nats = 0.0
-        for expected, found, usual, form, unknown in self._read(text):
-            join = self.joins[expected]
-            nats -= math.log(join[_kind(found)] / join.total())
+        for expected, found, usual, form, unknown in words:
+            nats += self.join_nats[expected][_kind(found)]
             nats += self.speller.nll(found) if _kind(found) == OTHER else 0.0
             if unknown:
                 nats += self.speller.nll(form)
             else:
-                nats -= math.log(self.forms[usual == form] / sum(self.forms.values()))
+                nats += self.form_nats[usual == form]
                 nats += 0.0 if usual == form else self.speller.nll(form)
         return nats
 
-    def _read(self, text: str) -> Iterator[tuple[str, str, str, str, bool]]:
-        """Of each word and the end: expected and real space before it, usual and real form, whether it is unknown."""
-        if self.tokenizer.facts.get("lowercase"):
-            text = text.lower()
+    def _read(self, texts: Sequence[str]) -> Iterator[list[Word]]:
+        """The words of each text, and its end."""
+        texts = [text.lower() for text in texts] if self.tokenizer.facts.get("lowercase") else texts
+        tokens = self.tokenizer.table_of
+        if tokens is None:
+            yield from map(self._read_by_offsets, texts)
+            return
+        table = word_table(tokens, texts)
+        for text, row in zip(texts, table.rows, strict=True):
+            yield self._read_in_order(text, [table.vocabulary[word] for word in row.tolist()])
+
+    def _read_in_order(self, text: str, words: list[str]) -> list[Word]:
+        """Each word begins where the last one and the space after it end, in all but odd texts."""
+        before, end, rows = "", 0, list[Word]()
+        for word in words:
+            usual = spelled(word) if self.kind == "word" else word
+            start = end
+            while text[start : start + 1].isspace():
+                start += 1
+            if not text.startswith(usual, start):
+                return self._read_by_offsets(text)
+            expected = (gap(before, word) if self.kind == "word" else " ") if before else ""
+            rows.append((expected, text[end:start], usual, usual, word not in self.known))
+            before, end = word, start + len(usual)
+        rows.append(("", text[end:], "", "", False))
+        return rows
+
+    def _read_by_offsets(self, text: str) -> list[Word]:
         encoded = self.tokenizer.inner.encode(text, add_special_tokens=False)
-        before, end = "", 0
+        before, end, rows = "", 0, list[Word]()
         for number, token, (start, stop) in zip(encoded.ids, encoded.tokens, encoded.offsets, strict=True):
             unknown = number == self.tokenizer.unknown
             word = text[start:stop] if unknown else token
@@ -116,9 +154,10 @@ class HiddenText:
             if text.startswith(usual, near):  # the library's offsets are off by one around some signs
                 start, stop = near, near + len(usual)
             expected = (gap(before, word) if self.kind == "word" else " ") if before else ""
-            yield expected, text[end:start], usual, text[start:stop], unknown
+            rows.append((expected, text[end:start], usual, text[start:stop], unknown))
             before, end = word, stop
-        yield "", text[end:], "", "", False
+        rows.append(("", text[end:], "", "", False))
+        return rows
 
 
 def _kind(space: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,21 @@ from numpy.random import Generator
 
 from fairtrial import recipe
 from fairtrial.data.corpus import Corpus, Document, Documents, Splits
+from fairtrial.data.index import TextIndex
 from fairtrial.data.words import sentences, text_key
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Tokens
 from fairtrial.rng import generator_for
 
 Carved = tuple[Documents, Documents]  # the rest, the share
-Clusters = Callable[[], Mapping[Document, int]]  # the number of each document's cluster
 
 
 def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
     """Carved test sets depend on `data.split_seed` only, so that all trials share their test items."""
     train, tests, validation = corpus.train, corpus.tests, corpus.validation
     contiguous = corpus.ordered and not any(document.group for document in train)
-    cluster_of = cache(lambda: cluster(corpus.train))  # what is left of whole clusters is whole clusters
-    take = _carve_section if contiguous else partial(carve, cluster_of)
+    index = TextIndex(corpus)
+    take = _carve_section if contiguous else partial(carve, index)
     if not tests:
         share = _carved_share("data.test", data.test)
         if share == 0:
@@ -41,8 +41,9 @@ def split(corpus: Corpus, data: recipe.Data, seed: int) -> Splits:
     if not validation and _carved_share("data.validation", data.validation) > 0:
         rng = generator_for(seed, "split", "validation")
         train, validation = take(train, data.validation, rng, "data.validation", data.source)
-    train = _subsample(train, cluster_of, data, seed)
-    return Splits(train, validation, tests, corpus.labels, corpus.running, corpus.ordered, corpus.class_names)
+    train = _subsample(train, index, data, seed)
+    whole = (train, validation, tests, corpus.labels, corpus.running, corpus.ordered, index)
+    return Splits(*whole, class_names=corpus.class_names)
 
 
 def _carved_share(name: str, value: float) -> float:
@@ -52,17 +53,18 @@ def _carved_share(name: str, value: float) -> float:
     return value
 
 
-def _subsample(documents: Documents, cluster_of: Clusters, data: recipe.Data, seed: int) -> Documents:
+def _subsample(documents: Documents, index: TextIndex, data: recipe.Data, seed: int) -> Documents:
     """A share of the training documents of every class, as if no more had been labelled."""
     if not 0 < data.train_share <= 1:
         raise BadInput(f"data.train_share must be above 0 and at most 1, got {data.train_share}")
     if data.train_share == 1:
         return documents
     rng = generator_for(seed, "split", "train")
-    _, taken = carve(cluster_of, documents, data.train_share, rng, "data.train_share", data.source)
+    _, taken = carve(index, documents, data.train_share, rng, "data.train_share", data.source)
     lost = {document.label for document in documents} - {document.label for document in taken}
     # a class that is too small to give a share is kept whole
-    return tuple(document for document in documents if document in taken or document.label in lost) if lost else taken
+    chosen = set(map(id, taken))
+    return tuple(each for each in documents if id(each) in chosen or each.label in lost) if lost else taken
 
 
 def conflicts(documents: Sequence[Document], others: Sequence[Document]) -> list[tuple[Document, Document]]:
@@ -78,21 +80,24 @@ def conflicts(documents: Sequence[Document], others: Sequence[Document]) -> list
     ]
 
 
-def carve(cluster_of: Clusters, documents: Documents, share: float, rng: Generator, field: str, source: str) -> Carved:
-    """The rest and the share, stratified by label, clusters undivided."""
+def carve(index: TextIndex, documents: Documents, share: float, rng: Generator, field: str, source: str) -> Carved:
+    """The rest and the share, stratified by label, clusters undivided. What is left of whole clusters is whole ones."""
     sizes = Counter(document.label for document in documents)
     # a class of one document stays in training, any larger one is represented
     targets = {label: max(1, round(share * size)) if size > 1 else 0 for label, size in sizes.items()}
     taken: Counter[str] = Counter()
     chosen: set[int] = set()
     members: defaultdict[int, list[int]] = defaultdict(list)
-    for number, document in enumerate(documents):
-        members[cluster_of()[document]].append(number)
+    for number, name in enumerate(index.clusters[index.places(documents)].tolist()):
+        members[name].append(number)
     clusters = list(members.values())
-    for number in rng.permutation(len(clusters)):
-        if all(taken[label] >= count for label, count in targets.items()):
+    lacking = {label for label, count in targets.items() if count}
+    for number in rng.permutation(len(clusters)).tolist():
+        if not lacking:
             break
-        counts = Counter(documents[member].label for member in clusters[number])
+        counts = Counter([documents[member].label for member in clusters[number]])
+        if lacking.isdisjoint(counts):
+            continue  # it would only overshoot
         empties = any(taken[label] + count >= sizes[label] for label, count in counts.items())
         # a cluster that overshoots is taken where that still comes closer to the share
         missing = {label: targets[label] - taken[label] for label in counts}
@@ -100,32 +105,13 @@ def carve(cluster_of: Clusters, documents: Documents, share: float, rng: Generat
         if gain > 0 and not empties:
             taken.update(counts)
             chosen.update(clusters[number])
+            lacking -= {label for label in counts if taken[label] >= targets[label]}
     if not chosen:
         of = f"{len(documents)} training documents in {len(clusters)} groups of duplicates and neighbours"
         what = f"{share:.0%} of {of} cannot be taken without emptying a class"
         raise BadInput(what, f"add documents, bring your own split, or change {field}", path=source)
     rest = tuple(document for number, document in enumerate(documents) if number not in chosen)
     return rest, tuple(documents[number] for number in sorted(chosen))
-
-
-def cluster(documents: Sequence[Document]) -> dict[Document, int]:
-    """Documents that share a group, or are duplicates or near ones, directly or through others, have one number."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    from fairtrial.data.duplicates import near_clusters
-
-    first: dict[tuple[str, str], int] = {}
-    pairs: list[tuple[int, int]] = []  # each document with the first one of its text, of its group
-    for number, document in enumerate(documents):
-        keys = [("text", text_key(document.text))]
-        keys += [("group", document.group)] if document.group else []
-        pairs += [(number, first.setdefault(key, number)) for key in keys]
-    texts = [number for (kind, _), number in first.items() if kind == "text"]
-    near = near_clusters([documents[number].text for number in texts]).tolist()
-    pairs += [(text, first.setdefault(("near", str(number)), text)) for text, number in zip(texts, near, strict=True)]
-    graph = coo_array((np.ones(len(pairs)), tuple(zip(*pairs, strict=True))), shape=(len(documents),) * 2)
-    return dict(zip(documents, connected_components(graph, directed=False)[1].tolist(), strict=True))
 
 
 def _carve_section(documents: Documents, share: float, rng: Generator, field: str, source: str) -> Carved:

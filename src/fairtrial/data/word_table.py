@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairtrial.data.batches import Rows
 from fairtrial.data.words import CONTRACTIONS
 
 Split = Callable[[str], list[str]]  # the rules: a text -> its words
@@ -29,21 +30,15 @@ class WordTable:
     ids: np.ndarray  # [word]
     offsets: np.ndarray  # [text + 1]
 
+    @property
+    def rows(self) -> Rows:
+        return Rows(self.ids, self.offsets[:-1], np.diff(self.offsets))
+
     def counts(self, texts: np.ndarray | None = None) -> dict[str, int]:
         """How often each word occurs in these texts; None: in all."""
-        found = np.bincount(self.ids if texts is None else self.take(texts)[0], minlength=len(self.vocabulary))
-        return {word: count for word, count in zip(self.vocabulary, found.tolist(), strict=True) if count}
-
-    def take(self, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of these texts one after another, and their offsets."""
-        return take_rows(self.ids, self.offsets, texts)
-
-
-def take_rows(flat: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Some of the rows that lie one after another in `flat`, with offsets of their own."""
-    begins, sizes = offsets[rows], offsets[rows + 1] - offsets[rows]
-    new = np.append(0, np.cumsum(sizes))
-    return flat[np.repeat(begins - new[:-1], sizes) + np.arange(new[-1])], new
+        ids = self.ids if texts is None else self.rows.take(texts).joined()
+        found = np.bincount(ids, minlength=len(self.vocabulary)).tolist()
+        return {word: count for word, count in zip(self.vocabulary, found, strict=True) if count}
 
 
 def make_table(texts: Iterable[str], kind: str, split: Split, *, lowercase: bool = False) -> WordTable:
@@ -134,8 +129,8 @@ def _spell_out(words: list[list[str]], pieces: list[np.ndarray], sizes: np.ndarr
     """From the words of every piece, the pieces of all texts, and how many each text has."""
     numbers: dict[str, int] = {}
     flat = np.array([numbers.setdefault(word, len(numbers)) for piece in words for word in piece], np.uint32)
-    offsets = np.append(0, np.cumsum(np.fromiter(map(len, words), np.int64, len(words))))
-    found = [take_rows(flat, offsets, block) for block in pieces]
-    piece_ends = np.concatenate([np.diff(each[1]) for each in found]).cumsum()
-    ends = np.append(0, piece_ends)[np.append(0, np.cumsum(sizes))]
-    return WordTable(list(numbers), np.concatenate([ids for ids, _ in found]), ends)
+    counts = np.fromiter(map(len, words), np.int64, len(words))
+    spelled = Rows(flat, np.cumsum(counts) - counts, counts)
+    ids = np.concatenate([spelled.take(block).joined() for block in pieces])
+    ends = np.append(0, np.concatenate([counts[block] for block in pieces]).cumsum())  # of each piece
+    return WordTable(list(numbers), ids, ends[np.append(0, np.cumsum(sizes))])

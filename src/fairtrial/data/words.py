@@ -158,9 +158,11 @@ NO_SPACE_BEFORE = re.compile(r"[,.;:!?%)\]}»”’]+|\.\.+|''|'|'(?:[sSmMdD]|ll
 NO_SPACE_AFTER = re.compile(r"[(\[{«“‘#$]|``")
 ENDINGS = re.compile(r"(?:s|t|m|d|ll|re|ve)", re.IGNORECASE)  # of don’t, it’s, we’ll with a curved apostrophe
 HALVES = {("gim", "me"), ("gon", "na"), ("got", "ta"), ("lem", "me"), ("wan", "na"), ("d", "'ye"), ("'t", "is")}
+ASCII_SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 HALVES |= {("'t", "was"), ("can", "not")}  # of a contraction
 
 
+@lru_cache(maxsize=1 << 18)
 def gap(before: str, word: str) -> str:
     """What separates two words: a space, or nothing."""
     halves = (before.lower(), word.lower()) in HALVES or (before == "’" and ENDINGS.fullmatch(word))
@@ -174,6 +176,8 @@ def spelled(word: str) -> str:
 
 def normalised(text: str) -> str:
     """Equal for duplicates: NFKC, lower case, letters and digits only."""
+    if text.isascii():
+        return text.lower().encode().translate(None, ASCII_SIGNS).decode()
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).lower())
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -110,15 +111,20 @@ def macro_f1(table: np.ndarray) -> float:
 class TokenSet:
     """A set of documents as tokens. Running text is one sequence; else each document is a sequence of its own."""
 
-    sequences: tuple[np.ndarray, ...]
-    owners: tuple[np.ndarray, ...]  # the document that each token of a sequence belongs to
+    sequences: Sequence[np.ndarray]
+    owners: Sequence[np.ndarray]  # the document that each token of a sequence belongs to
     documents: int
     bytes: np.ndarray  # of each document's text [document]
     unknown: int | None
-    spelling: np.ndarray | None = None  # nats of what the tokens hide [document]; None: not priced
+    hidden: Callable[[], np.ndarray] | None = None  # prices what the tokens hide, when it is asked for
     groups: np.ndarray | None = None  # documents that belong together [document]
 
-    @property
+    @cached_property
+    def spelling(self) -> np.ndarray | None:
+        """Nats of what the tokens hide [document]; None: not priced."""
+        return None if self.hidden is None else self.hidden()
+
+    @cached_property
     def targets(self) -> int:
         """Tokens that can be predicted: all but the first of a sequence, which has nothing before it."""
         return sum(max(0, len(sequence) - 1) for sequence in self.sequences)
@@ -192,13 +198,13 @@ def token_nll(
 ) -> np.ndarray:
     """Nats of every target, one sequence after another [target]: what the exact score sums up."""
     scored: list[np.ndarray] = []
-    done = reported = 0
+    done, reported, targets = 0, 0, tokens.targets
     on_progress(0.0)
     for nats in _score(network, tokens, sliding(tokens.sequences, length, max(1, int(length * (1 - full_context))))):
         scored.append(nats)
         done += len(nats)
         if done - reported >= TOKENS:
-            on_progress(done / tokens.targets)
+            on_progress(done / targets)
             reported = done
     return np.concatenate(scored)
 

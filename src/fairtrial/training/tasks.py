@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
-from fairtrial.data.batches import Batches, LabelledSentences, MaskedSentences, Masker, Sentences, Windows
+from fairtrial.data.batches import Batches, LabelledSentences, MaskedSentences, Masker, Rows, Sentences, Windows
 from fairtrial.data.corpus import Document, Splits
+from fairtrial.data.index import TextIndex
 from fairtrial.data.spelling import HiddenText
 from fairtrial.data.splits import item_groups
 from fairtrial.data.tokenizer import Tokenizer
@@ -56,7 +58,7 @@ class Task(ABC):
 @dataclass
 class ClassifyTask(Task):
     network: Classifier
-    sets: dict[str, tuple[list[np.ndarray], np.ndarray]]  # token ids, labels
+    sets: dict[str, tuple[Rows, np.ndarray]]  # token ids, labels
 
     def quick_score(self, split: str) -> Score:
         rows, labels = self.sets[split]
@@ -138,19 +140,21 @@ def labelled_sets(recipe: Recipe, seed: int, splits: Splits, documents: Document
     number = {label: index for index, label in enumerate(splits.labels)}
     sets, cut = {}, {}
     for name, split in documents.items():
-        rows = encode(split, tokenizer)
-        cut[name] = sum(len(row) > length for row in rows)
-        short = [np.array(tokenizer.cut(row, length), dtype=np.int64) if len(row) > length else row for row in rows]
-        sets[name] = (short, np.array([number[document.label] for document in split], dtype=np.int64))
+        rows = encode(split, tokenizer, splits.index)
+        cut[name] = int((rows.sizes > length).sum())
+        sets[name] = (
+            shortened(rows, length, keep_last=tokenizer.pretrained),
+            np.array([number[document.label] for document in split], dtype=np.int64),
+        )
     batches = LabelledSentences(*sets["train"], batch=recipe.training.batch, seed=seed, pad=tokenizer.pad)
     return sets, batches, {"cut_to_length": cut}
 
 
 def token_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, tokenizer: Tokenizer) -> Sets:
     refuse_idle(recipe.parts)
-    hidden = HiddenText(tokenizer, [document.text for document in splits.train])
+    hidden = cache(lambda: HiddenText(tokenizer, [document.text for document in splits.train]))
     sets = {
-        name: token_set(split, tokenizer, splits.running, None if name == "train" else hidden)
+        name: token_set(split, tokenizer, splits.running, None if name == "train" else hidden, splits.index)
         for name, split in documents.items()
     }
     for name, tokens in sets.items():
@@ -161,31 +165,32 @@ def token_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, 
     if splits.running:
         batches = Windows(sets["train"].sequences[0], length=length, how=recipe.data.windows, batch=batch, seed=seed)
     else:
-        rows = [piece for row in sets["train"].sequences for piece in pieces(row, length)]
-        batches = Sentences(rows, batch=batch, seed=seed, pad=tokenizer.pad)
+        batches = Sentences(
+            pieces(cast(Rows, sets["train"].sequences), length), batch=batch, seed=seed, pad=tokenizer.pad
+        )
     if splits.running and tokenizer.start is not None:
         what = "this vocabulary has start and stop marks, which a running text never trains"
         raise BadInput(what, "take a vocabulary of running text: --set tokens.fit=train")
-    return sets, batches, {"tokens": {name: sum(map(len, tokens.sequences)) for name, tokens in sets.items()}}
+    return sets, batches, {"tokens": {name: tokens.targets + len(tokens.sequences) for name, tokens in sets.items()}}
 
 
 def token_set(
-    documents: Sequence[Document], tokenizer: Tokenizer, running: bool, hidden: HiddenText | None = None
-) -> TokenSet:
+    documents: Sequence[Document], tokenizer: Tokenizer, running: bool, hidden: Callable[[], HiddenText] | None = None,
+    index: TextIndex | None = None,
+) -> TokenSet:  # fmt: skip
     """Running text becomes one sequence; separate documents get marks. `hidden` prices what tokens do not say."""
-    rows = encode(documents, tokenizer)
-    sizes = bytes_of(documents)
-    spelling = None if hidden is None else hidden.nll([document.text for document in documents])
+    rows = encode(documents, tokenizer, index)
+    bytes_ = bytes_of(documents)
+    spelling = None if hidden is None else lambda: hidden().nll([document.text for document in documents])
     if running:
-        owners = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-        return TokenSet((np.concatenate(rows),), (owners,), len(rows), sizes, tokenizer.unknown, spelling)
+        owners = np.repeat(np.arange(len(rows), dtype=np.int32), rows.sizes)
+        return TokenSet((rows.joined(),), (owners,), len(rows), bytes_, tokenizer.unknown, spelling)
     if tokenizer.start is None or tokenizer.stop is None:
         what = "separate sentences need start and stop marks, and this vocabulary has none"
         raise BadInput(what, "take a vocabulary of such sentences: --set tokens.fit=train")
-    start, stop = np.array([tokenizer.start], dtype=np.int64), np.array([tokenizer.stop], dtype=np.int64)
-    marked = tuple(np.concatenate((start, row, stop)) for row in rows)
-    alone = tuple(np.full(len(row), number) for number, row in enumerate(marked))
-    return TokenSet(marked, alone, len(rows), sizes, tokenizer.unknown, spelling)
+    marked = with_marks(rows, tokenizer.start, tokenizer.stop)
+    alone = Rows(np.repeat(np.arange(len(rows), dtype=np.int32), marked.sizes), marked.begins, marked.sizes)
+    return TokenSet(marked, alone, len(rows), bytes_, tokenizer.unknown, spelling)
 
 
 def masked_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, tokenizer: Tokenizer) -> Sets:
@@ -196,7 +201,7 @@ def masked_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents,
     sets: dict[str, MaskedSet] = {}
     train: list[np.ndarray] = []
     for name, split in documents.items():
-        encoded = enumerate(encode(split, tokenizer))
+        encoded = enumerate(encode(split, tokenizer, splits.index))
         starts = [(owner, row, begin) for owner, row in encoded for begin in range(0, len(row), length)]
         rows = [row[begin : begin + length] for _, row, begin in starts]
         train = rows if name == "train" else train
@@ -207,17 +212,46 @@ def masked_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents,
     return sets, batches, {"cut_to_length": dict.fromkeys(documents, 0)}
 
 
-def encode(documents: Sequence[Document], tokenizer: Tokenizer) -> list[np.ndarray]:
-    """Token ids of each document; one without any token is a single unknown."""
-    nothing = [tokenizer.unknown if tokenizer.unknown is not None else tokenizer.pad]
-    found = tokenizer.encode([document.text for document in documents])
-    return [np.array(ids or nothing, dtype=np.int64) for ids in found]
+def encode(documents: Sequence[Document], tokenizer: Tokenizer, index: TextIndex | None = None) -> Rows:
+    """Token ids of each document; one without any token is a single unknown. `index`: of their corpus."""
+    found = None if index is None else index.encoded(documents, tokenizer)
+    rows = Rows.of(tokenizer.encode([document.text for document in documents])) if found is None else found
+    empty = rows.sizes == 0
+    if not empty.any():
+        return rows
+    nothing = tokenizer.unknown if tokenizer.unknown is not None else tokenizer.pad
+    flat = np.append(rows.flat, np.array(nothing, rows.flat.dtype))
+    return Rows(flat, np.where(empty, len(flat) - 1, rows.begins), np.where(empty, 1, rows.sizes))
+
+
+def shortened(rows: Rows, length: int, *, keep_last: bool) -> Rows:
+    """At most `length` tokens of each row. `keep_last`: the final special token that a pretrained encoder expects."""
+    short = Rows(rows.flat, rows.begins, np.minimum(rows.sizes, length))
+    long = np.flatnonzero(rows.sizes > length)
+    if keep_last and len(long):
+        short = Rows(short.joined(), np.cumsum(short.sizes) - short.sizes, short.sizes)
+        short.flat[short.begins[long] + length - 1] = rows.flat[rows.begins[long] + rows.sizes[long] - 1]
+    return short
+
+
+def with_marks(rows: Rows, start: int, stop: int) -> Rows:
+    sizes = rows.sizes + 2
+    begins = np.cumsum(sizes) - sizes
+    flat = np.empty(int(sizes.sum()), np.int32)
+    inside = np.ones(len(flat), bool)
+    for places, mark in ((begins, start), (begins + sizes - 1, stop)):
+        flat[places], inside[places] = mark, False
+    flat[inside] = rows.joined()
+    return Rows(flat, begins, sizes)
 
 
 def bytes_of(documents: Sequence[Document]) -> np.ndarray:
     return np.array([len(document.text.encode()) for document in documents], dtype=np.int64)
 
 
-def pieces(row: np.ndarray, length: int) -> list[np.ndarray]:
-    """A long document in pieces of `length` inputs and their targets; nothing is lost."""
-    return [row[begin : begin + length + 1] for begin in range(0, max(1, len(row) - 1), length)]
+def pieces(rows: Rows, length: int) -> Rows:
+    """Long documents in pieces of `length` inputs and their targets; nothing is lost."""
+    counts = np.maximum(1, -(-(rows.sizes - 1) // length))  # of each document
+    number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)  # of a piece in its document
+    begins, sizes = np.repeat(rows.begins, counts) + number * length, np.repeat(rows.sizes, counts) - number * length
+    return Rows(rows.flat, begins, np.minimum(sizes, length + 1))
