@@ -79,8 +79,14 @@ class HiddenText:
 
     def nll(self, texts: Sequence[str]) -> np.ndarray:
         """Nats [text]; none for byte pairs, which hide nothing."""
-        price = {"word": self._words, "whitespace": self._words, "character": self._characters}.get(str(self.kind))
-        return np.array([price(text) if price else 0.0 for text in texts], dtype=np.float64)
+        return np.array([self._price(text) for text in texts], dtype=np.float64)
+
+    def _price(self, text: str) -> float:
+        if self.tokenizer.unknown is None:
+            return 0.0
+        if not self.tokenizer.inner.encode(text, add_special_tokens=False).ids:  # it counts as one unknown word
+            return self.speller.nll(text)
+        return self._characters(text) if self.kind == "character" else self._words(text)
 
     def _characters(self, text: str) -> float:
         encoded = self.tokenizer.inner.encode(text, add_special_tokens=False)

@@ -161,7 +161,8 @@ def learning_notes(result: dict[str, Any]) -> list[str]:
     if result.get("training_end") == "still improving":
         lines.append("underfitted: still improving at the last step; train longer before you believe this")
     elif result.get("training_end") == "overfitted":
-        lines.append(f"overfitted: best at step {result['kept_step']:,} of {result['steps']:,}, worse since")
+        best_step = result.get("best_step", result["kept_step"])  # earlier records have the kept one only
+        lines.append(f"overfitted: best at step {best_step:,} of {result['steps']:,}, worse since")
     return lines
 
 

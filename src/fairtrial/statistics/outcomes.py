@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,33 @@ def stack_outcomes(by_seed: Mapping[int, Mapping[str, np.ndarray]], where: str =
     return SetOutcomes(seeds, arrays)
 
 
+def pair(one: SetOutcomes, other: SetOutcomes) -> tuple[SetOutcomes, SetOutcomes, bool]:
+    """Rows that belong together: the seeds that both have; if they share none, paired by order."""
+    shared = tuple(seed for seed in one.seeds if seed in other.seeds)
+    if shared:
+        return one.rows(shared), other.rows(shared), True
+    count = min(len(one.seeds), len(other.seeds))
+    return one.rows(one.seeds[:count]), other.rows(other.seeds[:count]), False
+
+
+def same_events(one: SetOutcomes, other: SetOutcomes) -> bool:
+    """Whether two language models predict the same tokens, so that their perplexities answer one question."""
+    one, other, paired = pair(one, other)
+    ours, theirs = one.vocabulary, other.vocabulary
+    if ours and theirs:  # without shared seeds, vocabularies of the same settings differ by chance only
+        return ours.fingerprints == theirs.fingerprints if paired else ours.settings == theirs.settings
+    return all(np.array_equal(one[name], other[name]) for name in ("tokens", "unknown"))
+
+
+@dataclass(frozen=True)
+class TrainingEnd:
+    """Of one seed, by its validation loss."""
+
+    end: str  # "still improving" at the last step, "overfitted" (worse since its best), "settled"; empty: not known
+    best_step: int
+    steps: int
+
+
 Outcomes = dict[str, dict[str, SetOutcomes]]  # name -> test set -> outcomes
 
 
@@ -96,9 +124,7 @@ class TaskOutcomes:
     passports: dict[str, dict[str, Any]] = field(default_factory=dict)  # variant -> level, failed, accepted
     unsound: tuple[str, ...] = ()  # red findings of the data audit that a clean subset does not repair
     look: Look | None = None  # one of several interim looks; None: the number of seeds was fixed in advance
-    # variant -> seeds whose validation loss was "still improving" at the end of training, or had become worse
-    # ("overfitted")
-    training_ends: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    training: dict[str, dict[int, TrainingEnd]] = field(default_factory=dict)  # variant -> seed -> how it ended
     # copied to the verdict file as they are
     cost: dict[str, Any] = field(default_factory=dict)
     test_reuse: dict[str, Any] = field(default_factory=dict)  # how often each test set was scored while training
@@ -106,10 +132,15 @@ class TaskOutcomes:
     contamination: dict[str, Any] | None = None
     search: dict[str, Any] | None = None
 
-    @property
+    @cached_property
     def metric(self) -> str:
-        first = next(iter(self.variants[self.baseline].values()))
-        return "accuracy" if "guess" in first.arrays else "perplexity"
+        """The one that is judged. Perplexities of different vocabularies do not compare; bits per byte do."""
+        own = self.variants[self.baseline]
+        if "guess" in next(iter(own.values())).arrays:
+            return "accuracy"
+        pairs = [(by_set[name], own[name]) for by_set in self.variants.values() for name in own if name in by_set]
+        same = all(one.items != other.items or same_events(one, other) for one, other in pairs)
+        return "perplexity" if same else "bits per byte"
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -170,6 +201,9 @@ METRICS = {
         Metric("bits per byte", "bits per byte", False),
     )
 }
+
+
+LANGUAGE = ("perplexity", "bits per byte")
 
 
 @dataclass(frozen=True)

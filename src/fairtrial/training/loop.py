@@ -56,6 +56,9 @@ class Loop:
         self.steps = training.duration.steps(per_epoch)
         self.select_every = max(1, training.select_every.steps(per_epoch))
         self.curve_every = max(1, scoring.curve_every.steps(per_epoch))
+        # a short training scores validation at its quarters, too: fewer points do not show whether it was long enough
+        short = self.steps <= 2 * min(self.select_every, self.curve_every)
+        self.quarters = {self.steps * quarter // 4 for quarter in (1, 2, 3)} if short else set()
 
     def run(self) -> Iterator[Event]:
         """Events until training ends. At `ready` all that belongs to the step is done: the moment to save or stop."""
@@ -75,6 +78,8 @@ class Loop:
                 yield from self.select(scores)
             if progress.step % self.curve_every == 0 or last or progress.stopped:
                 yield from self.score_curves(scores)
+            elif progress.step in self.quarters:
+                yield from self.score_curves(scores, only=("validation",))
             yield Event("ready", progress.step)
 
     def train_step(self, step: int) -> tuple[float, float]:
@@ -125,10 +130,10 @@ class Loop:
                 progress.stopped = f"no better {split} score in {progress.stale} evaluations"
                 yield Event("stop", progress.step, {"why": progress.stopped})
 
-    def score_curves(self, scores: dict[str, Score]) -> Iterator[Event]:
-        """Score every split of the curves that was not scored at this step already."""
+    def score_curves(self, scores: dict[str, Score], only: tuple[str, ...] = ()) -> Iterator[Event]:
+        """Score every split of the curves, or `only` these, that was not scored at this step already."""
         for split in self.task.curves:
-            if split not in scores:
+            if split not in scores and (not only or split in only):
                 scores[split] = self.score(split)
                 yield Event("score", self.progress.step, {"split": split, **scores[split].metrics})
 

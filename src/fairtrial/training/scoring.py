@@ -170,9 +170,8 @@ def score_lm(
     """The exact score, and that of non-overlapping windows."""
     token_nats = token_nll(network, tokens, length=length, full_context=full_context, on_progress=on_progress)
     outcomes = document_outcomes(tokens, token_nats)
-    owners, lost = tokens.target_owners()
-    lost_nats = float(np.bincount(owners[lost], token_nats[lost], minlength=tokens.documents).sum())
-    total, count, unknown = float(outcomes["nll"].sum()), len(token_nats), int(lost.sum())
+    total, count = float(outcomes["nll"].sum()), len(token_nats)
+    lost_nats, unknown = float(outcomes["unknown_nll"].sum()), int(outcomes["unknown"].sum())
     metrics = {
         "documents": tokens.documents,
         "tokens": count,
@@ -211,6 +210,7 @@ def document_outcomes(tokens: TokenSet, nats: np.ndarray) -> dict[str, np.ndarra
         "tokens": np.bincount(owners, minlength=tokens.documents),
         "bytes": tokens.bytes.astype(np.int64),
         "unknown": np.bincount(owners[lost], minlength=tokens.documents),
+        "unknown_nll": np.bincount(owners[lost], nats[lost], minlength=tokens.documents),
         **({} if tokens.spelling is None else {"spelling": tokens.spelling}),
         **({} if tokens.groups is None else {"group": tokens.groups}),
     }

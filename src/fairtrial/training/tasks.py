@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -172,12 +173,15 @@ def token_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, 
 def token_set(
     documents: Sequence[Document], tokenizer: Tokenizer, running: bool, hidden: HiddenText | None = None
 ) -> TokenSet:
-    """Running text becomes one sequence; separate documents get marks. `hidden` prices what tokens do not say."""
+    """Running text becomes one sequence; separate documents get marks. `hidden` prices what tokens do not say; nothing
+    predicts the first token of a running text, so it costs as much as any entry."""
     rows = encode(documents, tokenizer)
     sizes = bytes_of(documents)
     spelling = None if hidden is None else hidden.nll([document.text for document in documents])
     if running:
         owners = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+        if spelling is not None:
+            spelling[0] += math.log(tokenizer.size)
         return TokenSet((np.concatenate(rows),), (owners,), len(rows), sizes, tokenizer.unknown, spelling)
     if tokenizer.start is None or tokenizer.stop is None:
         what = "separate sentences need start and stop marks, and this vocabulary has none"
