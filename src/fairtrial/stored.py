@@ -64,6 +64,8 @@ RESULT = {
     "test_reads!": {str: count}, "train": SCORE, "validation": SCORE, "tests!": {str: SCORE},
     "picked_on_test!": {str: {"step!": count, str: number}}, "model_sha256!": str, "sha256": {str: str},
 }  # fmt: skip
+BY_SUBSET = {str: {str: SCORE}}  # test set, all | clean | contaminated
+BASELINE = {"name!": str, "skipped": str, "outcomes!": str, "trial": BY_SUBSET, "baseline": BY_SUBSET}
 EVENT = {"event!": str, "step!": count, "loss": number, "learning_rate": number}
 SCORE_EVENT = {**EVENT, **SCORE, "split!": str}
 CLOCK = {"step!": count, "time!": number, "what": str, "step_seconds": number, "peak_memory_mb": number}

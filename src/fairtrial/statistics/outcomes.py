@@ -244,6 +244,18 @@ def bits_per_byte(arrays: Mapping[str, np.ndarray]) -> float:
     return float(nats.sum()) / max(1.0, float(sizes.sum()))
 
 
+def confusion(labels: np.ndarray, guesses: np.ndarray, classes: int) -> np.ndarray:
+    """Counts [true class, guessed class]"""
+    return np.bincount(labels * classes + guesses, minlength=classes * classes).reshape(classes, classes)
+
+
+def macro_f1(table: np.ndarray) -> float:
+    """Mean over classes of F1; a class that neither occurs nor is guessed counts as 0, as in scikit-learn."""
+    right = table.diagonal()
+    total = table.sum(0) + table.sum(1)
+    return float(np.mean(np.divide(2 * right, total, out=np.zeros(len(right)), where=total > 0)))
+
+
 def measure_by_class(outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> Sums:
     """Accuracy with its classes as strata: each item counts by its distance from the mean of its class, so that the mix
     of classes, which is part of the design, does not vary. A class that a single group holds joins the next one."""

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from fairtrial.data.batches import Batch, masked_batch, padded
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
 from fairtrial.statistics.comparison import score_interval
-from fairtrial.statistics.outcomes import bits_per_byte
+from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1
 
 ROWS = 128  # sentences scored at once; neighbours in length, so that little is padding
 TOKENS = 4096  # tokens of a language model scored at once
@@ -92,18 +92,6 @@ def score_classify(
         "confusion": table.tolist(),
     }
     return Score(metrics, (-round(float(nats.mean()), 3), float(right.mean())), outcomes)
-
-
-def confusion(labels: np.ndarray, guesses: np.ndarray, classes: int) -> np.ndarray:
-    """Counts [true class, guessed class]"""
-    return np.bincount(labels * classes + guesses, minlength=classes * classes).reshape(classes, classes)
-
-
-def macro_f1(table: np.ndarray) -> float:
-    """Mean over classes of F1; a class that neither occurs nor is guessed counts as 0, as in scikit-learn."""
-    right = table.diagonal()
-    total = table.sum(0) + table.sum(1)
-    return float(np.mean(np.divide(2 * right, total, out=np.zeros(len(right)), where=total > 0)))
 
 
 @dataclass(frozen=True)
