@@ -76,7 +76,7 @@ def train(
     with open_loggers(log, folder, chosen) as on_log, stopping_unless(stop) as asked:
         record = run_trial(
             chosen, seed, folder, threads=threads, on_event=both(on_event, on_log), stop=asked,
-            save_seconds=save_seconds, plugins=files,
+            save_seconds=save_seconds, plugins=files, with_baseline=True,
         )  # fmt: skip
     return load_run(record)
 
@@ -112,7 +112,9 @@ def resume(
     load_files(map(Path, plugins))
     with open_loggers(log, opened.folder, opened.recipe) as on_log, stopping_unless(stop) as asked:
         listeners = both(on_event, on_log)
-        done = resume_trial(opened.folder, on_event=listeners, stop=asked, save_seconds=save_seconds, anyway=anyway)
+        done = resume_trial(
+            opened.folder, on_event=listeners, stop=asked, save_seconds=save_seconds, anyway=anyway, with_baseline=True
+        )
     return load_run(done)
 
 

@@ -166,7 +166,7 @@ class Run(Shown):
         return (f"{what}, seed {self.seed}; {kept_weights(result)}; {self.folder}", *learning_notes(result))
 
     def tables(self) -> Sequence[Table]:
-        return [score_table(self.record.result)]
+        return [score_table(self.record.result, self.record.baseline)]
 
     def rows(self) -> list[dict[str, Any]]:
         return [{"set": name, **score} for name, score in self.metrics.items()]

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairtrial.data.corpus import Document
 from fairtrial.data.spelling import HiddenText
-from fairtrial.prepare import Prepared, prepare, prepare_like
+from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
 from fairtrial.statistics.comparison import score_interval
@@ -142,7 +142,7 @@ def _without_unknown(arrays: Mapping[str, np.ndarray]) -> float | None:
     return math.exp(float((arrays["nll"] - arrays["unknown_nll"]).sum()) / known)
 
 
-def score_beside(record: Record, on_progress: OnProgress = lambda what: None) -> None:
+def score_beside(record: Record, prepared: Prepared, on_progress: OnProgress = lambda what: None) -> None:
     """Write baseline.json into a finished record: its scores and those of the simple model that its task is known by,
     on the same items, clean ones apart. Nothing else in the record changes. A long text is left to
     `fairtrial baseline`."""
@@ -150,7 +150,6 @@ def score_beside(record: Record, on_progress: OnProgress = lambda what: None) ->
     if name is None:
         return
     on_progress(name)
-    prepared = prepare_like(record)
     scored = {test: documents for test, documents in prepared.splits.tests.items() if test in record.result["tests"]}
     prepared = replace(prepared, splits=replace(prepared.splits, tests=scored))
     size = sum(len(document.text) for document in prepared.known)

@@ -118,30 +118,10 @@ def run(
 
     files = load_files(plugins or [])
     with showing(folder, recipe, json, log, estimate) as on_event, stopping() as stop:
-        record = run_trial(
-            recipe, seed, folder, threads=threads, on_event=but_the_end(on_event), stop=stop, plugins=files,
-            save_seconds=save_seconds,
+        run_trial(
+            recipe, seed, folder, threads=threads, on_event=on_event, stop=stop, save_seconds=save_seconds,
+            plugins=files, with_baseline=True,
         )  # fmt: skip
-        end(record, on_event, stop)
-
-
-def but_the_end(on_event: Callable[[Any], None]) -> Callable[[Any], None]:
-    return lambda event: None if event.kind == "end" else on_event(event)
-
-
-def end(record: Record, on_event: Callable[[Any], None], stop: Callable[[], bool]) -> None:
-    """A simple model is scored on the same items, and the result is shown beside it. The trial itself is finished."""
-    from fairtrial.baselines.run import score_beside
-    from fairtrial.training.loop import Event
-
-    step = record.result["steps"]
-    if not stop():
-        score_beside(record, lambda name: on_event(Event("baseline", step, {"name": name})))
-    on_event(Event("end", step, end_facts(record)))
-
-
-def end_facts(record: Record) -> dict[str, Any]:
-    return {**record.result, "baseline": record.baseline or None}
 
 
 def resume(
@@ -157,7 +137,7 @@ def resume(
     opened = Record.open(record)
     if opened.complete:
         opened.drop_checkpoints()
-        event = {"event": "end", "step": opened.result["steps"], **end_facts(opened)}
+        event = {"event": "end", "step": opened.result["steps"], **opened.result, "baseline": opened.baseline or None}
         print(dumps(event) if json else f"{record} is already finished; see: fairtrial show {record}")
         return
     with opened.hold():  # before torch is imported: a record that is being written is refused at once
@@ -169,8 +149,7 @@ def resume(
         refuse_changed(opened, [(path.name, fingerprint(path)) for path in plugins or []])
     load_files(plugins or [])
     with showing(record, opened.recipe, json, log) as on_event, stopping() as stop:
-        resume_trial(record, on_event=but_the_end(on_event), stop=stop, save_seconds=save_seconds, anyway=anyway)
-        end(opened, on_event, stop)
+        resume_trial(record, on_event=on_event, stop=stop, save_seconds=save_seconds, anyway=anyway, with_baseline=True)
 
 
 @contextmanager

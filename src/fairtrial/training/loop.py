@@ -56,9 +56,7 @@ class Loop:
         self.steps = training.duration.steps(per_epoch)
         self.select_every = max(1, training.select_every.steps(per_epoch))
         self.curve_every = max(1, scoring.curve_every.steps(per_epoch))
-        # a short training scores validation at its quarters, too: fewer points do not show whether it was long enough
-        short = self.steps <= 2 * min(self.select_every, self.curve_every)
-        self.quarters = {self.steps * quarter // 4 for quarter in (1, 2, 3)} if short else set()
+        self.quarters = quarters_of(self.steps, self.select_every, self.curve_every)
 
     def run(self) -> Iterator[Event]:
         """Events until training ends. At `ready` all that belongs to the step is done: the moment to save or stop."""
@@ -153,6 +151,15 @@ class Loop:
         put_weights(self.network, progress.best_weights)
         assert progress.best_step is not None
         return progress.best_step
+
+
+def quarters_of(steps: int, *every: int) -> set[int]:
+    """Where a training that is scored at fewer than four steps scores validation, too: fewer points do not show whether
+    it was long enough."""
+    usual = range(0, 4) if steps > 2 * min(every) else {0, steps}.union(*(range(0, steps, each) for each in every))
+    if steps < 4 or len(usual) >= 4:
+        return set()
+    return {steps * quarter // 4 for quarter in (1, 2, 3)}
 
 
 def weights_of(network: nn.Module) -> dict[str, Tensor]:
