@@ -156,7 +156,7 @@ class Loop:
 def quarters_of(steps: int, *every: int) -> set[int]:
     """Where a training that is scored at fewer than four steps scores validation, too: fewer points do not show whether
     it was long enough."""
-    usual = range(0, 4) if steps > 2 * min(every) else {0, steps}.union(*(range(0, steps, each) for each in every))
+    usual = range(4) if steps > 2 * min(every) else {0, steps}.union(*(range(0, steps, each) for each in every))
     if steps < 4 or len(usual) >= 4:
         return set()
     return {steps * quarter // 4 for quarter in (1, 2, 3)}
