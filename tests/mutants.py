@@ -939,7 +939,7 @@ STATISTICS = (
         "hidden-words",
         "statistics",
         "vocabularies that hide different words are compared by perplexity",
-        "if _same_events(one, other, paired):",
+        "if same_events(one, other):",
         'if np.array_equal(one["tokens"], other["tokens"]):',
         ("statistics/test_verdict.py",),
     ),

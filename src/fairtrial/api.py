@@ -103,7 +103,7 @@ def train(
     with open_loggers(log, folder, chosen) as on_log, watching(quiet, on_event, stop) as (listen, asked):
         record = run_trial(
             chosen, seed, folder, threads=threads, on_event=both(listen, on_log), stop=asked,
-            save_seconds=save_seconds, plugins=files,
+            save_seconds=save_seconds, plugins=files, with_baseline=True,
         )  # fmt: skip
     return load_run(record)
 
@@ -142,7 +142,9 @@ def resume(
         watching(quiet, on_event, stop) as (listen, asked),
     ):
         listeners = both(listen, on_log)
-        done = resume_trial(opened.folder, on_event=listeners, stop=asked, save_seconds=save_seconds, anyway=anyway)
+        done = resume_trial(
+            opened.folder, on_event=listeners, stop=asked, save_seconds=save_seconds, anyway=anyway, with_baseline=True
+        )
     return load_run(done)
 
 

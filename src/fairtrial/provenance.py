@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fairtrial.training.scoring import Score
     from fairtrial.training.tasks import Task
 
+FEWEST_POINTS = 4  # of a validation curve that says how training ended
 LATE, STILL, WORSE = 0.2, 0.03, 0.1  # the last fifth of training; shares of the loss that was learned
 
 
@@ -83,7 +84,7 @@ def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores:
         "kept_step": best_step,
         "kept": recipe.training.keep,
         "chosen_by": "validation loss" if task.choose_on and recipe.training.keep == "best" else None,
-        "training_end": training_end(curve),
+        **dict(zip(("training_end", "best_step"), training_end(curve), strict=True)),
         "stopped": loop.progress.stopped,
         "test_watched": recipe.scoring.watch_test,
         "test_reads": {name: (name in scores) + sum(point["split"] == name for point in curve) for name in tests},
@@ -95,20 +96,28 @@ def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores:
     }
 
 
-def training_end(curve: list[dict[str, Any]]) -> str:
-    """How training ended, from the validation loss: `still improving` at the last step, `overfitted` (it had been
-    clearly better before), `settled`; empty where scores are too few. Measured in shares of all that was learned."""
-    points = [point for point in curve if point["split"] == "validation"]
-    losses = [next(point[key] for key in ("nll", "window_nll", "masked_nll") if key in point) for point in points]
-    if len(losses) < 4:
-        return ""
-    learned, last_step = losses[0] - min(losses), points[-1]["step"]
-    before = [loss for point, loss in zip(points, losses, strict=True) if point["step"] <= (1 - LATE) * last_step][-1]
-    if before - losses[-1] > STILL * learned:
-        return "still improving"
-    best_step = points[losses.index(min(losses))]["step"]
-    worse = losses[-1] - min(losses) > WORSE * learned and best_step <= (1 - LATE) * last_step
-    return "overfitted" if worse else "settled"
+def training_end(curve: list[dict[str, Any]]) -> tuple[str, int | None]:
+    """How training ended, from the validation loss, and the step at which that was best. `still improving` at the last
+    step, `overfitted` (it had been clearly better before) or `settled`; empty where scores are too few. Measured in
+    shares of all that was learned."""
+    points = {point["step"]: nll_of(point) for point in curve if point["split"] == "validation"}
+    if not points:
+        return "", None
+    best_step, last_step = min(points, key=points.__getitem__), max(points)
+    if len(points) < FEWEST_POINTS:
+        return "", best_step
+    best, last, late = points[best_step], points[last_step], (1 - LATE) * last_step
+    learned = points[min(points)] - best
+    before = points[max(step for step in points if step <= late)]
+    if before - last > STILL * learned:
+        return "still improving", best_step
+    worse = last - best > WORSE * learned and best_step <= late
+    return "overfitted" if worse else "settled", best_step
+
+
+def nll_of(point: Mapping[str, Any]) -> float:
+    """The loss of a scored split: of a classifier, a language model or a masked one."""
+    return float(next(point[key] for key in ("nll", "window_nll", "masked_nll") if key in point))
 
 
 def picked_on_test(curve: list[dict[str, Any]], tests: list[str]) -> dict[str, dict[str, Any]]:

@@ -6,6 +6,7 @@ events.jsonl           what happened, step by step; the same for the same recipe
 clock.jsonl            when it happened; differs from run to run
 result.json            scores, written last: a record that has it is complete
 outcomes.safetensors   what became of every test item
+baseline.json          scores of a simple model on the same items, where one was asked for
 tokenizer.json, model.safetensors
 parts/                 sources of parts that were written in a notebook or script; kept, never run by themselves
 checkpoints/           only while training
@@ -216,6 +217,22 @@ class Record:
         names = ("trial.json", "events.jsonl", "outcomes.safetensors", "model.safetensors")
         sums = {name: sha256_of(self.folder / name) for name in names if (self.folder / name).is_file()}
         stored.write_document(self.folder / "result.json", {**result, "sha256": sums})
+
+    def write_baseline(self, facts: Mapping[str, Any]) -> None:
+        """After the result: what is shown beside it belongs to these outcomes."""
+        outcomes = sha256_of(self.folder / "outcomes.safetensors")
+        stored.write_document(self.folder / "baseline.json", {**facts, "outcomes": outcomes})
+
+    @property
+    def baseline(self) -> dict[str, Any]:
+        """A simple model's scores beside the trial's own; empty where none were made."""
+        path, hint = self.folder / "baseline.json", "remove it; `fairtrial baseline` scores the same data"
+        if not self.complete or not path.exists():
+            return {}
+        found = stored.read_document(path, stored.BASELINE, hint)
+        if found["outcomes"] != sha256_of(self.checked("outcomes.safetensors")):
+            raise BadInput("belongs to other outcomes than those beside it", hint, path=path)
+        return found
 
     def add_event(self, event: dict[str, Any]) -> None:
         append_line(self.folder / "events.jsonl", json.dumps(event, ensure_ascii=False))

@@ -202,7 +202,7 @@ class Run(Shown):
         return (first, *learning_notes(result), *(f"note: {note}" for note in self.record.trial["notes"]))
 
     def tables(self) -> Sequence[Table]:
-        return [score_table(self.record.result)]
+        return [score_table(self.record.result, self.record.baseline)]
 
     def rows(self) -> list[dict[str, Any]]:
         return [{"set": name, **score} for name, score in self.metrics.items()]

@@ -60,10 +60,12 @@ TRIAL = {
 }  # fmt: skip
 RESULT = {
     "seed!": count, "parameters!": count, "steps!": count, "steps_per_epoch": positive, "kept_step!": count,
-    "kept!": str, "chosen_by": str, "training_end": str, "stopped": str, "test_watched!": bool,
+    "kept!": str, "chosen_by": str, "training_end": str, "best_step": count, "stopped": str, "test_watched!": bool,
     "test_reads!": {str: count}, "train": SCORE, "validation": SCORE, "tests!": {str: SCORE},
     "picked_on_test!": {str: {"step!": count, str: number}}, "model_sha256!": str, "sha256": {str: str},
 }  # fmt: skip
+BY_SUBSET = {str: {str: SCORE}}  # test set, all | clean | contaminated
+BASELINE = {"name!": str, "skipped": str, "outcomes!": str, "trial": BY_SUBSET, "baseline": BY_SUBSET}
 EVENT = {"event!": str, "step!": count, "loss": number, "learning_rate": number}
 SCORE_EVENT = {**EVENT, **SCORE, "split!": str}
 CLOCK = {"step!": count, "time!": number, "what": str, "step_seconds": number, "peak_memory_mb": number}
@@ -109,13 +111,15 @@ COMPARISON = {
     "share_of_seeds_better": {"share": number, "low": number, "high": number},
     "variance_shares": {str: number}, "on_these_items": {"low": number, "high": number},
 }  # fmt: skip
+TRAINING = {"end": str, "best_step": count, "steps": count}
 COST = dict.fromkeys(("parameters", "flops_per_step", "seconds_per_step", "seconds_ratio", "peak_memory_mb"), number)
 JUDGED = {
-    "metric": str, "unit": str, "least_difference": number, "seeds": [number],
+    "metric": str, "metric_why": str, "unit": str, "least_difference": number, "seeds": [number],
     "sets": {str: {**dict.fromkeys(("items", "exact", "near", "clean"), number), "basis": str, "basis_why": str}},
     "scores": SCORES, "baselines": SCORES,
     "comparisons": [COMPARISON], "exploratory": [COMPARISON], "against_baselines": [COMPARISON],
     "peeks": {str: {str: {"reads": number, "watched": bool, "picked_on_test": number, "honest": number}}},
+    "learning": {"training": {str: {str: TRAINING}}},
     "cost": {str: COST},
     "passports": {str: {"level": str, "failed": [str], "accepted": bool}},
     "contamination": {"level": str, "findings": [dict.fromkeys(AUDIT_TEXTS, str)], "notes": [str]},

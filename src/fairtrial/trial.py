@@ -16,14 +16,14 @@ from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.environment import peak_memory_mb, refuse_changed, use_threads
 from fairtrial.errors import Interrupted
 from fairtrial.plugins import keep_written, load_installed, require_plugins
-from fairtrial.prepare import prepare, prepare_like
+from fairtrial.prepare import Prepared, prepare, prepare_like
 from fairtrial.provenance import located, result_facts, start_facts, trial_facts
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record, ensure_free
 from fairtrial.run import Run, require_task
 from fairtrial.training.checkpoint import Checkpoints
 from fairtrial.training.loop import Event, Loop, put_weights, weights_of
-from fairtrial.training.tasks import Task, build_network
+from fairtrial.training.tasks import build_network
 
 OnEvent = Callable[[Event], None]
 Stop = Callable[[], bool]
@@ -39,10 +39,12 @@ def run_trial(
     stop: Stop = lambda: False,
     save_seconds: float = 10.0,
     plugins: Mapping[str, str] = {},
+    with_baseline: bool = False,
 ) -> Record:
     """Train and score one recipe at one seed. Nothing is written before data, tokenizer and network are ready.
 
-    `plugins`: files that were loaded for this trial (`load_files`), with their sha256."""
+    `plugins`: files that were loaded for this trial (`load_files`), with their sha256. `with_baseline`: when all is
+    done, score a simple model on the same items, too."""
     ensure_free(folder)
     names = [choice.name for choice in recipe.parts]
     sources = keep_written(names)
@@ -52,7 +54,7 @@ def run_trial(
         prepared = prepare(recipe, seed)
         facts = trial_facts(prepared, threads, plugins)
         with Record.create(folder, located(prepared.recipe), facts, prepared.tokenizer.to_json(), sources) as record:
-            return train(prepared.task, record, on_event, stop, save_seconds)
+            return train(prepared, record, on_event, stop, save_seconds, with_baseline=with_baseline)
 
 
 def resume_trial(
@@ -62,6 +64,7 @@ def resume_trial(
     stop: Stop = lambda: False,
     save_seconds: float = 10.0,
     anyway: bool = False,
+    with_baseline: bool = False,
 ) -> Record:
     """Go on from the last checkpoint, to the same bits as if the trial had never been interrupted."""
     record = Record.open(folder)
@@ -78,12 +81,14 @@ def resume_trial(
             refuse_changed(record.trial)
             require_plugins(record)
         with use_threads(int(record.trial["environment"]["threads"])):
-            return train(prepare_like(record).task, record, on_event, stop, save_seconds)
+            return train(prepare_like(record), record, on_event, stop, save_seconds, with_baseline=with_baseline)
 
 
-def train(task: Task, record: Record, on_event: OnEvent, stop: Stop, save_seconds: float) -> Record:
+def train(
+    prepared: Prepared, record: Record, on_event: OnEvent, stop: Stop, save_seconds: float, *, with_baseline: bool
+) -> Record:
     """Train from the last checkpoint, if any, to the end; then score the test sets once and write the result."""
-    recipe, trial = record.recipe, record.trial
+    recipe, trial, task = record.recipe, record.trial, prepared.task
     loop = Loop(task, recipe.training, recipe.scoring, trial["seed"])
     checkpoints = Checkpoints(record.folder / "checkpoints")
     ensure_room(record.folder, 3 * checkpoints.size_needed(loop))
@@ -132,7 +137,11 @@ def train(task: Task, record: Record, on_event: OnEvent, stop: Stop, save_second
     record.write_result(result_facts(record, task, loop, best_step, scores))
     record.drop_checkpoints()
     record.add_time(loop.progress.step, what="end", peak_memory_mb=peak_memory_mb())
-    on_event(Event("end", loop.progress.step, record.result))
+    if with_baseline and not stop():  # the record is complete: nothing of the trial depends on it
+        from fairtrial.baselines.run import score_beside
+
+        score_beside(record, prepared, lambda name: on_event(Event("baseline", loop.progress.step, {"name": name})))
+    on_event(Event("end", loop.progress.step, {**record.result, "baseline": record.baseline or None}))
     return record
 
 

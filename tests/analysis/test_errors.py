@@ -23,7 +23,8 @@ from fairtrial.prepare import Prepared
 from fairtrial.recipe import Recipe, Shape, Tokens
 from fairtrial.report.page import errors_page
 from fairtrial.report.text import errors_lines, mistake_lines
-from fairtrial.training.scoring import confusion, log_probabilities
+from fairtrial.statistics.outcomes import confusion
+from fairtrial.training.scoring import log_probabilities
 
 
 def some_answers(items: int = 400, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairtrial.baselines.run import baseline_outcomes, metrics_of
+from fairtrial.baselines import run as module
+from fairtrial.baselines.run import baseline_outcomes, baseline_scores, metrics_of, score_beside
 from fairtrial.data.audit import audit_data
-from fairtrial.prepare import prepare
+from fairtrial.errors import BadInput
+from fairtrial.prepare import prepare, prepare_like
 from fairtrial.recipe import built_in_recipe, with_settings
 from fairtrial.record import Record
+from fairtrial.report.words import describe_result
+from fairtrial.stored import write_document
+from fairtrial.trial import run_trial
 
 
 def test_classifiers_answer_the_items_of_the_record(finished_records: dict[str, Path]) -> None:
@@ -115,3 +121,56 @@ def test_the_course_language_model_figures(shared_data: Path) -> None:
         assert metrics[name]["all"]["perplexity"] == pytest.approx(other, rel=0.02)
     assert [metrics[name]["all"]["tokens"] for name in ("obama", "wbush", "hbush")] == [5533, 4779, 4727]
     assert len(prepare(recipe, 0).splits.train) == 1553
+
+
+@pytest.fixture
+def copied_record(tiny_recipe: Callable[..., Any], course_folder: Path, tmp_path: Path) -> Record:
+    """Half of its test items also occur in the training set."""
+    train, test = (course_folder / f"{name}_CLS.tsv" for name in ("train", "test"))
+    rows = test.read_text().splitlines()
+    test.write_text("\n".join([*rows[:15], *train.read_text().splitlines()[:15]]) + "\n")
+    return run_trial(tiny_recipe("classify"), 0, tmp_path / "record")
+
+
+def test_a_records_scores_stand_beside_those_of_a_simple_model_on_the_same_items(copied_record: Record) -> None:
+    before = {path.name: path.read_bytes() for path in copied_record.folder.iterdir()}
+    assert copied_record.baseline == {}
+    score_beside(copied_record, prepare_like(copied_record))
+    after = {path.name: path.read_bytes() for path in copied_record.folder.iterdir()}
+    assert {name for name in after if after[name] != before.get(name)} == {"baseline.json"}
+    found, whole = copied_record.baseline, baseline_scores(copied_record.recipe, 0)
+    assert found["baseline"] == json.loads(json.dumps(whole["baselines"]["naive Bayes"]))
+    items = {way: scores["items"] for way, scores in found["trial"]["test"].items()}
+    assert items["clean"] + items["contaminated"] == items["all"] == 30
+    assert items["contaminated"] >= 15
+    assert found["trial"]["test"]["all"]["accuracy"] == copied_record.result["tests"]["test"]["accuracy"]
+    lines = describe_result(copied_record.result, found)
+    head, clean = (next(line for line in lines if line.strip().startswith(word)) for word in ("scored on", "test, cl"))
+    assert "naive Bayes" in head
+    assert f"{found['trial']['test']['clean']['accuracy']:.1%} [" in clean
+    assert f"{found['baseline']['test']['clean']['accuracy']:.1%}  " in clean
+
+
+def test_a_long_text_is_left_out_with_a_reason(copied_record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGEST", 100)
+    score_beside(copied_record, prepare_like(copied_record))
+    text = " ".join(line.strip() for line in describe_result(copied_record.result, copied_record.baseline))
+    assert "naive Bayes was left out: the training text has 0 million characters; `fairtrial baseline`" in text
+
+
+def test_a_search_reads_no_test_set_for_its_baseline_either(tiny_recipe: Callable[..., Any], tmp_path: Path) -> None:
+    record = run_trial(tiny_recipe("lm", "scoring.tests=false"), 0, tmp_path / "record")
+    score_beside(record, prepare_like(record))
+    assert set(record.baseline["trial"]) == set(record.baseline["baseline"]) == {"validation"}
+
+
+def test_a_baseline_of_other_outcomes_is_refused(copied_record: Record) -> None:
+    score_beside(copied_record, prepare_like(copied_record))
+    path = copied_record.folder / "baseline.json"
+    kept = json.loads(path.read_text())
+    write_document(path, kept | {"outcomes": "0" * 64})
+    with pytest.raises(BadInput, match="belongs to other outcomes"):
+        copied_record.baseline  # noqa: B018
+    path.write_text(path.read_text().replace("naive Bayes", "naive bayes"))
+    with pytest.raises(BadInput, match="its checksum differs"):
+        copied_record.baseline  # noqa: B018

@@ -102,7 +102,9 @@ def test_json_lines_all_parse_and_the_last_is_the_result(
     assert events[0]["event"] == "start"
     assert events[0]["parameters"] > 1000
     assert [event["step"] for event in events if event["event"] == "step"] == list(range(1, 11))
-    assert events[-1] == {"event": "end", "step": 10, **Record.open(tmp_path / "a").result}
+    record = Record.open(tmp_path / "a")
+    assert events[-1] == {"event": "end", "step": 10, **record.result, "baseline": record.baseline}
+    assert record.baseline["name"] == {"classify": "naive Bayes", "lm": "Kneser-Ney trigram"}[task]
     again = fairtrial("resume", tmp_path / "a", "--json")  # of a finished record: the same last line
     assert [json.loads(line) for line in again.out.splitlines()] == [events[-1]]
 

@@ -23,7 +23,7 @@ CLASSIFY = {
 }  # fmt: skip
 LM = {
     "perplexity": 123.45, "interval": [100.04, 150.06], "bits_per_byte": 1.5, "unknown_share": 0.123,
-    "window_perplexity": 180.0, "tokens": 9876,
+    "window_perplexity": 180.0, "tokens": 9876, "perplexity_without_unknown": 110.04,
 }  # fmt: skip
 
 
@@ -47,10 +47,13 @@ def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test()
     }  # fmt: skip
     assert describe_result(result) == [
         "result (weights of step 1,200 of 3,456, the last; seed 7):",
-        "  scored on            perplexity  bits per byte  unknown  non-overlapping windows  tokens",
-        "  ----------------------------------------------------------------------------------------",
-        "  obama      123.5 [100.0, 150.1]          1.500    12.3%                    180.0   9,876",
+        "  scored on            perplexity  bits per byte  without unknown words  unknown  non-overlapping windows"
+        "  tokens",
+        "  " + 111 * "-",
+        "  obama      123.5 [100.0, 150.1]          1.500                  110.0    12.3%                    180.0"
+        "   9,876",
         "  95% intervals over test documents, of this one seed; other seeds differ, so compare several.",
+        "  Compare models with other vocabularies by bits per byte: they count every byte.",
         "  test watched: each test set was scored 6 times",
         "  with its best step (300) picked on obama, it would score 170.0 instead of 180.0",
     ]

@@ -12,10 +12,19 @@ import pytest
 from scipy import stats
 
 from fairtrial.errors import BadInput
+from fairtrial.report import verdict_tables
 from fairtrial.statistics.comparison import score
 from fairtrial.statistics.multiplicity import LOOKS
-from fairtrial.statistics.outcomes import EXACT, NEAR, SetOutcomes, TaskOutcomes, stack_outcomes
-from fairtrial.statistics.sentences import reuse_lines, score_words, verdict_lines
+from fairtrial.statistics.outcomes import (
+    EXACT,
+    NEAR,
+    SetOutcomes,
+    TaskOutcomes,
+    TrainingEnd,
+    Vocabulary,
+    stack_outcomes,
+)
+from fairtrial.statistics.sentences import VOCABULARIES_DIFFER, reuse_lines, score_words, verdict_lines
 from fairtrial.statistics.verdict import is_clear, judge_study, judge_task
 
 ITEMS, SEEDS = 400, 8
@@ -372,11 +381,62 @@ def test_a_language_model_that_knows_only_word_frequencies_has_not_learned() -> 
     assert "window" not in verdict["tasks"]["lm"]["learning"]["not_learned"]
 
 
-def test_training_that_was_too_short_is_told_first() -> None:
-    ends = {"rope": {"still improving": [0, 1, 2, 3, 4, 5]}, "alibi": {"overfitted": list(range(SEEDS))}}
-    lines = judge_study("short", {"classify": classify(training_ends=ends)})["sentences"]
-    assert lines[0].startswith("Underfitted: 6 of 8 seeds of rope were still improving at the last step; train longer")
-    assert lines[1].startswith("Overfitted: 8 of 8 seeds of alibi were best well before the last step")
+def test_training_that_was_too_short_or_too_long_is_told_first() -> None:
+    short = [TrainingEnd("still improving" if seed < 6 else "settled", 90 + seed, 100) for seed in range(SEEDS)]
+    long = [TrainingEnd("overfitted", 20 + 2 * seed, 1500) for seed in range(SEEDS)]
+    some = [TrainingEnd("still improving" if seed < 4 else "settled", 90, 100) for seed in range(SEEDS)]
+    ends = {"learned": some, "rope": short, "alibi": long}
+    task = classify(training={name: dict(enumerate(by_seed)) for name, by_seed in ends.items()})
+    verdict = judge_study("short", {"classify": task})
+    underfitted, overfitted = verdict["sentences"][:2]  # half of the seeds of learned are not most
+    assert underfitted.startswith("Underfitted: 6 of 8 seeds of rope were still improving at the last step; train")
+    assert overfitted == "Overfitted: 8 of 8 seeds of alibi were best at step 27 of 1,500 (median), worse since."
+    table = verdict_tables.learning(verdict["tasks"]["classify"])
+    assert table is not None
+    assert [[cell.text for cell in cells] for cells in table.rows] == [
+        ["learned", "4 of 8", "4 of 8", "0 of 8", "90 of 100"],
+        ["rope", "6 of 8", "2 of 8", "0 of 8", "94 of 100"],
+        ["alibi", "0 of 8", "0 of 8", "8 of 8", "27 of 1,500"],
+    ]
+
+
+def test_with_different_vocabularies_everything_is_in_bits_per_byte() -> None:
+    """Two variants share a vocabulary, the third hides more words: perplexity would rank it first."""
+
+    def with_vocabulary(by_set: dict[str, SetOutcomes], name: str, **more: float) -> dict[str, SetOutcomes]:
+        """`more`: further arrays, as shares of the nats."""
+        known = Vocabulary("", name, (name,) * SEEDS)
+        return {
+            place: replace(
+                found,
+                arrays=found.arrays | {key: share * found["nll"] for key, share in more.items()},
+                vocabulary=known,
+            )
+            for place, found in by_set.items()
+        }
+
+    variants = {
+        "learned": with_vocabulary(language(5.0, 1), "all", spelling=0.0),
+        "window": with_vocabulary(language(5.0, 2), "all", spelling=0.0),
+        "hides": with_vocabulary(language(4.0, 3), "frequent", spelling=1.0, unknown_nll=0.1),
+    }
+    unigram = with_vocabulary(language(6.0, 4), "all", spelling=0.0)
+    verdict = judge_study("vocabularies", {"lm": lm(variants=variants, baselines={"unigram": unigram})})
+    task = verdict["tasks"]["lm"]
+    assert verdict["sentences"][0] == VOCABULARIES_DIFFER
+    assert (task["metric"], task["unit"], task["metric_why"]) == ("bits per byte", "bits per byte", VOCABULARIES_DIFFER)
+    assert {found["metric"] for key in ("comparisons", "against_baselines") for found in task[key]} == {"bits per byte"}
+    assert {found["verdict"] for found in task["comparisons"] if found["variant"] == "hides"} == {"worse"}
+    said = " ".join(verdict["sentences"][1:]) + "\n".join(verdict_tables.verdict_lines(verdict, every=False))
+    assert "bits per byte" in said
+    assert "% of perplexity" not in said
+    for name, by_set in task["scores"].items():
+        found = by_set["obama"]["all"]
+        assert found["mean"] == pytest.approx(found["bits_per_byte"])
+        assert ("perplexity_without_unknown" in found) == (name == "hides")
+    table = verdict_tables.scores(task)
+    assert table is not None
+    assert VOCABULARIES_DIFFER in table.note
 
 
 def test_baselines_are_judged_by_the_rules_for_variants() -> None:

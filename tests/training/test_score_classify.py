@@ -14,8 +14,9 @@ from torch import Tensor, nn
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.model.network import Classifier
 from fairtrial.recipe import PartChoice, Shape
+from fairtrial.statistics.outcomes import confusion, macro_f1
 from fairtrial.training import scoring as module
-from fairtrial.training.scoring import confusion, log_probabilities, macro_f1, score_classify
+from fairtrial.training.scoring import log_probabilities, score_classify
 
 CLASSES, PAD = 3, 0
 

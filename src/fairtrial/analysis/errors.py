@@ -15,7 +15,8 @@ from fairtrial.registry import did_you_mean
 from fairtrial.report.words import spoken_parts
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import wilson
-from fairtrial.training.scoring import confusion, evenly, log_probabilities, macro_f1
+from fairtrial.statistics.outcomes import confusion, macro_f1
+from fairtrial.training.scoring import evenly, log_probabilities
 from fairtrial.training.tasks import ClassifyTask
 from fairtrial.trial import Run
 

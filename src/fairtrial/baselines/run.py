@@ -14,10 +14,13 @@ from fairtrial.data.corpus import Document
 from fairtrial.data.spelling import HiddenText
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe
+from fairtrial.record import Record
 from fairtrial.statistics.comparison import score_interval
-from fairtrial.statistics.outcomes import bits_per_byte
+from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1
 
 ORDERS = {"unigram": 1, "bigram": 2, "Kneser-Ney trigram": 3}
+MATCHING = {"classify": "naive Bayes", "lm": "Kneser-Ney trigram"}  # what a task's scores are shown beside
+LARGEST = 20_000_000  # characters of training text: about 20 seconds
 
 Outcomes = dict[str, np.ndarray]  # "set/what", as in a record
 Scored = tuple[str, str, Outcomes]  # baseline, set, its outcomes by "what"
@@ -31,12 +34,15 @@ def baseline_outcomes(recipe: Recipe, seed: int, on_progress: OnProgress = lambd
     return outcomes_of(prepare(recipe, seed), on_progress)
 
 
-def outcomes_of(prepared: Prepared, on_progress: OnProgress = lambda what: None) -> dict[str, Outcomes]:
+def outcomes_of(
+    prepared: Prepared, on_progress: OnProgress = lambda what: None, names: Sequence[str] = ()
+) -> dict[str, Outcomes]:
+    """`names`: of these baselines only."""
     found: dict[str, Outcomes] = {}
     if prepared.recipe.task == "mlm":
         return found
     score = _classify if prepared.recipe.task == "classify" else _language
-    for name, split, outcomes in score(prepared, on_progress):
+    for name, split, outcomes in score(prepared, on_progress, names):
         found.setdefault(name, {}).update({f"{split}/{what}": values for what, values in outcomes.items()})
     return found
 
@@ -47,10 +53,12 @@ def scored_sets(prepared: Prepared) -> dict[str, tuple[Document, ...]]:
     return {name: documents for name, documents in sets.items() if documents}
 
 
-def _classify(prepared: Prepared, on_progress: OnProgress) -> Iterator[Scored]:
+def _classify(prepared: Prepared, on_progress: OnProgress, names: Sequence[str]) -> Iterator[Scored]:
     from fairtrial.baselines.classifiers import CLASSIFIERS, class_outcomes, fitted, label_numbers
 
     for name, fit in CLASSIFIERS.items():
+        if names and name not in names:
+            continue
         on_progress(name)
         guess = fitted(fit, prepared.splits.train, prepared.splits.labels)
         for split, documents in scored_sets(prepared).items():
@@ -62,7 +70,7 @@ def texts_of(documents: Sequence[Document]) -> list[str]:
     return [document.text for document in documents]
 
 
-def _language(prepared: Prepared, on_progress: OnProgress) -> Iterator[Scored]:
+def _language(prepared: Prepared, on_progress: OnProgress, names: Sequence[str]) -> Iterator[Scored]:
     """Tokens, targets and documents come from the functions that a trial uses, so that they are the same."""
     from fairtrial.baselines.kneser_ney import KneserNey
     from fairtrial.training.scoring import document_outcomes
@@ -79,6 +87,8 @@ def _language(prepared: Prepared, on_progress: OnProgress) -> Iterator[Scored]:
         for name, documents in scored_sets(prepared).items()
     }
     for name, order in ORDERS.items():
+        if names and name not in names:
+            continue
         on_progress(name)
         model = KneserNey(train.sequences, tokenizer.size, order)
         for split, tokens in sets.items():
@@ -106,12 +116,15 @@ def metrics_of(outcomes: Mapping[str, np.ndarray], status: Mapping[str, np.ndarr
 
 def _metrics(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     if "guess" in arrays:
-        right = arrays["guess"] == arrays["label"]
+        right, classes = arrays["guess"] == arrays["label"], 1 + int(max(arrays["guess"].max(), arrays["label"].max()))
+        table = confusion(arrays["label"], arrays["guess"], classes)
         return {
             "items": len(right),
             "accuracy": float(right.mean()),
             "interval": score_interval(arrays),
+            "macro_f1": macro_f1(table),
             "nll": -float(arrays["log_p"].mean()),
+            "confusion": table.tolist(),
         }
     nats, tokens = float(arrays["nll"].sum()), int(arrays["tokens"].sum())
     return {
@@ -121,7 +134,40 @@ def _metrics(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         "interval": score_interval(arrays),
         "bits_per_byte": bits_per_byte(arrays),
         "unknown_share": int(arrays["unknown"].sum()) / max(1, tokens),
+        "perplexity_without_unknown": _without_unknown(arrays),
     }
+
+
+def _without_unknown(arrays: Mapping[str, np.ndarray]) -> float | None:
+    known = int((arrays["tokens"] - arrays["unknown"]).sum())
+    if not known or "unknown_nll" not in arrays:  # records of earlier versions do not have it
+        return None
+    return math.exp(float((arrays["nll"] - arrays["unknown_nll"]).sum()) / known)
+
+
+def score_beside(record: Record, prepared: Prepared, on_progress: OnProgress = lambda what: None) -> None:
+    """Write baseline.json into a finished record: its scores and those of the simple model that its task is known by,
+    on the same items, clean ones apart. Nothing else in the record changes. A long text is left to
+    `fairtrial baseline`."""
+    name = MATCHING.get(record.recipe.task)
+    if name is None:
+        return
+    on_progress(name)
+    scored = {test: documents for test, documents in prepared.splits.tests.items() if test in record.result["tests"]}
+    prepared = replace(prepared, splits=replace(prepared.splits, tests=scored))
+    size = sum(len(document.text) for document in prepared.known)
+    if size > LARGEST:
+        why = f"the training text has {size / 1e6:,.0f} million characters; `fairtrial baseline` scores it"
+        record.write_baseline({"name": name, "skipped": why})
+        return
+    status = {test: found.status for test, found in prepared.copies.items()}
+    try:
+        outcomes = outcomes_of(prepared, names=(name,))[name]
+    except ValueError as error:  # scikit-learn: no words, for example. The trial is none the worse for it
+        record.write_baseline({"name": name, "skipped": str(error)})
+        return
+    scores = {"trial": metrics_of(record.outcomes(), status), "baseline": metrics_of(outcomes, status)}
+    record.write_baseline({"name": name, **scores})
 
 
 def baseline_scores(recipe: Recipe, seed: int, on_progress: OnProgress = lambda what: None) -> dict[str, Any]:

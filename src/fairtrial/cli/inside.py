@@ -61,6 +61,7 @@ def show(
     opened, called = Record.open(record), split_names(names)
     result = opened.result if opened.complete else None
     facts = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
+    facts["baseline"] = opened.baseline or None
     print(dumps(facts) if json else "\n".join(record_lines(opened, called)))
     if figure is not None:
         from fairtrial.report.plots import curves_figure

@@ -134,8 +134,10 @@ class Lines(Screen):
                 self.progress.stop()
             if facts["share"] == 0 or self.silent(QUIET_SECONDS):
                 self.say(f"scoring {facts['split']} with the selected weights: {facts['share']:.0%}")
+        elif kind == "baseline":
+            self.say(f"scoring {facts['name']} on the same items")
         elif kind == "end":
-            self.say(*describe_result(facts))
+            self.say(*describe_result(facts, facts.get("baseline") or {}))
             self.say(f"record: {self.facts['folder']}  (see: fairtrial show {self.facts['folder']})")
 
     def position(self, step: int) -> str:

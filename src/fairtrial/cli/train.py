@@ -128,7 +128,7 @@ def resume(
     opened = Record.open(record)
     if opened.complete:
         opened.drop_checkpoints()
-        event = {"event": "end", "step": opened.result["steps"], **opened.result}
+        event = {"event": "end", "step": opened.result["steps"], **opened.result, "baseline": opened.baseline or None}
         print(dumps(event) if json else f"{record} is already finished; see: fairtrial show {record}")
         return
     with showing(load_recipe(record / "recipe.toml"), json) as on_event, asking_to_stop() as stop:

@@ -89,13 +89,14 @@ class HiddenText:
 
     def nll(self, texts: Sequence[str]) -> np.ndarray:
         """Nats [text]; none for byte pairs, which hide nothing."""
-        if self.kind == "character":
-            found = map(self._characters, texts)
-        elif self.kind in ("word", "whitespace"):
-            found = map(self._words, self._read(texts))
-        else:
+        if self.tokenizer.unknown is None:
             return np.zeros(len(texts))
-        return np.fromiter(found, np.float64, len(texts))
+        found = map(self._characters, texts) if self.kind == "character" else map(self._words, self._read(texts))
+        nats = np.fromiter(found, np.float64, len(texts))
+        for number, text in enumerate(texts):
+            if not text.strip() and not self.tokenizer.inner.encode(text, add_special_tokens=False).ids:
+                nats[number] = self.speller.nll(text)  # it counts as one unknown word
+        return nats
 
     def _characters(self, text: str) -> float:
         encoded = self.tokenizer.inner.encode(text, add_special_tokens=False)

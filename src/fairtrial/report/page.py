@@ -22,7 +22,7 @@ from fairtrial.report.charts import line_chart, reliability_chart
 from fairtrial.report.curves import curves_of, loss_curve, trained_seconds
 from fairtrial.report.table import MISSING, Table, as_latex, as_markdown
 from fairtrial.report.text import change, confusion_table, notices_of, odds_text, percent
-from fairtrial.report.words import KINDS, kept_weights, score_table, spoken_parts, spoken_time
+from fairtrial.report.words import KINDS, kept_weights, learning_notes, score_table, spoken_parts, spoken_time
 
 HERE = Path(__file__).parent
 LARGEST_SHARE = 65535  # a weight is stored as a 16-bit share
@@ -119,7 +119,8 @@ def about_record(record: Record, names: Sequence[str] | None = None) -> dict[str
         "parts": spoken_parts(recipe),
         "recipe_text": write_recipe(recipe),
         "result": result,
-        "scores": result and score_table(result),
+        "notes": [*(learning_notes(result) if result else []), *record.trial["notes"]],
+        "scores": result and score_table(result, record.baseline),
         "kept": result and kept_weights(result),
         "confusions": confusions,
         "took": spoken_time(trained_seconds(record.clock())),

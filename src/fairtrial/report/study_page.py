@@ -96,7 +96,7 @@ def about_task(study: StudyFiles, name: str, reference: str) -> dict[str, Any]:
         "title": tables.task_title(name),
         "metric": tables.metric_text(task),
         "unit": tables.difference_unit(task),
-        "lower_is_better": tables.is_perplexity(task),
+        "lower_is_better": tables.lower_is_better(task),
         "panels": score_panels(task, reference),
         "comparisons": comparison_panel(task),
         "copy_bars": copy_bars(task),
@@ -142,7 +142,7 @@ def glance(verdict: dict[str, Any]) -> dict[str, Any]:
             stamps[variant.text] = variant.stamp or stamps.get(variant.text, "")
             difference, low, high = tables.shown_difference(task, comparison)
             number = plain_number(difference, decimals_for(low, high), sign=True)
-            unit = "%" if tables.is_perplexity(task) else " points"
+            unit = "%" if tables.is_perplexity(task) else f" {tables.difference_unit(task)}"
             figure = "" if number == MISSING else number + unit
             rows.setdefault(variant.text, {})[column] = {"verdict": tables.verdict_cell(comparison), "figure": figure}
     tasks = [task for task, _ in columns]

@@ -69,7 +69,7 @@ def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str
         lines.append(f"  cite      {trial['cite']}")
     lines += ["", *curve_lines(curves_of(record.events())), ""]
     if record.complete:
-        lines += describe_result(record.result)
+        lines += describe_result(record.result, record.baseline)
         for name, score in record.result["tests"].items():
             if "confusion" in score:
                 lines += as_text(confusion_table(f"confusion on {name}", score["confusion"], record.class_names(names)))

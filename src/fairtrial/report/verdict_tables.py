@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
 from fairtrial.report.table import FORMATS as TABLE_FORMATS
 from fairtrial.report.table import MISSING, Cell, Table, markdown_escape, plain, row, wrapped
-from fairtrial.report.words import KINDS, few_digits, is_number, plain_number, probability, with_interval
+from fairtrial.report.words import KINDS, few_digits, finite, is_number, plain_number, probability, with_interval
+from fairtrial.statistics.outcomes import LANGUAGE
 
 FORMATS = ("text", "markdown", "latex")
 SUBSETS = ("all", "clean", "contaminated")
@@ -18,6 +20,7 @@ VERDICTS = {
     "too_few_seeds": "too few seeds", "not_comparable": "not comparable", "loses": "loses", "beats": "beats it",
     "above": "above, not clearly", "below": "below, not clearly", "equal": "the same",
 }  # fmt: skip
+BESIDE = ("bits per byte", "perplexity without unknown words", "unknown words")
 LEVELS = {
     "pass": Cell("passed"), "red": Cell("failed", kind="not_comparable"), "amber": Cell("failed, amber", kind="remark"),
     "unaudited": Cell("not audited", kind="not_comparable"),
@@ -60,8 +63,13 @@ def is_perplexity(task: Task) -> bool:
     return task.get("metric", "accuracy") == "perplexity"
 
 
+def lower_is_better(task: Task) -> bool:
+    return task.get("metric") in LANGUAGE
+
+
 def metric_text(task: Task) -> str:
-    return "perplexity, lower is better" if is_perplexity(task) else f"{task.get('metric', 'accuracy')} in %"
+    metric = task.get("metric", "accuracy")
+    return f"{metric}, lower is better" if lower_is_better(task) else f"{metric} in %"
 
 
 def difference_unit(task: Task) -> str:
@@ -120,7 +128,7 @@ def shown_least(task: Task, value: float | None) -> float | None:
 
 def least_text(task: Task, value: float | None) -> str:
     shown = shown_least(task, value)
-    return plain_number(shown, 2 if shown is not None and shown < 0.095 else 1)
+    return plain_number(shown, 1 if shown is None or shown >= 0.095 else 2 if shown >= 0.0095 else 4)
 
 
 def some(
@@ -188,10 +196,22 @@ def scores(task: Task) -> Table | None:
         for cell, by_set, ours in contenders(task):
             estimates = by_set.get(test_set, {})
             cell = cell if ours else Cell(f"{cell.text} (no transformer)")
-            rows.append(row(cell, test_set, *(estimate_text(estimates.get(subset, {})) for subset in SUBSETS)))
-    columns = ("variant", "test set", "all items", "clean items", "contaminated items")
+            means = [estimate_text(estimates.get(subset, {})) for subset in SUBSETS]
+            rows.append(row(cell, test_set, *means, *beside_cells(task, estimates.get("all", {}))))
+    columns = ("variant", "test set", "all items", "clean items", "contaminated items", *BESIDE)
     note = "Mean over seeds, 95% interval; contaminated: items that also occur in the training set."
+    note += f" {task['metric_why']}" if task.get("metric_why") else ""
     return some(f"scores ({metric_text(task)})", columns, rows, note, text_columns=2)
+
+
+def beside_cells(task: Task, estimate: dict[str, Any]) -> tuple[str, ...]:
+    """A language model's score with every byte counted, and without unknown words; of all items."""
+    bits, known, share = (estimate.get(key) for key in ("bits_per_byte", "perplexity_without_unknown", "unknown_share"))
+    return (
+        plain_number(bits if is_perplexity(task) else None, 3),
+        plain_number(known, 0 if is_number(known) and known > 100 else 1),
+        f"{share:.1%}" if is_number(share) else MISSING,
+    )
 
 
 def contenders(task: Task) -> Iterator[tuple[Cell, dict[str, Any], bool]]:
@@ -265,8 +285,22 @@ def reuse(task: Task) -> Table | None:
     note = ""
     if any(cells[4].text != MISSING for cells in rows):
         note = "A step picked on test flatters: the first number would be claimed, the second is unbiased"
-        note += "; perplexity while training is over non-overlapping windows." if is_perplexity(task) else "."
+        note += "; perplexity while training is over non-overlapping windows." if lower_is_better(task) else "."
     return some("use of the test sets", columns, rows, note, text_columns=3)
+
+
+def learning(task: Task) -> Table | None:
+    """Whether each variant was trained long enough, by its validation curves."""
+    rows = []
+    for variant, by_seed in task.get("learning", {}).get("training", {}).items():
+        ends, best_steps = ([seed.get(key) for seed in by_seed.values()] for key in ("end", "best_step"))
+        if found := finite(best_steps):
+            counts = [f"{ends.count(end)} of {len(ends)}" for end in ("still improving", "settled", "overfitted")]
+            steps = max(seed.get("steps", 0) for seed in by_seed.values())
+            rows.append(row(named(task, variant), *counts, f"{median(found):,.0f} of {steps:,}"))
+    columns = ("variant", "underfitted: still improving", "settled", "overfitted: worse since its best", "best step")
+    note = "Seeds, by their loss on validation. Those that are still improving at the last step need longer training."
+    return some("was training long enough?", columns, rows, note)
 
 
 def cost(task: Task) -> Table | None:
@@ -307,5 +341,5 @@ def failures(task: Task) -> Table | None:
     return some("trials that failed", ("variant", "seed", "error"), rows, text_columns=3)
 
 
-MAIN = (comparisons, scores, versus_baselines, cost, failures)
+MAIN = (comparisons, scores, versus_baselines, learning, cost, failures)
 FURTHER = (copies, data_audit, reuse, passports, exploratory, search)

@@ -7,15 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from fairtrial.recipe import Recipe
-from fairtrial.report.table import MISSING, Table, as_text, row
+from fairtrial.report.table import MISSING, Cell, Table, as_text, row
 from fairtrial.statistics.outcomes import Z_ONE_SIDED, headline
 
 KINDS = {"classify": "encoder and classifier", "lm": "decoder language model", "mlm": "masked language model"}
 SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
-COLUMNS = {  # of the scores on a test set
+COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
     "accuracy": ("accuracy", "macro-F1", "majority class", "items"),
     "masked_perplexity": ("perplexity of masked tokens", "masked tokens"),
-    "perplexity": ("perplexity", "bits per byte", "unknown", "non-overlapping windows", "tokens"),
+    "perplexity": (
+        "perplexity",
+        "bits per byte",
+        "without unknown words",
+        "unknown",
+        "non-overlapping windows",
+        "tokens",
+    ),
 }
 
 
@@ -146,9 +153,9 @@ def describe_score(split: str, score: dict[str, Any]) -> str:
     return f"{split} {_headline_text(score)}"
 
 
-def describe_result(result: dict[str, Any]) -> list[str]:
-    """The result of one trial: a small table, and how often test sets were scored."""
-    table = score_table(result)
+def describe_result(result: dict[str, Any], baseline: Mapping[str, Any] = {}) -> list[str]:
+    """The result of one trial: a small table, and how often test sets were scored. `baseline`: its baseline.json"""
+    table = score_table(result, baseline)
     lines = [f"result ({kept_weights(result)}; seed {result['seed']}):", *(as_text(table) if table.rows else [])]
     lines += [f"  {line}" for line in learning_notes(result)]
     if not result["test_watched"]:
@@ -192,7 +199,8 @@ def learning_notes(result: dict[str, Any]) -> list[str]:
     if result.get("training_end") == "still improving":
         lines.append("underfitted: still improving at the last step; train longer before you believe this")
     elif result.get("training_end") == "overfitted":
-        lines.append(f"overfitted: best at step {result['kept_step']:,} of {result['steps']:,}, worse since")
+        best_step = result.get("best_step", result["kept_step"])  # earlier records have the kept one only
+        lines.append(f"overfitted: best at step {best_step:,} of {result['steps']:,}, worse since")
     return lines
 
 
@@ -201,29 +209,59 @@ def kept_weights(result: dict[str, Any]) -> str:
     return f"weights of step {result['kept_step']:,} of {result['steps']:,}, {how}"
 
 
-def score_table(result: dict[str, Any]) -> Table:
-    """Validation and test sets, one row each."""
+def score_table(result: dict[str, Any], baseline: Mapping[str, Any] = {}) -> Table:
+    """Validation and test sets, one row each; with a baseline its score on the same items, and those that are clean."""
     scores = {**({"validation": result["validation"]} if result["validation"] else {}), **result["tests"]}
     first: dict[str, Any] = next(iter(scores.values()), {})
-    columns = COLUMNS[next((metric for metric in COLUMNS if metric in first), "perplexity")]
-    over = "items" if "accuracy" in first else "documents"
+    metric = next((metric for metric in COLUMNS if metric in first), "perplexity")
+    head, *columns = COLUMNS[metric]
+    theirs, ours = baseline.get("baseline", {}), baseline.get("trial", {})
+    name = baseline.get("name", "") if theirs else ""
+    rows = []
+    for scored, score in scores.items():
+        rows.append(_score_row(scored, score, theirs.get(scored, {}).get("all")))
+        if "contaminated" in theirs.get(scored, {}) and (clean := ours.get(scored, {}).get("clean")):
+            rows.append(_score_row(f"{scored}, clean items", clean, theirs[scored]["clean"]))
+    over = "items" if metric == "accuracy" else "documents"
     note = f"95% intervals over test {over}, of this one seed; other seeds differ, so compare several."
-    rows = tuple(row(name, *_score_cells(score)) for name, score in scores.items())
-    return Table("", ("scored on", *columns), rows, note)
+    if any(row[0].text.endswith(", clean items") for row in rows):
+        note += " Clean items do not occur in the training set."
+    if metric == "perplexity":
+        note += " Compare models with other vocabularies by bits per byte: they count every byte."
+    if "skipped" in baseline:
+        note += f" {baseline['name']} was left out: {baseline['skipped']}."
+    return Table("", ("scored on", head, name, *columns), tuple(rows), note).without_empty_columns()
 
 
-def _score_cells(score: dict[str, Any]) -> tuple[str | int, ...]:
-    """In the order of COLUMNS."""
+def _score_row(name: str, score: Mapping[str, Any], baseline: Mapping[str, Any] | None) -> tuple[Cell, ...]:
+    """In the order of COLUMNS; a subset of a test set has fewer figures."""
+    first, *others = _score_cells(score)
+    return row(name, first, _first_figure(baseline) if baseline else MISSING, *others)
+
+
+def _first_figure(score: Mapping[str, Any]) -> str:
+    return f"{score['accuracy']:.1%}" if "accuracy" in score else _digits(score["perplexity"])
+
+
+def _digits(value: float | None, form: str = ".1f") -> str:
+    return MISSING if value is None else f"{value:{form}}"
+
+
+def _score_cells(score: Mapping[str, Any]) -> tuple[str | int, ...]:
     if "accuracy" in score:
-        majority = max(map(sum, score["confusion"])) / score["items"]  # of always guessing the most frequent class
-        return accuracy_text(score), f"{score['macro_f1']:.1%}", f"{majority:.1%}", score["items"]
+        table = score.get("confusion")  # majority: of always guessing the most frequent class
+        majority = max(map(sum, table)) / score["items"] if table else None
+        return accuracy_text(score), _digits(score.get("macro_f1"), ".1%"), _digits(majority, ".1%"), score["items"]
     if "masked_perplexity" in score:
         return f"{score['masked_perplexity']:.1f}{bracket(score['interval'])}", score["tokens"]
-    perplexity, windows = f"{score['perplexity']:.1f}{bracket(score['interval'])}", f"{score['window_perplexity']:.1f}"
-    return perplexity, f"{score['bits_per_byte']:.3f}", f"{score['unknown_share']:.1%}", windows, score["tokens"]
+    return (
+        f"{score['perplexity']:.1f}{bracket(score['interval'])}", f"{score['bits_per_byte']:.3f}",
+        _digits(score.get("perplexity_without_unknown")), f"{score['unknown_share']:.1%}",
+        _digits(score.get("window_perplexity")), score["tokens"],
+    )  # fmt: skip
 
 
-def accuracy_text(score: dict[str, Any]) -> str:
+def accuracy_text(score: Mapping[str, Any]) -> str:
     return f"{score['accuracy']:.1%}{bracket(score['interval'], '.1%')}"
 
 

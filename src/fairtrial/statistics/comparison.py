@@ -12,7 +12,18 @@ from scipy.special import stdtrit
 
 from fairtrial.statistics.crossed import Crossed, Z, crossed_t, kish, over_items, summed, wilson
 from fairtrial.statistics.multiplicity import holm
-from fairtrial.statistics.outcomes import CLEAN, METRICS, Metric, SetOutcomes, Sums, measure, measure_by_class
+from fairtrial.statistics.outcomes import (
+    CLEAN,
+    LANGUAGE,
+    METRICS,
+    Metric,
+    SetOutcomes,
+    Sums,
+    measure,
+    measure_by_class,
+    pair,
+    same_events,
+)
 from fairtrial.statistics.power import MoreSeeds, items_needed, more_seeds, seeds_needed, smallest_detectable
 
 FEWEST_SEEDS = 5  # for a verdict
@@ -50,10 +61,20 @@ def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.nda
     if metric == "perplexity":
         shown |= {key: exp(shown[key]) for key in ("mean", "low", "high")}
         shown["by_seed"] = [exp(value) for value in by_seed]
-        bits = measure("bits per byte", outcomes, keep, clusters)
-        shown["bits_per_byte"] = float((bits.values.sum(1) / bits.weights.sum(1)).mean())
-        shown["unknown_share"] = float(outcomes["unknown"][:, keep].sum() / outcomes["tokens"][:, keep].sum())
-    return {**shown, "seeds": list(outcomes.seeds)}
+    return {**shown, **(_beside(outcomes, keep) if metric in LANGUAGE else {}), "seeds": list(outcomes.seeds)}
+
+
+def _beside(outcomes: SetOutcomes, keep: np.ndarray) -> dict[str, Any]:
+    """What stands beside a language model's score: every byte counted, and words that it knows only."""
+    kept = {name: array[:, keep] for name, array in outcomes.arrays.items()}
+    bits = measure("bits per byte", outcomes, keep)
+    shown = {"bits_per_byte": float((bits.values.sum(1) / bits.weights.sum(1)).mean())}
+    shown["unknown_share"] = float(kept["unknown"].sum() / kept["tokens"].sum())
+    known = (kept["tokens"] - kept["unknown"]).sum(1)
+    if "unknown_nll" in kept and known.all():
+        nats = (kept["nll"] - kept["unknown_nll"]).sum(1)
+        shown["perplexity_without_unknown"] = math.exp(min(700.0, float((nats / known).mean())))
+    return shown
 
 
 def score_interval(arrays: Mapping[str, np.ndarray]) -> tuple[float, float] | None:
@@ -123,15 +144,6 @@ class Comparison:
         return self.difference if self.metric.higher_is_better else -self.difference
 
 
-def pair(one: SetOutcomes, other: SetOutcomes) -> tuple[SetOutcomes, SetOutcomes, bool]:
-    """Rows that belong together: the seeds that both have; if they share none, paired by order."""
-    shared = tuple(seed for seed in one.seeds if seed in other.seeds)
-    if shared:
-        return one.rows(shared), other.rows(shared), True
-    count = min(len(one.seeds), len(other.seeds))
-    return one.rows(one.seeds[:count]), other.rows(other.seeds[:count]), False
-
-
 def compare(
     names: tuple[str, str, str, str],
     metric: str,
@@ -145,8 +157,9 @@ def compare(
     if one.items != other.items:
         why = f"they were scored on different items ({one.items:,} and {other.items:,})"
         return replace(found, not_comparable_because=(why,))
-    if metric == "perplexity":
-        metric, reasons = _common_measure(one, other, paired)
+    if metric in LANGUAGE:
+        common, reasons = _common_measure(one, other)
+        metric = metric if common == "perplexity" else common
         found = replace(found, metric=METRICS[metric], not_comparable_because=reasons)
     return _compare_sums(found, measure(metric, one, keep, clusters), measure(metric, other, keep, clusters), clusters)
 
@@ -187,7 +200,7 @@ def _compare_sums(found: Comparison, ours: Sums, theirs: Sums, clusters: np.ndar
     )
 
 
-def _common_measure(one: SetOutcomes, other: SetOutcomes, paired: bool) -> tuple[str, tuple[str, ...]]:
+def _common_measure(one: SetOutcomes, other: SetOutcomes) -> tuple[str, tuple[str, ...]]:
     """Perplexities compare only where both sides predict the same events. Else bits per byte do, if they count every
     byte of the same text."""
     ours, theirs = one.vocabulary, other.vocabulary
@@ -195,7 +208,7 @@ def _common_measure(one: SetOutcomes, other: SetOutcomes, paired: bool) -> tuple
         which = " and ".join(side.normalisation or "the text as it is" for side in (ours, theirs))
         why = f"they predict different texts ({which}), and what one leaves out it need not predict"
         return "bits per byte", (why,)
-    if _same_events(one, other, paired):
+    if same_events(one, other):
         return "perplexity", ()
     hidden = [side["unknown"].any() and "spelling" not in side.arrays for side in (one, other)]
     if not any(hidden):
@@ -205,16 +218,9 @@ def _common_measure(one: SetOutcomes, other: SetOutcomes, paired: bool) -> tuple
     return "bits per byte", (why,)
 
 
-def _same_events(one: SetOutcomes, other: SetOutcomes, paired: bool) -> bool:
-    ours, theirs = one.vocabulary, other.vocabulary
-    if ours and theirs:  # without shared seeds, vocabularies of the same settings differ by chance only
-        return ours.fingerprints == theirs.fingerprints if paired else ours.settings == theirs.settings
-    return all(np.array_equal(one[name], other[name]) for name in ("tokens", "unknown"))
-
-
-def least_for(comparison: Comparison, least: float, outcomes: SetOutcomes) -> float:
-    """The least difference of interest in the comparison's unit: nats per token are worth fewer bits per byte."""
-    if comparison.metric.name != "bits per byte":
+def least_for(metric: str, least: float, outcomes: SetOutcomes) -> float:
+    """The least difference of interest in the metric's unit: nats per token are worth fewer bits per byte."""
+    if metric != "bits per byte":
         return least
     return least * float(outcomes["tokens"].sum() / outcomes["bytes"].sum()) / math.log(2)
 

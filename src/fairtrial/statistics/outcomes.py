@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,33 @@ def stack_outcomes(by_seed: Mapping[int, Mapping[str, np.ndarray]], where: str =
     return SetOutcomes(seeds, arrays)
 
 
+def pair(one: SetOutcomes, other: SetOutcomes) -> tuple[SetOutcomes, SetOutcomes, bool]:
+    """Rows that belong together: the seeds that both have; if they share none, paired by order."""
+    shared = tuple(seed for seed in one.seeds if seed in other.seeds)
+    if shared:
+        return one.rows(shared), other.rows(shared), True
+    count = min(len(one.seeds), len(other.seeds))
+    return one.rows(one.seeds[:count]), other.rows(other.seeds[:count]), False
+
+
+def same_events(one: SetOutcomes, other: SetOutcomes) -> bool:
+    """Whether two language models predict the same tokens, so that their perplexities answer one question."""
+    one, other, paired = pair(one, other)
+    ours, theirs = one.vocabulary, other.vocabulary
+    if ours and theirs:  # without shared seeds, vocabularies of the same settings differ by chance only
+        return ours.fingerprints == theirs.fingerprints if paired else ours.settings == theirs.settings
+    return all(np.array_equal(one[name], other[name]) for name in ("tokens", "unknown"))
+
+
+@dataclass(frozen=True)
+class TrainingEnd:
+    """Of one seed, by its validation loss."""
+
+    end: str  # "still improving" at the last step, "overfitted" (worse since its best), "settled"; empty: not known
+    best_step: int
+    steps: int
+
+
 Outcomes = dict[str, dict[str, SetOutcomes]]  # name -> test set -> outcomes
 
 
@@ -96,9 +124,7 @@ class TaskOutcomes:
     passports: dict[str, dict[str, Any]] = field(default_factory=dict)  # variant -> level, failed, accepted
     unsound: tuple[str, ...] = ()  # red findings of the data audit that a clean subset does not repair
     look: Look | None = None  # one of several interim looks; None: the number of seeds was fixed in advance
-    # variant -> seeds whose validation loss was "still improving" at the end of training, or had become worse
-    # ("overfitted")
-    training_ends: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    training: dict[str, dict[int, TrainingEnd]] = field(default_factory=dict)  # variant -> seed -> how it ended
     # copied to the verdict file as they are
     cost: dict[str, Any] = field(default_factory=dict)
     test_reuse: dict[str, Any] = field(default_factory=dict)  # how often each test set was scored while training
@@ -106,10 +132,15 @@ class TaskOutcomes:
     contamination: dict[str, Any] | None = None
     search: dict[str, Any] | None = None
 
-    @property
+    @cached_property
     def metric(self) -> str:
-        first = next(iter(self.variants[self.baseline].values()))
-        return "accuracy" if "guess" in first.arrays else "perplexity"
+        """The one that is judged. Perplexities of different vocabularies do not compare; bits per byte do."""
+        own = self.variants[self.baseline]
+        if "guess" in next(iter(own.values())).arrays:
+            return "accuracy"
+        pairs = [(by_set[name], own[name]) for by_set in self.variants.values() for name in own if name in by_set]
+        same = all(one.items != other.items or same_events(one, other) for one, other in pairs)
+        return "perplexity" if same else "bits per byte"
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -172,6 +203,9 @@ METRICS = {
 }
 
 
+LANGUAGE = ("perplexity", "bits per byte")
+
+
 @dataclass(frozen=True)
 class Sums:
     """What each unit (an item, or a cluster of items) adds to a metric, and its weight: both [seed unit]."""
@@ -208,6 +242,18 @@ def bits_per_byte(arrays: Mapping[str, np.ndarray]) -> float:
     """Of one trial: every byte of the text counts, and what the tokens hide is spelled out."""
     nats, sizes = _per_item("bits per byte", dict(arrays))
     return float(nats.sum()) / max(1.0, float(sizes.sum()))
+
+
+def confusion(labels: np.ndarray, guesses: np.ndarray, classes: int) -> np.ndarray:
+    """Counts [true class, guessed class]"""
+    return np.bincount(labels * classes + guesses, minlength=classes * classes).reshape(classes, classes)
+
+
+def macro_f1(table: np.ndarray) -> float:
+    """Mean over classes of F1; a class that neither occurs nor is guessed counts as 0, as in scikit-learn."""
+    right = table.diagonal()
+    total = table.sum(0) + table.sum(1)
+    return float(np.mean(np.divide(2 * right, total, out=np.zeros(len(right)), where=total > 0)))
 
 
 def measure_by_class(outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> Sums:

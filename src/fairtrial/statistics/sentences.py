@@ -6,16 +6,21 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from fairtrial.statistics.comparison import FEWEST_SEEDS, Comparison, Verdict
 from fairtrial.statistics.crossed import Shares
 from fairtrial.statistics.multiplicity import ALPHA
-from fairtrial.statistics.outcomes import METRICS, UNAUDITED, TaskOutcomes
+from fairtrial.statistics.outcomes import LANGUAGE, METRICS, UNAUDITED, TaskOutcomes
 from fairtrial.statistics.power import MoreSeeds, reach_of
 
 NEEDED = f"A verdict needs {FEWEST_SEEDS}; a single seed raises a false alarm in up to 41% of cases."
 FEW_ITEMS = 30  # below this, an interval is rough
+VOCABULARIES_DIFFER = (
+    "Vocabularies differ, so bits per byte are compared, which count every byte (unknown words by their spelling), and"
+    " not perplexities, which are about different tokens."
+)
 
 Rows = list[dict[str, Any]]
 VERBS = {
@@ -205,15 +210,16 @@ def learning_lines(unlearned: Mapping[str, Mapping[str, Mapping[str, list[int]]]
             for how, bad in hows.items()
         ]
         lines.append(f"Did not learn: of {variant}, {'; '.join(ways)}.")
-    for variant, ends in task.training_ends.items():
-        seeds = max(len(found.seeds) for found in task.variants[variant].values())
-        improving, worse = len(ends.get("still improving", [])), len(ends.get("overfitted", []))
-        if 2 * improving > seeds:
-            line = f"Underfitted: {improving} of {counted(seeds, 'seed')} of {variant} were still improving at the last"
-            lines.append(f"{line} step; train longer before you believe this.")
-        elif 2 * worse > seeds:
-            line = f"Overfitted: {worse} of {counted(seeds, 'seed')} of {variant} were best well before the last step"
-            lines.append(f"{line}, and worse since.")
+    for variant, by_seed in task.training.items():
+        ends = list(by_seed.values())
+        improving, worse = ([each for each in ends if each.end == end] for end in ("still improving", "overfitted"))
+        if 2 * len(improving) > len(ends):
+            line = f"Underfitted: {len(improving)} of {counted(len(ends), 'seed')} of {variant} were still improving at"
+            lines.append(f"{line} the last step; train longer before you believe this.")
+        elif 2 * len(worse) > len(ends):
+            best, steps = (round(median(getattr(each, key) for each in worse)) for key in ("best_step", "steps"))
+            line = f"Overfitted: {len(worse)} of {counted(len(ends), 'seed')} of {variant} were best at step {best:,}"
+            lines.append(f"{line} of {steps:,} (median), worse since.")
     return lines
 
 
@@ -250,8 +256,9 @@ def contamination_lines(task: TaskOutcomes, sets: dict[str, dict[str, Any]], sco
 def reuse_lines(test_reuse: Mapping[str, Mapping[str, Any]], metric: str) -> list[str]:
     """What picking the best step on the test set would have claimed. Perplexity during training is a quick one: not the
     table's."""
-    lines = []
-    way = " (non-overlapping windows)" if metric == "perplexity" else ""
+    lines, way = [], ""
+    if metric in LANGUAGE:
+        metric, way = "perplexity", " (non-overlapping windows)"
     for name, by_set in test_reuse.items():
         for test_set, use in by_set.items():
             picked, honest = use.get("picked_on_test"), use.get("honest")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from fairtrial.statistics.crossed import wilson
 from fairtrial.statistics.multiplicity import ALPHA, Look, benjamini_hochberg, expected_bias, holm, next_look
 from fairtrial.statistics.outcomes import LEAST, METRICS, Metric, SetOutcomes, TaskOutcomes, describe_set, not_learned
 
-EXPLORED = {"accuracy": ("macro-F1", "log loss"), "perplexity": ()}  # further metrics that are never judged
+EXPLORED = {"accuracy": ("macro-F1", "log loss")}  # further metrics that are never judged
 DECIDED = ("better", "worse", "same", "not_comparable")
 BASELINE_ROW = ("set", "basis", "metric", "unit", "seeds", "items", "groups", "difference", "low", "high", "p")
 Unlearned = dict[str, dict[str, dict[str, list[int]]]]
@@ -83,8 +83,9 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
     best_of = _best_of(task, claims)
     return {
         "metric": task.metric,
+        "metric_why": sentences.VOCABULARIES_DIFFER if task.metric == "bits per byte" else "",
         "unit": METRICS[task.metric].unit,
-        "least_difference": task.least_difference,
+        "least_difference": least_for(task.metric, task.least_difference, task.variants[task.baseline][task.sets[0]]),
         "labels": list(task.labels),
         "seeds": sorted({seed for sets in task.variants.values() for found in sets.values() for seed in found.seeds}),
         "sets": sets,
@@ -93,7 +94,12 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
         "exploratory": _explored(task, decisive, masks),
         "baselines": {name: _scores(task, outcomes) for name, outcomes in task.baselines.items()},
         "against_baselines": baseline_rows,
-        "learning": {"not_learned": unlearned, "training_ends": task.training_ends},
+        "learning": {
+            "not_learned": unlearned,
+            "training": {
+                name: {str(seed): asdict(end) for seed, end in ends.items()} for name, ends in task.training.items()
+            },
+        },
         "peeks": task.test_reuse,
         "cost": task.cost,
         "passports": task.passports,
@@ -102,7 +108,12 @@ def judge_task(task: TaskOutcomes) -> dict[str, Any]:
         "search": task.search,
         "best_of": best_of,
         "lines": {
-            "first": [*sentences.learning_lines(unlearned, task), *losses, *sentences.verdict_lines(comparisons)],
+            "first": [
+                *sentences.learning_lines(unlearned, task),
+                *([sentences.VOCABULARIES_DIFFER] if task.metric == "bits per byte" else []),
+                *losses,
+                *sentences.verdict_lines(comparisons),
+            ],
             "rest": [
                 *sentences.passport_lines(task.passports),
                 *sentences.contamination_lines(task, sets, scores),
@@ -209,7 +220,7 @@ def _compare_variants(
 def _judged(task: TaskOutcomes, claims: list[Comparison]) -> list[dict[str, Any]]:
     """Rows with verdicts. The family is every claim of this task: all variants, all test sets, the one metric."""
     baseline = task.variants[task.baseline]
-    limits = [least_for(claim, task.least_difference, baseline[claim.set]) for claim in claims]
+    limits = [least_for(claim.metric.name, task.least_difference, baseline[claim.set]) for claim in claims]
     return judged_rows(claims, limits, task.alpha, task.passports)
 
 
@@ -242,7 +253,7 @@ def _explored(task: TaskOutcomes, decisive: dict[str, str], masks: Masks) -> lis
             chosen = decisive[name]
             ways = [(subset, "") for subset, keep in masks[name].items() if subset != chosen and keep.any()]
             if masks[name][chosen].any():
-                ways += [(chosen, metric) for metric in EXPLORED[task.metric]]
+                ways += [(chosen, metric) for metric in EXPLORED.get(task.metric, ())]
             found += [_compare_variants(task, variant, name, subset, masks, metric) for subset, metric in ways]
     p = {one: one.test.p for one in found if one.test and not one.not_comparable_because}
     q = dict(zip(p, benjamini_hochberg(list(p.values())), strict=True))

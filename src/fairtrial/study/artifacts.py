@@ -22,7 +22,14 @@ from fairtrial.errors import BadInput
 from fairtrial.finding import Finding, worst
 from fairtrial.recipe import fingerprint, to_table, write_recipe
 from fairtrial.record import Record, renamed_keys
-from fairtrial.statistics.outcomes import UNAUDITED, SetOutcomes, TaskOutcomes, Vocabulary, stack_outcomes
+from fairtrial.statistics.outcomes import (
+    UNAUDITED,
+    SetOutcomes,
+    TaskOutcomes,
+    TrainingEnd,
+    Vocabulary,
+    stack_outcomes,
+)
 from fairtrial.stored import BASELINES, CONTAMINATION, read_arrays
 from fairtrial.study.design import METRIC
 from fairtrial.study.plan import OnEvent, Plan, in_order, run_jobs
@@ -136,7 +143,7 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
         status={name: np.array(facts["status"], dtype=np.int8) for name, facts in audited if name in sets.items},
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
         passports={name: passport_of(plan, task, name) for name in records},
-        training_ends={name: training_ends(found) for name, found in ran.items()},
+        training={name: training_ends(found) for name, found in ran.items()},
         cost=cost(plan, task, records),
         test_reuse={name: test_reuse(list(found.values())) for name, found in ran.items()},
         failures=[{key: row[key] for key in ("variant", "seed", "error")} for row in failed],
@@ -211,13 +218,14 @@ def baseline_arrays(plan: Plan, task: str, seed: int, mark: str = "") -> tuple[l
     return facts["baselines"], renamed_keys(read_arrays(arrays, "remove it: it is made again"))
 
 
-def training_ends(records: Mapping[int, Record]) -> dict[str, list[int]]:
-    """How training ended -> which seeds; older records do not say."""
-    found: dict[str, list[int]] = {}
-    for seed, record in records.items():
-        if end := record.result.get("training_end"):
-            found.setdefault(end, []).append(seed)
-    return found
+def training_ends(records: Mapping[int, Record]) -> dict[int, TrainingEnd]:
+    """By seed; older records do not say."""
+    results = {seed: record.result for seed, record in records.items()}
+    return {
+        seed: TrainingEnd(end, result.get("best_step", result["kept_step"]), result["steps"])
+        for seed, result in results.items()
+        if (end := result.get("training_end"))
+    }
 
 
 def cost(plan: Plan, task: str, records: Mapping[str, Mapping[int, Record]]) -> dict[str, Any]:

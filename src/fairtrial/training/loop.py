@@ -56,6 +56,7 @@ class Loop:
         self.steps = training.duration.steps(per_epoch)
         self.select_every = max(1, training.select_every.steps(per_epoch))
         self.curve_every = max(1, scoring.curve_every.steps(per_epoch))
+        self.quarters = quarters_of(self.steps, self.select_every, self.curve_every)
 
     def run(self) -> Iterator[Event]:
         """Events until training ends. At `ready` all that belongs to the step is done: the moment to save or stop."""
@@ -75,6 +76,8 @@ class Loop:
                 yield from self.select(scores)
             if progress.step % self.curve_every == 0 or last or progress.stopped:
                 yield from self.score_curves(scores)
+            elif progress.step in self.quarters:
+                yield from self.score_curves(scores, only=("validation",))
             yield Event("ready", progress.step)
 
     def train_step(self, step: int) -> tuple[float, float]:
@@ -125,10 +128,10 @@ class Loop:
                 progress.stopped = f"no better {split} score in {progress.stale} evaluations"
                 yield Event("stop", progress.step, {"why": progress.stopped})
 
-    def score_curves(self, scores: dict[str, Score]) -> Iterator[Event]:
-        """Score every split of the curves that was not scored at this step already."""
+    def score_curves(self, scores: dict[str, Score], only: tuple[str, ...] = ()) -> Iterator[Event]:
+        """Score every split of the curves, or `only` these, that was not scored at this step already."""
         for split in self.task.curves:
-            if split not in scores:
+            if split not in scores and (not only or split in only):
                 scores[split] = self.score(split)
                 yield Event("score", self.progress.step, {"split": split, **scores[split].metrics})
 
@@ -148,6 +151,15 @@ class Loop:
         put_weights(self.network, progress.best_weights)
         assert progress.best_step is not None
         return progress.best_step
+
+
+def quarters_of(steps: int, *every: int) -> set[int]:
+    """Where a training that is scored at fewer than four steps scores validation, too: fewer points do not show whether
+    it was long enough."""
+    usual = range(4) if steps > 2 * min(every) else {0, steps}.union(*(range(0, steps, each) for each in every))
+    if steps < 4 or len(usual) >= 4:
+        return set()
+    return {steps * quarter // 4 for quarter in (1, 2, 3)}
 
 
 def weights_of(network: nn.Module) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from fairtrial.data.batches import Batch, masked_batch, padded
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
 from fairtrial.statistics.comparison import score_interval
-from fairtrial.statistics.outcomes import bits_per_byte
+from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1
 
 ROWS = 128  # sentences scored at once; neighbours in length, so that little is padding
 TOKENS = 4096  # tokens of a language model scored at once
@@ -95,18 +95,6 @@ def score_classify(
     return Score(metrics, (-round(float(nats.mean()), 3), float(right.mean())), outcomes)
 
 
-def confusion(labels: np.ndarray, guesses: np.ndarray, classes: int) -> np.ndarray:
-    """Counts [true class, guessed class]"""
-    return np.bincount(labels * classes + guesses, minlength=classes * classes).reshape(classes, classes)
-
-
-def macro_f1(table: np.ndarray) -> float:
-    """Mean over classes of F1; a class that neither occurs nor is guessed counts as 0, as in scikit-learn."""
-    right = table.diagonal()
-    total = table.sum(0) + table.sum(1)
-    return float(np.mean(np.divide(2 * right, total, out=np.zeros(len(right)), where=total > 0)))
-
-
 @dataclass(frozen=True)
 class TokenSet:
     """A set of documents as tokens. Running text is one sequence; else each document is a sequence of its own."""
@@ -176,9 +164,8 @@ def score_lm(
     """The exact score, and that of non-overlapping windows."""
     token_nats = token_nll(network, tokens, length=length, full_context=full_context, on_progress=on_progress)
     outcomes = document_outcomes(tokens, token_nats)
-    owners, lost = tokens.target_owners()
-    lost_nats = float(np.bincount(owners[lost], token_nats[lost], minlength=tokens.documents).sum())
-    total, count, unknown = float(outcomes["nll"].sum()), len(token_nats), int(lost.sum())
+    total, count = float(outcomes["nll"].sum()), len(token_nats)
+    lost_nats, unknown = float(outcomes["unknown_nll"].sum()), int(outcomes["unknown"].sum())
     metrics = {
         "documents": tokens.documents,
         "tokens": count,
@@ -217,6 +204,7 @@ def document_outcomes(tokens: TokenSet, nats: np.ndarray) -> dict[str, np.ndarra
         "tokens": np.bincount(owners, minlength=tokens.documents),
         "bytes": tokens.bytes.astype(np.int64),
         "unknown": np.bincount(owners[lost], minlength=tokens.documents),
+        "unknown_nll": np.bincount(owners[lost], nats[lost], minlength=tokens.documents),
         **({} if tokens.spelling is None else {"spelling": tokens.spelling}),
         **({} if tokens.groups is None else {"group": tokens.groups}),
     }

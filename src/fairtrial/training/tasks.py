@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -178,10 +179,19 @@ def token_set(
     documents: Sequence[Document], tokenizer: Tokenizer, running: bool, hidden: Callable[[], HiddenText] | None = None,
     index: TextIndex | None = None,
 ) -> TokenSet:  # fmt: skip
-    """Running text becomes one sequence; separate documents get marks. `hidden` prices what tokens do not say."""
+    """Running text becomes one sequence; separate documents get marks. `hidden` prices what tokens do not say; nothing
+    predicts the first token of a running text, so it costs as much as any entry."""
     rows = encode(documents, tokenizer, index)
     bytes_ = bytes_of(documents)
-    spelling = None if hidden is None else lambda: hidden().nll([document.text for document in documents])
+
+    def price() -> np.ndarray:
+        assert hidden is not None
+        nats = hidden().nll([document.text for document in documents])
+        if running:
+            nats[0] += math.log(tokenizer.size)
+        return nats
+
+    spelling = None if hidden is None else price
     if running:
         owners = np.repeat(np.arange(len(rows), dtype=np.int32), rows.sizes)
         return TokenSet((rows.joined(),), (owners,), len(rows), bytes_, tokenizer.unknown, spelling)

@@ -196,7 +196,7 @@ def decide_all(claims: Sequence[Claim], evidences: Mapping[str, Evidence]) -> di
             if evidence and evidence.has(claim.variant, claim.against):
                 made[claim.id, study] = compare_two(evidence, claim.variant, claim.against, evidence.subset)
     limits = [
-        least_for(each, evidences[study].outcomes.least_difference, evidences[study].pooled(each.against))
+        least_for(each.metric.name, evidences[study].outcomes.least_difference, evidences[study].pooled(each.against))
         for (_, study), each in made.items()
     ]
     decided = {}

@@ -1,0 +1,54 @@
+"""Was training long enough? The validation curve says so, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairtrial.provenance import training_end
+from fairtrial.recipe import Recipe
+from fairtrial.report.page import records_page
+from fairtrial.report.words import learning_notes
+from fairtrial.trial import run_trial
+
+
+@pytest.mark.parametrize(
+    ("losses", "end"),
+    [
+        ([4.0, 3.0, 2.5, 2.2, 2.0, 1.9], ("still improving", 500)),
+        ([4.0, 2.1, 2.0, 2.0, 2.0, 1.98], ("settled", 500)),
+        ([4.0, 2.0, 2.1, 2.2, 2.2, 2.15], ("settled", 100)),  # a tenth of what was learned is not much
+        ([4.0, 2.0, 2.2, 2.4, 2.6, 2.9], ("overfitted", 100)),
+        ([4.0, 3.0, 2.5, 2.2, 2.1, 2.05, 2.0, 2.3], ("settled", 600)),  # its best is late: a fluctuation
+        ([4.0, 4.5, 5.0, 5.5], ("overfitted", 0)),
+        ([4.0, 3.0, 2.0], ("", 200)),
+    ],
+)
+def test_the_curve_says_how_training_ended(losses: list[float], end: tuple[str, int]) -> None:
+    curve = [{"split": "validation", "step": 100 * at, "window_nll": loss} for at, loss in enumerate(losses)]
+    other = [{"split": "train", "step": 100 * at, "window_nll": 9.0 - at} for at in range(len(losses))]
+    assert training_end([*other, *curve]) == end
+
+
+def test_without_validation_nothing_is_known() -> None:
+    assert training_end([{"split": "train", "step": 0, "nll": 1.0}]) == ("", None)
+
+
+def test_a_short_training_is_scored_often_enough_and_its_result_and_page_say_that_it_was_short(
+    tiny_recipe: Callable[..., Recipe], tmp_path: Path
+) -> None:
+    rarely = ("training.select_every=100 steps", "scoring.curve_every=100 steps", "training.learning_rate=1e-2")
+    record = run_trial(tiny_recipe("lm", *rarely, "training.duration=9 steps"), 0, tmp_path / "record")
+    scores = [event for event in record.events() if event["event"] == "score"]
+    assert [event["step"] for event in scores if event["split"] == "validation"] == [0, 2, 4, 6, 9]
+    assert [event["step"] for event in scores if event["split"] == "train"] == [0, 9]
+    (note,) = learning_notes(record.result)
+    assert note == "underfitted: still improving at the last step; train longer before you believe this"
+    assert note in records_page([record], "one")
+
+
+def test_the_best_step_is_told_where_the_last_weights_are_kept() -> None:
+    result = {"tests": {}, "training_end": "overfitted", "best_step": 120, "kept_step": 900, "steps": 900}
+    assert learning_notes(result) == ["overfitted: best at step 120 of 900, worse since"]
