@@ -57,6 +57,10 @@ def study(
     plugins: Annotated[
         list[Path] | None, Option("--with", help="Python files that add your own parts.", metavar="FILE.py...")
     ] = None,
+    match: Annotated[
+        str | None,
+        Option(help="Judge variants at the baseline's budget, too: parameters, flops or seconds.", metavar="BUDGET"),
+    ] = None,
     budget: Annotated[
         str | None, Option(help="Wall-clock time, such as 20m: chooses the seeds, or fewer steps.", metavar="TIME")
     ] = None,
@@ -93,7 +97,7 @@ def study(
         until_clear = until_clear or bool(StudyFolder(folder).read_plan().get("until_clear"))
     chosen = design_study(
         table, data=data, task=task, variants=variants or [], baseline=baseline, seeds=seeds, recipe=recipe,
-        duration=duration_of(steps, epochs), settings=[*columns, *(settings or [])], plugins=plugins or [],
+        duration=duration_of(steps, epochs), settings=[*columns, *(settings or [])], plugins=plugins or [], match=match,
     )  # fmt: skip
     if until_clear and (seeds is not None or budget):
         raise BadInput("--until-clear uses 5, 10 and 20 seeds; it takes no --seeds and no --budget")
