@@ -16,6 +16,8 @@ from fairtrial.study.design import BUDGETS, Variant
 from fairtrial.study.plan import Chosen, OnEvent, Plan, calibrate, calibration_mark, recipes_of, run_jobs
 
 NEAR = {"parameters": 0.01, "flops": 0.01, "seconds": 0.05}  # differences that are none: a step's time is noisy
+At = tuple[str, str]  # task, variant
+Adjusted = dict[At, dict[str, Any]]  # settings, what the field was before, and what they were found for
 WORDS = {"parameters": "parameters", "flops": "FLOPs", "seconds": "seconds"}
 
 
@@ -26,8 +28,12 @@ def match_budgets(plan: Plan, chosen: Chosen, engine: Engine, on_event: OnEvent,
         return plan
     study = plan.study.with_twins(budget, ())
     plan = replace(plan, study=study, recipes=recipes_of(study, chosen))
-    baseline, ratios = study.baseline, {}
+    baseline = study.baseline
+    ratios: dict[At, float] = {}
     for task, named in plan.calibration.items():
+        if budget == "parameters" and any(each.encoder.source != "none" for each in plan.recipes[task].values()):
+            what = "match = 'parameters' adjusts the shape, which a pretrained encoder brings with it"
+            raise BadInput(what, "match = 'flops' or 'seconds' changes the number of steps instead")
         for variant in study.own:
             if variant.name not in named or baseline not in named:
                 what = f"the {WORDS[budget]} of {variant.name!r} ({task}) could not be measured"
@@ -42,7 +48,7 @@ def match_budgets(plan: Plan, chosen: Chosen, engine: Engine, on_event: OnEvent,
     matched: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
     for (task, name), ratio in ratios.items():
         if name != baseline:
-            matched[task][name] = {"before": ratio, **adjusted.get((task, name), {})}
+            matched[task][name] = {**adjusted.get((task, name), {}), "before": ratio}
     study = study.with_twins(budget, (twin_of(variant, budget, matched) for variant in twins))
     plan = replace(plan, study=study, recipes=recipes_of(study, chosen), matched=matched)
     return calibrate(plan, engine, on_event, stop)
@@ -65,9 +71,10 @@ def twin_name(name: str, budget: str) -> str:
     return f"{name} (same {WORDS[budget]})"
 
 
-def shortened(plan: Plan, twins: list[Variant]) -> dict[tuple[str, str], dict[str, Any]]:
+def shortened(plan: Plan, twins: list[Variant]) -> Adjusted:
     """So many steps that a trial takes what the baseline's takes."""
-    found, budget = {}, plan.study.match
+    found: Adjusted = {}
+    budget = plan.study.match
     for task, named in plan.calibration.items():
         target = planned(named[plan.study.baseline], budget)
         for variant in twins:
@@ -77,12 +84,13 @@ def shortened(plan: Plan, twins: list[Variant]) -> dict[tuple[str, str], dict[st
     return found
 
 
-def fitted(
-    plan: Plan, twins: list[Variant], engine: Engine, on_event: OnEvent, stop: Stop
-) -> dict[tuple[str, str], dict[str, Any]]:
+def fitted(plan: Plan, twins: list[Variant], engine: Engine, on_event: OnEvent, stop: Stop) -> Adjusted:
     """The feed-forward dimension with which each variant comes nearest to the baseline's parameters. What was found in
     this folder before is not computed again."""
-    known, found, jobs, marks = plan.home.read_plan().get("matched", {}), {}, [], {}
+    known = plan.home.read_plan().get("matched", {})
+    found: Adjusted = {}
+    jobs: list[Job] = []
+    marks: dict[At, str] = {}
     for task, named in plan.calibration.items():
         target = named[plan.study.baseline]["parameters"]
         for variant in twins:
@@ -108,7 +116,7 @@ def fitted(
     return found
 
 
-def spent(plan: Plan, task: str, name: str) -> float | None:
+def spent(plan: Plan, task: str, name: str) -> float:
     """What a variant's trials took: the median over seeds; as planned where none is finished."""
     budget, facts = plan.study.match, plan.calibration[task][name]
     found = []
@@ -123,7 +131,7 @@ def spent(plan: Plan, task: str, name: str) -> float | None:
 def match_facts(plan: Plan, task: str) -> dict[str, Any]:
     """For the verdict: how near every variant came to the baseline's budget, before and after it was adjusted."""
     base = spent(plan, task, plan.study.baseline)
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for name, facts in plan.matched.get(task, {}).items():
         row = {"before": spent(plan, task, name) / base}
         if "settings" in facts:
