@@ -133,7 +133,7 @@ def match_facts(plan: Plan, task: str) -> dict[str, Any]:
     base = spent(plan, task, plan.study.baseline)
     rows: dict[str, dict[str, Any]] = {}
     for name, facts in plan.matched.get(task, {}).items():
-        row = {"before": spent(plan, task, name) / base}
+        row: dict[str, Any] = {"before": spent(plan, task, name) / base}
         if "settings" in facts:
             twin = twin_name(name, plan.study.match)
             field, value = next(iter(facts["settings"].items()))

@@ -430,11 +430,7 @@ def fit_budget(
     if share < LEAST_SHARE:
         what = f"{spoken_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {spoken_time(whole / RESERVE)}"
         raise BadInput(what, "give a larger --budget, fewer variants, or one --task")
-    own = [
-        variant.settings | settings
-        for variant in plan.study.variants
-        for settings in ({}, *variant.task_settings.values())
-    ]
+    own = [settings for each in plan.study.variants for settings in (each.settings, *each.task_settings.values())]
     if any("training.duration" in settings for settings in own):
         what = f"{spoken_time(seconds)} is too short for {LEAST_SEEDS} seeds, and variants have durations of their own"
         raise BadInput(what, "give a larger --budget, or set training.duration for all")
