@@ -20,7 +20,11 @@ from fairtrial.study.match import match_lines, planned, shortened
 from fairtrial.study.plan import make_plan
 from fairtrial.study.run import run_study
 
-GATED = {"learned": {"parts": ["learned"]}, "gated": {"parts": ["learned", "swiglu"]}, "rope": {"parts": ["rope"]}}
+GATED = {
+    "learned": {"parts": ["learned"]},
+    "gated": {"parts": ["learned", "swiglu"]},
+    "squared": {"parts": ["learned", "relu-squared"]},
+}
 
 
 @pytest.mark.usefixtures("audits_here")
@@ -33,19 +37,18 @@ def test_a_variant_with_more_parameters_is_judged_at_the_baselines_too(
     judged = verdict["tasks"]["classify"]
     facts = judged["match"]["variants"]
     twin = "gated (same parameters)"
-    assert [row["variant"] for row in judged["comparisons"]] == ["gated", "rope", twin]
+    assert [row["variant"] for row in judged["comparisons"]] == ["gated", "squared", twin]
     base, more, same = (judged["cost"][name]["parameters"] for name in ("learned", "gated", twin))
     assert more > 1.05 * base
     assert abs(same / base - 1) < 0.01
-    assert facts["gated"]["before"] == pytest.approx(more / base)
-    assert facts["gated"]["after"] == pytest.approx(same / base)
+    assert facts["gated"]["before"] == pytest.approx(more / base, rel=0.01)  # each seed has a vocabulary of its own
+    assert facts["gated"]["after"] == pytest.approx(same / base, rel=0.01)
     assert facts["gated"]["field"] == "shape.hidden"
     assert facts["gated"]["from"] == 64
     record = Record.open(tmp_path / "study/trials/classify" / twin / "seed-1")
     assert record.recipe.shape.hidden == facts["gated"]["value"] < 50
     assert [choice.name for choice in record.recipe.parts] == ["learned", "swiglu"]
-    # rope has no table of positions, 192 parameters fewer of 4,000: not the baseline's budget either
-    assert ("twin" in facts["rope"]) == (abs(facts["rope"]["before"] - 1) > 0.01)
+    assert facts["squared"] == {"before": 1.0}
     (line,) = [line for line in verdict["sentences"] if line.startswith("[classify] gated takes ")]
     assert f"shape.hidden = {facts['gated']['value']} instead of 64" in line
     table = equal_cost(judged)
@@ -55,7 +58,7 @@ def test_a_variant_with_more_parameters_is_judged_at_the_baselines_too(
     assert twin not in (tmp_path / "study/study.toml").read_text()
     heard.told.clear()
     assert run_study(study, tmp_path / "study", InProcess(), on_event=heard) == verdict
-    assert not heard.of("begin")
+    assert {facts["work"] for facts in heard.of("begin")} == {"portrait"}
 
 
 SMALL = {

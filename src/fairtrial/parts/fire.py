@@ -29,8 +29,10 @@ class Fire(Part):
             what = f"fire: hidden must be at least 1 and threshold positive, got {hidden} and {self.threshold}"
             raise BadInput(what, "hidden = 32")
         self.hidden = hidden
+        # the paper's last layer has a bias, too: one number for all keys of a query, which softmax ignores
         self.functions = nn.ModuleList(
-            nn.Sequential(nn.Linear(1, hidden), nn.ReLU(), nn.Linear(hidden, shape.heads)) for _ in range(shape.layers)
+            nn.Sequential(nn.Linear(1, hidden), nn.ReLU(), nn.Linear(hidden, shape.heads, bias=False))
+            for _ in range(shape.layers)
         )
         self.scale = nn.Parameter(torch.full((shape.layers,), 0.1))
         self.multiplier = nn.Parameter(torch.ones(shape.layers))
