@@ -227,6 +227,38 @@ MODEL = (
         "generator.get_state()",
         ("model/test_save_memory.py", "-k bit_for_bit"),
     ),
+    Mutant(
+        "mix-shows-hidden",
+        "model",
+        "a part that mixes weights can show what is hidden",
+        "weights = weights if visible is None else weights.masked_fill(~visible, 0.0)",
+        "pass",
+        ("model/test_seam.py", "-k hidden"),
+    ),
+    Mutant(
+        "shared-keys-init",
+        "model",
+        "heads that share keys start with the keys of the wrong heads",
+        "firsts = rows[1:, :: self.shared_by].flatten()",
+        "firsts = rows[1:, : shape.heads // self.shared_by].flip(0).flatten()",
+        ("model/test_seam.py", "-k share_keys"),
+    ),
+    Mutant(
+        "attached-lost",
+        "model",
+        "what parts attach to earlier keys is lost in cached decoding",
+        "torch.cat((before, new.detach()), 1)",
+        "torch.cat((before * 0, new.detach()), 1)",
+        ("model/test_seam.py", "-k attaches"),
+    ),
+    Mutant(
+        "linear-attention-future",
+        "model",
+        "linear attention sees the future inside a chunk",
+        "(q @ k.transpose(-2, -1)).tril() @ v",
+        "(q @ k.transpose(-2, -1)) @ v",
+        ("model/test_seam.py", "-k linear"),
+    ),
 )
 
 PARTS = (
@@ -341,6 +373,46 @@ PARTS = (
         "weights = scores.masked_fill(~real, torch.finfo(x.dtype).min).softmax(-1).masked_fill(~real, 0.0)",
         "weights = scores.softmax(-1)",
         ("parts/test_oracle_pool.py",),
+    ),
+    Mutant(
+        "experts-weights",
+        "parts",
+        "chosen experts are weighed by their share of all experts",
+        "weights = weights / weights.sum(-1, keepdim=True)",
+        "pass",
+        ("parts/test_oracle_feed_forward.py", "-k loop"),
+    ),
+    Mutant(
+        "gate-activation",
+        "parts",
+        "the gate of a gated layer is activated instead of its first projection",
+        "self.activation(own.up(x)) * self.gates[layer](x)",
+        "own.up(x) * self.activation(self.gates[layer](x))",
+        ("parts/test_oracle_feed_forward.py", "-k llamas"),
+    ),
+    Mutant(
+        "sink-kept",
+        "parts",
+        "the sink's share is given to the keys",
+        "torch.cat((scores, sink), -1).softmax(-1)[..., :-1]",
+        "torch.cat((scores, sink), -1)[..., :-1].softmax(-1)",
+        ("parts/test_oracle_weights.py", "-k sink"),
+    ),
+    Mutant(
+        "forgetting-own-key",
+        "parts",
+        "a key is forgotten by its own gate, too",
+        "cumsum(-1)  # batch head key",
+        "cumsum(-1) - site.attached[self].transpose(1, 2)  # batch head key",
+        ("parts/test_oracle_relative.py", "-k forgetting"),
+    ),
+    Mutant(
+        "value-residual-swapped",
+        "parts",
+        "the two shares of values are swapped",
+        "first * site.memory[self] + own * v",
+        "own * site.memory[self] + first * v",
+        ("parts/test_oracle_keys.py", "-k first_layer"),
     ),
 )
 
@@ -1415,6 +1487,22 @@ STUDY = (
         "    if ordered:\n        return contiguous_blocks",
         "    if not ordered:\n        return contiguous_blocks",
         ("study/test_ground.py",),
+    ),
+    Mutant(
+        "untuned-is-tuned",
+        "study",
+        "the untuned verdict is given on tuned trials",
+        "{variant.name: {} for variant in study.variants if variant.twin == UNTUNED}",
+        "{}",
+        ("study/test_match.py", "-k side_by_side"),
+    ),
+    Mutant(
+        "match-upside-down",
+        "study",
+        "a variant that costs more is trained for longer",
+        'max(1, round(target / planned(facts | {"steps": 1}, budget)))',
+        'max(1, round(facts["steps"] * planned(facts, budget) / target))',
+        ("study/test_match.py", "-k by_steps"),
     ),
 )
 

@@ -196,6 +196,7 @@ def study(
     recipe: str | None = None,
     steps: int | None = None,
     epochs: float | None = None,
+    match: str | None = None,
     budget: str | None = None,
     until_clear: bool = False,
     jobs: int | None = None,
@@ -243,6 +244,7 @@ def study(
         task=task,
         variants=variants or [], baseline=baseline, seeds=seeds, recipe=recipe,
         duration=duration_of(steps, epochs), settings=settings, plugins=[Path(path) for path in plugins],
+        match=match,
     )  # fmt: skip
     if until_clear and (seeds is not None or budget):
         raise BadInput("--until-clear uses 5, 10 and 20 seeds; it takes no --seeds and no --budget")

@@ -75,6 +75,8 @@ def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores:
     """result.json. The test sets were scored for it this once, unless the recipe watches them."""
     recipe, tests = record.recipe, record.trial["test_sets"]
     curve = [event for event in record.events() if event["event"] == "score"]
+    named = task.network.body.parts.items()
+    notes = [f"{name}: {note}" for name, part in named for note in part.notes()]
     return {
         "task": recipe.task,
         "seed": record.trial["seed"],
@@ -85,6 +87,7 @@ def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores:
         "kept": recipe.training.keep,
         "chosen_by": "validation loss" if task.choose_on and recipe.training.keep == "best" else None,
         **dict(zip(("training_end", "best_step"), training_end(curve), strict=True)),
+        **({"part_notes": notes} if notes else {}),
         "stopped": loop.progress.stopped,
         "test_watched": recipe.scoring.watch_test,
         "test_reads": {name: (name in scores) + sum(point["split"] == name for point in curve) for name in tests},

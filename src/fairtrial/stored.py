@@ -60,7 +60,8 @@ TRIAL = {
 }  # fmt: skip
 RESULT = {
     "seed!": count, "parameters!": count, "steps!": count, "steps_per_epoch": positive, "kept_step!": count,
-    "kept!": str, "chosen_by": str, "training_end": str, "best_step": count, "stopped": str, "test_watched!": bool,
+    "kept!": str, "chosen_by": str, "training_end": str, "best_step": count, "stopped": str, "part_notes": [str],
+    "test_watched!": bool,
     "test_reads!": {str: count}, "train": SCORE, "validation": SCORE, "tests!": {str: SCORE},
     "picked_on_test!": {str: {"step!": count, str: number}}, "model_sha256!": str, "sha256": {str: str},
 }  # fmt: skip
@@ -92,6 +93,7 @@ SPEED = {
 PLAN = {
     "looks": [positive], "asked": {str: str}, "decision": str,
     "calibration": {str: {str: SPEED}}, "seeds": [count], "trials": [str],
+    "matched": {str: {str: {"before!": number, "settings": {str: object}, "from": count, "mark": str}}},
 }  # fmt: skip
 CHOICE = {"tries": count, "best!": {str: object}, "validation": number}
 SEARCH = {"seeds!": [count], "tries!": [{str: object}], "tasks!": {str: {"variants!": {str: CHOICE}}}}
@@ -124,7 +126,14 @@ JUDGED = {
     "passports": {str: {"level": str, "failed": [str], "accepted": bool}},
     "contamination": {"level": str, "findings": [dict.fromkeys(AUDIT_TEXTS, str)], "notes": [str]},
     "failures": [{"variant": str, "error": str}],
-    "search": {"tries": number, "variants": {str: {"tries": number, "best": {str: object}, "validation": number}}},
+    "match": {"budget": str, "spent": number, "variants": {str: {
+        **dict.fromkeys(("before", "after", "from"), number), "twin": str, "field": str,
+    }}},
+    "untuned": {"comparisons": [COMPARISON], "scores": SCORES},
+    "search": {
+        **dict.fromkeys(("tries", "trials", "seconds"), number),
+        "variants": {str: {"tries": number, "best": {str: object}, "validation": number}},
+    },
     "best_of": {"variants": number, "expected_bias": number, "sentence": str},
 }  # fmt: skip
 VERDICT = {

@@ -48,7 +48,8 @@ def zeros_before_the_merge(network: Any, layer: int, head: int) -> Iterator[None
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("learned", LanguageModel), ("disentangled", LanguageModel), ("window", Classifier), ("shuffle", LanguageModel),
-     ("reweight", Classifier), ("shift", Classifier), ("pool-attention", Classifier)],
+     ("reweight", Classifier), ("shift", Classifier), ("pool-attention", Classifier), ("multi-query", LanguageModel),
+     ("value-residual", Classifier), ("shaw", LanguageModel), ("differential", Classifier)],
 )  # fmt: skip
 @torch.no_grad()
 def test_a_head_without_values_is_a_head_that_gives_zeros(name: str, kind: Any) -> None:

@@ -16,7 +16,9 @@ BRIEF = ("training.duration=1 steps", "training.select_every=1 steps", "scoring.
 SENTENCE = "We will build bridges and schools for every child, and brave soldiers stand on guard tonight."
 
 
-@pytest.mark.parametrize("name", ["learned", "disentangled", "window", "reweight", "pool-cls"])
+@pytest.mark.parametrize(
+    "name", ["learned", "disentangled", "window", "reweight", "pool-cls", "differential", "experts"]
+)
 def test_a_classifier_can_be_looked_at(
     name: str, tiny_recipe: Callable[..., Any], tmp_path: Path, fairtrial: Callable[..., Any]
 ) -> None:
@@ -33,7 +35,7 @@ def test_a_classifier_can_be_looked_at(
         assert found["confusion"] == record.result["tests"]["test"]["confusion"]
 
 
-@pytest.mark.parametrize("name", ["rope", "t5", "block", "shuffle"])
+@pytest.mark.parametrize("name", ["rope", "t5", "block", "shuffle", "forgetting", "grouped-query"])
 def test_a_language_model_can_be_looked_at(
     name: str, tiny_recipe: Callable[..., Any], tmp_path: Path, fairtrial: Callable[..., Any]
 ) -> None:

@@ -17,6 +17,7 @@ from subjects import (
     LAYERS,
     LENGTHS,
     LONGEST,
+    OTHER_SUMS,
     SUBJECTS,
     build,
     changed,
@@ -24,6 +25,7 @@ from subjects import (
     in_pieces,
     run,
     sampled,
+    some_lengths,
     some_tokens,
     title,
 )
@@ -71,7 +73,7 @@ def mates_matter(network: nn.Module, time: int) -> float:
 @sampled(HONEST, heads=HEADS, dropout=DROPOUTS)
 def test_future_tokens_never_matter(subject: PartChoice, heads: int, dropout: float) -> None:
     network = build("decoder", subject, heads=heads, dropout=dropout)
-    for time in LENGTHS:
+    for time in some_lengths(subject):
         assert future_matters(network, time) < EXACT
 
 
@@ -79,7 +81,7 @@ def test_future_tokens_never_matter(subject: PartChoice, heads: int, dropout: fl
 @sampled(HONEST, heads=HEADS, dropout=DROPOUTS)
 def test_padding_never_matters(subject: PartChoice, heads: int, dropout: float, kind: str) -> None:
     network = build(kind, subject, heads=heads, dropout=dropout)
-    for time in LENGTHS:
+    for time in some_lengths(subject):
         if time + 7 > LONGEST:
             time = LONGEST - 7
         assert padding_matters(network, time) < EXACT
@@ -93,7 +95,7 @@ def test_padding_never_matters(subject: PartChoice, heads: int, dropout: float, 
 @sampled(HONEST, heads=HEADS, dropout=DROPOUTS, kind=KINDS)
 def test_batch_mates_never_matter(subject: PartChoice, heads: int, dropout: float, kind: str) -> None:
     network = build(kind, subject, heads=heads, dropout=dropout)
-    for time in LENGTHS:
+    for time in some_lengths(subject):
         assert mates_matter(network, time) < EXACT
 
 
@@ -127,7 +129,7 @@ def test_every_part_is_honest_or_a_known_cheat() -> None:
 @sampled(SUBJECTS, heads=HEADS, kind=KINDS)
 def test_the_rows_of_every_map_sum_to_one(subject: PartChoice, heads: int, kind: str) -> None:
     network = build(kind, subject, heads=heads)
-    for time in LENGTHS:
+    for time in some_lengths(subject):
         lengths = torch.tensor([time, max(1, time // 2), 1])
         with watch(network) as seen:
             network(some_tokens(3, time), lengths)
@@ -137,8 +139,9 @@ def test_the_rows_of_every_map_sum_to_one(subject: PartChoice, heads: int, kind:
             assert maps.shape == (3, heads, time + added, time + added)
             real = torch.arange(time + added) < lengths[:, None] + added
             rows = maps.transpose(1, 2)[real]  # token head key
-            assert (rows.sum(-1) - 1).abs().max() < EXACT
-            assert rows.min() >= 0
+            if subject.name not in OTHER_SUMS:
+                assert (rows.sum(-1) - 1).abs().max() < EXACT
+                assert rows.min() >= 0
             assert not maps.masked_select(~real[:, None, None, :]).any()  # nothing on padding
             if kind == "decoder":
                 assert not maps.triu(1).any()  # nothing on the future
@@ -148,7 +151,7 @@ def test_the_rows_of_every_map_sum_to_one(subject: PartChoice, heads: int, kind:
 @sampled(SUBJECTS, heads=HEADS, dropout=DROPOUTS)
 def test_the_eager_way_equals_the_fast_one(subject: PartChoice, heads: int, dropout: float, kind: str) -> None:
     network = build(kind, subject, heads=heads, dropout=dropout)
-    for time in LENGTHS:
+    for time in some_lengths(subject):
         ids = some_tokens(3, time)
         for lengths in (None, torch.tensor([time, max(1, time // 2), 1])):
             fast = run(network, ids, lengths)

@@ -49,6 +49,10 @@ def study(
     plugins: Annotated[
         list[Path] | None, Option("--with", help="Python files that add your own parts.", metavar="FILE.py...")
     ] = None,
+    match: Annotated[
+        str | None,
+        Option(help="Judge variants at the baseline's budget, too: parameters, flops or seconds.", metavar="BUDGET"),
+    ] = None,
     budget: Annotated[
         str | None, Option(help="Wall-clock time, such as 20m: chooses the seeds, or fewer steps.", metavar="TIME")
     ] = None,
@@ -76,7 +80,7 @@ def study(
         json, variants=variants or None, data=data, source=what, task=task, baseline=baseline, seeds=seeds,
         recipe=recipe, steps=steps, epochs=epochs, settings=[*columns, *(settings or [])], plugins=plugins or [],
         budget=budget, until_clear=until_clear, jobs=jobs, engine=engine, address=address, out=out,
-        retry_failed=retry_failed, dry_run=dry_run,
+        retry_failed=retry_failed, dry_run=dry_run, match=match,
     )  # fmt: skip
 
 

@@ -174,6 +174,10 @@ class Part(nn.Module, metaclass=PartType):
         """Token vectors [batch time width], which are real [batch time] -> sentences [batch width]. One owner."""
         return (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
 
+    def notes(self) -> list[str]:
+        """What a trained part tells of itself, for its record."""
+        return []
+
     @classmethod
     def owns(cls, verb: str) -> bool:
         return verb in cls.verbs

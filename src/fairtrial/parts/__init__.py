@@ -1,5 +1,9 @@
 """One idea per file. Importing this package puts the built-in parts into the registry."""
 
-from fairtrial.parts import alibi, block, disentangled, learned, merge, none, pool, rope, sinusoidal, t5, window
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = ["alibi", "block", "disentangled", "learned", "merge", "none", "pool", "rope", "sinusoidal", "t5", "window"]
+__all__ = sorted(module.name for module in iter_modules(__path__))
+
+for _name in __all__:
+    import_module(f"{__name__}.{_name}")

@@ -333,6 +333,59 @@ def search(task: Task) -> Table | None:
     return some("search", columns, rows, "A try never scores a test set.", text_columns=2)
 
 
+def equal_cost(task: Task) -> Table | None:
+    """Each variant at the equal recipe, and at the baseline's budget."""
+    facts, rows = task.get("match", {}), []
+    what = facts.get("budget", "").replace("flops", "FLOPs")
+    for variant, own in facts.get("variants", {}).items():
+        for test_set, (one, other) in beside(task.get("comparisons", []), variant, own.get("twin", variant)).items():
+            adjusted = f"{own['field']} = {own['value']}" if "twin" in own else "nothing"
+            shares = (percent(own.get("before")), adjusted, percent(own.get("after", own.get("before"))))
+            verdicts = (cell for each in (one, other) for cell in (verdict_cell(each), difference_text(task, each)))
+            rows.append(row(named(task, variant), test_set, *verdicts, *shares))
+    columns = (
+        "variant",
+        "test set",
+        "equal recipe",
+        "difference",
+        f"equal {what}",
+        "difference",
+        what,
+        "adjusted",
+        "then",
+    )
+    note = f"{what}: relative to the baseline's, before and after one field was adjusted."
+    return some(f"at equal {what}", columns, rows, note, text_columns=3)
+
+
+def tuning(task: Task) -> Table | None:
+    """The verdicts on tuned variants, and those on the same variants as they were given."""
+    before, rows = task.get("untuned", {}).get("comparisons", []), []
+    for variant in dict.fromkeys(one.get("variant", "") for one in before):
+        for test_set, (one, other) in beside([*task.get("comparisons", []), *before], variant).items():
+            verdicts = (cell for each in (one, other) for cell in (verdict_cell(each), difference_text(task, each)))
+            rows.append(row(named(task, variant), test_set, *verdicts))
+    columns = ("variant", "test set", "tuned", "difference", "untuned", "difference")
+    note = "Untuned: every variant and the baseline as they were given; a family of comparisons of its own."
+    return some("tuned and untuned", columns, rows, note, text_columns=3)
+
+
+def beside(comparisons: list[Row], variant: str, twin: str = "") -> dict[str, tuple[Row, Row]]:
+    """The first comparison of a variant and the last one of it, or of its twin, on each test set."""
+    found: dict[str, tuple[Row, Row]] = {}
+    for one in comparisons:
+        test_set = one.get("set", "")
+        if one.get("variant") == variant and test_set not in found:
+            found[test_set] = (one, one)
+        elif one.get("variant") == (twin or variant) and test_set in found:
+            found[test_set] = (found[test_set][0], one)
+    return found
+
+
+def percent(ratio: float | None) -> str:
+    return MISSING if ratio is None else f"{100 * (ratio - 1):+.1f}%"
+
+
 def failures(task: Task) -> Table | None:
     rows = (
         row(named(task, failure.get("variant", "")), str(failure.get("seed", "")), failure.get("error", ""))
@@ -341,5 +394,5 @@ def failures(task: Task) -> Table | None:
     return some("trials that failed", ("variant", "seed", "error"), rows, text_columns=3)
 
 
-MAIN = (comparisons, scores, versus_baselines, learning, cost, failures)
+MAIN = (comparisons, equal_cost, tuning, scores, versus_baselines, learning, cost, failures)
 FURTHER = (copies, data_audit, reuse, passports, exploratory, search)

@@ -183,8 +183,9 @@ def copies_text(copies: dict[str, Any]) -> str:
 
 
 def learning_notes(result: dict[str, Any]) -> list[str]:
-    """What to know before the scores are believed: whether anything was learned, and whether to the end."""
-    lines = []
+    """What to know before the scores are believed: whether anything was learned, and whether to the end; and what parts
+    tell of themselves."""
+    lines: list[str] = [*result.get("part_notes", ())]
     for name, score in result["tests"].items():
         if "confusion" not in score:
             continue

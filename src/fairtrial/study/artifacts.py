@@ -31,7 +31,7 @@ from fairtrial.statistics.outcomes import (
     stack_outcomes,
 )
 from fairtrial.stored import BASELINES, CONTAMINATION, read_arrays
-from fairtrial.study.design import METRIC
+from fairtrial.study.design import METRIC, Variant
 from fairtrial.study.plan import OnEvent, Plan, in_order, run_jobs
 
 PASSPORT_SECONDS = 180.0  # and so many more for each variant: a part that loops forever is killed
@@ -118,17 +118,26 @@ def passport_mark(plan: Plan, task: str, variant: str) -> str:
     return "-".join([fingerprint(plan.recipes[task][variant]), *plugins])
 
 
-def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> TaskOutcomes:
-    """Records, baselines and audits of a task -> what the statistics are given."""
-    records, baseline = plan.finished(task), plan.study.baseline
-    failures = plan.home.failures()
+def gather(
+    plan: Plan, task: str, search: Mapping[str, Any] | None = None, variants: Mapping[str, Variant] | None = None
+) -> TaskOutcomes:
+    """Records, baselines and audits of a task -> what the statistics are given. `variants`: by the name that they are
+    judged under; by default those of the main verdict, under their own."""
+    if variants is None:
+        variants = {variant.name: variant for variant in plan.study.judged}
+    finished, baseline = plan.finished(task), plan.study.baseline
+    records = {name: finished[variant.name] for name, variant in variants.items()}
+    judged_as = {plan.trained_as(task, variant): name for name, variant in variants.items()}
+    failures = [
+        row | {"variant": judged_as[row["variant"]]} for row in plan.home.failures() if row["variant"] in judged_as
+    ]
     if not records[baseline]:
         errors = [row["error"] for row in failures if row["variant"] == baseline]
         hint = f"its error: {errors[-1]}" if errors else ""
         raise BadInput(f"no trial of the baseline {baseline!r} ({task}) has finished, so nothing can be judged", hint)
     contamination, sets = plan.home.read("contamination.json", CONTAMINATION).get(task), plan.eval_sets[task]
     audited = (contamination or {}).get("sets", {}).items()
-    failed = [row for row in failures if row["task"] == task and row["variant"] in records]
+    failed = [row for row in failures if row["task"] == task]
     ran = {name: found for name, found in records.items() if found}
     return TaskOutcomes(
         task=task,
@@ -142,9 +151,9 @@ def gather(plan: Plan, task: str, search: Mapping[str, Any] | None = None) -> Ta
         labels=sets.labels,
         status={name: np.array(facts["status"], dtype=np.int8) for name, facts in audited if name in sets.items},
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
-        passports={name: passport_of(plan, task, name) for name in records},
+        passports={name: passport_of(plan, task, variant.name) for name, variant in variants.items()},
         training={name: training_ends(found) for name, found in ran.items()},
-        cost=cost(plan, task, records),
+        cost=cost(plan, task, records, variants),
         test_reuse={name: test_reuse(list(found.values())) for name, found in ran.items()},
         failures=[{key: row[key] for key in ("variant", "seed", "error")} for row in failed],
         contamination=without_items(contamination),
@@ -228,11 +237,13 @@ def training_ends(records: Mapping[int, Record]) -> dict[int, TrainingEnd]:
     }
 
 
-def cost(plan: Plan, task: str, records: Mapping[str, Mapping[int, Record]]) -> dict[str, Any]:
+def cost(
+    plan: Plan, task: str, records: Mapping[str, Mapping[int, Record]], variants: Mapping[str, Variant]
+) -> dict[str, Any]:
     """Parameters, FLOPs, and the time of a step: the median over seeds of each trial's median."""
     found: dict[str, Any] = {}
     for name, named in records.items():
-        facts = plan.calibration.get(task, {}).get(name, {})
+        facts = plan.calibration.get(task, {}).get(variants[name].name, {})
         clocks = [line for record in named.values() for line in record.clock()]
         paces = [line["step_seconds"] for line in clocks if "step_seconds" in line]
         peaks = [line["peak_memory_mb"] for line in clocks if line.get("peak_memory_mb")]

@@ -89,6 +89,10 @@ class Variant:
     seeds_from: int | None = None  # seeds of its own, so not paired
     accept_failed_passport: bool = False
     searched: bool = True  # takes part in the study's search; else it is run as given
+    # a second way to run another variant, which the study adds by itself and never writes down
+    twin_of: str = ""
+    twin: str = ""  # what is different: UNTUNED, or one of BUDGETS that the baseline's was matched
+    task_settings: Mapping[str, Settings] = field(default_factory=dict)  # of a matched twin, for each task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +102,7 @@ class Search:
     fields: Settings  # a list of values, or {from, to, scale} for random tries
     random: int | None = None  # so many tries at random; None: the whole grid
     seeds: tuple[int, ...] = (1000,)  # not those of the study
+    untuned: bool = True  # judge the variants as given, too, beside the tuned ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,12 +119,33 @@ class Study:
     least_difference: Mapping[str, float] = field(default_factory=lambda: dict(LEAST))
     sentence: str = ""  # for the attention maps; empty: one of the test set's
     search: Search | None = None
+    match: str = ""  # one of BUDGETS: judge every variant at the baseline's budget, too
 
     def variant(self, name: str) -> Variant:
         for variant in self.variants:
             if variant.name == name:
                 return variant
         raise BadInput(f"no variant is called {name!r}{did_you_mean(name, [each.name for each in self.variants])}")
+
+    @property
+    def judged(self) -> tuple[Variant, ...]:
+        """The variants of the main verdict: all but those that are run again untuned."""
+        return tuple(variant for variant in self.variants if variant.twin != UNTUNED)
+
+    @property
+    def untuned(self) -> dict[str, Variant]:
+        """The variants as they were given, by their own names; empty where no search changes them."""
+        twins = {variant.twin_of: variant for variant in self.variants if variant.twin == UNTUNED}
+        return {variant.name: twins.get(variant.name, variant) for variant in self.own} if twins else {}
+
+    @property
+    def own(self) -> tuple[Variant, ...]:
+        """The variants that a user named."""
+        return tuple(variant for variant in self.variants if not variant.twin)
+
+    def with_twins(self, kind: str, twins: Iterable[Variant]) -> Study:
+        """With these instead of all earlier twins of this kind."""
+        return replace(self, variants=(*(each for each in self.variants if each.twin != kind), *twins))
 
     def seeds_of(self, variant: Variant) -> tuple[int, ...]:
         """The seeds that a variant runs with, in the order in which they are paired."""
@@ -177,7 +203,8 @@ def recipe_of(study: Study, task: str, variant: Variant, chosen: Settings | None
     if variant.parts is not None:
         recipe = replace(recipe, parts=variant.parts)
     try:
-        return settled(recipe, study.settings, study.task_settings.get(task, {}), variant.settings, chosen or {})
+        own = (variant.settings, chosen or {}, variant.task_settings.get(task, {}))
+        return settled(recipe, study.settings, study.task_settings.get(task, {}), *own)
     except BadInput as error:
         raise BadInput(f"variant {variant.name!r}: {error.what}", error.hint) from error
 
@@ -198,8 +225,12 @@ def refuse_other_items(recipes: Mapping[str, Recipe]) -> None:
 
 
 KNOWN = (
-    "name", "tasks", "recipe", "data", "baseline", "seeds", "least_difference", "sentence", "set", "variants", "search",
+    "name", "tasks", "recipe", "data", "baseline", "seeds", "least_difference", "sentence", "match", "set", "variants",
+    "search",
 )  # fmt: skip
+UNTUNED = "untuned"
+# what may be matched -> the field that is adjusted for it
+BUDGETS = {"parameters": "shape.hidden", "flops": "training.duration", "seconds": "training.duration"}
 OF_A_VARIANT = ("parts", "recipe", "with", "seeds_from", "accept_failed_passport", "search")
 DEFAULT_VARIANTS = ("learned", "rope", "alibi")
 DEFAULT_SEEDS = 5
@@ -254,10 +285,12 @@ def design_study(
     duration: Duration | None = None,
     settings: Sequence[str] = (),
     plugins: Sequence[Path] = (),
+    match: str | None = None,
 ) -> Study:
     """A study file's table with these changes; the options are those of `fairtrial study`."""
     tasks = task and (list(METRIC) if task == "both" else [task])
     given = {"data": data, "recipe": recipe and [recipe], "baseline": baseline, "seeds": seeds, "tasks": tasks}
+    given["match"] = match
     if recipe is not None and recipe.endswith(".toml"):
         table = table | {"tasks": []}  # the recipe's own
     if variants:
@@ -370,7 +403,17 @@ def study_from(table: Mapping[str, Any]) -> Study:
         least_difference=least_from(typed(table, "least_difference", dict, {})),
         sentence=typed(table, "sentence", str, ""),
         search=search_from(typed(table, "search", dict, {}), tasks),
+        match=match_from(typed(table, "match", str, ""), table.get("search", {})),
     ).checked()
+
+
+def match_from(budget: str, search: Mapping[str, Any]) -> str:
+    if budget and budget not in BUDGETS:
+        raise BadInput(f"match = {budget!r} is not a budget{did_you_mean(budget, list(BUDGETS))}", ", ".join(BUDGETS))
+    if budget and BUDGETS[budget] in search:
+        what = f"match = {budget!r} adjusts {BUDGETS[budget]}, which [search] chooses"
+        raise BadInput(what, "leave one of them out")
+    return budget
 
 
 def variant_from(name: str, table: dict[str, Any]) -> Variant:
@@ -431,7 +474,7 @@ def search_from(table: dict[str, Any], tasks: Iterable[str]) -> Search | None:
     if not table:
         return None
     fields = {name: value for name, value in table.items() if "." in name}
-    refuse_unknown({key: 0 for key in table if key not in fields}, ("random", "seeds"), "[search]")
+    refuse_unknown({key: 0 for key in table if key not in fields}, ("random", "seeds", UNTUNED), "[search]")
     random = table.get("random")
     if random is not None and (type(random) is not int or random < 1):
         raise BadInput(f"search.random = {random!r} must be a number of tries")
@@ -450,7 +493,8 @@ def search_from(table: dict[str, Any], tasks: Iterable[str]) -> Search | None:
             raise BadInput(f"search: {name} changes what a token is, and with it perplexity", hint)
     if not fields:
         raise BadInput("[search] names no field", '"training.learning_rate" = [1e-3, 3e-4]')
-    return Search(fields=fields, random=random, seeds=seeds_from(table.get("seeds", [1000]), "search.seeds"))
+    seeds = seeds_from(table.get("seeds", [1000]), "search.seeds")
+    return Search(fields=fields, random=random, seeds=seeds, untuned=typed(table, UNTUNED, bool, True))
 
 
 def check_range(name: str, value: Mapping[str, Any]) -> None:
@@ -502,15 +546,17 @@ def write_study(study: Study) -> str:
         f"seeds = {toml(list(study.seeds))}",
         f"least_difference = {toml(dict(study.least_difference))}  # points of accuracy; nats per token",
         *([f"sentence = {toml(study.sentence)}"] if study.sentence else []),
+        *([f"match = {toml(study.match)}"] if study.match else []),
     ]
     if study.settings:
         lines += ["", "[set]  # for all variants", *_lines(study.settings)]
     for task, settings in study.task_settings.items():
         lines += ["", f"[set.{task}]", *_lines(settings)]
-    for variant in study.variants:
+    for variant in study.own:
         lines += ["", f"[variants.{toml(variant.name)}]", *_variant_lines(variant)]
     if study.search:
-        own = {"random": study.search.random, "seeds": list(study.search.seeds)}
+        untuned = None if study.search.untuned else False
+        own = {"random": study.search.random, "seeds": list(study.search.seeds), UNTUNED: untuned}
         lines += ["", "[search]  # on validation only", *_lines({**study.search.fields, **own})]
     return "\n".join(lines) + "\n"
 

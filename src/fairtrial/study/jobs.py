@@ -8,7 +8,7 @@ import time
 import tomllib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -25,8 +25,9 @@ from fairtrial.data.audit import audit_data
 from fairtrial.disk import disk_errors, write_bytes
 from fairtrial.engines.job import Job, OnEvent, Stop
 from fairtrial.environment import use_threads
-from fairtrial.errors import Busy, EnvironmentChanged
+from fairtrial.errors import BadInput, Busy, EnvironmentChanged
 from fairtrial.finding import as_passport
+from fairtrial.model.network import count_parameters
 from fairtrial.plugins import load_files, load_installed
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
@@ -34,7 +35,7 @@ from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
 from fairtrial.stored import write_document
 from fairtrial.training.loop import Event, Loop
-from fairtrial.training.tasks import ClassifyTask
+from fairtrial.training.tasks import ClassifyTask, build_network
 from fairtrial.trial import load, resume_trial, run_trial
 
 BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
@@ -106,6 +107,28 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
             "flops_per_step": flops,
             "ledger": [asdict(row) for row in rows],
         }
+
+
+def match_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+    """The feed-forward dimension with which a variant comes nearest to so many parameters, which grow with it alike."""
+    load_files(Path(name) for name in job.plugins)
+    recipe = recipe_from(tomllib.loads(job.recipe))
+    load_installed(choice.name for choice in recipe.parts)
+    prepared = prepare(recipe, job.seed)
+    recipe, sizes = prepared.recipe, (prepared.tokenizer.size, len(prepared.splits.labels))
+
+    def parameters(hidden: int) -> int:
+        shaped = replace(recipe, shape=replace(recipe.shape, hidden=hidden))
+        return count_parameters(build_network(shaped, job.seed, *sizes))
+
+    first, target = recipe.shape.hidden, job.options["parameters"]
+    count = parameters(first)
+    each = parameters(first + 1) - count
+    hidden = first + round((target - count) / each) if each > 0 else first
+    if hidden < 1:
+        what = f"{target:,} parameters cannot be matched: {parameters(1):,} are left with shape.hidden = 1"
+        raise BadInput(what, "match = 'flops' or 'seconds' trains it for fewer steps instead")
+    return {"hidden": hidden, "parameters": parameters(hidden)}
 
 
 def step_seconds(loop: Loop) -> float:

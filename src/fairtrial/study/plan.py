@@ -20,7 +20,7 @@ from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
 from fairtrial.report.words import spoken_time
-from fairtrial.study.design import Settings, Study, Variant, recipe_of, refuse_other_items, write_study
+from fairtrial.study.design import UNTUNED, Settings, Study, Variant, recipe_of, refuse_other_items, write_study
 from fairtrial.study.folder import FAILURES, StudyFolder
 
 # What a study reports while it runs: a kind and plain facts, for a screen, for lines, for JSON.
@@ -79,6 +79,7 @@ class Plan:
     recipes: dict[str, dict[str, Recipe]]  # task -> variant
     calibration: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)  # task -> variant
     looks: tuple[int, ...] = ()  # numbers of seeds at which verdicts were given in this folder
+    matched: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)  # task -> variant -> how, see match.py
 
     def trials(self) -> list[Trial]:
         """Seed by seed, so that a study that is stopped early has whole pairs."""
@@ -86,23 +87,37 @@ class Plan:
         for index in range(len(self.study.seeds)):
             for task, recipes in self.recipes.items():
                 for variant in self.study.variants:
+                    if self.trained_as(task, variant) != variant.name:
+                        continue
                     seed = self.study.seeds_of(variant)[index]
                     folder = self.home.trial(task, variant.name, seed)
                     found.append(Trial(task, variant, seed, recipes[variant.name], folder))
         return found
 
+    def trained_as(self, task: str, variant: Variant) -> str:
+        """The variant whose trials are this one's: its own, unless tuning has changed nothing."""
+        recipes = self.recipes[task]
+        if variant.twin == UNTUNED and fingerprint(recipes[variant.name]) == fingerprint(recipes[variant.twin_of]):
+            return variant.twin_of
+        return variant.name
+
     def finished(self, task: str) -> dict[str, dict[int, Record]]:
         """Finished records of each variant by seed."""
         found: dict[str, dict[int, Record]] = {}
         for variant in self.study.variants:
-            seeds = self.study.seeds_of(variant)
-            records = {seed: self.home.finished(self.home.trial(task, variant.name, seed)) for seed in seeds}
+            seeds, name = self.study.seeds_of(variant), self.trained_as(task, variant)
+            records = {seed: self.home.finished(self.home.trial(task, name, seed)) for seed in seeds}
             found[variant.name] = {seed: record for seed, record in records.items() if record is not None}
         return found
 
     def expected_seconds(self, width: int, seeds: int, share: float = 1.0) -> float:
         """Wall-clock time of the whole study with so many seeds, nothing being there yet."""
-        one_seed = sum(seconds_of(facts, share) for named in self.calibration.values() for facts in named.values())
+        one_seed = sum(
+            seconds_of(facts, share)
+            for task, named in self.calibration.items()
+            for name, facts in named.items()
+            if self.trained_as(task, self.study.variant(name)) == name
+        )
         others = len(self.recipes) * (len(self.study.variants) * PASSPORT_SECONDS + seeds * BASELINE_SECONDS)
         return (seeds * one_seed + others) / width + PAGE_SECONDS
 
@@ -123,6 +138,7 @@ class Plan:
             "items": {task: sets.items for task, sets in self.eval_sets.items()},
             "calibration": self.calibration,
             "looks": list(self.looks),
+            "matched": self.matched,
             **facts,
             "asked": before.get("asked", {}) | asked,
             "ground": {task: asdict(replace(sets, groups={})) for task, sets in self.eval_sets.items()},
@@ -134,6 +150,7 @@ class Plan:
 
 
 def make_plan(study: Study, home: StudyFolder) -> Plan:
+    study = with_untuned(study)
     recipes = recipes_of(study, {})
     for task, named in recipes.items():
         for variant in study.variants:
@@ -142,11 +159,28 @@ def make_plan(study: Study, home: StudyFolder) -> Plan:
     return Plan(study, home, eval_sets, recipes, looks=tuple(home.read_plan().get("looks", ())))
 
 
+def with_untuned(study: Study) -> Study:
+    """With every variant that is searched once more as it was given, so that both verdicts stand side by side."""
+    searched = study.own if study.search and study.search.untuned else ()
+    return study.with_twins(
+        UNTUNED,
+        (
+            replace(variant, name=f"{variant.name} ({UNTUNED})", twin_of=variant.name, twin=UNTUNED, searched=False)
+            for variant in searched
+            if variant.searched
+        ),
+    )
+
+
 def recipes_of(study: Study, chosen: Chosen) -> dict[str, dict[str, Recipe]]:
+    """`chosen`: what a search found for a variant; twins are tuned like their variant, unless they are untuned."""
     found = {}
     for task in study.tasks:
-        best = chosen.get(task, {})
-        found[task] = {each.name: recipe_of(study, task, each, best.get(each.name)) for each in study.variants}
+        best = {**chosen.get(task, {})} | {variant.name: {} for variant in study.variants if variant.twin == UNTUNED}
+        found[task] = {
+            each.name: recipe_of(study, task, each, best.get(each.name, best.get(each.twin_of)))
+            for each in study.variants
+        }
     return found
 
 
@@ -157,7 +191,8 @@ def default_study_folder(study: Study) -> Path:
         for task, named in recipes_of(study, {}).items()
         for name, recipe in named.items()
     ]
-    mark = hashlib.sha256("\n".join([*marks, repr(study.search)]).encode()).hexdigest()[:6]
+    marks += [repr(study.search), *([study.match] if study.match else [])]
+    mark = hashlib.sha256("\n".join(marks).encode()).hexdigest()[:6]
     return Path("studies") / f"{re.sub(r'[^a-z0-9]+', '-', study.name.lower()).strip('-')[:40]}-{mark}"
 
 
@@ -320,6 +355,8 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
     jobs = []
     for task, recipes in plan.recipes.items():
         for variant in plan.study.variants:
+            if plan.trained_as(task, variant) != variant.name:
+                continue
             old = known.get(task, {}).get(variant.name, {})
             if old.get("mark") == calibration_mark(plan, task, variant.name):
                 found[task][variant.name] = old
@@ -336,6 +373,9 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
             raise BadInput(f"variant {name!r} ({task}): {result.error}")
 
     run_jobs(engine, jobs, on_event, stop, accept)
+    for task, named in found.items():
+        same = ((variant.name, plan.trained_as(task, variant)) for variant in plan.study.variants)
+        named |= {name: named[other] for name, other in same if other != name and other in named}
     return replace(plan, calibration=in_order(plan, found))
 
 
@@ -390,7 +430,8 @@ def fit_budget(
     if share < LEAST_SHARE:
         what = f"{spoken_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {spoken_time(whole / RESERVE)}"
         raise BadInput(what, "give a larger --budget, fewer variants, or one --task")
-    if any("training.duration" in variant.settings for variant in plan.study.variants):
+    own = [settings for each in plan.study.variants for settings in (each.settings, *each.task_settings.values())]
+    if any("training.duration" in settings for settings in own):
         what = f"{spoken_time(seconds)} is too short for {LEAST_SEEDS} seeds, and variants have durations of their own"
         raise BadInput(what, "give a larger --budget, or set training.duration for all")
     study = plan.study.with_seeds(LEAST_SEEDS)

@@ -10,14 +10,16 @@ from typing import Any
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import Interrupted
-from fairtrial.statistics.multiplicity import ALPHA, LOOKS
+from fairtrial.report.verdict_tables import VERDICTS
+from fairtrial.statistics.multiplicity import ALPHA, LOOKS, Look
 from fairtrial.statistics.sentences import expected_smallest
 from fairtrial.statistics.verdict import is_clear, judge_study
 from fairtrial.study.artifacts import baseline_jobs, data_audit_jobs, gather, keep_artifact, make_maps, passport_jobs
 from fairtrial.study.design import Study, load_study, study_from
 from fairtrial.study.folder import StudyFolder
+from fairtrial.study.match import match_budgets, match_facts, match_lines
 from fairtrial.study.plan import OnEvent, Plan, calibrate, fit_budget, make_plan, missing, run_jobs, seconds_of, to_run
-from fairtrial.study.search import earlier_choice, run_search, search_seconds_left, tries_of
+from fairtrial.study.search import earlier_choice, run_search, search_seconds_left, tries_of, tuning_lines
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ def run_study(
         search: Mapping[str, Any] = {}
         if plan.study.search is not None:
             search = run_search(plan, engine, on_event, stop, retry_failed=options.retry_failed)
-            plan = calibrate(plan.with_recipes(earlier_choice(plan)), engine, on_event, stop)
+            chosen = earlier_choice(plan)
+            plan = calibrate(plan.with_recipes(chosen), engine, on_event, stop)
+            plan = match_budgets(plan, chosen, engine, on_event, stop)
             plan.write({})
         first = len(plan.study.seeds)
         for seeds in [look.seeds for look in LOOKS if look.seeds >= first] if options.until_clear else [first]:
@@ -87,9 +91,10 @@ def plan_study(
     plan = make_plan(shortened or study, home)
     for note in dict.fromkeys(note for sets in plan.eval_sets.values() for note in sets.notes):
         on_event("notice", {"text": note})
-    plan = plan.with_recipes(earlier_choice(plan))
+    chosen = earlier_choice(plan)
+    plan = plan.with_recipes(chosen)
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
-    plan = calibrate(plan, engine, on_event, stop)
+    plan = match_budgets(calibrate(plan, engine, on_event, stop), chosen, engine, on_event, stop)
     if shortened:
         return plan, home.read_plan().get("decision", "")
     if options.budget_seconds is None:
@@ -136,8 +141,24 @@ def judge(plan: Plan, options: Options, search: Mapping[str, Any]) -> dict[str, 
     tasks = {task: gather(plan, task, search.get(task)) for task in plan.recipes}
     look = next(look for look in LOOKS if look.seeds == len(plan.study.seeds)) if options.until_clear else None
     verdict = judge_study(plan.study.name, tasks, until_clear=options.until_clear, look=look)
-    verdict["sentences"] += [*training_lines(plan), *data_lines(verdict), *earlier_looks(plan, options)]
+    add_untuned(plan, options, verdict, look)
+    for task, judged in verdict["tasks"].items() if plan.study.match else ():
+        judged["match"] = match_facts(plan, task)
+        verdict["sentences"] += match_lines(task, judged, VERDICTS)
+    verdict["sentences"] += [*tuning_lines(plan, verdict, VERDICTS), *training_lines(plan), *data_lines(verdict)]
+    verdict["sentences"] += earlier_looks(plan, options)
     return verdict
+
+
+def add_untuned(plan: Plan, options: Options, verdict: dict[str, Any], look: Look | None) -> None:
+    """The comparisons of the variants as they were given, beside those of the tuned ones."""
+    as_given = plan.study.untuned
+    if not as_given or not all(plan.finished(task)[as_given[plan.study.baseline].name] for task in plan.recipes):
+        return
+    tasks = {task: gather(plan, task, variants=as_given) for task in plan.recipes}
+    found = judge_study(plan.study.name, tasks, until_clear=options.until_clear, look=look)
+    for task, judged in found["tasks"].items():
+        verdict["tasks"][task]["untuned"] = {key: judged[key] for key in ("comparisons", "scores")}
 
 
 def training_lines(plan: Plan) -> list[str]:
@@ -203,7 +224,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
     left, _ = missing(plan, trials)
     searching = search_seconds_left(plan) / engine.width
     share_left = len(left) / max(1, len(trials))
-    alpha, compared = LOOKS[0].alpha if options.until_clear else ALPHA, len(study.variants) - 1
+    alpha, compared = LOOKS[0].alpha if options.until_clear else ALPHA, len(study.judged) - 1
     return {
         "name": study.name,
         "engine": engine.name,
@@ -213,7 +234,11 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
         "left": len(left),
         "expected_seconds": round(plan.expected_seconds(engine.width, seeds) * share_left + searching, 1),
         "trial_seconds": {
-            task: {name: round(seconds_of(facts), 2) for name, facts in named.items()}
+            task: {
+                name: round(seconds_of(facts), 2)
+                for name, facts in named.items()
+                if plan.trained_as(task, study.variant(name)) == name
+            }
             for task, named in plan.calibration.items()
         },
         "memory_mb": max((facts.get("memory_mb", 0.0) for facts in speeds), default=0.0),

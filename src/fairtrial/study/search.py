@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from statistics import mean
 from typing import Any
@@ -14,6 +15,8 @@ import numpy as np
 
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
+from fairtrial.report.curves import trained_seconds
+from fairtrial.report.words import spoken_time
 from fairtrial.rng import generator_for
 from fairtrial.stored import SEARCH
 from fairtrial.study.design import METRIC, Search, Variant, settled
@@ -122,7 +125,42 @@ def choose(plan: Plan, task: str, tries: Tries, by_try: ByTry) -> dict[str, Any]
         better = max if METRIC[task] == "accuracy" else min
         best = better(known, key=known.__getitem__)
         rows[variant.name] = {"tries": len(tries), "best": tries[best], "validation": known[best], "scores": scores}
-    return {"tries": len(tries) * len(rows), "variants": rows}
+    trials = [trial for (named, *_), group in by_try.items() if named == task for trial in group]
+    records = [record for trial in trials if (record := plan.home.finished(trial.folder)) is not None]
+    seconds = round(sum(trained_seconds(record.clock()) for record in records), 1)
+    return {"tries": len(tries) * len(rows), "trials": len(trials), "seconds": seconds, "variants": rows}
+
+
+def tuning_lines(plan: Plan, verdict: Mapping[str, Any], words: Mapping[str, str]) -> list[str]:
+    """What the search cost, and what it changed: many gains vanish where the baseline is tuned, too."""
+    lines = []
+    for task, judged in verdict["tasks"].items():
+        search = judged["search"]
+        if not search:
+            continue
+        folders = {record.folder: record for named in plan.finished(task).values() for record in named.values()}
+        rest = sum(trained_seconds(record.clock()) for record in folders.values())
+        share = search["seconds"] / max(1e-9, search["seconds"] + rest)
+        each = search["tries"] // len(search["variants"])
+        tried = f"{search['trials']} trials ({each} tries for each of {len(search['variants'])} variants)"
+        took = f"{spoken_time(search['seconds'])} of one core, {share:.0%} of the study's training"
+        lines.append(f"[{task}] The search took {tried}: {took}.")
+        if "untuned" in judged:
+            lines.append(f"[{task}] {agreement(judged, words)}")
+    return lines
+
+
+def agreement(judged: Mapping[str, Any], words: Mapping[str, str]) -> str:
+    before = {(row["variant"], row["set"]): row["verdict"] for row in judged["untuned"]["comparisons"]}
+    pairs = [(row, before[at]) for row in judged["comparisons"] if (at := (row["variant"], row["set"])) in before]
+    changed = [
+        f"{row['variant']} on {row['set']} is {words[kind]} untuned, {words[row['verdict']]} tuned"
+        for row, kind in pairs
+        if row["verdict"] != kind
+    ]
+    if not changed:
+        return f"Tuned and untuned, all {len(pairs)} verdicts are the same."
+    return f"Tuning changes {len(changed)} of {len(pairs)} verdicts: {'; '.join(changed)}."
 
 
 def validation_score(plan: Plan, trials: list[Trial]) -> float | None:

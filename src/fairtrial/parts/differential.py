@@ -1,0 +1,50 @@
+"""Differential: two softmaxes for each head, of which the second, times a learned number, is subtracted from the first,
+so that common noise cancels; then each head's output is normed (Ye et al. 2024, https://arxiv.org/abs/2410.05258). The
+halves of a head are its even and its odd coordinates, so that the pairs that rope rotates stay together."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from fairtrial.errors import BadInput
+from fairtrial.model.part import Part, Site, parts
+from fairtrial.recipe import Shape
+
+HALVES = "a head is two halves here, and each has scores of its own"
+
+
+@parts.add("differential")
+class Differential(Part):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        if shape.head_dim % 2:
+            what = f"differential needs an even head_dim, got {shape.head_dim}"
+            raise BadInput(what, "change shape.width or shape.heads")
+        parted = f"halves of a head_dim of {shape.head_dim} part the pairs of coordinates; a multiple of 4 does not"
+        self.excludes = dict.fromkeys(("score", "features", "weigh"), HALVES)
+        self.excludes |= {"rotate": parted} if shape.head_dim % 4 else {}
+        # two queries and two keys, whose products are the logarithms of the two terms of lambda
+        self.vectors = nn.Parameter(0.1 * torch.randn(shape.layers, 2, 2, shape.head_dim // 2))
+        self.norms = nn.ModuleList(nn.RMSNorm(shape.head_dim, eps=1e-5) for _ in range(shape.layers))
+
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
+        """[batch head query key] -> the first maps of all heads, then the second [batch 2*head query key]"""
+        first = q[..., ::2] @ k[..., ::2].transpose(-2, -1) / math.sqrt(q.shape[-1] / 2)
+        second = math.sqrt(2) * scores - first  # `scores` sum both halves' products, at the scale of a whole head
+        return torch.cat((first, second), 1)
+
+    def mix(self, weights: Tensor, site: Site) -> Tensor:
+        first, second = weights.chunk(2, 1)
+        terms = self.vectors[site.layer].prod(0).sum(-1).exp()
+        return first - (terms[0] - terms[1] + initial_lambda(site.layer)) * second
+
+    def read(self, heads: Tensor, weights: Tensor, site: Site) -> Tensor:
+        return self.norms[site.layer](heads) * (1 - initial_lambda(site.layer))
+
+
+def initial_lambda(layer: int) -> float:
+    """0.2 in the first layer (0), rising to 0.8 in deep ones."""
+    return 0.8 - 0.6 * math.exp(-0.3 * layer)

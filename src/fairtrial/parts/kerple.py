@@ -1,0 +1,25 @@
+"""Kerple: attention fades with the logarithm of distance, -a log(1 + b distance), each head of each layer at its own
+learned pace (Chi et al. 2022, https://arxiv.org/abs/2205.09921). In an encoder it fades equally to both sides."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from fairtrial.model.part import Part, Site, parts
+from fairtrial.recipe import Shape
+
+
+@parts.add("kerple")
+class Kerple(Part):
+    sees_order = True
+    relative = True
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        first = torch.rand(2, shape.layers, shape.heads) * torch.tensor([2.0, 1.0])[:, None, None]
+        self.logs = nn.Parameter(first.clamp(min=0.01).log())  # of a and b, which stay above zero
+
+    def bias(self, site: Site) -> Tensor:
+        a, b = self.logs[:, site.layer, :, None, None].exp()  # head 1 1
+        return -a * torch.log1p(b * site.distance)

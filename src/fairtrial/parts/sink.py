@@ -1,0 +1,22 @@
+"""Sink: a learned score for each head that takes its share of the softmax and gives nothing, so that a head may attend
+to nothing (gpt-oss, 2025, https://arxiv.org/abs/2508.10925; a sink token in Xiao et al. 2023,
+https://arxiv.org/abs/2309.17453). It starts at zero: exp(score) / (1 + sum of exp(scores))."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from fairtrial.model.part import Part, Site, parts
+from fairtrial.recipe import Shape
+
+
+@parts.add("sink")
+class Sink(Part):
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.scores = nn.Parameter(torch.zeros(shape.layers, shape.heads))
+
+    def weigh(self, scores: Tensor, site: Site) -> Tensor:
+        sink = self.scores[site.layer][:, None, None].expand(*scores.shape[:-1], 1)  # batch head query 1
+        return torch.cat((scores, sink), -1).softmax(-1)[..., :-1]

@@ -1,0 +1,148 @@
+"""Equal cost and equal tuning: twins of variants at the baseline's budget, and as they were given."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial.engines.job import InProcess
+from fairtrial.errors import BadInput
+from fairtrial.record import Record
+from fairtrial.report.verdict_tables import equal_cost, tuning
+from fairtrial.study.design import Study, study_from, write_study
+from fairtrial.study.folder import StudyFolder
+from fairtrial.study.match import match_lines, planned, shortened
+from fairtrial.study.plan import make_plan
+from fairtrial.study.run import run_study
+
+GATED = {
+    "learned": {"parts": ["learned"]},
+    "gated": {"parts": ["learned", "swiglu"]},
+    "squared": {"parts": ["learned", "relu-squared"]},
+}
+
+
+@pytest.mark.usefixtures("audits_here")
+def test_a_variant_with_more_parameters_is_judged_at_the_baselines_too(
+    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
+) -> None:
+    study = tiny_study(match="parameters", variants=GATED, seeds=2, set={"shape.hidden": 64, **SMALL})
+    verdict = run_study(study, tmp_path / "study", InProcess(), on_event=heard)
+    assert verdict is not None
+    judged = verdict["tasks"]["classify"]
+    facts = judged["match"]["variants"]
+    twin = "gated (same parameters)"
+    assert [row["variant"] for row in judged["comparisons"]] == ["gated", "squared", twin]
+    base, more, same = (judged["cost"][name]["parameters"] for name in ("learned", "gated", twin))
+    assert more > 1.05 * base
+    assert abs(same / base - 1) < 0.01
+    assert facts["gated"]["before"] == pytest.approx(more / base, rel=0.01)  # each seed has a vocabulary of its own
+    assert facts["gated"]["after"] == pytest.approx(same / base, rel=0.01)
+    assert facts["gated"]["field"] == "shape.hidden"
+    assert facts["gated"]["from"] == 64
+    record = Record.open(tmp_path / "study/trials/classify" / twin / "seed-1")
+    assert record.recipe.shape.hidden == facts["gated"]["value"] < 50
+    assert [choice.name for choice in record.recipe.parts] == ["learned", "swiglu"]
+    assert facts["squared"] == {"before": 1.0}
+    (line,) = [line for line in verdict["sentences"] if line.startswith("[classify] gated takes ")]
+    assert f"shape.hidden = {facts['gated']['value']} instead of 64" in line
+    table = equal_cost(judged)
+    assert table is not None
+    assert table.title == "at equal parameters"
+    assert study_from(tomllib.loads(write_study(study))) == study
+    assert twin not in (tmp_path / "study/study.toml").read_text()
+    heard.told.clear()
+    assert run_study(study, tmp_path / "study", InProcess(), on_event=heard) == verdict
+    assert {facts["work"] for facts in heard.of("begin")} == {"portrait"}
+
+
+SMALL = {
+    "shape.layers": 1, "shape.width": 16, "shape.length": 12, "shape.classifier_hidden": 8, "training.batch": 8,
+    "training.duration": "12 steps",
+}  # fmt: skip
+
+
+def test_flops_and_seconds_are_matched_by_steps(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+    costs = {"learned": (1000.0, 0.01), "gated": (1500.0, 0.008)}  # FLOPs and seconds of a step
+    for budget, expected in (("flops", 200), ("seconds", 375)):
+        study = tiny_study(match=budget, variants={name: GATED[name] for name in costs})
+        plan = make_plan(study, StudyFolder(tmp_path))
+        measured = {
+            name: {"steps": 300, "flops_per_step": flops, "step_seconds": seconds, "parameters": 10}
+            for name, (flops, seconds) in costs.items()
+        }
+        plan = replace(plan, calibration={"classify": measured})
+        adjusted = shortened(plan, [study.variant("gated")])["classify", "gated"]
+        assert adjusted == {"settings": {"training.duration": f"{expected} steps"}, "from": 300}
+        after = planned(measured["gated"] | {"steps": expected}, budget)
+        assert after == pytest.approx(planned(measured["learned"], budget))
+
+
+def test_what_equal_cost_changes_is_told() -> None:
+    rows = [("gated", "better"), ("gated (same FLOPs)", "undetected"), ("rope", "worse")]
+    judged = {
+        "comparisons": [{"variant": name, "set": "test", "verdict": kind} for name, kind in rows],
+        "match": {
+            "budget": "flops",
+            "variants": {
+                "gated": {
+                    "before": 1.5, "twin": "gated (same FLOPs)", "field": "training.duration", "value": "200 steps",
+                    "from": 300, "after": 1.001,
+                },
+                "rope": {"before": 1.002},
+            },
+        },
+    }  # fmt: skip
+    assert match_lines("lm", judged, {"better": "better", "undetected": "no detectable difference"}) == [
+        "[lm] gated takes +50.0% FLOPs; with training.duration = 200 steps instead of 300, +0.1%. On test it is better"
+        " at the equal recipe, no detectable difference at equal FLOPs.",
+        "[lm] rope takes +0.2% FLOPs: it is judged at equal FLOPs.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"match": "flop"}, "match = 'flop' is not a budget; did you mean 'flops'"),
+        ({"match": "parameters", "search": {"shape.hidden": [8, 16]}}, "adjusts shape.hidden, which"),
+    ],
+)
+def test_budgets_that_make_no_sense_are_refused(tiny_study: Callable[..., Study], more: Any, told: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        tiny_study(**more)
+    assert told in refused.value.what
+
+
+@pytest.mark.usefixtures("audits_here")
+def test_tuned_and_untuned_verdicts_stand_side_by_side(
+    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any
+) -> None:
+    """As given, nothing is learned; tuned, all variants learn."""
+    rates = {"training.learning_rate": 1e-7}
+    study = tiny_study(search={"training.learning_rate": [1e-2]}, seeds=2, tasks=["lm"], set=SMALL | rates)
+    verdict = run_study(study, tmp_path / "study", InProcess(), on_event=heard)
+    assert verdict is not None
+    judged = verdict["tasks"]["lm"]
+    assert list(judged["scores"]) == list(judged["untuned"]["scores"]) == ["learned", "rope"]
+    test_set = next(iter(judged["scores"]["rope"]))
+    tuned, untuned = (each["scores"]["rope"][test_set]["all"]["mean"] for each in (judged, judged["untuned"]))
+    assert tuned < 0.9 * untuned
+    used = {path.parts[-3] for path in tmp_path.glob("study/trials/lm/*/*/result.json") for path in [path]}
+    assert used == {"learned", "rope", "learned (untuned)", "rope (untuned)"}
+    assert judged["search"]["trials"] == 2
+    assert judged["search"]["seconds"] > 0
+    assert any("The search took 2 trials (1 tries for each of 2 variants)" in line for line in verdict["sentences"])
+    assert any("Tuned and untuned, all" in line or "Tuning changes" in line for line in verdict["sentences"])
+    assert tuning(judged) is not None
+    # where the search chooses what was given, one set of trials serves both
+    study = tiny_study(search={"training.learning_rate": [1e-2]}, set=SMALL | {"training.learning_rate": 1e-2})
+    plan = make_plan(study, StudyFolder(tmp_path / "other"))
+    assert {trial.variant.name for trial in plan.trials()} == {"learned", "rope"}
+    off = tiny_study(search={"training.learning_rate": [1e-2], "untuned": False})
+    assert not make_plan(off, StudyFolder(tmp_path / "off")).study.untuned
+    assert study_from(tomllib.loads(write_study(off))) == off
