@@ -255,10 +255,13 @@ def study(
     target = Path(out) if out is not None else folder or marked(default_study_folder(chosen), sources)
     chosen = with_written(chosen, StudyFolder(target).keep_parts(sources))
     plan: dict[str, Any] = {}
+    notices: list[str] = []
 
     def listen(kind: str, facts: dict[str, Any]) -> None:
         if kind == "plan":
             plan.update(facts)
+        elif kind == "notice":
+            notices.append(facts["text"])
         show(kind, facts)
 
     with open_bar(quiet or on_event is not None) as bar, stopping_unless(stop) as asked:
@@ -270,7 +273,7 @@ def study(
                 raise
             also = " --until-clear" if until_clear else ""
             raise Interrupted(error.what, f"continue with: fairtrial study {target}{also}") from error
-    return Study(target, plan)
+    return Study(target, plan, tuple(dict.fromkeys(notices)))
 
 
 def verdict(study: Source | Study) -> Verdict:

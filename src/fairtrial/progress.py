@@ -115,7 +115,7 @@ def terminal_bar() -> Iterator[Bar]:
             progress.update(task, completed=share or 0.0)
 
     columns = (BarColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=Console(stderr=True, force_jupyter=False), transient=True) as progress:
         task = progress.add_task("", total=None)
         yield TerminalBar()
 
@@ -149,9 +149,7 @@ def study_listener(bar: Bar) -> Callable[[str, dict[str, Any]], None]:
 
     def show(kind: str, facts: dict[str, Any]) -> None:
         count.update(kind, facts)
-        if kind == "notice":
-            warnings.warn(facts["text"], FairtrialWarning, stacklevel=2)
-        elif not count.trials:
+        if not count.trials:
             bar.show("timing a few steps of each variant" if facts.get("work") == "calibrate" else "preparing", None)
         else:
             done = (count.done + sum(count.running.values())) / max(1, count.trials)

@@ -111,6 +111,7 @@ class Study(Shown):
 
     folder: Path
     plan: Mapping[str, Any] = field(default_factory=dict, repr=False)  # what was about to be run, if it just was
+    notices: tuple[str, ...] = ()  # what a user should know of how it went
 
     @cached_property
     def files(self) -> StudyFiles:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -233,8 +232,7 @@ def draw_maps(stages: Sequence[tuple[AttentionMaps, str]], heads: Heads, caption
     layers, words = sorted({layer for layer, _ in heads}), stages[-1][0].words
     rows = [[head for own, head in heads if own == layer] for layer in layers]
     layout = GridLayout(words, len(layers), len(stages) * max(map(len, rows)))
-    with our_look({"hatch.linewidth": 0.6}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
+    with our_look({"hatch.linewidth": 0.6}):
         figure = drawing()(figsize=(layout.width, layout.height), dpi=120)
         top = textwrap.wrap(title, int(12 * layout.width))[:2]
         figure.suptitle("\n".join(top), fontsize=10, y=1 - 0.1 / layout.height, va="top", parse_math=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -50,7 +51,9 @@ def our_look(more: dict[str, Any] | None = None) -> AbstractContextManager[None]
 
 def figure_bytes(figure: Figure, kind: str, dpi: float | str = "figure") -> bytes:
     file = BytesIO()
-    figure.savefig(file, format=kind, dpi=dpi, metadata=TIMELESS[kind])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
+        figure.savefig(file, format=kind, dpi=dpi, metadata=TIMELESS[kind])
     return file.getvalue()
 
 

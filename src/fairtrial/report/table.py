@@ -111,7 +111,9 @@ def as_text(table: Table, width: int | None = None) -> list[str]:
     for cells in body:
         grid.add_row(*(Text(plain(cell.stamped)) for cell in cells))
     file = io.StringIO()
-    Console(file=file, width=width, color_system=None, legacy_windows=False).print(Padding(grid, (0, 0, 0, 2)))
+    # in a notebook, rich would show the table itself
+    console = Console(file=file, width=width, color_system=None, legacy_windows=False, force_jupyter=False)
+    console.print(Padding(grid, (0, 0, 0, 2)))
     lines = [line.rstrip() for line in file.getvalue().splitlines()]
     title = wrapped(table.title, indent="", width=width)
     return [*title, *lines, *(wrapped(table.note, width=width) if table.note else [])]
