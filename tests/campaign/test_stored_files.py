@@ -105,7 +105,7 @@ STUDY += tuple(f"trials/classify/rope/seed-1/{name}" for name in RECORD)
 UNFINISHED = ("recipe.toml", "trial.json", "events.jsonl", "clock.jsonl", "tokenizer.json")
 UNFINISHED += ("checkpoints/manifest.jsonl", "checkpoints/NEWEST", "checkpoints/OLDEST")
 TEXT = "We will build bridges ."
-# what is asked of what is damaged; the first always, two of the others by chance. PLACE is its folder, OUT a new one
+# what is asked of what is damaged; the first always, one of the others by chance. PLACE is its folder, OUT a new one
 CLASSIFY = ["show PLACE", "predict PLACE TEXT", "errors PLACE", "params PLACE", "export PLACE --out OUT"]
 CLASSIFY += ["look PLACE TEXT --no-ablate --out OUT", "ensemble PLACE", "show PLACE --html OUT", "show PLACE --json"]
 LANGUAGE = ["show PLACE", "surprisal PLACE TEXT", "generate PLACE TEXT --tokens 3", "length PLACE --times 1"]
@@ -160,7 +160,7 @@ def campaign(
     for where, edit, rng in mutations(whole, files, count, room):
         name = where.partition(",")[0]
         problems, answers = [], set()
-        for question in [questions[0], *rng.sample(questions[1:], 2)]:
+        for question in [questions[0], *rng.choice(questions[1:])]:
             try:
                 said = ask(question)
             except BaseException as error:
