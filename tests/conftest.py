@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from course_text import write_course
+from tiny import TINY, make_tiny
 
 if TYPE_CHECKING:
     from fairtrial.recipe import Recipe
@@ -59,12 +60,6 @@ def course_folder(tmp_path: Path) -> Path:
     return write_course(tmp_path / "speechesdataset")
 
 
-TINY = (
-    "shape.layers=1", "shape.width=16", "shape.hidden=16", "shape.length=12", "shape.classifier_hidden=8",
-    "training.batch=8",
-)  # fmt: skip
-
-
 @pytest.fixture
 def tiny() -> list[str]:
     """Settings that make any recipe small enough for a test."""
@@ -75,13 +70,6 @@ def tiny() -> list[str]:
 def tiny_recipe(course_folder: Path) -> Callable[..., Recipe]:
     """A recipe that trains in a fraction of a second: `tiny_recipe("lm", "training.keep=last")`."""
     return lambda task, *more: make_tiny(task, course_folder, *more)
-
-
-def make_tiny(task: str, folder: Path, *more: str) -> Recipe:
-    from fairtrial.recipe import built_in_recipe, with_settings
-
-    lasts = ("training.duration=8 steps", "training.select_every=3 steps", "scoring.curve_every=4 steps")
-    return with_settings(built_in_recipe("default", task), [f"data.source={folder}", *TINY, *lasts, *more])
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ import torch
 from fairtrial.analysis.errors import calibrate, class_scores, confident_mistakes, errors_of, guess_log_odds
 from fairtrial.analysis.text import no_progress
 from fairtrial.data.corpus import Corpus, Document, Splits
+from fairtrial.data.index import TextIndex
 from fairtrial.data.tokenizer import fit
 from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
@@ -146,8 +147,9 @@ def test_items_that_stand_in_the_training_text_are_told_apart() -> None:
     guesses = log_probabilities(network, rows, 0).argmax(1)
     labels = np.where([True, True, True, False], guesses, 1 - guesses)  # the last one is wrong
     for known, copies, accuracy in ((["WE GO!", "go home"], 2, 0.5), (["x"], 0, None), (texts, 4, None)):
-        splits = Splits(tuple(Document(text=text) for text in known), (), {"test": tuple(documents)}, ("a", "b"), False)
-        prepared = Prepared(Recipe(), 0, Corpus(()), splits)
+        corpus = Corpus(tuple(Document(text=text) for text in known), tests={"test": tuple(documents)})
+        splits = Splits(corpus.train, (), corpus.tests, ("a", "b"), False, False, TextIndex(corpus))
+        prepared = Prepared(Recipe(), 0, corpus, splits)
         task = SimpleNamespace(network=network, sets={"test": (rows, labels)}, groups={"test": None})
         run: Any = SimpleNamespace(task=task, tokenizer=tokenizer, splits=splits, prepared=prepared)
         found = errors_of(run, "test", ["a", "b"], bins=10, most=10, words=False, on_progress=no_progress)

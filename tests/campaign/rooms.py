@@ -15,9 +15,9 @@ import pytest
 from faulty import Faulty
 from scenes import Scene, digests, judged, names, trained
 
-from conftest import TINY, make_tiny
 from course_text import write_course
 from fairtrial.recipe import write_recipe
+from tiny import TINY, make_tiny
 
 STEPS = ("training.duration=3 steps", "training.select_every=2 steps", "scoring.curve_every=2 steps")
 SET = [f"--set={each}" for each in (*TINY, *STEPS)]

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from campaign import SEED, Tally, sized
-from conftest import TINY
 from fairtrial.data.readers import read
 from fairtrial.recipe import Data, fingerprint, load_recipe, write_recipe
+from tiny import TINY
 
 pytestmark = pytest.mark.slow
 pytest_plugins = ("rooms",)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from campaign import Tally
-from conftest import make_tiny
 from fairtrial.recipe import write_recipe
+from tiny import make_tiny
 
 pytestmark = pytest.mark.slow
 RUN = "document.documentElement.dataset.ran=1"

@@ -17,9 +17,9 @@ from scenes import RECORD as WRITTEN
 from scenes import digests
 
 from campaign import SEED, Tally, sized
-from conftest import make_tiny
 from fairtrial.errors import Interrupted
 from fairtrial.trial import run_trial
+from tiny import make_tiny
 
 pytestmark = pytest.mark.slow
 pytest_plugins = ("rooms",)

@@ -30,6 +30,7 @@ COMMANDS: dict[str, list[str]] = {
     "finetune": ["finetune", "--data", "{data}", "--encoder", "mlm", "--epochs", "1", "--out", "tuned"],
     "resume": ["resume", "unfinished"],
     "recipe": ["recipe"],
+    "cache": ["cache"],
     "export": ["export", "mlm"],
     "study": [*STUDY, *SET, "--out", "study"],
     "verdict": ["verdict", "study"],

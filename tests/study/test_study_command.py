@@ -149,7 +149,7 @@ def test_tries_of_a_search_are_counted_apart_from_trials(capsys: pytest.CaptureF
     lines.show("jobs", {"trials": 10, "left": 10, "beside": 0})
     lines.show("done", ended)
     lines.show("plan", PLAN)  # another study follows
-    assert lines.position() == "preparing"
+    assert lines.count.position() == "preparing"
     said = capsys.readouterr().out
     assert "try 2/8  lm a seed 0: validation 81.2" in said
     assert "trial 1/10  lm a seed 0" in said

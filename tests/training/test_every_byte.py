@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -36,7 +37,7 @@ def documents(texts: Sequence[str]) -> list[Document]:
 
 def encoded(kind: str, texts: Sequence[str], *, running: bool = False) -> tuple[Tokenizer, TokenSet]:
     tokenizer = fit(Tokens(kind=kind, min_count=2, size=300), TRAIN, marks=not running)
-    return tokenizer, token_set(documents(texts), tokenizer, running, HiddenText(tokenizer, TRAIN))
+    return tokenizer, token_set(documents(texts), tokenizer, running, lambda: HiddenText(tokenizer, TRAIN))
 
 
 @pytest.mark.parametrize("running", [False, True])
@@ -68,7 +69,7 @@ def test_the_probabilities_of_all_strings_sum_to_one(kind: str) -> None:
     model = KneserNey(token_set(documents(train), tokenizer, False).sequences, tokenizer.size, 3)
 
     def probabilities(texts: Sequence[str]) -> np.ndarray:
-        tokens = token_set(documents(texts), tokenizer, False, hidden)
+        tokens = token_set(documents(texts), tokenizer, False, lambda: hidden)
         outcomes = document_outcomes(tokens, -np.log(model.probabilities(tokens.sequences)))
         return np.exp(-outcomes["nll"] - outcomes["spelling"])
 
@@ -87,7 +88,7 @@ def test_one_text_has_comparable_figures_with_characters_byte_pairs_and_words() 
         """Perplexity, bits per byte"""
         tokenizer = fit(Tokens(kind=kind, min_count=min_count, size=400), texts, marks=True)
         train = token_set(documents(texts), tokenizer, False)
-        test = token_set(documents(texts), tokenizer, False, HiddenText(tokenizer, texts))
+        test = token_set(documents(texts), tokenizer, False, partial(HiddenText, tokenizer, texts))
         model = KneserNey(train.sequences, tokenizer.size, 3)
         found = document_outcomes(test, -np.log(model.probabilities(test.sequences)))
         bits = (found["nll"].sum() + found["spelling"].sum()) / math.log(2) / found["bytes"].sum()
