@@ -224,8 +224,9 @@ def plot_allow(part: Part, site: Site) -> Picture:
 
 def plot_key_heads(part: Part, site: Site) -> Picture:
     heads, shared = part.shape.heads, cast(int, part.key_heads())
-    uses = torch.arange(heads)[:, None] // (heads // shared) == torch.arange(shared)
-    what = "which keys and values each head of queries uses"
+    size = heads // shared
+    uses = torch.arange(heads)[:, None] // size * size == torch.arange(heads)
+    what = "whose keys and values each head of queries uses"
     return Picture(what, "head", "head of keys", (panel("", uses.float()),))
 
 
@@ -244,7 +245,7 @@ def plot_feed_forward(part: Part, site: Site) -> Picture:
             weight.copy_(noise(*weight.shape) / math.sqrt(weight.shape[-1]))
         along = torch.linspace(-3, 3, len(site.queries))[:, None] * noise(part.shape.width)
         given = part.feed_forward(along, own, 0)
-    what = "what the layer gives (across) for one vector at lengths from -3 to 3 (down)"
+    what = "what the layer gives for one vector at many lengths"
     return Picture(what, "length", "width", (panel("", given),))
 
 

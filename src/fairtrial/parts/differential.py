@@ -1,6 +1,7 @@
-"""Differential: two softmaxes for each head, of which the second, times a learned number, is subtracted from the first,
-so that common noise cancels; then each head's output is normed (Ye et al. 2024, https://arxiv.org/abs/2410.05258). The
-halves of a head are its even and its odd coordinates, so that the pairs that rope rotates stay together."""
+"""Differential: two softmaxes for each head, of which the second is subtracted from the first (Ye et al. 2024,
+https://arxiv.org/abs/2410.05258). The second counts as often as a learned number says, so that common noise cancels,
+and each head's output is normed. The halves of a head are its even and its odd coordinates, so that the pairs that rope
+rotates stay together."""
 
 from __future__ import annotations
 

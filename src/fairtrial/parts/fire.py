@@ -1,6 +1,6 @@
-"""Fire: a small learned function of the distance, on a logarithmic scale and relative to the query's position, so that
-longer texts fall into the range that was trained (Li et al. 2023, https://arxiv.org/abs/2310.04418). In an encoder both
-sides are alike."""
+"""Fire: a small learned function of distance, relative to the query's position (Li et al. 2023,
+https://arxiv.org/abs/2310.04418). Distance and position are on a logarithmic scale; longer texts fall into the range
+that was trained. In an encoder both sides are alike."""
 
 from __future__ import annotations
 

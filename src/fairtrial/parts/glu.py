@@ -26,13 +26,13 @@ class Gated(Part):
 
 @parts.add("swiglu")
 class SwiGLU(Gated):
-    """The feed-forward layer is gated: SiLU of one projection times another."""
+    """A gated feed-forward layer, SiLU of one projection times another."""
 
     activation = staticmethod(silu)
 
 
 @parts.add("geglu")
 class GEGLU(Gated):
-    """The feed-forward layer is gated: GELU of one projection times another."""
+    """A gated feed-forward layer, GELU of one projection times another."""
 
     activation = staticmethod(gelu)

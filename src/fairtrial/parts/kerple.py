@@ -1,5 +1,6 @@
-"""Kerple: attention fades with the logarithm of distance, -a log(1 + b distance), each head of each layer at its own
-learned pace (Chi et al. 2022, https://arxiv.org/abs/2205.09921). In an encoder it fades equally to both sides."""
+"""Kerple: attention fades with the logarithm of distance, at a pace that each head learns (Chi et al. 2022,
+https://arxiv.org/abs/2205.09921). The bias is -a log(1 + b distance), with a and b of each head in each layer. In an
+encoder it fades equally to both sides."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""ReLU-squared: the feed-forward layer's activation is the square of ReLU, whatever `shape.activation` says (Primer, So
-et al. 2021, https://arxiv.org/abs/2109.08668)."""
+"""ReLU-squared: the feed-forward layer's activation is the square of ReLU (Primer, So et al. 2021,
+https://arxiv.org/abs/2109.08668). It takes the place of `shape.activation`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Shaw: a learned vector for each distance is added to the key, and another to the value; far distances share one (Shaw
-et al. 2018, https://arxiv.org/abs/1803.02155). Heads share the vectors, layers have their own."""
+"""Shaw: a learned vector for each distance is added to the key, and another to the value (Shaw et al. 2018,
+https://arxiv.org/abs/1803.02155). Distances beyond `furthest` share one. Heads share the vectors, layers have their
+own."""
 
 from __future__ import annotations
 

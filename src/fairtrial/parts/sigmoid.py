@@ -1,6 +1,6 @@
-"""Sigmoid: the weight of a key is the sigmoid of its score, whatever the other keys; weights of a query need not sum to
-one (Ramapuram et al. 2024, https://arxiv.org/abs/2409.04431). A bias of -log(length) makes them sum to about one at the
-start."""
+"""Sigmoid: the weight of a key is the sigmoid of its score, whatever the other keys (Ramapuram et al. 2024,
+https://arxiv.org/abs/2409.04431). Weights of a query need not sum to one; a bias of -log(length) makes them sum to
+about one at the start."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Sink: a learned score for each head that takes its share of the softmax and gives nothing, so that a head may attend
-to nothing (gpt-oss, 2025, https://arxiv.org/abs/2508.10925; a sink token in Xiao et al. 2023,
-https://arxiv.org/abs/2309.17453). It starts at zero: exp(score) / (1 + sum of exp(scores))."""
+"""Sink: a learned score for each head takes its share of the softmax and gives nothing (gpt-oss, 2025,
+https://arxiv.org/abs/2508.10925; a sink token in Xiao et al. 2023, https://arxiv.org/abs/2309.17453). A head may so
+attend to nothing. It starts at zero: exp(score) / (1 + sum of exp(scores))."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Value-residual: the values of the first layer are mixed into those of all later ones, by two learned numbers for each
-layer that start at one half (ResFormer, Zhou et al. 2024, https://arxiv.org/abs/2410.17897)."""
+"""Value-residual: the values of the first layer are mixed into those of all later ones (ResFormer, Zhou et al. 2024,
+https://arxiv.org/abs/2410.17897). By two learned numbers for each layer, which start at one half."""
 
 from __future__ import annotations
 
