@@ -145,7 +145,7 @@ def resume(
         done = resume_trial(
             opened.folder, on_event=listeners, stop=asked, save_seconds=save_seconds, anyway=anyway, with_baseline=True
         )
-    return load_run(done)
+    return load_run(done, anyway=anyway)
 
 
 def load(record: Source, task: str | None = None, *, plugins: Sequence[Source] = ()) -> Run:

@@ -69,7 +69,7 @@ def test_bars_are_for_terminals_and_silent_elsewhere(tmp_path: Path, monkeypatch
         terminal = Terminal()
         monkeypatch.setattr(sys, "stderr", terminal)
         ft.train("classify", reviews_of(), out=tmp_path / str(quiet), **how | {"quiet": quiet})
-        assert ("step 2 of 2" in terminal.getvalue()) == drawn
+        assert ("scoring test" in terminal.getvalue()) == drawn  # steps may pass faster than a bar is drawn
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with open_bar() as bar:
         assert isinstance(bar, NoBar)

@@ -14,7 +14,7 @@ from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.run import audit, audit_plans
 from fairtrial.audit.subject import subject_of
 from fairtrial.finding import PASS, REPORT
-from fairtrial.model.part import Part
+from fairtrial.model.part import Part, parts
 
 Know = Callable[[type[Part]], str]
 
@@ -35,6 +35,8 @@ def test_the_zoo_is_large_enough_and_every_cheat_has_a_sentence() -> None:
 @pytest.mark.parametrize("name", HONEST)
 def test_an_honest_part_passes_every_check(name: str) -> None:
     trained, other = ("classify", "lm") if HONEST.index(name) % 2 else ("lm", "classify")
+    if parts.find(name).decoder_only:
+        trained, other = "lm", "lm"
     assert failed(audit(small_subject(trained, name))) == {}
     assert failed(audit(small_subject(other, name), only=UNTRAINED)) == {}
 

@@ -265,6 +265,14 @@ TRIALS: dict[str, tuple[Any, ...]] = {
         "lm", "novel.txt", "tokens.fit=lm-alibi", 'parts=[{name="alibi", slope=0.5}, "reweight-causal", "t5"]',
         "scoring.full_context=0.5",
     ),
+    "classify-gated": (
+        "classify", COURSE, 'parts=["shaw", "swiglu", "qk-norm", "value-residual", "parallel"]', "shape.layers=2",
+    ),
+    "classify-sigmoid": ("classify", COURSE, 'parts=["fire", "sigmoid", "relu-squared", "multi-query"]'),
+    "lm-forgetting": ("lm", COURSE, 'parts=["forgetting", "experts", "sink", "soft-cap"]'),
+    "lm-differential": ("lm", COURSE, 'parts=["kerple", "differential", "geglu"]'),
+    "lm-talking": ("lm", COURSE, 'parts=["cope", "talking-heads", {name="grouped-query", groups=1}]'),
+    "lm-linear": ("lm", COURSE, 'parts=["learned", "linear"]'),
     "mlm-encoder": ("mlm", COURSE, "parts=learned", "shape.layers=2", "training.schedule=cosine"),
     "mlm-text": ("mlm", "novel.txt", 'parts=["rope", "disentangled"]', "tokens.kind=bpe", "tokens.size=280"),
 }  # fmt: skip

@@ -228,7 +228,9 @@ def test_the_tutorials_part_is_trained_resumed_listed_and_drawn(begun: Path, fad
     assert json.loads((begun / "result.json").read_text())["steps"] == 6
     listed = fairtrial("parts", "--with", fade).out.splitlines()
     line = "attention wears off with distance, at a pace that each head learns"
-    assert any(re.fullmatch(rf"fade +{line}  \[start = 0.1; sees order, by distance alone\]", each) for each in listed)
+    assert any(
+        re.fullmatch(rf" *fade +{line}  \[start = 0.1; sees order, by distance alone\]", each) for each in listed
+    )
     assert "untrained layer" in fairtrial("parts", "fade", "--with", fade, "--draw").out
 
 

@@ -84,7 +84,7 @@ def test_a_search_takes_its_share_of_the_budget(
     tiny_study: Callable[..., Study], plan: Plan, heard: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "calibrate", lambda made, *_: replace(made, calibration=plan.calibration))
-    studies = (tiny_study(), tiny_study(search={"training.learning_rate": [1e-2, 1e-3]}))
+    studies = (tiny_study(), tiny_study(search={"training.learning_rate": [1e-2, 1e-3], "untuned": False}))
     hour = Options(budget_seconds=3600)
     without, less = (plan_study(study, plan.home, Processes(2), hour, heard, lambda: False)[0] for study in studies)
     assert len(less.study.seeds) == len(without.study.seeds) - 2  # two tries of each variant
