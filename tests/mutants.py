@@ -837,14 +837,6 @@ TRAINING = (
         ("training/test_checkpoint.py", "-k flipped"),
     ),
     Mutant(
-        "events-unproven",
-        "training",
-        "a damaged event log is continued",
-        'if (facts.get("events_sha256") or digest) != digest:',
-        "if False:",
-        ("training/test_checkpoint.py", "-k event_log"),
-    ),
-    Mutant(
         "events-told-twice",
         "training",
         "events after the last checkpoint stay and are told again",

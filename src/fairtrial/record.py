@@ -252,19 +252,12 @@ class Record:
         path = self.folder / "events.jsonl"
         return path.stat().st_size if path.exists() else 0
 
-    def events_digest(self, size: int) -> str:
-        """The sha256 of so many bytes of the events; empty where there are fewer."""
-        content = (self.folder / "events.jsonl").read_bytes() if self.events_size() >= max(1, size) else b""
-        return hashlib.sha256(content[:size]).hexdigest() if len(content) >= size else ""
-
-    def sync_events(self) -> tuple[int, str]:
-        """Force the events to the disk, as a checkpoint must not be ahead of them after a power cut; their size and
-        sha256."""
+    def sync_events(self) -> int:
+        """Force the events to the disk, as a checkpoint must not be ahead of them after a power cut; their size."""
         path = self.folder / "events.jsonl"
         with disk_errors(path), path.open("ab") as file:
             os.fsync(file.fileno())
-        size = self.events_size()
-        return size, self.events_digest(size)
+        return self.events_size()
 
     def cut_events(self, size: int) -> None:
         """Forget what happened after a checkpoint: it will happen again."""

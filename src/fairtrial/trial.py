@@ -104,7 +104,7 @@ def train(
         if stop():
             raise interrupt(f"while scoring {split}")
 
-    saved = checkpoints.load(loop, record.events_digest, notice)
+    saved = checkpoints.load(loop, record.events_size(), notice)
     record.cut_events(saved or 0)
     on_event(Event("start", loop.progress.step, start_facts(record, task, loop)))
     begun = {"trial": sha256_of(record.folder / "trial.json")}
@@ -120,12 +120,12 @@ def train(
             continue
         stopping, step_start = stop(), time.monotonic()
         if stopping or step_start - last_save >= save_seconds:
-            checkpoints.save(loop, *record.sync_events())
+            checkpoints.save(loop, record.sync_events())
             record.add_time(event.step, what="save")
             last_save = step_start = time.monotonic()
         if stopping:
             raise interrupt(f"after step {event.step} of {loop.steps}")
-    checkpoints.save(loop, *record.sync_events())
+    checkpoints.save(loop, record.sync_events())
     pace = {"step_seconds": round(float(np.median(step_seconds)), 6)} if step_seconds else {}
     record.add_time(loop.progress.step, what="trained", **pace)
     best_step = loop.restore_best()

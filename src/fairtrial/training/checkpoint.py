@@ -33,8 +33,7 @@ class Checkpoints:
     def manifest(self) -> Path:
         return self.folder / "manifest.jsonl"
 
-    def save(self, loop: Loop, events_size: int, events_sha256: str = "") -> None:
-        """`events_...`: of the event log so far, which a resumed trial goes on writing."""
+    def save(self, loop: Loop, events_size: int) -> None:
         progress = loop.progress
         tensors = {f"weights/{name}": tensor for name, tensor in weights_of(loop.network).items()}
         tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(loop.optimizer).items()}
@@ -42,7 +41,7 @@ class Checkpoints:
         with disk_errors(self.folder):
             self.folder.mkdir(exist_ok=True)
         facts = {name: getattr(progress, name) for name in PROGRESS}
-        facts |= {"events_size": events_size, "events_sha256": events_sha256, "best_merit": progress.best_key}
+        facts |= {"events_size": events_size, "best_merit": progress.best_key}
         content = save(tensors, {"progress": json.dumps(facts)})
         path = self.folder / f"step-{progress.step:08d}.safetensors"
         write_bytes(path, content)
@@ -55,10 +54,8 @@ class Checkpoints:
                 if old.name not in kept:
                     old.unlink()
 
-    def load(self, loop: Loop, events_digest: Callable[[int], str], notice: Callable[[str], None]) -> int | None:
-        """Load the newest intact checkpoint into the loop; the event log's size at that moment, or None.
-
-        `events_digest`: of the first so many bytes of the event log, empty where it is shorter."""
+    def load(self, loop: Loop, events_size: int, notice: Callable[[str], None]) -> int | None:
+        """Load the newest intact checkpoint into the loop; the event log's size at that moment, or None."""
         seen = set()
         for line in reversed(self.lines()):
             path = self.folder / Path(str(line["file"])).name
@@ -70,12 +67,8 @@ class Checkpoints:
                 notice(f"{path} is damaged (its checksum differs); the checkpoint before it is used")
                 continue
             facts = facts_in(path)
-            digest = events_digest(facts["events_size"])
-            if not digest:
+            if facts["events_size"] > events_size:
                 notice(f"{path} is ahead of the event log, which has lost its end; the checkpoint before it is used")
-                continue
-            if (facts.get("events_sha256") or digest) != digest:
-                notice(f"the event log was changed since {path.name} was written; the checkpoint before it is used")
                 continue
             fill(loop, load(content), facts, path)
             return int(facts["events_size"])
