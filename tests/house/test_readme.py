@@ -24,8 +24,8 @@ LONG = {"demo", "study", "verdict", "report", "finetune", "export", "replicate",
 
 def commands() -> list[str]:
     """Every `fairtrial ...` line of the README's code blocks, without its comment."""
-    blocks = re.findall(r"```(?:sh|console|bash)?\n(.*?)```", README, flags=re.S)
-    lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    blocks = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.S)
+    lines = [line.split("  #")[0].strip() for kind, block in blocks if kind != "python" for line in block.splitlines()]
     return [line for line in lines if line.startswith("fairtrial ")]
 
 
