@@ -444,7 +444,15 @@ DATA = (
     Mutant(
         "vocabulary-sees-validation",
         "data",
-        "a trial's vocabulary is fitted on validation, too",
+        "a trial's word vocabulary is fitted on validation, too",
+        ".counts(index.places(prepared.splits.train))",
+        ".counts(index.places(prepared.known))",
+        ("trial/test_same_documents.py", "-k training_text_alone"),
+    ),
+    Mutant(
+        "byte-pairs-see-validation",
+        "data",
+        "a trial's byte pairs are fitted on validation, too",
         "return [document.text for document in self.splits.train]",
         "return [document.text for document in self.known]",
         ("trial/test_same_documents.py", "-k training_text_alone"),

@@ -57,6 +57,9 @@ def test_sentences_that_stand_alone_are_scored_with_their_stop_marks(tmp_path: P
     recipe = with_settings(built_in_recipe("default", "lm"), [f"data.source={tmp_path / 'text.tokens'}"])
     outcomes = baseline_outcomes(recipe, 0)["Kneser-Ney trigram"]
     assert set(outcomes["test/tokens"].tolist()) == {7}  # six words and the stop mark; the start mark is given
+    prepared = prepare(recipe, 0)
+    ends = {(int(row[0]), int(row[-1])) for row in prepared.task.sets["test"].sequences}
+    assert ends == {(prepared.tokenizer.start, prepared.tokenizer.stop)}
 
 
 def test_another_seed_carves_another_validation_set_and_the_test_set_stays(tiny_recipe: Callable[..., Any]) -> None:

@@ -117,6 +117,17 @@ def test_whole_groups_go_to_one_split() -> None:
     assert Counter(d.label for d in splits.validation) == {"a": 25, "b": 25}
 
 
+def test_a_group_that_would_leave_the_share_further_off_is_not_taken() -> None:
+    """Thirty documents overshoot a share of ten by twice as much as they fill; so does a group that only brings the
+    other class closer."""
+    speech = [Document(f"speech {at}", label="a", group="speech") for at in range(30)]
+    mixed = [Document(f"mixed {at}", label="b" if at else "a", group="mixed") for at in range(25)]
+    corpus = Corpus(train=(*labelled({"a": 69, "b": 76}), *speech, *mixed))
+    for seed in range(20):
+        splits = split(corpus, Data(test=0.1, validation=0, split_seed=seed), seed=0)
+        assert Counter(document.label for document in splits.tests["test"]) == {"a": 10, "b": 10}
+
+
 def test_equal_rows_cannot_be_carved() -> None:
     corpus = Corpus(train=tuple(Document("same", label="ab"[at % 2]) for at in range(10)))
     with pytest.raises(BadInput, match="10 training documents in 1 groups"):

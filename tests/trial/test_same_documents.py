@@ -13,6 +13,7 @@ import pytest
 
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
+from fairtrial.data.tokenizer import fit
 from fairtrial.engines.job import Job
 from fairtrial.errors import Interrupted
 from fairtrial.prepare import Prepared, prepare, prepare_like
@@ -148,3 +149,8 @@ def test_a_vocabulary_is_fitted_on_training_text_alone(tmp_path: Path) -> None:
         numbers = [word for document in documents for word in document.text.split() if word.isdigit()]
         assert len(numbers) == len(documents) > 5
         assert [word in known for word in numbers] == [fitted] * len(numbers)
+    prepared = prepare(with_settings(recipe, ["tokens.kind=bpe", "tokens.size=300"]), 0)  # fitted in another way
+    alone, more = (
+        fit(prepared.recipe.tokens, [d.text for d in part]) for part in (prepared.splits.train, prepared.known)
+    )
+    assert prepared.tokenizer.inner.get_vocab() == alone.inner.get_vocab() != more.inner.get_vocab()
