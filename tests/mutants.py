@@ -805,6 +805,14 @@ TRAINING = (
         ("training/test_score_classify.py",),
     ),
     Mutant(
+        "large-set-at-full-context",
+        "training",
+        "the share of the context that a large set was scored with is not told",
+        'score.metrics["full_context"] = context',
+        'score.metrics["context"] = context',
+        ("training/test_score_lm.py", "-k strides"),
+    ),
+    Mutant(
         "stop-token-lost",
         "training",
         "sentences are trained and scored without their stop marks",

@@ -177,9 +177,13 @@ class Scoring:
     watch_test: Annotated[bool, "evaluate the test sets during training, too; the record says so"] = False
     tests: Annotated[bool, "evaluate the test sets at the end; false: nothing reads them, as in a search"] = True
     full_context: Annotated[float, "sliding windows: least share of the context that a scored token sees"] = 0.97
+    exact_bytes: Annotated[
+        int, "a set with more bytes of text is scored in strides of half a length; the record says so"
+    ] = 250_000
 
     def __post_init__(self) -> None:
         share("scoring.full_context", self.full_context)
+        at_least(0, "scoring", self, "exact_bytes")
         if self.watch_test and not self.tests:
             raise BadInput("scoring.watch_test reads the test sets, and scoring.tests = false forbids it")
 
@@ -269,7 +273,7 @@ BUILT_IN = Path(__file__).parent / "recipes"
 # fields that the first records do not have: they count in a fingerprint only where they are set
 ADDED_FIELDS = (
     ("shape", "attention_dropout"), ("training", "save_memory"), ("data", "text_column"), ("data", "label_column"),
-    ("data", "split_column"), ("data", "group_column"),
+    ("data", "split_column"), ("data", "group_column"), ("scoring", "exact_bytes"),
 )  # fmt: skip
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.statistics.sentences import _against_strongest
+from fairtrial.study.artifacts import refuse_mixed_scoring
 from fairtrial.study.design import Study
 from fairtrial.study.run import run_study
 
@@ -57,6 +59,15 @@ def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
     page = (tmp_path / "study/report.html").read_text()
     assert "Vocabularies differ, so bits per byte are compared" in page
     assert "% of perplexity" not in page
+
+
+def test_scores_in_strides_are_never_compared_with_exact_ones() -> None:
+    exact = SimpleNamespace(folder=Path("old"), result={"tests": {"test": {"perplexity": 9.0}}})
+    strided = SimpleNamespace(folder=Path("new"), result={"tests": {"test": {"perplexity": 9.1, "full_context": 0.5}}})
+    refuse_mixed_scoring([exact, exact])  # type: ignore[list-item]
+    refuse_mixed_scoring([strided, strided])  # type: ignore[list-item]
+    with pytest.raises(BadInput, match=r"'test' was scored at full context in one trial .*\(old, new\)"):
+        refuse_mixed_scoring([exact, strided])  # type: ignore[list-item]
 
 
 def test_the_line_on_baselines_ranks_perplexities_and_bits_per_byte_apart() -> None:

@@ -125,7 +125,12 @@ def test_a_variants_own_mistake_names_it(tiny_study: Callable[..., Study]) -> No
 
 
 def test_variants_that_differ_in_their_items_are_refused(tiny_study: Callable[..., Study]) -> None:
-    for field, value in {"data.test": 0.3, "data.split_seed": 7, "data.format": "course"}.items():
+    for field, value in {
+        "data.test": 0.3,
+        "data.split_seed": 7,
+        "data.format": "course",
+        "scoring.exact_bytes": 9,
+    }.items():
         study = tiny_study(variants={"a": {}, "b": {field: value}})
         with pytest.raises(BadInput, match=f"differ in {re.escape(field)}"):
             refuse_other_items(recipes_of(study, {})["classify"])

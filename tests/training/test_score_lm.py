@@ -16,6 +16,7 @@ from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.training import scoring as module
 from fairtrial.training.scoring import TokenSet, score_lm, score_windows, sliding
+from fairtrial.training.tasks import LanguageTask
 
 ENTRIES, LENGTH, UNKNOWN = 23, 6, 1
 FULL = {"length": LENGTH, "full_context": 1.0}
@@ -127,6 +128,21 @@ def test_less_context_is_another_score_but_the_same_targets(network: LanguageMod
     scores = [score_lm(network, tokens, length=LENGTH, full_context=share) for share in (0.0, 0.5, 1.0)]
     assert len({score.metrics["tokens"] for score in scores}) == 1
     assert len({score.metrics["perplexity"] for score in scores}) == 3
+
+
+def test_a_large_set_is_scored_in_strides_of_half_a_length_and_the_score_says_so(network: LanguageModel) -> None:
+    tokens = running(40, 30)
+    size = int(tokens.bytes.sum())
+    whole, large = (
+        LanguageTask(network, None, None, (), {"test": tokens}, {}, {}, LENGTH, 1.0, exact_bytes).score("test")  # type: ignore[arg-type]
+        for exact_bytes in (size, size - 1)
+    )
+    assert "full_context" not in whole.metrics
+    assert whole.metrics == score_lm(network, tokens, **FULL).metrics
+    strided = score_lm(network, tokens, length=LENGTH, full_context=0.5).metrics
+    assert large.metrics == strided | {"full_context": 0.5} != whole.metrics
+    windows = [each for each in sliding(tokens.sequences, LENGTH, LENGTH // 2) if each.counted]
+    assert all(each.counted - each.begin >= LENGTH // 2 for each in windows[:-1])  # context of the first that counts
 
 
 @pytest.mark.parametrize("tokens", [running(5, 1, 27, 2), sentences(5, 16, 9), sentences(3, 4)])

@@ -230,7 +230,7 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
         for factor in times:
             length = factor * task.length
             # a token sees at least 3/4 of the length: at 8x a stride of one token would take 8 x 8 the time
-            full_context = task.full_context if factor == 1 else 0.75
+            full_context = task.context(task.sets[test]) if factor == 1 else 0.75
             try:
                 found = score_lm(task.network, task.sets[test], length=length, full_context=full_context).metrics
                 yield LengthScore(test, factor, length, found["perplexity"], found["interval"], sees=seen[factor])

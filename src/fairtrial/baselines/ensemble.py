@@ -180,7 +180,7 @@ class LanguageEnsemble(Ensemble):
     def by_network(self, encoded: TokenSet) -> np.ndarray:
         """Probabilities of the targets [target]"""
         task = cast(LanguageTask, self.run.task)
-        return np.exp(-token_nll(task.network, encoded, length=task.length, full_context=task.full_context))
+        return np.exp(-token_nll(task.network, encoded, length=task.length, full_context=task.context(encoded)))
 
     def read(self, name: str) -> Sequence[np.ndarray]:
         return cast(TokenSet, self.run.task.sets[name]).sequences

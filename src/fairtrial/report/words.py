@@ -255,8 +255,9 @@ def _score_cells(score: Mapping[str, Any]) -> tuple[str | int, ...]:
         return accuracy_text(score), _digits(score.get("macro_f1"), ".1%"), _digits(majority, ".1%"), score["items"]
     if "masked_perplexity" in score:
         return f"{score['masked_perplexity']:.1f}{bracket(score['interval'])}", score["tokens"]
+    strides = ", in strides of half a length" if "full_context" in score else ""
     return (
-        f"{score['perplexity']:.1f}{bracket(score['interval'])}", f"{score['bits_per_byte']:.3f}",
+        f"{score['perplexity']:.1f}{bracket(score['interval'])}{strides}", f"{score['bits_per_byte']:.3f}",
         _digits(score.get("perplexity_without_unknown")), f"{score['unknown_share']:.1%}",
         _digits(score.get("window_perplexity")), score["tokens"],
     )  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -139,6 +139,7 @@ def gather(
     audited = (contamination or {}).get("sets", {}).items()
     failed = [row for row in failures if row["task"] == task]
     ran = {name: found for name, found in records.items() if found}
+    refuse_mixed_scoring([record for found in ran.values() for record in found.values()])
     return TaskOutcomes(
         task=task,
         baseline=baseline,
@@ -174,6 +175,19 @@ def proven_outcomes(record: Record, sets: Mapping[str, int]) -> dict[str, dict[s
             what = f"its {key} on {test!r} is {value:.6g}, result.json says {told}"
             raise BadInput(what, "train it again", path=record.folder / "outcomes.safetensors")
     return found
+
+
+def refuse_mixed_scoring(records: Sequence[Record]) -> None:
+    """Large sets are scored in strides, with less context: not to be compared with exact scores of another version."""
+    ways: dict[tuple[str, float | None], Path] = {}
+    for record in records:
+        for test, score in record.result["tests"].items():
+            ways.setdefault((test, score.get("full_context")), record.folder)
+    for test in {test for test, _ in ways}:
+        folders = [str(folder) for (name, _), folder in ways.items() if name == test]
+        if len(folders) > 1:
+            what = f"{test!r} was scored at full context in one trial and in strides in another ({', '.join(folders)})"
+            raise BadInput(what, "remove the older trial and run the study again")
 
 
 def by_set(outcomes: Mapping[str, np.ndarray], sets: Mapping[str, int]) -> dict[str, dict[str, np.ndarray]]:

@@ -75,6 +75,7 @@ SHARED_DATA = (
     "source", "format", "presidents", "test", "split_seed", "text_column", "label_column", "split_column",
     "group_column",
 )  # fmt: skip
+SHARED_SCORING = ("full_context", "exact_bytes")  # a token that sees more is easier to predict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,11 +217,12 @@ def settled(recipe: Recipe, *settings: Settings) -> Recipe:
 def refuse_other_items(recipes: Mapping[str, Recipe]) -> None:
     """Variants are compared on the same test items or not at all."""
     first_name, first = next(iter(recipes.items()))
+    fields = [("data", name) for name in SHARED_DATA] + [("scoring", name) for name in SHARED_SCORING]
     for name, recipe in recipes.items():
-        for each in SHARED_DATA:
-            one, other = getattr(first.data, each), getattr(recipe.data, each)
+        for table, each in fields:
+            one, other = (getattr(getattr(found, table), each) for found in (first, recipe))
             if one != other:
-                what = f"variants {first_name!r} and {name!r} differ in data.{each} ({one!r} and {other!r})"
+                what = f"variants {first_name!r} and {name!r} differ in {table}.{each} ({one!r} and {other!r})"
                 raise BadInput(what, "variants of one study share their test items; set it for all, under [set]")
 
 

@@ -32,6 +32,7 @@ MOST_WINDOWS = 1024
 MOST_MASKED_SENTENCES = 2048
 FEWER_SENTENCES = 1024  # of the training split, where the network is large and its curve would cost an epoch
 LARGE = 5_000_000  # parameters
+STRIDED = 0.5  # share of the context that a token of a large set sees at least
 
 
 Network = Classifier | LanguageModel | MaskedModel
@@ -80,13 +81,26 @@ class LanguageTask(Task):
     sets: dict[str, TokenSet]
     length: int
     full_context: float
+    exact_bytes: int
+
+    def context(self, tokens: TokenSet) -> float:
+        """The least share of a length that a scored token sees. A large set moves in strides of half a length. Large is
+        told by bytes, which do not depend on the tokenizer: all variants of a study are scored alike."""
+        large = tokens.bytes.sum() > self.exact_bytes
+        return min(STRIDED, self.full_context) if large else self.full_context
 
     def quick_score(self, split: str) -> Score:
         return scoring.score_windows(self.network, self.sets[split], length=self.length, most=MOST_WINDOWS)
 
     def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
-        tokens, context = self.sets[split], self.full_context
-        return scoring.score_lm(self.network, tokens, length=self.length, full_context=context, on_progress=on_progress)
+        tokens = self.sets[split]
+        context = self.context(tokens)
+        score = scoring.score_lm(
+            self.network, tokens, length=self.length, full_context=context, on_progress=on_progress
+        )
+        if context < self.full_context:
+            score.metrics["full_context"] = context
+        return score
 
 
 @dataclass
@@ -132,7 +146,8 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     network.body.save_memory = recipe.training.save_memory
     common = (cast(Any, network), batches, choose_on, curves, sets, facts, groups)
     if recipe.task == "lm":
-        return LanguageTask(*common, recipe.shape.length, recipe.scoring.full_context)
+        how = recipe.scoring
+        return LanguageTask(*common, recipe.shape.length, how.full_context, how.exact_bytes)
     return ClassifyTask(*common) if recipe.task == "classify" else MaskedTask(*common)
 
 
