@@ -66,7 +66,7 @@ class Verdict(Shown):
         return self.text
 
     def tables(self) -> Sequence[Table]:
-        return verdict_tables.verdict_tables(self.shown, every=False)
+        return verdict_tables.verdict_tables(self.shown, verdict_tables.MAIN)
 
     def rows(self) -> list[dict[str, Any]]:
         return [
@@ -97,8 +97,9 @@ class Verdict(Shown):
     def to_markdown(self) -> str:
         return "\n".join(verdict_tables.verdict_lines(self.shown, "markdown", every=False))
 
-    def to_latex(self) -> str:
-        return "\n".join(verdict_tables.verdict_lines(self.shown, "latex", every=False))
+    def to_latex(self, *, wide: bool = False) -> str:
+        """A table that fits a column of a paper; `wide`: all that a verdict is read with."""
+        return "\n".join(verdict_tables.verdict_lines(self.shown, "latex", every=False, narrow=not wide))
 
 
 @dataclass(frozen=True, repr=False)

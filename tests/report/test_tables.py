@@ -6,6 +6,8 @@ import copy
 import json
 import random
 import re
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +24,15 @@ from fairtrial.errors import BadInput
 from fairtrial.report.study_files import StudyFiles, without_nulls
 from fairtrial.report.study_page import study_page
 from fairtrial.report.table import Cell, Table, as_csv, as_latex, as_markdown, as_text, row
-from fairtrial.report.verdict_tables import FORMATS, comparisons, reuse, scores, verdict_lines, verdict_tables
+from fairtrial.report.verdict_tables import (
+    FORMATS,
+    comparisons,
+    narrow_scores,
+    reuse,
+    scores,
+    verdict_lines,
+    verdict_tables,
+)
 from fairtrial.report.words import decimals_for, few_digits, plain_number, probability, with_interval
 from fairtrial.statistics.verdict import judge_study
 from fairtrial.stored import VERDICT, read_document
@@ -237,6 +247,49 @@ def test_latex_keeps_its_cells_and_braces_whatever_a_variant_is_called() -> None
     assert columns
 
 
+LONG = "learned+disentangled+window:size=8 (same parameters)"
+PAPER = r"""\documentclass[twocolumn]{article}
+\usepackage{tabularx}
+\IfFileExists{booktabs.sty}{\usepackage{booktabs}}{\let\toprule\hline\let\midrule\hline\let\bottomrule\hline}
+\begin{document}
+%s
+\end{document}
+"""
+
+
+@pytest.fixture(scope="module")
+def named_badly() -> dict[str, Any]:
+    return check_verdict(judged({**GAINS, LONG: 2.0, "x" * 60: 1.0, HOSTILE.replace("\x1b", ""): 3.0}))
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex (Debian: texlive-latex-base)")
+def test_a_latex_table_fits_one_column_of_a_paper(named_badly: dict[str, Any], tmp_path: Path) -> None:
+    overfull = {}
+    for narrow in (True, False):
+        lines = verdict_lines(named_badly, "latex", every=False, narrow=narrow)
+        (tmp_path / "paper.tex").write_text(PAPER % "\n".join(lines))
+        command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout[-2000:]
+        overfull[narrow] = done.stdout.count("Overfull \\hbox")
+    assert not overfull[True]
+    assert overfull[False] > 5  # the log does tell of what is too wide
+
+
+def test_sentence_and_table_give_the_same_number_of_items(named_badly: dict[str, Any]) -> None:
+    for name, task in named_badly["tasks"].items():
+        table, narrow = comparisons(task), narrow_scores(task)
+        assert table is not None
+        assert narrow is not None
+        at, headings = table.columns.index("items"), [cells[0].text for cells in narrow.rows if len(cells) == 1]
+        said = [line for line in named_badly["sentences"] if line.startswith(f"[{name}] On ") and "interval" in line]
+        for cells, one in zip(table.rows, task["comparisons"], strict=True):
+            items = cells[at].text
+            assert f"{one['set']} ({items} items)" in headings
+            mine = [line for line in said if one["variant"] in line and one["set"] in line]
+            assert any(f"{items} item" in line for line in mine), (items, mine)
+
+
 def test_text_commands_no_terminal_and_stays_in_columns() -> None:
     lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0, "位置編碼": 1.0})))
     assert not any(re.search(r"[\x00-\x1f\x7f]", line) for line in lines)
@@ -304,7 +357,8 @@ def test_the_command_prints_each_format(study: Path, fairtrial: Callable[..., An
     assert "exploratory" not in text.out
     assert "exploratory" in fairtrial("verdict", study, "--all").out
     assert fairtrial("verdict", study, "--format", "markdown").out.startswith("# Is rotary better?")
-    assert r"\toprule" in fairtrial("verdict", study, "--format", "latex").out
+    assert r"\begin{tabularx}{\columnwidth}" in fairtrial("verdict", study, "--format", "latex").out
+    assert r"\begin{tabular}{lllrr" in fairtrial("verdict", study, "--format", "latex", "--wide").out
     stored = json.loads((study / "verdict.json").read_text())
     assert json.loads(fairtrial("verdict", study, "--json").out) | {"checksum": stored["checksum"]} == stored
 

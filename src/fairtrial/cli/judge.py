@@ -107,7 +107,11 @@ def run_with_screen(json: bool, **options: Any) -> None:
 
 def verdict(
     study: Folder,
-    form: Annotated[str, Option("--format", help="text, markdown or latex (booktabs).", metavar="FORMAT")] = "text",
+    form: Annotated[
+        str,
+        Option("--format", help="text, markdown or latex (fits one column of a paper).", metavar="FORMAT"),
+    ] = "text",
+    wide: Annotated[bool, Option("--wide", help="LaTeX: the tables of the text, wider than a column.")] = False,
     every: Annotated[
         bool,
         Option("--all", help="All tables: also contamination, test reuse, passports, exploratory comparisons, search."),
@@ -122,7 +126,8 @@ def verdict(
     from fairtrial.report.verdict_tables import FORMATS, verdict_lines
 
     one_of("--format", form, tuple(FORMATS))
-    for line in verdict_lines(found.shown, form, every=every):
+    narrow = form == "latex" and not (wide or every)
+    for line in verdict_lines(found.shown, form, every=every, narrow=narrow):
         print(line)
 
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 MISSING = "–"
 PROSE_WIDTH = 100
 UNLIMITED = 10_000  # columns
+LONG_WORD = 14  # letters: in LaTeX, a longer one may break
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "|": r"\textbar{}",
-    "–": "--", "×": r"$\times$", "±": r"$\pm$", "→": r"$\to$",
+    "–": "--", "×": r"$\times$", "±": r"$\pm$", "→": r"$\to$", "\ufffd": "?",
 }  # fmt: skip
 
 
@@ -41,6 +42,7 @@ class Table:
     note: str = ""
     text_columns: int = 1  # so many columns on the left hold text; the others hold numbers
     total: bool = False  # the last row is a sum
+    narrow: bool = False  # LaTeX: as wide as a column of the paper; a row of one cell is a heading over those below
 
     def without_empty_columns(self) -> Table:
         kept = [at for at in range(len(self.columns)) if any(row[at].stamped not in ("", MISSING) for row in self.rows)]
@@ -141,20 +143,47 @@ def markdown_escape(text: str) -> str:
 
 
 def as_latex(table: Table) -> list[str]:
-    """For `\\usepackage{booktabs}`; without a title only the tabular."""
+    """For `\\usepackage{booktabs}`, and tabularx where it is narrow; without a title only the tabular."""
     alignment = "l" * table.text_columns + "r" * (len(table.columns) - table.text_columns)
-    texts = [map(latex_escape, table.columns), *(map(latex_cell, cells) for cells in table.rows)]
+    texts = [
+        [latex_escape(name) for name in table.columns],
+        *([latex_cell(each) for each in row] for row in table.rows),
+    ]
+    if table.narrow:
+        texts = [narrow_cells(cells, len(table.columns)) for cells in texts]
     names, *rows = [f"  {' & '.join(cells)} \\\\" for cells in texts]
     if table.total:
         rows.insert(-1, r"\midrule")
     ends = rf"\begin{{tabular}}{{{alignment}}}", r"\end{tabular}"
+    if table.narrow:
+        wrapping = r">{\raggedright\arraybackslash}X"
+        ends = rf"\begin{{tabularx}}{{\columnwidth}}{{@{{}}{wrapping}{alignment[1:]}@{{}}}}", r"\end{tabularx}"
     lines = [ends[0], r"\toprule", names, r"\midrule", *rows, r"\bottomrule", ends[1]]
     if not table.title:
         return lines
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_escape(table.title)}}}", *lines]
+    small = [r"\footnotesize", r"\setlength{\tabcolsep}{3pt}"] * table.narrow
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{latex_escape(table.title)}}}", *small, *lines]
     if table.note:
-        lines.append(rf"\par\smallskip\footnotesize {latex_escape(table.note)}")
+        ragged = r"\raggedright" * table.narrow
+        lines.append(rf"\par\smallskip{ragged}\footnotesize {latex_escape(table.note)}")
     return [*lines, r"\end{table}"]
+
+
+def narrow_cells(cells: list[str], columns: int) -> list[str]:
+    """The first is wrapped, a long word at any letter; one alone is a heading."""
+    if len(cells) == 1:
+        return [rf"\multicolumn{{{columns}}}{{@{{}}p{{\columnwidth}}@{{}}}}{{\raggedright {breakable(cells[0])}}}"]
+    return [breakable(cells[0]), *cells[1:]]
+
+
+def breakable(text: str) -> str:
+    """Escaped text in which a long word may break after a sign, or after so many letters."""
+    words = text.split(" ")
+    for at, word in enumerate(words):
+        pieces = re.findall(r"\\textbf\{\(|\\[a-z]+\{\}|\\.|\$.*?\$|.", word)
+        if len(pieces) > LONG_WORD:
+            words[at] = "".join(each + r"\allowbreak{}" * (number % 6 == 5) for number, each in enumerate(pieces))
+    return " ".join(words)
 
 
 def latex_cell(cell: Cell) -> str:

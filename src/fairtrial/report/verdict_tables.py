@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -27,29 +27,33 @@ LEVELS = {
 }  # fmt: skip
 Task = dict[str, Any]
 Row = dict[str, Any]
+Makers = tuple[Callable[[Task], Table | None], ...]
 
 
-def verdict_lines(verdict: dict[str, Any], form: str = "text", *, every: bool = True) -> list[str]:
-    """Sentences first, then the tables."""
+def verdict_lines(
+    verdict: dict[str, Any], form: str = "text", *, every: bool = True, narrow: bool = False
+) -> list[str]:
+    """Sentences first, then the tables. `narrow`: of each task one, which fits a column of a paper."""
     name, sentences = verdict.get("name", ""), verdict.get("sentences", [])
     if form == "markdown":
         lines = [f"# {markdown_escape(name)}", "", *(f"- {markdown_escape(sentence)}" for sentence in sentences)]
     elif form == "latex":
-        lines = ["% needs \\usepackage{booktabs}", *(f"% {plain(sentence)}" for sentence in [name, *sentences])]
+        needed = "booktabs,tabularx" if narrow else "booktabs"
+        lines = [f"% needs \\usepackage{{{needed}}}", *(f"% {plain(sentence)}" for sentence in [name, *sentences])]
     else:
         lines = [plain(name), ""] if name else []
         for sentence in sentences:
             lines += wrapped(sentence, first="- ")
-    for table in verdict_tables(verdict, every=every):
+    for table in verdict_tables(verdict, MAIN + FURTHER if every else (narrow_scores,) if narrow else MAIN):
         lines += ["", *TABLE_FORMATS[form](table)]
     return lines
 
 
-def verdict_tables(verdict: dict[str, Any], *, every: bool = True) -> list[Table]:
-    """The tables of every task, the most important first; or only those that a verdict cannot be read without."""
+def verdict_tables(verdict: dict[str, Any], makers: Makers | None = None) -> list[Table]:
+    """The tables of every task, the most important first: all of them, or those of `makers`."""
     found = []
     for name, task in verdict.get("tasks", {}).items():
-        for maker in MAIN + FURTHER if every else MAIN:
+        for maker in MAIN + FURTHER if makers is None else makers:
             if (table := maker(task)) is not None:
                 found.append(replace(table, title=f"{task_title(name)}: {table.title}"))
     return found
@@ -202,6 +206,56 @@ def scores(task: Task) -> Table | None:
     note = "Mean over seeds, 95% interval; contaminated: items that also occur in the training set."
     note += f" {task['metric_why']}" if task.get("metric_why") else ""
     return some(f"scores ({metric_text(task)})", columns, rows, note, text_columns=2)
+
+
+SHORT_VERDICTS = {"same": "equal", "undetected": "unclear", "too_few_seeds": "few seeds", "not_comparable": "none"}
+MEANINGS = {
+    "unclear": "no detectable difference", "equal": "no difference of interest",
+    "none": "not comparable", "few seeds": "fewer than a verdict needs",
+}  # fmt: skip
+
+
+def narrow_scores(task: Task) -> Table | None:
+    """Scores, differences and verdicts, on the items that verdicts are on; of what needs no transformer, the best."""
+    judged = {(one.get("variant"), one.get("set")): one for one in task.get("comparisons", [])}
+    found: list[tuple[Cell, ...]] = []
+    sign = 1 if lower_is_better(task) else -1
+    for test_set in set_names(task):
+        subset, items = basis_of(task, test_set)
+        items = next((one["items"] for one in judged.values() if one.get("set") == test_set and "items" in one), items)
+        found.append((Cell(f"{test_set} ({few_digits(items)}{'' if subset == 'all' else f' {subset}'} items)"),))
+        simple = []
+        for cell, by_set, ours in contenders(task):
+            estimate = by_set.get(test_set, {}).get(subset, {})
+            mean = estimate_text({"mean": estimate.get("mean")})
+            one = judged.get((cell.text, test_set), {})
+            verdict = verdict_cell(one).text if one else MISSING
+            verdict = SHORT_VERDICTS.get(one.get("verdict", ""), verdict)
+            difference = difference_text(task, one) if one else MISSING
+            if ours:
+                found.append(row(cell, mean, difference, verdict))
+            elif is_number(estimate.get("mean")):
+                simple.append((sign * estimate["mean"], row(f"{cell.text} (no transformer)", mean, MISSING, MISSING)))
+        found += [cells for _, cells in sorted(simple, key=lambda each: each[0])[:1]]
+    against = " and ".join(dict.fromkeys(str(one.get("against", "")) for one in judged.values()))
+    seeds = sorted({one["seeds"] for one in judged.values() if is_number(one.get("seeds"))})
+    note = f"Mean over {' or '.join(map(str, seeds))} seeds." if seeds else "Mean over seeds."
+    if judged:
+        note += f" Difference from {against} in {difference_unit(task)}, with its 95% interval; the verdict is after"
+        note += " Holm's correction."
+    used = {cells[-1].text for cells in found}
+    note += "".join(f" {word.capitalize()}: {meaning}." for word, meaning in MEANINGS.items() if word in used)
+    metric = task.get("metric", "accuracy")
+    columns = ("variant", "score", "difference", "verdict")
+    table = Table(metric_text(task), columns, tuple(found), note, narrow=True)
+    return table if len(found) > len(set_names(task)) and metric else None
+
+
+def basis_of(task: Task, test_set: str) -> tuple[str, int | None]:
+    """The items that verdicts on a test set are on, and how many they are."""
+    facts = task.get("sets", {}).get(test_set, {})
+    subset = facts.get("basis", "all")
+    return subset, facts.get("items" if subset == "all" else subset)
 
 
 def beside_cells(task: Task, estimate: dict[str, Any]) -> tuple[str, ...]:

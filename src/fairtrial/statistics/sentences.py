@@ -303,7 +303,9 @@ def _together(rows: Rows) -> str:
     numbers = listed([f"{each} ({interval})" for each, interval in zip(changes, intervals, strict=True)])
     seeds = listed(sorted({str(row["seeds"]) for row in rows}))
     family = counted(first["family"], "comparison")
-    tail = f"95% intervals, {_p_of_all(rows)} after correction for {family}; {seeds} seeds"
+    counts = [f"{row['items']:,}" + ("" if row["basis"] == "all" else f" {row['basis']}") for row in rows]
+    items = f"{counts[0]} items each" if len(set(counts)) == 1 else f"{listed(counts)} items"
+    tail = f"95% intervals, {_p_of_all(rows)} after correction for {family}; {seeds} seeds, {items}"
     also = _few_together(rows, list(dict.fromkeys(remark for row in rows for remark in row["remarks"])))
     needs = [_needs_of_all(rows, least)] if first["verdict"] == "undetected" else []
     where = listed([row["set"] for row in rows])
