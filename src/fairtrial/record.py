@@ -216,6 +216,9 @@ class Record:
         """Last of all, with the checksums of what it belongs to."""
         names = ("trial.json", "events.jsonl", "outcomes.safetensors", "model.safetensors")
         sums = {name: sha256_of(self.folder / name) for name in names if (self.folder / name).is_file()}
+        if self.log.size and sums.get("events.jsonl") != self.log.sha256:
+            hint = f"it is written again by: fairtrial resume {self.folder}"
+            raise BadInput("was changed while the trial was writing it", hint, path=self.log.path)
         stored.write_document(self.folder / "result.json", {**result, "sha256": sums})
 
     def write_baseline(self, facts: Mapping[str, Any]) -> None:
@@ -234,8 +237,9 @@ class Record:
             raise BadInput("belongs to other outcomes than those beside it", hint, path=path)
         return found
 
-    def add_event(self, event: dict[str, Any]) -> None:
-        append_line(self.folder / "events.jsonl", json.dumps(event, ensure_ascii=False))
+    @cached_property
+    def log(self) -> EventLog:
+        return EventLog(self.folder / "events.jsonl")
 
     def add_time(self, step: int, **facts: Any) -> None:
         append_line(self.folder / "clock.jsonl", json.dumps({"step": step, "time": round(time.time(), 3), **facts}))
@@ -247,24 +251,6 @@ class Record:
 
     def clock(self) -> list[dict[str, Any]]:
         return stored.read_rows(self.folder / "clock.jsonl", lambda row: stored.CLOCK)
-
-    def events_size(self) -> int:
-        path = self.folder / "events.jsonl"
-        return path.stat().st_size if path.exists() else 0
-
-    def sync_events(self) -> int:
-        """Force the events to the disk, as a checkpoint must not be ahead of them after a power cut; their size."""
-        path = self.folder / "events.jsonl"
-        with disk_errors(path), path.open("ab") as file:
-            os.fsync(file.fileno())
-        return self.events_size()
-
-    def cut_events(self, size: int) -> None:
-        """Forget what happened after a checkpoint: it will happen again."""
-        path = self.folder / "events.jsonl"
-        if size < self.events_size():
-            with disk_errors(path), path.open("rb+") as file:
-                file.truncate(size)
 
     def drop_checkpoints(self) -> None:
         """A finished record needs none; also called when one is opened that was killed just before this."""
@@ -282,6 +268,55 @@ class Record:
     def outcomes(self) -> dict[str, np.ndarray]:
         """Arrays by `test set/what`, one entry for each item."""
         return renamed_keys(stored.read_arrays(self.checked("outcomes.safetensors"), "train it again"))
+
+
+class EventLog:
+    """events.jsonl while a trial writes it. Its checksum is that of what was written, each byte hashed once, so that a
+    checkpoint can tell the log it belongs to from one that was damaged since."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.size, self._written = path, 0, hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        return self._written.hexdigest()
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        line = json.dumps(event, ensure_ascii=False)
+        append_line(self.path, line)
+        content = (line + "\n").encode()
+        self._written.update(content)
+        self.size += len(content)
+
+    def sync(self) -> tuple[int, str]:
+        """Force the events to the disk, as a checkpoint must not be ahead of them after a power cut; their size and
+        sha256."""
+        with disk_errors(self.path), self.path.open("ab") as file:
+            os.fsync(file.fileno())
+        return self.size, self.sha256
+
+    def sha256_at(self, size: int) -> str | None:
+        """Of the first bytes on the disk; None where there are fewer."""
+        content = self._first(size)
+        return hashlib.sha256(content).hexdigest() if len(content) == size else None
+
+    def cut(self, size: int) -> None:
+        """Go on after so many bytes, if there are as many: what happened after them will happen again."""
+        content = self._first(size)
+        self.size, self._written = len(content), hashlib.sha256(content)
+        with disk_errors(self.path):
+            if self.path.exists() and self.path.stat().st_size > self.size:
+                with self.path.open("rb+") as file:
+                    file.truncate(self.size)
+
+    def _first(self, size: int) -> bytes:
+        try:
+            with self.path.open("rb") as file:
+                return file.read(size)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise BadInput(f"cannot be read ({error.strerror})", path=self.path) from error
 
 
 @dataclass(frozen=True)

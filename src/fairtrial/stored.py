@@ -70,6 +70,10 @@ BASELINE = {"name!": str, "skipped": str, "outcomes!": str, "trial": BY_SUBSET, 
 EVENT = {"event!": str, "step!": count, "loss": number, "learning_rate": number}
 SCORE_EVENT = {**EVENT, **SCORE, "split!": str}
 CLOCK = {"step!": count, "time!": number, "what": str, "step_seconds": number, "peak_memory_mb": number}
+PROGRESS = {
+    **dict.fromkeys(("step!", "best_step", "stale!", "events_size!"), count), "stopped": str, "events_sha256": str,
+    "best_merit": [number],
+}  # fmt: skip
 FAILURE = {"task!": str, "variant!": str, "seed!": count, "error!": str}
 FAILED_TRY = {"folder!": str, "error!": str}
 

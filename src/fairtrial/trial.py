@@ -104,8 +104,8 @@ def train(
         if stop():
             raise interrupt(f"while scoring {split}")
 
-    saved = checkpoints.load(loop, record.events_size(), notice)
-    record.cut_events(saved or 0)
+    saved = checkpoints.load(loop, record.log.sha256_at, notice)
+    record.log.cut(saved or 0)
     on_event(Event("start", loop.progress.step, start_facts(record, task, loop)))
     begun = {"trial": sha256_of(record.folder / "trial.json")}
     record.add_time(loop.progress.step, what="resume" if saved is not None else "start", **begun)
@@ -116,16 +116,16 @@ def train(
             step_seconds.append(time.monotonic() - step_start)
         on_event(event)
         if event.kind != "ready":
-            record.add_event({"event": event.kind, "step": event.step, **event.facts})
+            record.log.add({"event": event.kind, "step": event.step, **event.facts})
             continue
         stopping, step_start = stop(), time.monotonic()
         if stopping or step_start - last_save >= save_seconds:
-            checkpoints.save(loop, record.sync_events())
+            checkpoints.save(loop, *record.log.sync())
             record.add_time(event.step, what="save")
             last_save = step_start = time.monotonic()
         if stopping:
             raise interrupt(f"after step {event.step} of {loop.steps}")
-    checkpoints.save(loop, record.sync_events())
+    checkpoints.save(loop, *record.log.sync())
     pace = {"step_seconds": round(float(np.median(step_seconds)), 6)} if step_seconds else {}
     record.add_time(loop.progress.step, what="trained", **pace)
     best_step = loop.restore_best()

@@ -160,7 +160,7 @@ def campaign(
     for where, edit, rng in mutations(whole, files, count, room):
         name = where.partition(",")[0]
         problems, answers = [], set()
-        for question in [questions[0], *rng.choice(questions[1:])]:
+        for question in [questions[0], rng.choice(questions[1:])]:
             try:
                 said = ask(question)
             except BaseException as error:

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "model": PLAIN | {"environment", "model"},
     "parts": {"model.part", "recipe", "errors", "rng", "parts"},
     "statistics": {"errors", "statistics"},
-    "training": PLAIN | {"disk", "data", "model", "parts", "statistics", "training"},
+    "training": PLAIN | {"disk", "stored", "data", "model", "parts", "statistics", "training"},
     "loggers": PLAIN,
     "report": VALUES | {"report", "statistics"},
     "analysis": PLAIN

@@ -146,7 +146,7 @@ def test_a_second_trainer_is_refused_at_once_and_a_dead_one_holds_nothing(
 
 def test_a_torn_last_line_is_dropped(record: Record) -> None:
     for step in range(3):
-        record.add_event({"event": "step", "step": step, "loss": 0.5})
+        record.log.add({"event": "step", "step": step, "loss": 0.5})
     path = record.folder / "events.jsonl"
     whole = path.read_bytes()
     for length in range(len(whole)):
@@ -175,14 +175,28 @@ def test_a_damaged_line_in_the_middle_is_named(damage: bytes, record: Record) ->
 
 
 def test_events_are_cut_back_and_never_lengthened(record: Record) -> None:
-    record.cut_events(0)  # there are none yet
-    record.add_event({"event": "step", "step": 1})
-    size = record.sync_events()
-    record.add_event({"event": "step", "step": 2})
-    record.cut_events(size)
-    record.cut_events(size + 100)
+    record.log.cut(0)  # there are none yet
+    record.log.add({"event": "step", "step": 1})
+    size, digest = record.log.sync()
+    record.log.add({"event": "step", "step": 2})
+    record.log.cut(size)
+    record.log.cut(size + 100)
     assert record.events() == [{"event": "step", "step": 1}]
-    assert record.events_size() == size
+    assert (
+        (record.log.size, record.log.sha256)
+        == (size, digest)
+        == (record.log.path.stat().st_size, record.log.sha256_at(size))
+    )
+    assert record.log.sha256_at(size - 1) not in (None, digest)
+    assert record.log.sha256_at(size + 1) is None
+
+
+def test_no_result_is_written_beside_a_log_that_was_changed_meanwhile(record: Record) -> None:
+    record.log.add({"event": "step", "step": 1})
+    record.log.path.write_text('{"event": "step", "step": 2}\n')
+    with pytest.raises(BadInput, match=r"events\.jsonl: was changed while the trial was writing it"):
+        record.write_result(RESULT)
+    assert not record.complete
 
 
 def test_outcomes_come_back_as_they_were(record: Record) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from safetensors import safe_open
+from safetensors.torch import load_file, save
 
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.recipe import Recipe
@@ -156,6 +158,26 @@ def test_a_checkpoint_ahead_of_the_event_log_is_passed_over(pair: Pair) -> None:
     assert "ahead of the event log" in notices[0]
 
 
+def test_a_flipped_bit_of_the_event_log_does_not_stay(pair: Pair) -> None:
+    size = (pair.broken / "events.jsonl").stat().st_size
+    for place, step, count in ((0, 0, 2), (size - 3, STOPPED - 1, 1)):  # before both checkpoints, between them
+        notices, start = resumed(pair, lambda copy, place=place: flip(copy / "events.jsonl", 8 * place))
+        assert (len(notices), start) == (count, step)
+        assert "events.jsonl was damaged or changed since step-00000005" in notices[0]
+
+
+def test_checkpoints_of_version_01_do_not_know_their_log(pair: Pair) -> None:
+    """It is read as it is."""
+
+    def forget(copy: Path) -> None:
+        old = files(copy)[-1].read_bytes()
+        content = old.replace(b'\\"events_sha256\\"', b'\\"events_sha000\\"')
+        assert content != old
+        replace_newest(copy, content)
+
+    assert resumed(pair, forget) == ([], STOPPED)
+
+
 def test_the_manifest_names_nothing_outside_the_record(pair: Pair) -> None:
     def point_outside(copy: Path) -> None:
         files(copy)[-1].rename(copy.parent / "outside.safetensors")
@@ -197,6 +219,8 @@ def test_a_checkpoint_of_another_network_is_refused(
 ) -> None:
     with pytest.raises(Interrupted):
         run_trial(tiny_recipe("classify", "shape.width=32"), 0, tmp_path / "wide", stop=lambda: True)
-    replace_newest(pair.broken, files(tmp_path / "wide")[-1].read_bytes())
+    with safe_open(files(pair.broken)[-1], "pt") as file:
+        progress = file.metadata()  # else it belongs to another event log and is passed over
+    replace_newest(pair.broken, save(load_file(files(tmp_path / "wide")[-1]), progress))
     with pytest.raises(BadInput, match="does not fit the network"):
         resume_trial(pair.broken)

@@ -39,7 +39,7 @@ def test_a_failing_write_at_any_moment_of_saving_keeps_a_sound_checkpoint(
         loop.progress.step = step
         saved[step] = {name: tensor.clone() for name, tensor in weights_of(loop.network).items()}
         if step < 3:
-            checkpoints.save(loop, events_size=step)
+            checkpoints.save(loop, step, "")
     before = {path.name: path.read_bytes() for path in checkpoints.folder.iterdir()}
     for at in range(1, len(SAVING) + 1):
         for path in checkpoints.folder.iterdir():
@@ -48,17 +48,17 @@ def test_a_failing_write_at_any_moment_of_saving_keeps_a_sound_checkpoint(
             (checkpoints.folder / name).write_bytes(content)
         broken_disk.fail(at, error)
         with pytest.raises(DiskTrouble) as trouble:
-            checkpoints.save(loop, events_size=3)
+            checkpoints.save(loop, 3, "")
         assert trouble.value.exit_code == 5
         assert str(checkpoints.folder) in trouble.value.what
         fresh = make_loop(recipe)
-        assert checkpoints.load(fresh, 99, notice=pytest.fail) == 2
+        assert checkpoints.load(fresh, lambda size: "", notice=pytest.fail) == 2
         assert all(torch.equal(tensor, saved[2][name]) for name, tensor in weights_of(fresh.network).items())
     broken_disk.fail(0)
-    checkpoints.save(loop, events_size=3)
+    checkpoints.save(loop, 3, "")
     assert broken_disk.done == SAVING
     fresh = make_loop(recipe)
-    assert checkpoints.load(fresh, 99, notice=pytest.fail) == 3
+    assert checkpoints.load(fresh, lambda size: "", notice=pytest.fail) == 3
     assert all(torch.equal(tensor, saved[3][name]) for name, tensor in weights_of(fresh.network).items())
 
 

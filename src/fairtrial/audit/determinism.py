@@ -84,9 +84,9 @@ def resumes(subject: Subject) -> Measured:
     resumed_losses = train_to(first, RESUMED_STEPS // 2)
     with tempfile.TemporaryDirectory() as folder:
         checkpoints = Checkpoints(Path(folder) / "checkpoints")
-        checkpoints.save(first, 0)
+        checkpoints.save(first, 0, "")
         second = small_loop(subject.plan, RESUMED_STEPS)
-        checkpoints.load(second, 0, lambda text: None)
+        checkpoints.load(second, lambda size: "", lambda text: None)
     resumed_losses += train_to(second, RESUMED_STEPS)
     good = "A killed and resumed training ends with the same bits."
     bad = "A killed and resumed training ends with other bits: a part has state that no checkpoint holds."

@@ -17,6 +17,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 from torch.optim import Optimizer
 
+from fairtrial import stored
 from fairtrial.disk import append_line, disk_errors, write_bytes
 from fairtrial.errors import BadInput
 from fairtrial.training.loop import Loop, put_weights, weights_of
@@ -33,7 +34,8 @@ class Checkpoints:
     def manifest(self) -> Path:
         return self.folder / "manifest.jsonl"
 
-    def save(self, loop: Loop, events_size: int) -> None:
+    def save(self, loop: Loop, events_size: int, events_sha256: str) -> None:
+        """`events_...`: of the event log so far, which a resumed trial goes on writing."""
         progress = loop.progress
         tensors = {f"weights/{name}": tensor for name, tensor in weights_of(loop.network).items()}
         tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(loop.optimizer).items()}
@@ -41,7 +43,7 @@ class Checkpoints:
         with disk_errors(self.folder):
             self.folder.mkdir(exist_ok=True)
         facts = {name: getattr(progress, name) for name in PROGRESS}
-        facts |= {"events_size": events_size, "best_merit": progress.best_key}
+        facts |= {"events_size": events_size, "events_sha256": events_sha256, "best_merit": progress.best_key}
         content = save(tensors, {"progress": json.dumps(facts)})
         path = self.folder / f"step-{progress.step:08d}.safetensors"
         write_bytes(path, content)
@@ -54,8 +56,10 @@ class Checkpoints:
                 if old.name not in kept:
                     old.unlink()
 
-    def load(self, loop: Loop, events_size: int, notice: Callable[[str], None]) -> int | None:
-        """Load the newest intact checkpoint into the loop; the event log's size at that moment, or None."""
+    def load(self, loop: Loop, sha256_at: Callable[[int], str | None], notice: Callable[[str], None]) -> int | None:
+        """Load the newest intact checkpoint into the loop; the event log's size at that moment, or None.
+
+        `sha256_at`: of the first so many bytes of the event log, None where it is shorter."""
         seen = set()
         for line in reversed(self.lines()):
             path = self.folder / Path(str(line["file"])).name
@@ -67,8 +71,13 @@ class Checkpoints:
                 notice(f"{path} is damaged (its checksum differs); the checkpoint before it is used")
                 continue
             facts = facts_in(path)
-            if facts["events_size"] > events_size:
+            found = sha256_at(facts["events_size"])
+            if found is None:
                 notice(f"{path} is ahead of the event log, which has lost its end; the checkpoint before it is used")
+                continue
+            if facts.get("events_sha256", found) != found:  # version 0.1 did not store it
+                log = self.folder.with_name("events.jsonl")
+                notice(f"{log} was damaged or changed since {path.name} was saved; the checkpoint before it is used")
                 continue
             fill(loop, load(content), facts, path)
             return int(facts["events_size"])
@@ -97,9 +106,12 @@ def facts_in(path: Path) -> dict[str, Any]:
     """The progress of training; stored inside the file, so that the checksum covers it."""
     try:
         with safe_open(path, "pt") as file:
-            return json.loads(file.metadata()["progress"])
-    except (SafetensorError, TypeError, KeyError, ValueError) as error:
+            facts = json.loads(file.metadata()["progress"])
+        if wrong := stored.first_wrong(facts, stored.PROGRESS, ""):
+            raise ValueError(wrong)
+    except (SafetensorError, TypeError, KeyError, ValueError, RecursionError) as error:
         raise BadInput("not a checkpoint of fairtrial", "start a new record", path=path) from error
+    return dict(facts)
 
 
 def fill(loop: Loop, tensors: dict[str, Tensor], facts: dict[str, Any], path: Path) -> None:
