@@ -3,10 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow campaign benchmark check clean
+.PHONY: demo explore test test-slow campaign benchmark check clean
 
 demo: $(VENV)/.ready  ## train on the embedded corpus and write a page to open
 	$(BIN)/fairtrial demo --out demo
+
+explore: $(VENV)/.ready  ## the explorer in the browser, on a small study of the embedded speeches if there is none
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[explore]'
+	test -d studies || $(BIN)/fairtrial study --task classify --variants learned rope --seeds 5 --steps 200 \
+	  --set shape.layers=2 --set shape.width=32 --set shape.hidden=32 --out studies/first
+	$(BIN)/fairtrial explore
 
 test: $(VENV)/.ready-dev  ## all checks and tests but the slow proofs
 	$(BIN)/ruff check .

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fairtrial.api import clean as clean
     from fairtrial.api import compare as compare
     from fairtrial.api import ensemble as ensemble
+    from fairtrial.api import explore as explore
     from fairtrial.api import finetune as finetune
     from fairtrial.api import load as load
     from fairtrial.api import parameters as parameters
@@ -48,7 +49,7 @@ __version__ = "0.1.0"
 FUNCTIONS = "train resume load finetune study verdict audit audit_data baseline ensemble clean catalogue parameters"
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast
 PUBLIC = {
-    **dict.fromkeys([*FUNCTIONS.split(), "compare", "power"], "api"),
+    **dict.fromkeys([*FUNCTIONS.split(), "compare", "power", "explore"], "api"),
     **dict.fromkeys(["Part", "part"], "model.part"),
     "Recipe": "recipe",
     "Run": "run",
@@ -70,7 +71,7 @@ def __dir__() -> list[str]:
 
 
 class Package(ModuleType):
-    """Two public functions, `study` and `audit`, are called like a room: importing the room does not hide them."""
+    """Public functions (`study`, `audit`, `explore`) are called like a room: importing the room does not hide them."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in PUBLIC and isinstance(value, ModuleType)):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from fairtrial.analysis.catalogue import Catalogue
     from fairtrial.analysis.parameters import Parameters
+    from fairtrial.explore import Explorer
     from fairtrial.model.part import Part
     from fairtrial.results import Audit, Baselines, Comparison, Ensemble, Power, Study, Verdict
     from fairtrial.run import Run
@@ -482,6 +483,24 @@ def power(
 
     shares = None if pilot is None else pilot.facts["shares"]
     return Power.of(expected_smallest(task, seeds, items, family=comparisons, shares=shares), seeds, items, comparisons)
+
+
+def explore(
+    folder: Source = ".", *, host: str = "127.0.0.1", port: int | None = None, browser: bool = True,
+    data: Sequence[str] = (), plugins: Sequence[Source] = (),
+) -> Explorer:  # fmt: skip
+    """Open the explorer on a folder of records and studies, in the browser: a server on this machine only, which stops
+    with `stop()` or with Python. `data`: sources outside the folder that it may read.
+
+    >>> with ft.explore(classifier.folder.parent, port=0, browser=False) as explorer:
+    ...     explorer.url.startswith("http://127.0.0.1:")
+    True
+    """
+    from fairtrial.explore import start
+
+    return start(
+        Path(folder), host=host, port=port, data=list(data), plugins=[Path(path) for path in plugins], browser=browser
+    )
 
 
 def recipe_of(

@@ -84,9 +84,9 @@ def refused(name: str, path: Path) -> set[str]:
     if room in ("cli", "__init__"):
         return set()
     others = {other for other in rooms_of(path) if (room, other) not in BY_NAME}
-    if room == "apps":  # what a room exports, never a module inside it
-        inner = {other for other in others if "." in other and other in modules() and not other.startswith("apps.")}
-        return inner | {other for other in others if other.split(".")[0] == "cli"}
+    if room in ("apps", "explore"):  # what a room exports, never a module inside it
+        inner = {each for each in others if "." in each and each in modules() and not each.startswith(f"{room}.")}
+        return inner | {other for other in others if other.split(".")[0] in {"cli", "explore", "api"} - {room, "api"}}
     allowed = MAY_IMPORT.get(room)
     if allowed is None:  # everything but the applications, and the command line above them
         return {other for other in others if other.split(".")[0] in {"cli", "apps"} - {room}}

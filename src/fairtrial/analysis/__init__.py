@@ -4,12 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairtrial.analysis.attention import model_input
-    from fairtrial.analysis.heads import head_statistics
+    from fairtrial.analysis.attention import AttentionMaps, model_input
+    from fairtrial.analysis.catalogue import plot_part
+    from fairtrial.analysis.heads import ablate_heads, head_off, head_statistics
     from fairtrial.analysis.parameters import Ledger, ledger
 
-__all__ = ["Ledger", "head_statistics", "ledger", "model_input"]
-MODULES = {"Ledger": "parameters", "ledger": "parameters", "head_statistics": "heads", "model_input": "attention"}
+__all__ = [
+    "AttentionMaps", "Ledger", "ablate_heads", "head_off", "head_statistics", "ledger", "model_input", "plot_part",
+]  # fmt: skip
+MODULES = {
+    **dict.fromkeys(("Ledger", "ledger"), "parameters"),
+    **dict.fromkeys(("ablate_heads", "head_off", "head_statistics"), "heads"),
+    **dict.fromkeys(("AttentionMaps", "model_input"), "attention"),
+    "plot_part": "catalogue",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -262,6 +262,19 @@ class Generator:
     def generate(self, samples: int = 1, seed: int = 0) -> Generation:
         return Generation(tuple(self.sample(seed, number) for number in range(samples)), self.notices)
 
+    def next_tokens(self) -> list[dict[str, Any]]:
+        """All tokens that may come next, the most probable first: their probability to the model, and to be drawn."""
+        with scoring(self.network), use_threads(1):
+            logits = last_logits(self.network, self.ids, self.plan, KVCache(len(self.network.body.blocks)))
+        plain = token_probabilities(logits, Sampling(), (), self.never)
+        drawn = token_probabilities(logits, self.sampling, self.ids, self.never)
+        order = [int(token) for token in np.argsort(-plain, kind="stable") if int(token) not in self.never]
+        words = self.tokenizer.words(order)
+        return [
+            {"word": word, "probability": float(plain[token]), "drawn": float(drawn[token])}
+            for word, token in zip(words, order, strict=True)
+        ]
+
     def sample(self, seed: int = 0, sample: int = 0, on_text: Callable[[str], None] = lambda text: None) -> Generated:
         """One continuation. `on_text` gets each new piece of text, beginning with the prompt."""
         with use_threads(1):

@@ -256,11 +256,12 @@ def head_off(network: Network, layer: int, head: int) -> Iterator[None]:
     values from elsewhere, or heads share them, a part of our own empties the head's output instead."""
     attention, parts = network.body.blocks[layer].attention, network.body.parts
     if attention.shared_by > 1 or any(ELSEWHERE & part.verbs for part in network.body.listed_parts()):
-        parts["head-off"] = HeadOff(network.body.shape, layer, head)
+        name = f"head-off-{layer}-{head}"  # of its own, so that several may be off
+        parts[name] = HeadOff(network.body.shape, layer, head)
         try:
             yield
         finally:
-            del parts["head-off"]
+            del parts[name]
         return
     width, head_dim = attention.out.in_features, attention.head_dim
     rows = slice(2 * width + head * head_dim, 2 * width + (head + 1) * head_dim)  # rows of q, then k, then v

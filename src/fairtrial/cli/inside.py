@@ -1,4 +1,4 @@
-"""`fairtrial show`, `look`, `params`, `length` and `errors`."""
+"""`fairtrial show`, `look`, `params`, `length`, `errors` and `explore`."""
 
 from __future__ import annotations
 
@@ -252,3 +252,23 @@ def errors(
         write_text(html, errors_page(found))
         if not json:
             print(f"page: {html}")
+
+
+def explore(
+    folder: Annotated[Path, Argument(help="A folder of records and studies, or one of them.")] = Path("."),
+    port: Annotated[int | None, Option(help="Port.", show_default="8765, or a free one", min=0, max=65535)] = None,
+    host: Annotated[str, Option(help="Address to listen on; others than this machine's let others in.")] = "127.0.0.1",
+    browser: Annotated[bool, Option(help="Open the browser.")] = True,
+    data: Annotated[
+        list[str] | None, Option(help="Data outside the folder that it may read. Repeatable.", metavar="PATH")
+    ] = None,
+    plugins: With = None,
+) -> None:
+    """Touch models, studies, parts and puzzles in the browser, on this machine.
+
+    Only whoever has the printed address gets in. Ctrl-C stops it."""
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        notice(f"listening on {host}: everyone who can reach it and knows the address reads this folder, unencrypted")
+    with api.explore(folder, host=host, port=port, browser=browser, data=data or [], plugins=plugins or []) as explorer:
+        print(f"exploring {explorer.folder}\nopen {explorer.url}\nCtrl-C stops it", flush=True)
+        explorer.wait()

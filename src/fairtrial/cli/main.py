@@ -48,6 +48,7 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
         ("surprisal", text.surprisal, 'surprisal runs/my-lm "Our children will pay the future."'),
         ("generate", text.generate, 'generate runs/my-lm "My fellow Americans" --temperature 0.8'),
         ("length", inside.length, "length runs/my-lm --times 1,2,4,8"),
+        ("explore", inside.explore, "explore studies/my-study"),
     ],
     "Parts and audits": [("parts", parts.parts, "parts alibi --draw"), ("audit", parts.audit, "audit alibi")],
     "Data": [

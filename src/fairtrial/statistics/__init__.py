@@ -10,10 +10,11 @@ from fairtrial.statistics.comparison import (
     scores_by_subset,
 )
 from fairtrial.statistics.multiplicity import ALPHA
-from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set
+from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set, headline
 from fairtrial.statistics.sentences import counted, describe_difference, listed, score_words
 
 __all__ = [
     "ALPHA", "Comparison", "SetOutcomes", "TaskOutcomes", "Verdict", "compare", "counted", "decide_family",
-    "describe_difference", "describe_set", "least_for", "listed", "score", "score_words", "scores_by_subset",
+    "describe_difference", "describe_set", "headline", "least_for", "listed", "score", "score_words",
+    "scores_by_subset",
 ]  # fmt: skip

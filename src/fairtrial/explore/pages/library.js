@@ -1,0 +1,95 @@
+// All records and studies of the folder; what runs moves.
+
+import { ask, listen } from "./api.js";
+import { bytes, chip, digits, duration, el, interval, lineChart, percent, shell, tools, py, colour } from "./draw.js";
+import * as state from "./state.js";
+
+const HEADS = ["name", "task", "parts", "data", "seeds", "result", "passport", "size", "changed"];
+
+function result(row) {
+  if (row.state === "damaged") return el("span", {}, chip("damaged"), " ", row.problem);
+  if (row.headlines) return el("span", {}, row.headlines.flatMap((each, at) => [at ? el("br") : null, chip(each.verdict), ` ${each.variant}, ${each.set}: ${digits(each.difference)}${interval(each.low, each.high)} ${each.unit}`]));
+  if (row.headline) {
+    const { metric, value, low, high, set } = row.headline;
+    const form = metric === "accuracy" ? percent : digits;
+    return `${metric.replaceAll("_", " ")} ${form(value)}${interval(low, high, form)} on ${set}`;
+  }
+  if (row.state === "running" || row.state === "unfinished") {
+    const done = row.kind === "study" ? `${row.done} of ${row.total ?? "?"} trials` : `step ${row.step}${row.steps ? ` of ${row.steps}` : ""}`;
+    const left = row.state === "running" && row.seconds_left != null ? `, ${duration(row.seconds_left)} left` : "";
+    const curve = row.curve?.length > 1 ? lineChart([{ points: row.curve, colour: colour("accent"), name: "loss" }], { width: 260, height: 90, label: `loss of ${row.path}` }) : null;
+    return el("div", {}, chip(row.state), ` ${done}${left}`, curve);
+  }
+  return row.pending ? "reading …" : "";
+}
+
+function link(row) {
+  const where = row.kind === "study" ? state.address("study", { study: row.path }) : state.address("playground", { a: row.path });
+  const open = row.state === "finished";
+  const name = open ? el("a", { href: where }, row.path) : row.path;
+  return el("div", {}, name, el("div", { class: "soft small" }, row.kind, row.sentence ? `: ${row.sentence}` : ""));
+}
+
+function line(row) {
+  const when = row.changed ? new Date(1000 * row.changed).toLocaleString("sv").slice(0, 16) : "";
+  const cells = [link(row), row.task, row.parts, row.data, row.seeds, result(row), row.passport ? chip(row.passport) : "", bytes(row.bytes), when];
+  return el("tr", {}, cells.map((cell, at) => el("td", { "data-name": at ? HEADS[at] : null, class: at === 0 || at === 5 ? "wide" : "" }, cell ?? "")));
+}
+
+export async function show(main) {
+  const rows = new Map();
+  const drawn = new Map(); // path -> the row's element and what it shows
+  const filter = el("input", { type: "search", value: state.get("filter"), placeholder: "task, part, data, name …", "aria-label": "Filter by typing" });
+  const count = el("p", { class: "soft", role: "status" });
+  const body = el("tbody");
+  const matches = (row) => filter.value.toLowerCase().split(/\s+/).every((word) => JSON.stringify(row).toLowerCase().includes(word));
+  const visible = () => [...rows.values()].filter(matches).sort((one, two) => (two.changed || 0) - (one.changed || 0));
+
+  function draw() {
+    const found = visible();
+    body.replaceChildren(...found.map((row) => {
+      const before = drawn.get(row.path);
+      if (before && before.row === row) return before.node;
+      const node = line(row);
+      drawn.set(row.path, { row, node });
+      return node;
+    }));
+    const running = found.filter((row) => row.state === "running").length;
+    count.textContent = `${found.length} of ${rows.size} records and studies${running ? `, ${running} running` : ""}`;
+  }
+
+  function take(told) {
+    for (const row of told.rows) rows.set(row.path, row);
+    for (const path of told.gone || []) rows.delete(path);
+    draw();
+  }
+
+  filter.addEventListener("input", () => {
+    state.set({ filter: filter.value });
+    draw();
+  });
+  const redraw = () => {
+    drawn.clear();
+    draw();
+  };
+  window.addEventListener("themed", redraw);
+  const first = await ask("library");
+  main.append(
+    el("h1", {}, "Records and studies"),
+    el("p", { class: "soft" }, "In ", el("code", {}, first.folder), ". Intervals are 95%: of a record over test items, of a study over seeds and items."),
+    el("div", { class: "bar" }, filter),
+    count,
+    el("div", { class: "scroll" }, el("table", { class: "cards" }, el("thead", {}, el("tr", {}, HEADS.map((name) => el("th", { scope: "col" }, name)))), body)),
+    tools({
+      name: "library",
+      python: () => `import fairtrial as ft\n\nexplorer = ft.explore(${py(first.folder)})\n`,
+      command: () => `fairtrial show ${shell(first.folder)}`,
+      rows: () => visible().map(({ curve, scores, ...row }) => row),
+      all: visible,
+    }),
+  );
+  take(first);
+  if (!rows.size) count.textContent = "Nothing here yet: train something with `fairtrial train` or `fairtrial study`, and it appears.";
+  listen("live", {}, take, "live").catch(() => {});
+  return () => window.removeEventListener("themed", redraw);
+}

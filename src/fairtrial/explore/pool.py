@@ -1,0 +1,127 @@
+"""Work of the explorer, off the server's loop: a new keystroke makes stale work end, nothing runs without a limit.
+
+A job is a function of a `Ticket`. It runs in one of a few threads; whatever it does in steps asks `ticket.check()`
+between them, which ends it once nobody waits for it any more. Of jobs on one channel (one pane of one tab) only the
+newest counts: one that waits is never begun, one that runs is told to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+from fairtrial.environment import use_threads
+from fairtrial.errors import FairtrialError
+
+Value = TypeVar("Value")
+WAITING = 64  # jobs that may wait or run; a person's browser has a handful
+QUICK_SECONDS, LONG_SECONDS = 20.0, 600.0
+
+
+class Stale(FairtrialError):
+    """Nobody waits for this answer any more."""
+
+
+class TooSlow(FairtrialError):
+    """It took longer than it may."""
+
+
+class TooMuch(FairtrialError):
+    """Too many jobs at once."""
+
+
+class Ticket:
+    """What a job is told from outside, and tells."""
+
+    def __init__(self, seconds: float, on_value: Callable[[Any], None] = lambda value: None) -> None:
+        self.ended = threading.Event()
+        self.deadline = time.monotonic() + seconds
+        self.send = on_value
+
+    def check(self, *_: object) -> None:
+        """Raise where the job should end; also a listener of progress."""
+        if self.ended.is_set():
+            raise Stale("a newer question has taken its place")
+        if time.monotonic() > self.deadline:
+            raise TooSlow("this took too long and was stopped", "ask for less: a shorter text, fewer seeds")
+
+
+Job = Callable[[Ticket], Value]
+
+
+class Pool:
+    """Lanes, so that an audit of minutes does not keep a typist waiting."""
+
+    def __init__(self) -> None:
+        self.lanes = {
+            "files": ThreadPoolExecutor(1, thread_name_prefix="explore-files"),  # needs no torch
+            "quick": ThreadPoolExecutor(2, thread_name_prefix="explore-quick"),
+            "long": ThreadPoolExecutor(1, thread_name_prefix="explore-long"),
+        }
+        self.newest: dict[str, Ticket] = {}  # by channel
+        self.jobs = 0
+
+    async def run(self, job: Job[Value], channel: str = "", lane: str = "quick") -> Value:
+        """The job's answer. `Stale` where a newer job of the channel, or the end of the request, came first."""
+        return await self._run(job, Ticket(LONG_SECONDS if lane == "long" else QUICK_SECONDS), channel, lane)
+
+    async def stream(self, job: Job[Value], channel: str = "", lane: str = "long") -> AsyncIterator[Any]:
+        """What the job sends, as it comes, and its answer last. Ends the job where nobody listens any more."""
+        loop, values = asyncio.get_running_loop(), asyncio.Queue[Any]()
+
+        def send(value: Any) -> None:
+            loop.call_soon_threadsafe(values.put_nowait, (value,))
+
+        ticket = Ticket(LONG_SECONDS, send)
+        done = asyncio.ensure_future(self._run(job, ticket, channel, lane))
+        done.add_done_callback(lambda _: values.put_nowait(None))
+        try:
+            while (found := await values.get()) is not None:
+                yield found[0]
+            yield await done
+        finally:
+            ticket.ended.set()
+            if not done.done():
+                done.cancel()
+
+    async def _run(self, job: Job[Value], ticket: Ticket, channel: str, lane: str) -> Value:
+        if self.jobs >= WAITING:
+            raise TooMuch("too many questions at once", "wait a moment")
+        if channel:
+            if channel in self.newest:
+                self.newest[channel].ended.set()
+            self.newest[channel] = ticket
+
+        def work() -> Value:
+            ticket.check()
+            with use_threads(1) if lane != "files" else nullcontext():
+                return job(ticket)
+
+        self.jobs += 1
+        running = asyncio.get_running_loop().run_in_executor(self.lanes[lane], work)
+        running.add_done_callback(self._finished)
+        try:
+            left = ticket.deadline - time.monotonic()
+            return await asyncio.wait_for(asyncio.shield(running), left)
+        except TimeoutError as error:
+            raise TooSlow("this took too long and was stopped", "ask for less: a shorter text, fewer seeds") from error
+        finally:
+            ticket.ended.set()
+            if self.newest.get(channel) is ticket:
+                del self.newest[channel]
+
+    def _finished(self, done: asyncio.Future[Any]) -> None:
+        self.jobs -= 1
+        if not done.cancelled():
+            done.exception()  # asked for, so that nobody complains of an error that nobody waits for
+
+    def close(self) -> None:
+        for ticket in self.newest.values():
+            ticket.ended.set()
+        for lane in self.lanes.values():
+            lane.shutdown(wait=False, cancel_futures=True)

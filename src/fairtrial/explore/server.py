@@ -1,0 +1,156 @@
+"""The explorer's server: pages from memory, questions answered as JSON, long answers as a stream of events.
+
+Every question is `POST /api/NAME` with a JSON object. What answers it is a plain function of the library, of what was
+asked and of a ticket, in the file of its view; those files are imported when they are first needed, since they import
+torch. The header `X-Channel` names the pane that waits: a newer question of a pane ends the older one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from fairtrial.errors import Busy, FairtrialError
+from fairtrial.explore.asked import Asked, to_json
+from fairtrial.explore.guard import Late, TooLarge
+from fairtrial.explore.library import Library, NotThere
+from fairtrial.explore.pool import Pool, Stale, Ticket, TooMuch, TooSlow
+
+VIEWS = ("library", "playground", "study", "parts", "puzzles", "data")
+TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+JSON, STREAM = "application/json", "text/event-stream"
+LIVE_SECONDS = 1.0  # between two looks at the folder
+QUIET_SECONDS = 15.0  # after which a word is said, so that a closed tab is noticed
+STATUS = {TooLarge: 413, Late: 408, NotThere: 404, Stale: 409, Busy: 409, TooSlow: 503, TooMuch: 503}
+Answer = Callable[[Library, Asked, Ticket], Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Who answers: `module:function` of this room, on which lane of the pool, at once or as a stream."""
+
+    by: str
+    lane: str = "quick"
+    stream: bool = False
+
+    def function(self) -> Answer:
+        module, name = self.by.split(":")
+        found: Answer = getattr(import_module(f"fairtrial.explore.{module}"), name)
+        return found
+
+
+QUESTIONS = {
+    "library": Question("library:listing", "files"),
+    "models": Question("playground:models"),
+    "read": Question("playground:read"),
+    "generate": Question("playground:generate", "quick", stream=True),
+    "effects": Question("playground:effects"),
+    "measure": Question("playground:measure", "long", stream=True),
+}
+
+
+def build_app(library: Library, pool: Pool) -> Starlette:
+    pages = dict(read_pages())
+
+    async def page(request: Request) -> Response:
+        return Response(*pages["index.html"])
+
+    async def static(request: Request) -> Response:
+        found = pages.get(request.path_params["name"])
+        return Response(*found) if found else problem(NotThere("there is no such page"))
+
+    async def ask(request: Request) -> Response:
+        if request.path_params["name"] == "live":
+            return StreamingResponse(changes(library, pool), media_type=STREAM)
+        question = QUESTIONS.get(request.path_params["name"])
+        if question is None:
+            return problem(NotThere("there is no such question"))
+        channel = request.headers.get("x-channel", "")[:80]
+        try:
+            asked = Asked.read(await request.body())
+            if question.stream:
+                told = events(library, pool, question, asked, channel)
+                return StreamingResponse(told, media_type=STREAM)
+            return Response(to_json(await answered(library, pool, question, asked, channel)), media_type=JSON)
+        except FairtrialError as error:
+            return problem(error)
+        except Exception:
+            return problem(unexpected())
+
+    routes = [Route("/", page), *(Route(f"/{view}", page) for view in VIEWS)]
+    routes += [Route("/static/{name}", static), Route("/api/{name}", ask, methods=["POST"])]
+    app = Starlette(routes=routes)
+    app.router.redirect_slashes = False
+    return app
+
+
+async def answered(library: Library, pool: Pool, question: Question, asked: Asked, channel: str) -> Any:
+    return await pool.run(lambda ticket: question.function()(library, asked, ticket), channel, question.lane)
+
+
+async def events(
+    library: Library, pool: Pool, question: Question, asked: Asked, channel: str
+) -> AsyncIterator[bytes]:  # fmt: skip
+    try:
+        job = pool.stream(lambda ticket: question.function()(library, asked, ticket), channel, question.lane)
+        async for value in job:
+            yield b"data: " + to_json(value) + b"\n\n"
+    except FairtrialError as error:
+        yield b"data: " + to_json({"error": told(error)}) + b"\n\n"
+    except Exception:
+        yield b"data: " + to_json({"error": told(unexpected())}) + b"\n\n"
+
+
+async def changes(library: Library, pool: Pool) -> AsyncIterator[bytes]:
+    """Rows of the library as they change, until nobody listens."""
+    shown: dict[str, Any] = {}
+    said = 0.0
+    while True:
+        try:
+            found = await pool.run(lambda ticket: library.rows(), lane="files")
+        except FairtrialError:  # busy, or closing: the next look tells
+            found = list(shown.values())
+        rows = {row["path"]: row for row in found}
+        changed = [row for path, row in rows.items() if row != shown.get(path)]
+        gone = [path for path in shown if path not in rows]
+        if changed or gone or time.monotonic() - said > QUIET_SECONDS:
+            yield b"data: " + to_json({"rows": changed, "gone": gone}) + b"\n\n"
+            said = time.monotonic()
+        shown = rows
+        await asyncio.sleep(LIVE_SECONDS)
+
+
+def unexpected() -> FairtrialError:
+    """A fault of ours: the browser is told so, the terminal why."""
+    traceback.print_exc(file=sys.stderr)
+    return FairtrialError("the explorer failed on this", "its terminal says why; please report it")
+
+
+def told(error: FairtrialError) -> dict[str, str]:
+    return {"what": error.what, "hint": error.hint, "kind": type(error).__name__}
+
+
+def problem(error: FairtrialError) -> Response:
+    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 400)
+    status = 500 if type(error) is FairtrialError else status
+    return Response(to_json(told(error)), status, media_type=JSON)
+
+
+def read_pages() -> Iterator[tuple[str, tuple[bytes, int, None, str]]]:
+    """All pages, read once, as a response takes them: no request names a file."""
+    for file in files("fairtrial.explore").joinpath("pages").iterdir():
+        kind = TYPES.get(file.name[file.name.rfind(".") :])
+        if kind is not None:
+            yield file.name, (file.read_bytes(), 200, None, kind)

@@ -1,0 +1,74 @@
+"""One explorer for all tests of its room, on records of tiny trials; and a browser."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="needs the explorer's extra: pip install -e '.[explore]'")
+pytest.importorskip("uvicorn", reason="needs the explorer's extra: pip install -e '.[explore]'")
+
+from client import Client
+
+import fairtrial as ft
+from fairtrial.explore import Explorer
+
+
+@pytest.fixture(scope="session")
+def shelf(finished_records: dict[str, Path]) -> Path:
+    """The folder that is explored: `classify`, `lm`, `unfinished`, and the data."""
+    return finished_records["lm"].parent
+
+
+@pytest.fixture(scope="session")
+def explorer(shelf: Path) -> Iterator[Explorer]:
+    with ft.explore(shelf, port=0, browser=False) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def client(explorer: Explorer) -> Client:
+    return Client(explorer)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install -e '.[dev]'")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("needs Chromium, Debian's package `chromium`")
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser: Any, explorer: Explorer) -> Iterator[Any]:
+    """`open_page("/playground?a=lm", width=390)`: a tab that has been let in. Any error of its own fails the test."""
+    contexts: list[Any] = []
+    faults: list[str] = []
+
+    def opened(path: str = "/", width: int = 1280, theme: str = "light", **more: Any) -> Any:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, **more)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(120_000)  # no test fails for slowness alone
+        page.on("pageerror", lambda error: faults.append(f"script: {error}"))
+        page.on(
+            "console",
+            lambda said: faults.append(said.text) if said.type == "error" and "status of" not in said.text else None,
+        )
+        page.goto(explorer.url)
+        if path != "/":
+            page.goto(f"http://127.0.0.1:{explorer.port}{path}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not faults, faults
