@@ -93,6 +93,7 @@ LEDGER = {"format": count, str: {str: [LEDGER_ROW]}}
 SPEED = {
     **dict.fromkeys(("set_up_seconds!", "step_seconds!", "score_seconds!"), number), "steps!": positive, "mark!": str,
     "steps_per_epoch": positive, "parameters": count, "flops_per_step": number, "ledger": [LEDGER_ROW],
+    "final_seconds": number, "as": str,
 }  # fmt: skip
 PLAN = {
     "looks": [positive], "asked": {str: str}, "decision": str,

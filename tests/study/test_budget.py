@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ import pytest
 from fairtrial.engines.job import InProcess
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
+from fairtrial.statistics.sentences import expected_smallest
+from fairtrial.study import plan as plan_module
 from fairtrial.study import run
 from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.plan import RESERVE, Plan, calibrate, fit_budget, make_plan, read_time
+from fairtrial.study.plan import RESERVE, Plan, assume_untimed, calibrate, fit_budget, make_plan, read_time
 from fairtrial.study.run import Options, plan_study, run_study
 
 
@@ -55,8 +58,45 @@ def test_a_small_budget_keeps_five_seeds_and_cuts_steps_for_all(plan: Plan) -> N
     assert len(durations) == 1
     steps = int(durations.pop().split()[0])
     assert 200 < steps < 600
-    assert f"fewer steps ({steps} for classify)" in said
+    assert f"fewer steps ({steps} of 1,000 for classify)" in said
     assert chosen.expected_seconds(2, 5) <= 300
+    now, more = (expected_smallest("classify", seeds, 30) for seeds in (5, 10))
+    assert f"price in power: 10 seeds of the whole training would detect {more} rather than {now}" in said
+
+
+def test_final_scores_take_their_time_however_short_the_training(plan: Plan) -> None:
+    pace = plan.calibration["classify"]["learned"]
+    slow = replace(plan, calibration={"classify": dict.fromkeys(("learned", "rope"), pace | {"final_seconds": 20.0})})
+    assert slow.expected_seconds(1, 5, 0.0) == plan.expected_seconds(1, 5, 0.0) + 200
+    steps = [int(str(fit_budget(each, 2, 300)[0].recipes["classify"]["rope"].training.duration).split()[0])
+             for each in (plan, slow)]  # fmt: skip
+    assert steps[1] < steps[0]
+
+
+def test_timing_takes_a_tenth_of_the_budget_and_what_was_not_timed_counts_as_slow(
+    tiny_study: Callable[..., Study], tmp_path: Path, heard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+
+    def listen(kind: str, facts: dict[str, Any]) -> None:
+        nonlocal now
+        heard(kind, facts)
+        now += 20.0 * (kind == "done")
+
+    monkeypatch.setattr(plan_module, "time", SimpleNamespace(monotonic=lambda: now))
+    variants = {name: {"parts": [name]} for name in ("rope", "learned", "alibi")}
+    study = tiny_study(variants=variants, baseline="learned")
+    options = Options(budget_seconds=300, dry_run=True)
+    plan, said = plan_study(study, StudyFolder(tmp_path / "study"), InProcess(), options, listen, lambda: False)
+    assert [facts["key"][1] for facts in heard.of("begin", "calibrate")] == ["learned", "rope"]  # 40 s, over 30
+    found = plan.calibration["classify"]
+    assert found["alibi"]["as"] in ("learned", "rope")
+    assert found["alibi"]["step_seconds"] == found[found["alibi"]["as"]]["step_seconds"]
+    assert "parameters" not in found["alibi"]  # nobody has counted them
+    assert "alibi could not be timed within 0:30, a tenth of the budget" in heard.of("notice")[-1]["text"]
+    assert "seeds of the whole training fit" in said
+    with pytest.raises(BadInput, match="no step of a variant could be timed"):
+        assume_untimed(plan, {"classify": {}}, 30.0, heard)
 
 
 def test_a_tiny_budget_is_refused_with_what_it_takes(plan: Plan) -> None:

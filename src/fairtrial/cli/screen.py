@@ -158,7 +158,7 @@ class StudyLines(Screen):
         from rich.progress import BarColumn
 
         super().__init__(live, BarColumn(bar_width=30), "{task.fields[detail]}")
-        self.count, self.timing = Count(), False
+        self.count = Count()
         self.main = self.progress.add_task("calibrating", total=None, detail="a few steps of each variant")
         self.bars: dict[tuple[str, ...], Any] = {}
 
@@ -173,9 +173,9 @@ class StudyLines(Screen):
     def print_lines(self, kind: str, facts: dict[str, Any]) -> None:
         if kind == "plan":
             self.say(*plan_lines(facts))
-        elif kind == "begin" and facts["work"] == "calibrate" and not self.timing:
-            self.timing = True
-            self.say("timing a few steps of each variant on this machine ...")
+        elif kind == "timing":
+            most = "" if facts["most_seconds"] is None else f" (at most {spoken_time(facts['most_seconds'])})"
+            self.say(f"timing a few steps of each variant on this machine{most} ...")
         elif kind == "search":
             how = f"chosen on validation ({facts['left']} trials to run)"
             self.say(f"search: {facts['tries']} tries for each variant, {how}")

@@ -329,5 +329,7 @@ def make_maps(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> None
     # words_of: parts may set vectors of their own before a sentence
     plan.home.write("maps.json", {"sentence": sentence, "words": first, "words_of": words, "variants": weights})
     measured = plan.calibration.items()
-    ledger = {task: {name: facts["ledger"] for name, facts in named.items()} for task, named in measured}
+    ledger = {
+        task: {name: facts["ledger"] for name, facts in named.items() if "ledger" in facts} for task, named in measured
+    }
     plan.home.write("ledger.json", ledger)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import shutil
 import time
 import tomllib
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -35,14 +35,13 @@ from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
 from fairtrial.stored import write_document
 from fairtrial.training.loop import Event, Loop
-from fairtrial.training.tasks import ClassifyTask, build_network
+from fairtrial.training.tasks import build_network
 from fairtrial.trial import load, resume_trial, run_trial
 
 BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
 WARM_STEPS = 2
-MOST_STEPS = 30
+LEAST_STEPS, MOST_STEPS = 3, 30  # timed once warm
 STEP_SECONDS = 0.8  # spent on timing steps
-SCORE_SECONDS = 0.5  # spent on timing evaluation
 
 
 def trial_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
@@ -90,6 +89,7 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     load_installed(choice.name for choice in recipe.parts)
     with use_threads(1):
         started = time.monotonic()
+        until = started + job.options.get("seconds", math.inf)  # with a budget: fewer steps are timed then
         prepared = prepare(recipe, job.seed)
         task = prepared.task
         loop = Loop(task, recipe.training, recipe.scoring, job.seed)
@@ -98,10 +98,10 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
         flops = flops_of(task.network, rows_in_step=recipe.training.batch * recipe.training.accumulate).per_step
         return {
             "set_up_seconds": round(set_up_seconds, 3),
-            "step_seconds": round(step_seconds(loop), 6),
+            "step_seconds": round(step_seconds(loop, until), 6),
             "steps": loop.steps,
             "steps_per_epoch": loop.steps_per_epoch,
-            "score_seconds": round(scoring_seconds(task, loop), 3),
+            **{name: round(seconds, 3) for name, seconds in scoring_seconds(loop).items()},
             "parameters": sum(row.count for row in rows),
             "memory_mb": round(prepared.memory_needed / 1e6, 1),
             "flops_per_step": flops,
@@ -131,47 +131,30 @@ def match_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     return {"hidden": hidden, "parameters": parameters(hidden)}
 
 
-def step_seconds(loop: Loop) -> float:
-    """Seconds of one step, once warm."""
+def step_seconds(loop: Loop, until: float = math.inf) -> float:
+    """Seconds of one step, once warm, if there is the time."""
     spent: list[float] = []
     loop.network.train()
-    while len(spent) < WARM_STEPS + 3 or (sum(spent) < STEP_SECONDS and len(spent) < MOST_STEPS):
+    while len(spent) < WARM_STEPS + LEAST_STEPS or (sum(spent) < STEP_SECONDS and len(spent) < MOST_STEPS):
+        if spent and time.monotonic() > until:
+            break
         spent.append(timed(partial(loop.train_step, len(spent))))
-    return median(spent[WARM_STEPS:])
+    return median(spent[min(WARM_STEPS, len(spent) - 1) :])
 
 
-def scoring_seconds(task: Any, loop: Loop) -> float:
-    """All evaluation of one trial: for selection, for the curves, and of the sets at the end, by their sizes."""
-
-    def size(split: str) -> int:
-        return len(task.sets[split][1]) if isinstance(task, ClassifyTask) else max(1, task.sets[split].targets)
-
+def scoring_seconds(loop: Loop) -> dict[str, float]:
+    """Of one trial: for selection and for the curves, which grows with its steps; and of the sets at the end."""
+    task = loop.task
     known = "validation" if "validation" in task.sets else "train"
-    quick = timed(lambda: task.quick_score(known))
-    curve = timed(lambda: task.quick_score("train")) + quick * (len(task.curves) - 1)
-    per_item = exact_seconds(task, known) / size(known)
-    at_the_end = per_item * sum(size(name) for name in task.sets if name != "train")
+    quick = timed(lambda: loop.score(known))
+    pace = quick / max(1, task.work(known, quick=True))
+    curve = pace * sum(task.work(split, quick=True) for split in task.curves)
     selection = (loop.steps / loop.select_every) * quick if task.choose_on else 0.0
-    return selection + (loop.steps / loop.curve_every + 1) * curve + at_the_end
-
-
-class Enough(Exception):
-    """Enough of a split was scored to know the time of the rest."""
-
-
-def exact_seconds(task: Any, split: str) -> float:
-    """Seconds to score a split exactly; a long one is judged by its beginning."""
-    started, done = time.monotonic(), 1.0
-
-    def on_progress(share: float) -> None:
-        nonlocal done
-        if share and time.monotonic() - started > SCORE_SECONDS:
-            done = share
-            raise Enough
-
-    with suppress(Enough):
-        task.score(split, on_progress)
-    return (time.monotonic() - started) / done
+    at_the_end = loop.final_seconds(split for split in task.sets if split != "train")
+    return {
+        "score_seconds": selection + (loop.steps / loop.curve_every + 1) * curve,
+        "final_seconds": at_the_end or 0.0,
+    }
 
 
 def timed(work: Callable[[], object]) -> float:

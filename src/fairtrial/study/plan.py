@@ -4,7 +4,9 @@ time. Knows no torch."""
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
 from fairtrial.report.words import spoken_time
+from fairtrial.statistics.sentences import expected_smallest
 from fairtrial.study.design import UNTUNED, Settings, Study, Variant, recipe_of, refuse_other_items, write_study
 from fairtrial.study.folder import FAILURES, StudyFolder
 
@@ -43,7 +46,10 @@ PAGE_SECONDS = 6.0
 LEAST_SEEDS = 5  # fewer are refused a verdict
 MOST_SEEDS = 40
 LEAST_SHARE = 0.02  # of the steps: less is no training
-RESERVE = 0.9  # of a budget: calibration is short, and machines are noisy
+RESERVE = 0.9  # of a budget: the rest is for timing, and machines are noisy
+TIMING = 0.1  # of a budget that timing may take
+TIMES = ("set_up_seconds", "step_seconds", "steps", "steps_per_epoch", "score_seconds", "final_seconds", "memory_mb")
+POWER_SEEDS = (10, 20, 40)  # what a larger budget would buy
 
 
 @dataclass(frozen=True)
@@ -348,8 +354,9 @@ def scores_of(result: JobResult) -> dict[str, Any]:
     return {"scores": {name: score.get("accuracy", score.get("perplexity")) for name, score in sets.items()}}
 
 
-def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan:
-    """The plan with the speed of every variant. What was measured in this folder before is not measured again."""
+def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop, most_seconds: float | None = None) -> Plan:
+    """The plan with the speed of every variant. What was measured in this folder before is not measured again.
+    `most_seconds`: when they are over, a variant that was not timed is taken to be as slow as the slowest that was."""
     known = plan.home.read_plan().get("calibration", {})
     found: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
     jobs = []
@@ -364,6 +371,11 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
             key, text = (task, variant.name, "calibration"), write_recipe(recipes[variant.name])
             seed, seconds = plan.study.seeds[0], CALIBRATION_SECONDS
             jobs.append(Job(key, "calibrate", text, seed, plugins=variant.plugins, seconds=seconds))
+    if most_seconds is not None:  # a baseline is timed first, and each job gets its share
+        share = most_seconds / max(1, -(-len(jobs) // engine.width))
+        jobs.sort(key=lambda job: job.key[1] != plan.study.baseline)
+        jobs = [replace(job, options={"seconds": share}) for job in jobs]
+    until = math.inf
 
     def accept(result: JobResult) -> None:
         task, name = result.job.key[:2]
@@ -372,11 +384,43 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan
         elif result.mistake:
             raise BadInput(f"variant {name!r} ({task}): {result.error}")
 
-    run_jobs(engine, jobs, on_event, stop, accept)
+    def listen(kind: str, facts: dict[str, Any]) -> None:
+        nonlocal until
+        if kind == "begin" and most_seconds is not None:  # from when torch is loaded
+            until = min(until, time.monotonic() + most_seconds)
+        on_event(kind, facts)
+
+    def late() -> bool:
+        return time.monotonic() > until
+
+    if jobs:
+        on_event("timing", {"jobs": len(jobs), "most_seconds": most_seconds})
+    try:
+        run_jobs(engine, jobs, listen, lambda: stop() or late(), accept)
+    except Interrupted:
+        if stop() or not late():
+            raise
+        assume_untimed(plan, found, most_seconds or 0.0, on_event)
     for task, named in found.items():
         same = ((variant.name, plan.trained_as(task, variant)) for variant in plan.study.variants)
         named |= {name: named[other] for name, other in same if other != name and other in named}
     return replace(plan, calibration=in_order(plan, found))
+
+
+def assume_untimed(plan: Plan, found: Mapping[str, dict[str, Any]], seconds: float, on_event: OnEvent) -> None:
+    """Variants that there was no time to measure are taken to be as slow as the slowest that was."""
+    for task, named in found.items():
+        own = [each.name for each in plan.study.variants if plan.trained_as(task, each) == each.name]
+        if untimed := [name for name in own if name not in named]:
+            within = f"within {spoken_time(seconds)}, a tenth of the budget"
+            if not named:
+                what = f"no step of a variant could be timed ({task}) {within}"
+                raise BadInput(what, "give a larger --budget, a smaller shape, or less text")
+            slowest = max(named, key=lambda name: seconds_of(named[name]))
+            assumed = {key: value for key, value in named[slowest].items() if key in TIMES}
+            named |= {name: assumed | {"mark": "", "as": slowest} for name in untimed}
+            text = f"[{task}] {', '.join(untimed)} could not be timed {within}: taken to be as slow as {slowest}"
+            on_event("notice", {"text": text})
 
 
 def in_order(plan: Plan, found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -392,7 +436,8 @@ def calibration_mark(plan: Plan, task: str, variant: str) -> str:
 
 def seconds_of(facts: Mapping[str, Any], share: float = 1.0) -> float:
     """Of one trial, at a share of its steps."""
-    return float(facts["set_up_seconds"] + share * (facts["steps"] * facts["step_seconds"] + facts["score_seconds"]))
+    fixed = facts["set_up_seconds"] + facts.get("final_seconds", 0.0)
+    return float(fixed + share * (facts["steps"] * facts["step_seconds"] + facts["score_seconds"]))
 
 
 def read_time(text: str) -> float:
@@ -409,27 +454,32 @@ def read_time(text: str) -> float:
 
 
 def fit_budget(
-    plan: Plan, width: int, seconds: float, most: int | None = None, search_seconds: float = 0.0
+    plan: Plan, width: int, seconds: float, most: int | None = None, search_seconds: float = 0.0, spent: float = 0.0
 ) -> tuple[Plan, str]:
-    """As many seeds as fit; where five do not, fewer steps for all. The plan, and what was decided, in words."""
+    """As many seeds as fit; where five do not, fewer steps for all. The plan, and what was decided, in words. `spent`:
+    what planning took of the time."""
     most = most or MOST_SEEDS
     if most < LEAST_SEEDS:
         hint = f"--seeds is the most that --budget may take: leave it out, or give {LEAST_SEEDS} or more"
         raise BadInput(f"{most} seeds are too few for a verdict", hint)
     refuse_unmeasured(plan)
-    available = seconds * RESERVE
+    power = power_text(plan, width)
+    available = min(seconds * RESERVE, seconds - spent)
     counts = range(LEAST_SEEDS, most + 1)
     fitting = [count for count in counts if plan.expected_seconds(width, count) + search_seconds <= available]
     budget = f"budget {spoken_time(seconds)}"
     if fitting:
         study = plan.study.with_seeds(fitting[-1])
-        return replace(plan, study=study), f"{budget}: {fitting[-1]} seeds of the whole training fit"
+        return replace(
+            plan, study=study
+        ), f"{budget}: {fitting[-1]} seeds of the whole training fit{power(fitting[-1])}"
     least = plan.expected_seconds(width, LEAST_SEEDS, 0.0)
     whole = plan.expected_seconds(width, LEAST_SEEDS) + search_seconds
     share = (available - least) / (whole - least) if whole > least else 0.0
     if share < LEAST_SHARE:
         what = f"{spoken_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {spoken_time(whole / RESERVE)}"
-        raise BadInput(what, "give a larger --budget, fewer variants, or one --task")
+        fixed = f"audits, baselines and final scores alone take about {spoken_time(least)}"
+        raise BadInput(f"{what}, and {fixed}", "give a larger --budget, fewer variants, or one --task")
     own = [settings for each in plan.study.variants for settings in (each.settings, *each.task_settings.values())]
     if any("training.duration" in settings for settings in own):
         what = f"{spoken_time(seconds)} is too short for {LEAST_SEEDS} seeds, and variants have durations of their own"
@@ -442,12 +492,35 @@ def fit_budget(
         calibration[task] = {name: scaled(facts, count) for name, facts in named.items()}
     study = replace(study, task_settings=settings)
     shorter = replace(plan, study=study, recipes=recipes_of(study, {}), calibration=calibration)
-    per_task = ", ".join(f"{count:,} for {task}" for task, count in steps.items())
+    whole_steps = {task: max(facts["steps"] for facts in named.values()) for task, named in plan.calibration.items()}
+    per_task = ", ".join(f"{count:,} of {whole_steps[task]:,} for {task}" for task, count in steps.items())
     text = (
-        f"{budget}: {LEAST_SEEDS} seeds of the whole training do not fit, so all train for fewer steps ({per_task});"
-        " what holds there may not hold after a whole training"
+        f"{budget}: {LEAST_SEEDS} seeds of the whole training do not fit (about {spoken_time(whole / RESERVE)}), so all"
+        f" train for fewer steps ({per_task}); what holds there may not hold after a whole training"
+        f"{power(LEAST_SEEDS)}"
     )
     return shorter, text
+
+
+def power_text(plan: Plan, width: int) -> Callable[[int], str]:
+    """What a number of seeds that fits costs in power: what more seeds would detect, and their time."""
+
+    def text(seeds: int) -> str:
+        more = next((count for count in POWER_SEEDS if count > seeds), None)
+        if more is None:
+            return ""
+        compared, found = len(plan.study.judged) - 1, []
+        for task, sets in plan.eval_sets.items():
+            name, items = max(sets.items.items(), key=lambda each: each[1])
+            family = compared * len(sets.items)
+            now, then = (expected_smallest(task, count, items, family=family) for count in (seeds, more))
+            if now and then:
+                found.append(f"{then} rather than {now} ({task}, {name})")
+        time = spoken_time(plan.expected_seconds(width, more) / RESERVE)
+        detect = f" would detect {' and '.join(found)}, and" if found else ""
+        return f". The price in power: {more} seeds of the whole training{detect} take about {time}"
+
+    return text
 
 
 def refuse_unmeasured(plan: Plan) -> None:

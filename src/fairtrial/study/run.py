@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,18 @@ from fairtrial.study.artifacts import baseline_jobs, data_audit_jobs, gather, ke
 from fairtrial.study.design import Study, load_study, study_from
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.match import match_budgets, match_facts, match_lines
-from fairtrial.study.plan import OnEvent, Plan, calibrate, fit_budget, make_plan, missing, run_jobs, seconds_of, to_run
+from fairtrial.study.plan import (
+    TIMING,
+    OnEvent,
+    Plan,
+    calibrate,
+    fit_budget,
+    make_plan,
+    missing,
+    run_jobs,
+    seconds_of,
+    to_run,
+)
 from fairtrial.study.search import earlier_choice, run_search, search_seconds_left, tries_of, tuning_lines
 
 
@@ -85,6 +97,7 @@ def plan_study(
     study: Study, home: StudyFolder, engine: Engine, options: Options, on_event: OnEvent, stop: Stop
 ) -> tuple[Plan, str]:
     """The plan, with the speed of every variant; and what a budget decided, in words."""
+    started = time.monotonic()
     if options.until_clear:
         study = study.with_seeds(LOOKS[0].seeds)
     shortened = shortened_before(study, home.path) if options.budget_seconds is not None else None
@@ -94,13 +107,15 @@ def plan_study(
     chosen = earlier_choice(plan)
     plan = plan.with_recipes(chosen)
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
-    plan = match_budgets(calibrate(plan, engine, on_event, stop), chosen, engine, on_event, stop)
+    most = None if options.budget_seconds is None else TIMING * options.budget_seconds
+    plan = match_budgets(calibrate(plan, engine, on_event, stop, most), chosen, engine, on_event, stop)
     if shortened:
         return plan, home.read_plan().get("decision", "")
     if options.budget_seconds is None:
         return plan, ""
     searching = search_seconds_left(plan) / engine.width
-    return fit_budget(plan, engine.width, options.budget_seconds, options.most_seeds, searching)
+    spent = time.monotonic() - started
+    return fit_budget(plan, engine.width, options.budget_seconds, options.most_seeds, searching, spent)
 
 
 def shortened_before(study: Study, folder: Path) -> Study | None:

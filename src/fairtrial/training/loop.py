@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +58,7 @@ class Loop:
         self.select_every = max(1, training.select_every.steps(per_epoch))
         self.curve_every = max(1, scoring.curve_every.steps(per_epoch))
         self.quarters = quarters_of(self.steps, self.select_every, self.curve_every)
+        self.score_pace: float | None = None  # seconds for each sentence or token of the last score
 
     def run(self) -> Iterator[Event]:
         """Events until training ends. At `ready` all that belongs to the step is done: the moment to save or stop."""
@@ -136,12 +138,20 @@ class Loop:
                 yield Event("score", self.progress.step, {"split": split, **scores[split].metrics})
 
     def score(self, split: str) -> Score:
+        started = time.monotonic()
         score = self.task.quick_score(split)
+        self.score_pace = (time.monotonic() - started) / max(1, self.task.work(split, quick=True))
         if not all(map(math.isfinite, score.selection_key)):  # the last step's loss was finite, its weights are not
             rate = learning_rate(self.training, max(0, self.progress.step - 1), self.steps)
             what = f"the {split} score is not a finite number after step {self.progress.step}"
             raise Diverged(f"{what} (learning rate {rate:g})", REMEDY)
         return score
+
+    def final_seconds(self, splits: Iterable[str]) -> float | None:
+        """How long the scores at the end will take, by the pace of the last one; None: nothing was scored yet."""
+        if self.score_pace is None:
+            return None
+        return self.score_pace * sum(self.task.work(split) for split in splits if split in self.task.sets)
 
     def restore_best(self) -> int:
         """Put the selected weights into the network; the step they are from."""

@@ -56,16 +56,26 @@ class Task(ABC):
     def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
         """The exact score, with the outcome of every item."""
 
+    @abstractmethod
+    def work(self, split: str, *, quick: bool = False) -> int:
+        """Sentences, or tokens, that a score runs through the network: its time follows from that of another."""
+
 
 @dataclass
 class ClassifyTask(Task):
     network: Classifier
     sets: dict[str, tuple[Rows, np.ndarray]]  # token ids, labels
 
+    def most(self, split: str) -> int:
+        return FEWER_SENTENCES if split == "train" and count_parameters(self.network) > LARGE else MOST_SENTENCES
+
+    def work(self, split: str, *, quick: bool = False) -> int:
+        items = len(self.sets[split][1])
+        return min(items, self.most(split)) if quick else items
+
     def quick_score(self, split: str) -> Score:
         rows, labels = self.sets[split]
-        most = FEWER_SENTENCES if split == "train" and count_parameters(self.network) > LARGE else MOST_SENTENCES
-        chosen = list(evenly(len(rows), most))
+        chosen = list(evenly(len(rows), self.most(split)))
         groups = self.groups.get(split)
         groups = None if groups is None else groups[chosen]
         return scoring.score_classify(self.network, [rows[index] for index in chosen], labels[chosen], 0, groups)
@@ -89,6 +99,17 @@ class LanguageTask(Task):
         large = tokens.bytes.sum() > self.exact_bytes
         return min(STRIDED, self.full_context) if large else self.full_context
 
+    def work(self, split: str, *, quick: bool = False) -> int:
+        """Tokens; the exact score slides its windows, and then scores windows that do not overlap."""
+        tokens, length = self.sets[split], self.length
+        sizes = np.array([len(sequence) - 1 for sequence in tokens.sequences])
+        if quick:
+            windows = int((-(-sizes // length)).sum())
+            return int(tokens.targets * min(1.0, MOST_WINDOWS / max(1, windows)))
+        stride = max(1, int(length * (1 - self.context(tokens))))
+        moves = -(-np.maximum(0, sizes - length) // stride)
+        return int((np.minimum(sizes, length) + moves * length).sum()) + tokens.targets
+
     def quick_score(self, split: str) -> Score:
         return scoring.score_windows(self.network, self.sets[split], length=self.length, most=MOST_WINDOWS)
 
@@ -107,6 +128,10 @@ class LanguageTask(Task):
 class MaskedTask(Task):
     network: MaskedModel
     sets: dict[str, MaskedSet]
+
+    def work(self, split: str, *, quick: bool = False) -> int:
+        items = len(self.sets[split].hidden)
+        return min(items, MOST_MASKED_SENTENCES) if quick else items
 
     def quick_score(self, split: str) -> Score:
         return scoring.score_masked(self.network, self.sets[split], most=MOST_MASKED_SENTENCES)
