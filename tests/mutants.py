@@ -681,6 +681,78 @@ DATA = (
         "elif not options.near:",
         ("data/test_cleaning.py",),
     ),
+    Mutant(
+        "column-by-any-word",
+        "data",
+        "a column `text_id` may be the text",
+        "not words & (others | NOT_THE_THING)",
+        "not words & others",
+        ("data/test_columns.py", "-k tell_something"),
+    ),
+    Mutant(
+        "column-in-doubt",
+        "data",
+        "of several columns that could be meant the first is read",
+        "        if len(places) > 1:\n            raise BadInput(*_doubt(",
+        "        if len(places) > 9:\n            raise BadInput(*_doubt(",
+        ("data/test_columns.py", "-k doubt"),
+    ),
+    Mutant(
+        "row-of-another-split",
+        "data",
+        "a test file's rows that say train are trained on",
+        'if file_split != "train" and part_of(split) != part_of(file_split):',
+        'if file_split == "validation" and part_of(split) == "test":',
+        ("data/test_columns.py", "-k another_split"),
+    ),
+    Mutant(
+        "damaged-cache-believed",
+        "data",
+        "a cached file is taken although its checksum differs",
+        'if _checksum(path.stem, table, [raw[begin:]]) != facts["sha256"]:',
+        'if facts["sha256"] == "":',
+        ("data/test_cache.py", "-k damaged"),
+    ),
+    Mutant(
+        "cache-for-another-recipe",
+        "data",
+        "what is cached for one recipe's columns is taken for another's",
+        'return key_of(sums, {**asdict(data), "source": ""}, *how)',
+        "return key_of(sums, *how)",
+        ("data/test_cache.py", "-k another_recipe"),
+    ),
+    Mutant(
+        "cache-of-older-code",
+        "data",
+        "what older code has cached is taken",
+        "json.dumps([*parts, code()], sort_keys=True)",
+        "json.dumps([*parts], sort_keys=True)",
+        ("data/test_cache.py", "-k another_recipe"),
+    ),
+    Mutant(
+        "cache-drops-newest",
+        "data",
+        "a full cache loses what was used last",
+        "return sorted(found, key=lambda file: file[1].st_mtime)",
+        "return sorted(found, key=lambda file: -file[1].st_mtime)",
+        ("data/test_cache.py", "-k longest_unused"),
+    ),
+    Mutant(
+        "length-without-start",
+        "data",
+        "a language model's length has no room for the start mark",
+        'marks = int(recipe.task == "lm")',
+        "marks = 0",
+        ("trial/test_default_length.py", "-k start_mark"),
+    ),
+    Mutant(
+        "length-of-half",
+        "data",
+        "half of all texts are longer than the length that is chosen",
+        "needed = tokens[math.ceil(WHOLE * len(tokens)) - 1]",
+        "needed = tokens[len(tokens) // 2]",
+        ("trial/test_default_length.py", "-k nearly_all"),
+    ),
 )
 
 TRAINING = (
@@ -1536,6 +1608,22 @@ STUDY = (
         'max(1, round(facts["steps"] * planned(facts, budget) / target))',
         ("study/test_match.py", "-k by_steps"),
     ),
+    Mutant(
+        "match-after-is-before",
+        "study",
+        "what a matched variant costs is told of the unmatched one",
+        'row["after"] = spent(plan, task, twin) / base',
+        'row["after"] = spent(plan, task, name) / base',
+        ("study/test_match.py", "-k judged_at"),
+    ),
+    Mutant(
+        "match-wrong-way",
+        "study",
+        "a variant with too many parameters is given more",
+        "hidden = first + round((target - count) / each)",
+        "hidden = first - round((target - count) / each)",
+        ("study/test_match.py", "-k judged_at"),
+    ),
 )
 
 ENGINES = (
@@ -1849,6 +1937,122 @@ PRETRAINED = (
     ),
 )
 
+API = (
+    Mutant(
+        "import-loads-numpy",
+        "api",
+        "`import fairtrial` loads numpy",
+        "from importlib import import_module\nfrom types import ModuleType",
+        "from importlib import import_module\nfrom types import ModuleType\n\nimport numpy",
+        ("api/test_names.py", "-k neither_torch"),
+    ),
+    Mutant(
+        "room-hides-function",
+        "api",
+        "importing the room of studies hides the public function",
+        "if not (name in PUBLIC and isinstance(value, ModuleType)):",
+        "if name not in ():",
+        ("api/test_names.py", "-k does_not_hide"),
+    ),
+    Mutant(
+        "threads-share-rng",
+        "api",
+        "networks that are built in several threads draw each other's numbers",
+        "with _turns, torch.random.fork_rng(devices=[]):",
+        "with torch.random.fork_rng(devices=[]):",
+        ("api/test_threads.py", "-k draw_their_own"),
+    ),
+    Mutant(
+        "thread-count-left",
+        "api",
+        "torch keeps the thread count of a training that ended in another thread",
+        "before = _before if _active and not _held.depth else own",
+        "before = own",
+        ("api/test_threads.py", "-k number_of_threads"),
+    ),
+    Mutant(
+        "notebook-part-not-kept",
+        "api",
+        "a record does not keep the source of a notebook's part",
+        'write_text(beside / "parts" / name, source)',
+        'write_text(beside / "parts" / name, "")',
+        ("api/test_own_parts.py", "-k keeps_the_source"),
+    ),
+    Mutant(
+        "notebook-constants-lost",
+        "api",
+        "the source of a notebook's part lacks what it uses of the notebook",
+        "if used in scope and used != own:",
+        "if used in scope and used != own and callable(scope[used]):",
+        ("api/test_own_parts.py", "-k uses_and_nothing_else"),
+    ),
+    Mutant(
+        "stale-cell",
+        "api",
+        "the part of a cell that was run again counts as the old one",
+        "            del _loaded[old]\n",
+        "            pass\n",
+        ("api/test_own_parts.py", "-k run_again"),
+    ),
+    Mutant(
+        "callers-stop-ignored",
+        "api",
+        "a training does not ask the caller whether to stop",
+        "return stopping() if stop is None else nullcontext(stop)",
+        "return stopping()",
+        ("api/test_own_parts.py", "-k keeps_the_source"),
+    ),
+    Mutant(
+        "reuse-believes-data",
+        "api",
+        "a record is reused although its data have changed",
+        "        found.splits  # noqa: B018",
+        "        found.seed  # noqa: B018",
+        ("api/test_given.py", "-k run_again"),
+    ),
+    Mutant(
+        "given-split-lost",
+        "api",
+        "all data of a dict are trained on",
+        'yield {"split": str(name), **',
+        'yield {"split": "train", **',
+        ("api/test_given.py", "-k several_test_sets"),
+    ),
+    Mutant(
+        "given-class-numbers",
+        "api",
+        "classes of a Dataset are given by number",
+        "        yield {**row, **named}",
+        "        yield {**named, **row}",
+        ("api/test_given.py", "-k names_of_its_classes"),
+    ),
+    Mutant(
+        "compare-swapped",
+        "api",
+        "ft.compare judges theirs against ours",
+        "judge_arrays(ours, theirs, groups, weights, metric",
+        "judge_arrays(theirs, ours, groups, weights, metric",
+        ("api/test_compare.py", "-k own_verdict"),
+    ),
+    Mutant(
+        "power-without-pilot",
+        "api",
+        "ft.power forgets the pilot's variances",
+        'shares = None if pilot is None else pilot.facts["shares"]',
+        "shares = None",
+        ("api/test_compare.py", "-k pilot"),
+    ),
+    Mutant(
+        "amber-passes",
+        "api",
+        "an audit with amber findings has passed",
+        'return self.level == "pass"',
+        'return self.level != "red"',
+        ("api/test_results.py", "-k has_passed"),
+    ),
+)
+
+
 APPS = (
     Mutant(
         "puzzle-scale",
@@ -1886,7 +2090,7 @@ APPS = (
 
 MUTANTS = (
     *MODEL, *PARTS, *DATA, *TRAINING, *STATISTICS, *AUDIT, *RECORD, *STUDY, *ENGINES, *BASELINES, *ANALYSIS,
-    *REPORT, *PRETRAINED, *APPS,
+    *REPORT, *PRETRAINED, *API, *APPS,
 )  # fmt: skip
 
 

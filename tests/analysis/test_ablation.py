@@ -21,6 +21,7 @@ from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import paired_change
 from fairtrial.training.scoring import score_lm
 from fairtrial.trial import load
+from sampling import cases
 
 SHAPE = Shape(layers=2, heads=3, width=24, hidden=20, length=16, dropout=0.0, qkv_bias=True, start="torch")
 
@@ -45,7 +46,7 @@ def zeros_before_the_merge(network: Any, layer: int, head: int) -> Iterator[None
         del attention.attend, attention.attend_fast
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "kind"),
     [("learned", LanguageModel), ("disentangled", LanguageModel), ("window", Classifier), ("shuffle", LanguageModel),
      ("reweight", Classifier), ("shift", Classifier), ("pool-attention", Classifier), ("multi-query", LanguageModel),
@@ -156,7 +157,7 @@ def test_a_paired_interval_is_agresti_and_mins() -> None:
     assert changed(0, 0, 100)[0] < 0 < changed(0, 0, 100)[1]
 
 
-@pytest.mark.parametrize(("gain", "loss"), [(0.02, 0.05), (0.01, 0.01), (0.1, 0.2)])
+@cases(("gain", "loss"), [(0.02, 0.05), (0.01, 0.01), (0.1, 0.2)])
 def test_a_paired_interval_covers_the_truth(gain: float, loss: float) -> None:
     rng = np.random.default_rng(1)
     drawn = rng.multinomial(300, [gain, loss, 1 - gain - loss], size=2000)

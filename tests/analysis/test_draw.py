@@ -10,6 +10,7 @@ import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.analysis.catalogue import plot_part
 from fairtrial.model.part import parts
 from fairtrial.report.plots import Panel, Picture, image, legend, picture_lines
+from sampling import cases
 
 LADDER = Picture("a ladder", "step", "rung", (Panel("up", [[0.0, 1.0], [2.0, None]]), Panel("", [[4.0]])))
 
@@ -48,7 +49,7 @@ def test_the_same_numbers_give_the_same_bytes_and_others_do_not(kind: str, first
     assert drawn != image([other], "title", kind)
 
 
-@pytest.mark.parametrize(("number", "name"), enumerate(parts.list()))
+@cases(("number", "name"), enumerate(parts.list()))
 def test_every_part_can_be_plotted(number: int, name: str) -> None:
     heads, length, causal = ((1, 1, True), (3, 7, False), (4, 24, True), (2, 1, False))[number % 4]
     pictures = plot_part(name, heads=heads, length=length, causal=causal)

@@ -26,6 +26,7 @@ from fairtrial.report.page import errors_page
 from fairtrial.report.text import errors_lines, mistake_lines
 from fairtrial.statistics.outcomes import confusion
 from fairtrial.training.scoring import log_probabilities
+from sampling import cases
 
 
 def some_answers(items: int = 400, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -35,7 +36,7 @@ def some_answers(items: int = 400, classes: int = 3) -> tuple[np.ndarray, np.nda
     return log_p, rng.integers(classes, size=items)
 
 
-@pytest.mark.parametrize("bins", [1, 7, 10])
+@cases("bins", [1, 7, 10])
 def test_the_calibration_error_is_its_definition(bins: int) -> None:
     log_p, labels = some_answers()
     found = calibrate(log_p, labels, bins)

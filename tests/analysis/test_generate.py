@@ -31,6 +31,7 @@ from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape, Tokens
 from fairtrial.rng import generator_for
 from fairtrial.trial import run_trial
+from sampling import cases
 
 SHAPE = Shape(layers=2, heads=2, width=16, length=12, hidden=24, dropout=0.0, start="torch")
 GREEDY, FREE = Sampling(temperature=0), Sampling(temperature=1.2, top_k=20, top_p=0.9, repetition_penalty=1.3)
@@ -55,7 +56,7 @@ def recomputed(network: LanguageModel, sampling: Sampling, context: int | None, 
     return ids[len(PROMPT) :]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "sampling"),
     [("learned", FREE), ("rope", GREEDY), ("t5", FREE), ("disentangled", FREE), ("window", FREE), ("reweight", FREE)],
 )
@@ -69,7 +70,7 @@ def test_text_is_that_of_recomputing_every_prefix(name: str, sampling: Sampling)
     assert len(set(text)) > 1 or sampling is GREEDY
 
 
-@pytest.mark.parametrize("context", [1, 5, 12])
+@cases("context", [1, 5, 12])
 def test_a_window_slides(context: int) -> None:
     network = decoder("rope")
     text = said(network, FREE, plan_context(network, PROMPT, 20, context))
@@ -116,7 +117,7 @@ def test_stop_tokens_end_the_text_and_others_never_come() -> None:
 LOGITS = np.random.default_rng(0).normal(size=50) * 3
 
 
-@pytest.mark.parametrize(
+@cases(
     "sampling",
     [
         Sampling(temperature=0.7),
@@ -125,7 +126,6 @@ LOGITS = np.random.default_rng(0).normal(size=50) * 3
         Sampling(repetition_penalty=1.5),
         Sampling(temperature=1.4, top_k=20, top_p=0.8, repetition_penalty=1.2),
     ],
-    ids=["temperature", "top-k", "top-p", "penalty", "all"],
 )
 def test_shares_are_those_of_transformers(sampling: Sampling) -> None:
     process = pytest.importorskip("transformers.generation.logits_process")
@@ -155,13 +155,13 @@ def test_tokens_are_drawn_as_often_as_their_shares_say() -> None:
     assert chisquare(drawn[chances > 0], np.full(10, 2000)).pvalue < 1e-9  # the control: other shares do not fit
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1e-320, 1e-3])
+@cases("temperature", [0.0, 1e-320, 1e-3])
 def test_a_cold_draw_takes_the_likeliest(temperature: float) -> None:
     chances = token_probabilities(LOGITS, Sampling(temperature=temperature), [])
     assert sample_token(chances, generator_for(1, "x")) == int(LOGITS.argmax())
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrong",
     [{"temperature": -1}, {"temperature": float("nan")}, {"top_k": 0}, {"top_p": 0}, {"top_p": 1.1},
      {"repetition_penalty": 0}],
@@ -174,8 +174,8 @@ def test_odd_options_are_refused(wrong: dict[str, Any]) -> None:
 TEXTS = ['"Don\'t go," she said (twice), "it\'s 5% of $3."', "We can't stop; they'll see!", "naïve café: 你好, 🙂 ok"]
 
 
-@pytest.mark.parametrize("kind", ["word", "character", "bpe", "whitespace"])
-@pytest.mark.parametrize("text", TEXTS)
+@cases("kind", ["word", "character", "bpe", "whitespace"])
+@cases("text", TEXTS)
 def test_tokens_come_back_as_text(kind: str, text: str) -> None:
     tokenizer = fit(Tokens(kind=kind, min_count=1), TEXTS)
     ids = tokenizer.encode([text])[0]
@@ -197,7 +197,7 @@ def test_words_join_as_they_are_written() -> None:
     assert join("it ’ s gon na rain") == "it’s gonna rain"
 
 
-@pytest.mark.parametrize("kind", ["word", "character", "bpe", "whitespace"])
+@cases("kind", ["word", "character", "bpe", "whitespace"])
 def test_a_space_at_the_prompts_end_is_not_doubled(kind: str) -> None:
     tokenizer = fit(Tokens(kind=kind, min_count=1, size=300), ["we will build bridges"] * 3)
     prompt, ids = "we will ", tokenizer.encode(["we will build"])[0]
@@ -255,7 +255,7 @@ def test_models_of_other_tokens_speak_too(
     assert "perplexity" in said.out
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "told"),
     [
         ((), "the prompt is empty"),

@@ -22,6 +22,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.layers import watch
 from fairtrial.model.network import count_parameters
 from fairtrial.recipe import PartChoice, Recipe, built_in_recipe, with_settings
+from sampling import cases
 
 SMALL = (
     "shape.layers=2",
@@ -68,8 +69,8 @@ def test_the_course_is_counted_as_the_reports_did(task: str, total: int, bias_fr
     assert (found.total, found.bias_free) == (total, bias_free)
 
 
-@pytest.mark.parametrize("task", ["classify", "lm"])
-@pytest.mark.parametrize("choice", OPTIONS, ids=lambda choice: "-".join((choice.name, *choice.options)))
+@cases("task", ["classify", "lm"])
+@cases("choice", OPTIONS)
 def test_rows_sum_to_the_total_for_every_part(task: str, choice: PartChoice) -> None:
     if task == "lm" and choice.name.startswith("pool-"):
         pytest.skip("a language model pools nothing")
@@ -82,7 +83,7 @@ def test_rows_sum_to_the_total_for_every_part(task: str, choice: PartChoice) -> 
     assert sum(row.count for row in found.rows if choice.name in row.component) == own
 
 
-@pytest.mark.parametrize(
+@cases(
     ("task", "setting"),
     [("classify", "shape.qkv_bias=true"), ("lm", "shape.norm=rms"), ("classify", "shape.norm_place=post"),
      ("lm", "shape.tied=true"), ("mlm", "shape.tied=true"), ("mlm", "shape.heads=4")],
@@ -117,7 +118,7 @@ def counted(recipe: Recipe, batch: int) -> tuple[int, int]:
     return forward, whole.get_total_flops()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("task", "name"),
     [("classify", "learned"), ("classify", "pool-cls"), ("classify", "pool-attention"), ("classify", "window"),
      ("lm", "disentangled"), ("lm", "t5"), ("lm", "reweight"), ("mlm", "rope"), ("mlm", "disentangled")],
@@ -189,7 +190,7 @@ def test_the_command_writes_every_format(fairtrial: Callable[..., Any]) -> None:
     assert sum(int(row[2]) for row in rows[1:-1]) == 863_243
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "told"),
     [
         (("curse",), "did you mean 'course'"),

@@ -16,6 +16,7 @@ from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.record import Record
 from fairtrial.trial import run_trial
+from sampling import cases
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_a_window_explains_its_equal_numbers(
     assert "depends on the last 7 tokens and no others" in fairtrial("length", record.folder, "--times", "1,2").out
 
 
-@pytest.mark.parametrize(
+@cases(
     ("parts", "layers", "seen"),
     [
         (["rope"], 2, 24), (["window"], 1, 8), (["window"], 3, 22), (["block"], 3, 8), (["window", "block"], 3, 8),

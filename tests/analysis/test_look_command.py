@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from sampling import cases
+
 TEXT = "schools will build bridges tonight."
 Command = Callable[..., Any]
 
@@ -104,7 +106,7 @@ def test_maps_do_without_the_data(fairtrial: Command, finished_records: dict[str
     assert said.code == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "told"),
     [
         ([""], "text 1 is empty"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from fairtrial.analysis.attention import AttentionMaps
 from fairtrial.analysis.look import GridLayout, axis_word, map_figure
 from fairtrial.report.plots import TIMELESS
+from sampling import cases
 
 WORDS = ("we", "will", ",", "stay")
 HEADS = [(layer, head) for layer in range(2) for head in range(2)]
@@ -23,7 +23,7 @@ def some_maps(words: tuple[str, ...] = WORDS, seed: int = 0) -> AttentionMaps:
     return AttentionMaps(words, weights.astype("f4"), np.stack([visible] * 2), True, 0, 8, "", (), ())
 
 
-@pytest.mark.parametrize(("kind", "first"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+@cases(("kind", "first"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_the_same_numbers_give_the_same_bytes(kind: str, first: bytes) -> None:
     assert kind in TIMELESS
     maps, twin = some_maps(), some_maps(seed=1)
@@ -70,7 +70,7 @@ def test_words_are_left_out_where_they_would_be_dust() -> None:
     assert wide.width < 45
 
 
-@pytest.mark.parametrize(
+@cases(
     ("word", "wanted"),
     [
         ("bridges", "bridges"),

@@ -16,6 +16,7 @@ from fairtrial.analysis.attention import maps_of, model_input
 from fairtrial.analysis.heads import HeadStatistics, Sums, batches, caption, head_statistics, is_punctuation, kind_of
 from fairtrial.record import Record
 from fairtrial.trial import load
+from sampling import cases
 
 NAMES = ("entropy", "entropy_share", "distance", "itself", "previous", "next", "first", "punctuation")
 
@@ -138,7 +139,7 @@ EVEN = HeadStatistics(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "wanted"),
     [
         ({"previous": 0.71}, "previous word, 71%"),
@@ -191,7 +192,7 @@ def test_docs_and_page_tell_the_limits_that_are_used(place: str) -> None:
     assert f"less than {100 * captions.ALIKE:.0f} points" in text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("word", "wanted"),
     [(",", True), ("...", True), (" ?", True), ("'s", False), ("a", False), ("", False), (" ", False)],
 )

@@ -29,6 +29,7 @@ from fairtrial.cli.text import share_text
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.model.network import Classifier
 from fairtrial.recipe import PartChoice, Shape, Tokens
+from sampling import cases
 
 SHAPE = Shape(
     layers=2, heads=2, width=16, length=9, hidden=24, classifier_hidden=10, dropout=0.3, start="torch",
@@ -58,7 +59,7 @@ def one_by_one(network: Classifier, row: np.ndarray) -> torch.Tensor:
         return network.eval()(torch.from_numpy(row)[None]).log_softmax(-1)
 
 
-@pytest.mark.parametrize("name", PARTS)
+@cases("name", PARTS)
 def test_answers_are_those_of_each_text_alone(name: str) -> None:
     tokenizer = words()
     network = encoder(tokenizer, name).train()
@@ -72,7 +73,7 @@ def test_answers_are_those_of_each_text_alone(name: str) -> None:
     assert found[4].unknown == ("xyzzy",)
 
 
-@pytest.mark.parametrize("name", PARTS)
+@cases("name", PARTS)
 def test_leaving_one_out_is_what_it_says(name: str) -> None:
     tokenizer = words()
     network = encoder(tokenizer, name)
@@ -88,7 +89,7 @@ def test_leaving_one_out_is_what_it_says(name: str) -> None:
             assert values[place] == pytest.approx(float(fall), abs=1e-8)
 
 
-@pytest.mark.parametrize("name", PARTS)
+@cases("name", PARTS)
 def test_gradient_times_input_is_the_slope_of_a_growing_vector(name: str) -> None:
     """Each token's vector made a little longer, by itself: the answer's log-odds move as foretold."""
     tokenizer = words()

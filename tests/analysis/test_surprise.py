@@ -25,6 +25,7 @@ from fairtrial.recipe import PartChoice, Shape, Tokens
 from fairtrial.report.text import SCALE, colour_of, plain_shaded, shaded
 from fairtrial.training.scoring import score_lm
 from fairtrial.training.tasks import token_set
+from sampling import cases
 
 SHAPE = Shape(layers=2, heads=2, width=16, length=8, hidden=24, dropout=0.0, start="torch")
 LINES = ["we go home now .", "they came late , and we went home before the rain began to fall on the town .", "now !"]
@@ -43,7 +44,7 @@ def read(network: LanguageModel, tokenizer: Tokenizer, *texts: str, full_context
     return surprisal(SimpleNamespace(network=network, tokenizer=tokenizer, recipe=recipe), texts).texts  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["learned", "rope", "alibi", "window"])
+@cases("name", ["learned", "rope", "alibi", "window"])
 def test_a_short_text_is_scored_in_one_pass(name: str) -> None:
     tokenizer = words()
     network = decoder(tokenizer, name).eval()
@@ -60,8 +61,8 @@ def test_a_short_text_is_scored_in_one_pass(name: str) -> None:
         assert token.guess_share == pytest.approx(float(log_p[place].exp().max()))
 
 
-@pytest.mark.parametrize("marks", [False, True])
-@pytest.mark.parametrize("full_context", [0.97, 0.5])
+@cases("marks", [False, True])
+@cases("full_context", [0.97, 0.5])
 def test_sums_are_those_of_a_test_score(marks: bool, full_context: float) -> None:
     """Long texts too, which are read in windows; start and stop marks as in training."""
     tokenizer = words(marks=marks)
@@ -117,7 +118,7 @@ def test_a_period_inside_a_text_is_parted_where_that_makes_words_known() -> None
     assert "".join(encoded.pieces()) == "we go home. They came"
 
 
-@pytest.mark.parametrize("text", ["", "  ", "\n"])
+@cases("text", ["", "  ", "\n"])
 def test_an_empty_text_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="empty"):
         encode_texts(words(), ["we go", text])

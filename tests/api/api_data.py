@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from contextlib import suppress
 from typing import Any
 
 WORDS = {"good": "fine warm bright funny clever tender lively", "bad": "dull cold slow sad clumsy loud hollow"}
@@ -25,10 +24,32 @@ def reviews_of(count: int = 240) -> list[tuple[str, str]]:
     return found
 
 
-meeting = threading.Barrier(3)
+class Meeting:
+    """Where several threads are to be in one place at once. Those that wait for a lock on the way count as arrived, so
+    that nobody waits for someone who cannot come: it goes by what happens, not by the clock."""
+
+    def __init__(self) -> None:
+        self.lock, self.changed = threading.RLock(), threading.Condition()
+        self.expected = self.arrived = 0
+
+    def arrive(self, *, wait: bool) -> None:
+        with self.changed:
+            self.arrived += 1
+            self.changed.notify_all()
+            if wait:
+                self.changed.wait_for(lambda: self.arrived >= self.expected)
+
+    def __enter__(self) -> None:  # in place of the lock
+        if not self.lock.acquire(blocking=False):
+            self.arrive(wait=False)
+            self.lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self.lock.release()
+
+
+meeting = Meeting()
 
 
 def meet() -> None:
-    """Where three threads are in the same place at once, they go on together; where they take turns, they cannot be."""
-    with suppress(threading.BrokenBarrierError):
-        meeting.wait(timeout=0.5)
+    meeting.arrive(wait=True)

@@ -12,6 +12,7 @@ from fairtrial.statistics.comparison import compare
 from fairtrial.statistics.crossed import Shares
 from fairtrial.statistics.outcomes import SetOutcomes
 from fairtrial.statistics.power import reach_of
+from sampling import cases
 
 SHARED = ("verdict", "difference", "low", "high", "p", "seeds", "items", "smallest_detectable", "variance_shares")
 
@@ -69,7 +70,7 @@ def test_few_seeds_get_no_verdict_but_a_difference() -> None:
     assert "A verdict needs 5" in found.sentence
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "words"),
     [
         (([[1, 0]], [[1, 0, 1]]), r"the shape \(1, 2\) and theirs \(1, 3\)"),

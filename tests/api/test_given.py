@@ -12,6 +12,7 @@ from api_data import SMALL, reviews_of
 
 import fairtrial as ft
 from fairtrial.data.given import rows_of, write_given
+from sampling import cases
 
 
 def test_texts_and_labelled_texts_become_rows() -> None:
@@ -78,7 +79,7 @@ def test_a_dict_names_several_test_sets(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "words"),
     [
         ([], "the data are empty"),
@@ -107,3 +108,7 @@ def test_a_cell_that_is_run_again_finds_its_run() -> None:
     assert ft.train("classify", reviews_of(), steps=3, reuse=True, **SMALL).folder != first.folder
     with pytest.raises(ft.BadInput, match="exists already"):
         ft.train("classify", reviews_of(), steps=2, **SMALL)
+    given = Path(first.recipe.data.source)
+    given.write_text(given.read_text().replace("good", "fine"))
+    with pytest.raises(ft.BadInput, match="the data have changed"):
+        ft.train("classify", given, steps=2, reuse=True, **SMALL)

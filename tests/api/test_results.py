@@ -11,9 +11,10 @@ import html5lib
 import pytest
 
 import fairtrial as ft
+from fairtrial.finding import Finding
 from fairtrial.report.shown import Shown
 from fairtrial.report.study_page import study_page
-from fairtrial.results import Study
+from fairtrial.results import Audit, Study
 
 TEXT = "a warm and funny film"
 MAKERS: dict[str, Callable[[dict[str, Any]], Shown]] = {
@@ -81,6 +82,16 @@ def test_numbers_are_plain_attributes(library: dict[str, Any]) -> None:
     frame = verdict.to_frame()
     assert frame.loc[0, "difference"] == row["difference"], "all digits"
     assert library["finished"].run("none", seed=1).metrics["test"]["items"] == run.metrics["test"]["items"]
+
+
+def test_an_audit_has_passed_where_nothing_is_amber_or_red() -> None:
+    def found(verdict: str, level: str) -> Finding:
+        return Finding("M1", "check", 0.0, "0", verdict, "", task="lm", level=level)
+
+    good, amber, red = found("PASS", "red"), found("FAIL", "amber"), found("FAIL", "red")
+    for findings, level in (((good,), "pass"), ((good, amber), "amber"), ((red, amber), "red")):
+        audit = Audit("x", findings)
+        assert (audit.level, audit.passed) == (level, level == "pass")
 
 
 def test_what_a_user_wrote_cannot_become_markup(library: dict[str, Any]) -> None:

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import fairtrial as ft
 from fairtrial.cli import inside, judge, parts, text, train
 from fairtrial.run import Run
+from sampling import cases
 
 Call = Callable[..., Any]
 FIELDS = ("shape.layers=1", "shape.width=16", "shape.hidden=16", "shape.length=12", "training.learning_rate=0.02")
@@ -72,14 +71,13 @@ def test_the_answers_are_the_same(library: dict[str, Any], fairtrial: Call) -> N
     assert line == json.loads(json.dumps(ft.baseline(library["reviews"], task="classify").tasks["classify"]))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "function"),
     [
         (train.train, ft.train), (train.resume, ft.resume), (train.finetune, ft.finetune), (judge.study, ft.study),
         (judge.baseline, ft.baseline), (judge.ensemble, ft.ensemble), (parts.clean, ft.clean),
         (text.generate, Run.generate), (text.predict, Run.predict), (inside.errors, Run.errors),
     ],
-    ids=lambda each: each.__qualname__,
 )  # fmt: skip
 def test_defaults_are_the_same(command: Callable[..., None], function: Callable[..., Any]) -> None:
     asked, taken = (inspect.signature(each).parameters for each in (command, function))

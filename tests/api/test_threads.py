@@ -14,6 +14,7 @@ from api_data import SMALL, meet, meeting, reviews_of
 
 import fairtrial as ft
 from fairtrial.environment import use_threads
+from fairtrial.model import layers
 from fairtrial.model.part import build_parts
 from fairtrial.recipe import Shape
 
@@ -36,11 +37,14 @@ def build(seed: int) -> list[float]:
     return part.weight.flatten().tolist()
 
 
-def test_parts_that_are_built_in_several_threads_draw_their_own_numbers(plugins_leave: Callable[[], None]) -> None:
+def test_parts_that_are_built_in_several_threads_draw_their_own_numbers(
+    plugins_leave: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     Slow.choice()
-    meeting.abort()  # alone, nobody is met
     alone = [build(seed) for seed in (0, 1, 2)]
-    meeting.reset()
+    monkeypatch.setattr(layers, "_turns", meeting)
+    monkeypatch.setattr(meeting, "arrived", 0)
+    monkeypatch.setattr(meeting, "expected", 3)
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(build, (0, 1, 2))) == alone
 
@@ -53,7 +57,6 @@ def test_trainings_in_several_threads_give_what_they_give_alone(
         run = ft.train("classify", reviews_of(), parts=["learned", Slow], **how, **SMALL)
         return str(run.record.result["model_sha256"])
 
-    meeting.abort()
     alone = [train("alone", seed) for seed in (0, 1, 2)]
     state = torch.get_rng_state()
     with ThreadPoolExecutor(3) as pool:

@@ -13,6 +13,7 @@ from fairtrial.apps import puzzles
 from fairtrial.apps.puzzles.keys import Frame, softmax
 from fairtrial.apps.puzzles.solve import best_place
 from fairtrial.rng import generator_for
+from sampling import cases
 
 SQUARE = np.array([[0.0, 0], [4, 0], [0, 4], [4, 4], [1, 2], [2, 0]])
 
@@ -22,9 +23,7 @@ def nats(target: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return -(np.log(weights[..., wanted]) @ target[wanted])
 
 
-@pytest.mark.parametrize(
-    "shares", [{4: 1.0}, {4: 0.5, 0: 0.5}, {5: 1.0}, {5: 0.5, 1: 0.5}, {0: 0.5, 3: 0.5}, {1: 0.4, 2: 0.6}]
-)
+@cases("shares", [{4: 1.0}, {4: 0.5, 0: 0.5}, {5: 1.0}, {5: 0.5, 1: 0.5}, {0: 0.5, 3: 0.5}, {1: 0.4, 2: 0.6}])
 def test_no_query_of_a_fine_fan_beats_the_best_weights(shares: dict[int, float]) -> None:
     answer = puzzles.mix(SQUARE, shares, scale=False)
     assert not answer.possible
@@ -38,8 +37,8 @@ def test_no_query_of_a_fine_fan_beats_the_best_weights(shares: dict[int, float])
     assert answer.nearest @ SQUARE == pytest.approx(answer.target @ SQUARE, abs=1e-7)
 
 
-@pytest.mark.parametrize("norm", [0.0, 0.3, 2.0, 9.0])
-@pytest.mark.parametrize("scale", [True, False])
+@cases("norm", [0.0, 0.3, 2.0, 9.0])
+@cases("scale", [True, False])
 def test_the_best_query_of_a_length_is_what_scipy_finds(norm: float, scale: bool) -> None:
     keys = generator_for(1, "best").normal(size=(7, 4))
     for shares in ({0: 1.0}, {1: 0.5, 2: 0.5}, {3: 0.2, 4: 0.3, 6: 0.5}):

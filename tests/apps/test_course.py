@@ -7,10 +7,11 @@ import pytest
 
 from fairtrial.apps.puzzles.course import course_keys, course_questions
 from fairtrial.apps.puzzles.replace_key import Replacement
+from sampling import cases
 
 
-@pytest.mark.parametrize("scale", [True, False])
-@pytest.mark.parametrize("seed", range(8))
+@cases("scale", [True, False])
+@cases("seed", range(8))
 def test_all_six_are_solved_and_checked(seed: int, scale: bool) -> None:
     questions = course_questions(seed, scale)
     assert [question.number for question in questions] == [1, 2, 3, 4, 5, 6]

@@ -16,6 +16,7 @@ from fairtrial.apps.puzzles.keys import Frame
 from fairtrial.apps.puzzles.sentences import answer_lines, plain_of
 from fairtrial.apps.puzzles.solve import certify
 from fairtrial.rng import generator_for
+from sampling import cases
 
 small = st.integers(-1, 2)
 
@@ -77,7 +78,7 @@ HARD = {"near copies": [168], "long and thin": [388]}
 
 
 @pytest.mark.parametrize("count", [15, pytest.param(400, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_awkward_keys_get_an_answer_that_holds(kind: str, count: int) -> None:
     rolls = generator_for(0, "awkward", kind)
     for number in range(max([count, *(hard + 1 for hard in HARD.get(kind, ()))])):

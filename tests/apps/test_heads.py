@@ -24,6 +24,7 @@ from fairtrial.apps.puzzles.heads import (
 from fairtrial.errors import BadInput
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape
+from sampling import cases
 
 NAMES = ["previous token", "first token", "same word before", "induction"]
 
@@ -45,7 +46,7 @@ def expected(name: str, words: list[int]) -> list[int]:
     return said
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "words", "places"),
     [*((name, 8, 24) for name in NAMES), ("induction", 2, 2), ("same word before", 3, 40), ("induction", 60, 100)],
 )
@@ -60,7 +61,7 @@ def test_a_head_is_right_on_random_sequences(name: str, words: int, places: int)
     assert check.right_words == check.right_places == 1.0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_a_network_that_no_one_wrote_fails_the_check(name: str) -> None:
     made = build_head(name, 8, 24)
     fresh = LanguageModel(made.body.shape, [PartChoice(name="learned")], 8).eval()
@@ -85,7 +86,7 @@ def test_what_induction_says_is_what_followed_last_time() -> None:
     assert maps[1][0, 6, 2] > 0.99
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_the_fused_kernel_gives_the_same_words(name: str) -> None:
     """Watching the maps takes attention's plain way; training takes the fused one."""
     network = build_head(name, 8, 24)

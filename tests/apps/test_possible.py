@@ -16,6 +16,7 @@ from fairtrial.apps.puzzles.heads import attention_weights
 from fairtrial.apps.puzzles.keys import Frame, softmax
 from fairtrial.apps.puzzles.solve import Certificate, certify
 from fairtrial.rng import generator_for
+from sampling import cases
 
 grid = st.integers(-3, 3)
 plane_keys = st.lists(st.tuples(grid, grid), min_size=1, max_size=6)
@@ -52,7 +53,7 @@ def test_all_sets_of_a_square_with_a_middle_and_a_copy() -> None:
 
 
 @pytest.mark.parametrize("puzzle_count", [100, pytest.param(1000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("count", "width"), [(4, 2), (5, 3), (8, 4), (12, 3)])
+@cases(("count", "width"), [(4, 2), (5, 3), (8, 4), (12, 3)])
 def test_random_keys_reach_their_precision_in_our_own_attention(count: int, width: int, puzzle_count: int) -> None:
     rolls = generator_for(0, "reach", count, width)
     keys = rolls.normal(size=(puzzle_count, count, width))

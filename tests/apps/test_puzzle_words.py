@@ -11,6 +11,7 @@ from fairtrial.apps import puzzles
 from fairtrial.apps.puzzles.plots import answer_picture, identity_picture, key_growth, query_growth
 from fairtrial.apps.puzzles.sentences import answer_lines, identity_lines, plain_of
 from fairtrial.rng import generator_for
+from sampling import cases
 
 SQUARE = np.array([[0.0, 0], [4, 0], [0, 4], [4, 4], [2, 2], [2, 0], [0, 0]])
 
@@ -66,7 +67,7 @@ def test_values_show_what_comes_out() -> None:
     assert "output" in text_of(answer)
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 5])
+@cases("width", [1, 2, 3, 5])
 def test_pictures_of_every_width_can_be_drawn(width: int) -> None:
     keys = generator_for(width, "drawn").normal(size=(6, width))
     picture = answer_picture(puzzles.average(keys, [0, 1]), "svg")
@@ -85,9 +86,7 @@ def test_the_same_numbers_give_the_same_picture_and_others_do_not() -> None:
     assert answer_picture(replaced, "svg").startswith(b"<?xml")
 
 
-@pytest.mark.parametrize(
-    "keys", [np.ones((3, 2)), np.ones((1, 3)), np.array([[0.0, 0, 0], [1, 1, 0], [2, 3, 0], [5, 1, 0]])]
-)
+@cases("keys", [np.ones((3, 2)), np.ones((1, 3)), np.array([[0.0, 0, 0], [1, 1, 0], [2, 3, 0], [5, 1, 0]])])
 def test_flat_keys_are_drawn_too(keys: np.ndarray) -> None:
     assert identity_picture(puzzles.identity(keys), "svg").startswith(b"<?xml")
 

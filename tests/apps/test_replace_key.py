@@ -11,6 +11,7 @@ from fairtrial.apps import puzzles
 from fairtrial.apps.puzzles.heads import attention_weights
 from fairtrial.apps.puzzles.sentences import replacement_lines
 from fairtrial.rng import generator_for
+from sampling import cases
 
 KEYS = generator_for(0, "replaced").normal(size=(5, 3))
 
@@ -50,7 +51,7 @@ def test_the_shortest_key_is_the_shortest() -> None:
     assert attention_weights(shorter[None], query[None, None], False)[0, 0, 2] < 0.99
 
 
-@pytest.mark.parametrize("length", [0.0, 0.5, 3.0, 50.0])
+@cases("length", [0.0, 0.5, 3.0, 50.0])
 def test_a_key_of_fixed_length_has_that_length_and_the_best_weight_on_its_sphere(length: float) -> None:
     query = np.array([3.0, -1.0, 2.0])
     target = puzzles.select_target(5, 2)

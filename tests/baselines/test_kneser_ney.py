@@ -10,6 +10,7 @@ import pytest
 
 from fairtrial.baselines.kneser_ney import USUAL_DISCOUNTS, KneserNey, discounts
 from fairtrial.errors import BadInput
+from sampling import cases
 
 SIZE = 12
 
@@ -51,7 +52,7 @@ class Textbook:
         return (count - taken[min(count, 3)] + rest * lower) / total
 
 
-@pytest.mark.parametrize(("order", "seed"), [(1, 0), (2, 1), (3, 0), (3, 1)])
+@cases(("order", "seed"), [(1, 0), (2, 1), (3, 0), (3, 1)])
 def test_probabilities_are_the_textbooks(order: int, seed: int) -> None:
     train, test = sequences(seed), sequences(seed + 10, count=4)
     book, model = Textbook(train, order), KneserNey(train, SIZE, order)
@@ -63,7 +64,7 @@ def test_probabilities_are_the_textbooks(order: int, seed: int) -> None:
     assert model.probabilities(test) == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
+@cases("order", [1, 2, 3])
 def test_probabilities_sum_to_one_over_the_vocabulary(order: int) -> None:
     model = KneserNey(sequences(0), SIZE, order)
     for context in ([0], [3, 1], [0, 0], [10, 10], [11], [11, 4]):  # common, rare, never seen, unknown

@@ -24,6 +24,7 @@ from fairtrial.recipe import built_in_recipe, recipe_from
 from fairtrial.record import Record
 from fairtrial.study import design
 from fairtrial.study.design import DEMO, load_study, study_from, write_study
+from sampling import cases
 
 Call = Callable[..., Any]
 
@@ -52,7 +53,7 @@ def test_without_arguments_the_help_is_shown(
         assert shown == [name for name, *_ in commands] + ["puzzle"] * (group == "Apps")
 
 
-@pytest.mark.parametrize(("name", "example"), [(name, example) for c in COMMANDS.values() for name, _, example in c])
+@cases(("name", "example"), [(name, example) for c in COMMANDS.values() for name, _, example in c])
 def test_the_help_of_a_command_begins_with_an_example_of_its_own_options(
     name: str, example: str, fairtrial: Call
 ) -> None:

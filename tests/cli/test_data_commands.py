@@ -11,6 +11,7 @@ import pytest
 
 from fairtrial.prepare import prepare
 from fairtrial.recipe import choose_recipe
+from sampling import cases
 
 Call = Callable[..., Any]
 COPY = "We will build bridges and schools for every child in this hopeful country."
@@ -115,7 +116,7 @@ def test_plain_text_has_language_model_baselines_only(fairtrial: Call, tmp_path:
     assert "plain text has no labels" in refused.err
 
 
-@pytest.mark.parametrize("command", ["train", "finetune", "study", "baseline", "audit", "clean", "params"])
+@cases("command", ["train", "finetune", "study", "baseline", "audit", "clean", "params"])
 def test_every_command_that_takes_data_takes_columns(fairtrial: Call, command: str) -> None:
     said = fairtrial(command, "--help")
     assert all(f"--{kind}-column" in said.out for kind in ("text", "label", "split", "group"))

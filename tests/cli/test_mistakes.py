@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from sampling import cases
+
 Call = Callable[..., Any]
 
 
@@ -33,7 +35,7 @@ def refused(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return call
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "told"),
     [
         ("train clasify", "'clasify' is neither a task nor a recipe file; did you mean 'classify'?"),
@@ -72,7 +74,7 @@ def test_a_mistake_is_told_in_one_line(words: str, told: str, refused: Call) -> 
     assert told in refused(*words.split())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "told"),
     [
         (b"task = lm", "not valid TOML"),
@@ -107,7 +109,7 @@ def test_a_refused_trial_leaves_no_mirror_behind(mirror: str, refused: Call) -> 
     assert "none.txt" in refused("train", "lm", "--data", "none.txt", "--log", mirror, "--out", "a")
 
 
-@pytest.mark.parametrize(
+@cases(
     "words",
     ["train", "train lm --seed -1", "train lm --steps 0", "train lm --steps many", "train lm --nonsense", "sohw x"],
 )

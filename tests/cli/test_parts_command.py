@@ -17,6 +17,7 @@ import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.analysis.catalogue import GROUPS, VERBS, catalogue, describe, first_sentence, group_of
 from fairtrial.finding import Finding
 from fairtrial.model.part import parts
+from sampling import cases
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "parts.md").read_text()
@@ -54,7 +55,7 @@ def test_parts_are_grouped_by_what_they_change() -> None:
     assert group_of(("new_verb",), sees_order=False) == "other: new_verb"
 
 
-@pytest.mark.parametrize("name", ["alibi", "disentangled", "learned", "pool-cls", "rope", "shuffle", "window"])
+@cases("name", ["alibi", "disentangled", "learned", "pool-cls", "rope", "shuffle", "window"])
 def test_a_drawing_fits_80_columns_and_says_how_to_read_it(fairtrial: Call, name: str) -> None:
     for more in ((), ("--heads", 12, "--length", 90)):
         lines = fairtrial("parts", name, "--draw", *more).out.splitlines()
@@ -114,7 +115,7 @@ def test_drawing_in_the_terminal_loads_no_matplotlib() -> None:
     assert "angle" in done.stdout
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "sentence"),
     [
         ("Rope: queries turn (Su et al. 2021,\nhttps://a.b/c). More.", "queries turn"),
@@ -128,7 +129,7 @@ def test_the_first_sentence_is_found(text: str, sentence: str) -> None:
     assert first_sentence(text) == sentence
 
 
-@pytest.mark.parametrize("name", parts.list())
+@cases("name", parts.list())
 def test_the_page_knows_every_part_as_it_is_today(name: str) -> None:
     """If this fails, write it again: fairtrial parts --page docs/parts.md"""
     entry = describe(name)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fairtrial.data.batches import Batch, Batches, LabelledSentences, Sentences, Windows, padded
 from fairtrial.errors import BadInput
+from sampling import cases
 
 PAD = 0
 STREAM = np.arange(100, 153)  # each token tells where it stands
@@ -46,7 +47,7 @@ def starts(batches: Batches, number: int = 0) -> list[int]:
     return [int(first) - 100 for batch in epoch(batches, number) for first in batch.ids[:, 0]]
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@cases("kind", MAKERS)
 def test_a_batch_is_a_pure_function_of_seed_and_index(kind: str) -> None:
     make = MAKERS[kind]
     indices = list(range(3 * make(0).batches_per_epoch()))
@@ -57,7 +58,7 @@ def test_a_batch_is_a_pure_function_of_seed_and_index(kind: str) -> None:
     assert not all(same(make(1).batch(index), fresh[index]) for index in indices)
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@cases("kind", MAKERS)
 def test_two_epochs_have_different_orders(kind: str) -> None:
     batches = MAKERS[kind](0)
     assert not all(same(one, two) for one, two in zip(epoch(batches, 0), epoch(batches, 1), strict=True))

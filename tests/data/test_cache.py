@@ -115,6 +115,23 @@ def test_locations_are_those_of_the_copy_that_is_read(tmp_path: Path, place: Pat
         assert [document.location for document in corpus.train[:2]] == [f"{path}:1", f"{path}:2"]
 
 
+def test_what_is_cached_for_another_recipe_or_by_other_code_is_not_taken(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    lines = [json.loads(line) for line in rows(path).read_text().splitlines()]
+    path.write_text("\n".join(json.dumps(line | {"second": words(-at)}) for at, line in enumerate(lines)))
+    for setting in ("data.group_column=none", "data.text_column=second", "tokens.kind=character", "tokens.min_count=1"):
+        recipe = tiny("classify", path, setting)
+        cached = content(prepare(recipe, 0))
+        with monkeypatch.context() as context:
+            context.setenv(cache.VARIABLE, "off")
+            assert content(prepare(recipe, 0)) == cached, setting
+    before = cache.key_of("words")
+    monkeypatch.setattr(cache, "code", lambda: "newer")
+    assert cache.key_of("words") != before
+
+
 @pytest.mark.parametrize("damage", ["cut", "flipped", "emptied", "no table", "other"])
 def test_a_damaged_file_is_made_again(tmp_path: Path, place: Path, damage: str) -> None:
     recipe = tiny("classify", rows(tmp_path / "rows.jsonl"))

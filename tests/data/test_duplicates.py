@@ -10,6 +10,7 @@ import pytest
 from fairtrial.data import duplicates
 from fairtrial.data.duplicates import CLEAN, EXACT, NEAR, find_duplicates, near_clusters, words
 from fairtrial.data.words import text_key
+from sampling import cases
 
 SPEECH = "We choose to go to the moon in this decade and do the other things."
 
@@ -72,7 +73,7 @@ def test_the_search_finds_what_comparing_all_pairs_finds(seed: int, monkeypatch:
         assert grams(items[at]) & grams(known[found.partner[at]])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("item", "status"),
     [
         (SPEECH, EXACT),

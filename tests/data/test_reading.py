@@ -7,12 +7,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from sources import GOOD, classify, course, model, refusal, write
 
 from fairtrial.data.corpus import Corpus
 from fairtrial.data.readers import read
 from fairtrial.recipe import Data
+from sampling import cases
 
 
 def rows(corpus: Corpus) -> list[tuple[str, str]]:
@@ -87,7 +87,7 @@ def test_quotes_in_a_tsv_are_characters(tmp_path: Path) -> None:
 # tables
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "content"),
     [
         ("a.tsv", GOOD),

@@ -14,9 +14,10 @@ from sources import GOOD, course, refusal, write
 from fairtrial.data.readers import read
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
+from sampling import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "line", "what"),
     [
         ("0\tA b.\nC d.\n1\tE f.\n", 2, "expected label<TAB>text, found 1 column"),
@@ -31,7 +32,7 @@ def test_a_bad_row_of_the_course_is_refused_with_its_line(tmp_path: Path, conten
     assert refusal(tmp_path).what == f"{file}:{line}: {what}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "line", "what"),
     [
         ("0\tA b.\nC d.\n1\tE f.\n", 2, "expected 2 columns, found 1 column"),
@@ -132,7 +133,7 @@ def test_formats_that_nobody_knows_are_refused(tmp_path: Path) -> None:
         read(Data(source=""), "lm")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("line", "what"),
     [
         ('{"text": "A"', "invalid JSON: Expecting ',' delimiter at character 13"),
@@ -181,7 +182,7 @@ anything = st.one_of(
 )
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.txt", "a.tokens", "one/a.txt", "course"])
+@cases("name", ["a.tsv", "a.csv", "a.jsonl", "a.txt", "a.tokens", "one/a.txt", "course"])
 def test_random_bytes_give_a_corpus_or_a_refusal(tmp_path: Path, name: str) -> None:
     if name == "course":
         folder = course(tmp_path / "source")

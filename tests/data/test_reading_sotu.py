@@ -15,6 +15,7 @@ from fairtrial.data.splits import split
 from fairtrial.data.words import count_words, normalised, sentences, without_stage_directions
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
+from sampling import cases
 
 
 def speech(document: Document) -> str:
@@ -92,7 +93,7 @@ def test_presidents_who_share_a_last_name_carry_their_full_name() -> None:
     assert not any(speech(d) == "1945-Roosevelt-2" for d in (*corpus.train, *corpus.tests["test"]))  # a radio summary
 
 
-@pytest.mark.parametrize(
+@cases(
     ("presidents", "what"),
     [
         (("obma",), "data.presidents: no president with speeches is called 'obma'; did you mean 'obama'?"),
@@ -117,7 +118,7 @@ def test_the_files_are_those_that_the_package_vouches_for() -> None:
     assert {name: sha256 for name, sha256 in files.items() if name != "metadata.csv"}.items() <= vouched.items()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("We met. We left! Did we? Yes.", ["We met.", "We left!", "Did we?", "Yes."]),

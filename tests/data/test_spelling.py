@@ -11,6 +11,7 @@ import pytest
 from fairtrial.data.spelling import HiddenText, Speller
 from fairtrial.data.tokenizer import fit
 from fairtrial.recipe import Tokens
+from sampling import cases
 
 TEXTS = [
     'We met "the people" of Iowa, and they don\'t forget (not ever).',
@@ -41,7 +42,7 @@ def test_words_like_those_of_the_training_text_are_cheaper() -> None:
     assert speller.nll("ration") < speller.nll("qzxwvk")
 
 
-@pytest.mark.parametrize("kind", ["word", "whitespace", "character", "bpe"])
+@cases("kind", ["word", "whitespace", "character", "bpe"])
 def test_known_text_costs_nearly_nothing(kind: str) -> None:
     hidden = HiddenText(fit(Tokens(kind=kind, min_count=1, size=1000), TEXTS), TEXTS)
     nats = hidden.nll(TEXTS)

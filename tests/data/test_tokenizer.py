@@ -16,6 +16,7 @@ import fairtrial
 from fairtrial.data.tokenizer import BYTES, KINDS, Tokenizer, fit
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Tokens
+from sampling import cases
 
 TEXTS = ["The sea is wide.", "The sea, the sea!", "It's a wide, wide world; isn't it?", "Öl 北京 🙂 “quoted”"]
 ODD = [
@@ -67,7 +68,7 @@ def test_transformers_reads_the_same_ids(kind: str, shared_data: Path, tmp_path:
     assert sum(map(len, ours)) > 5000
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_the_hash_seed_changes_nothing(kind: str) -> None:
     script = (
         "import sys; from fairtrial.data.tokenizer import fit; from fairtrial.recipe import Tokens;"
@@ -147,7 +148,7 @@ def test_characters_give_known_text_back(text: str) -> None:
     assert CHARACTER.words(ids) == list(text)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_spelled_out_special_tokens_are_only_text(kind: str) -> None:
     texts = ["<pad> <unk> <start> <stop> <mask>", "<PAD> x<pad>", *ODD] * 30
     tokenizer = fit(Tokens(kind=kind, min_count=1, lowercase=True), texts, marks=True, mask=True)
@@ -168,7 +169,7 @@ def test_whitespace_splits_nowhere_else() -> None:
     assert tokenizer.decode(tokenizer.encode(["The  sea,\tthe sea!\r"])[0]) == "The sea, the sea!"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_lowercase_folds_case(kind: str) -> None:
     tokenizer = fitted(kind, lowercase=True, min_count=1)
     upper, lower = tokenizer.encode(["THE SEA", "the sea"])
@@ -224,7 +225,7 @@ def test_a_damaged_file_is_refused_by_name(damage: str, tmp_path: Path) -> None:
     assert refusal.value.hint
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "texts", "message"),
     [
         ({"kind": "wrod"}, TEXTS, "did you mean 'word'"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nltk.tokenize import NLTKWordTokenizer
@@ -14,6 +13,7 @@ from fairtrial.data.tokenizer import MANY, TABLED, fit, word_table
 from fairtrial.data.word_table import make_table
 from fairtrial.data.words import sentences, word_splitter
 from fairtrial.recipe import Tokens
+from sampling import cases
 
 NORMALIZER, PRE_TOKENIZER = word_splitter()
 NLTK = NLTKWordTokenizer()
@@ -91,7 +91,7 @@ def test_a_table_has_the_words_of_its_tokenizer(line: str, lowercase: bool) -> N
         assert tokenizer.encode([line] * MANY) == [tokenizer.inner.encode(line).ids] * MANY
 
 
-@pytest.mark.parametrize(
+@cases(
     ("line", "words"),
     [
         ("He lives in Washington, D.C.", ["He", "lives", "in", "Washington", ",", "D.C."]),

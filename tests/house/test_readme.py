@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from fairtrial.recipe import BUILT_IN, built_in_recipe, load_recipe, recipe_from, write_recipe
+from sampling import cases
 
 Call = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
@@ -34,7 +35,7 @@ def test_the_readme_shows_commands() -> None:
     assert {"train", "show", "resume", "parts", "audit", "length", "study", "look", "finetune"} <= shown
 
 
-@pytest.mark.parametrize("line", [line for line in commands() if line.split()[1] in LONG])
+@cases("line", [line for line in commands() if line.split()[1] in LONG])
 def test_the_readmes_long_commands_have_the_options_that_it_names(line: str, fairtrial: Call) -> None:
     words = shlex.split(line)[1:]
     told = fairtrial(*words[: 2 if words[0] == "puzzle" else 1], "--help")
@@ -78,9 +79,7 @@ def test_the_readmes_commands_work_one_after_another(
             run_as_written(line, fairtrial)
 
 
-@pytest.mark.parametrize(
-    "path", sorted([*(ROOT / "examples").glob("*.toml"), *BUILT_IN.glob("*.toml")]), ids=lambda p: p.name
-)
+@cases("path", sorted([*(ROOT / "examples").glob("*.toml"), *BUILT_IN.glob("*.toml")]))
 def test_recipes_load_and_survive_a_round_trip(path: Path) -> None:
     recipe = load_recipe(path)
     assert recipe_from(tomllib.loads(write_recipe(recipe))) == recipe

@@ -14,6 +14,7 @@ from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import build_parts, parts
 from fairtrial.recipe import Training
 from fairtrial.training.optimizer import make_optimizer
+from sampling import cases
 
 DRAWN = (
     "tokens.weight",
@@ -46,7 +47,7 @@ def test_parts_lists_at_one_seed_share_all_common_weights() -> None:
         assert weights(learned).keys() - common(learned, none) == {"body.parts.learned.table.weight"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "only_here"),
     [({"layers": 3}, "body.blocks.2."), ({"heads": 4}, ""), ({"activation": "gelu"}, ""), ({"dropout": 0.5}, "")],
 )
@@ -106,8 +107,8 @@ def test_tied_really_shares_the_tensor() -> None:
     assert changed.nonzero().flatten().tolist() == [39]
 
 
-@pytest.mark.parametrize("kind", [Classifier, LanguageModel])
-@pytest.mark.parametrize("names", [(), ("learned",), ("coin",)])
+@cases("kind", [Classifier, LanguageModel])
+@cases("names", [(), ("learned",), ("coin",)])
 @pytest.mark.usefixtures("plugins")
 def test_building_leaves_the_global_generator_untouched(kind: type, names: tuple[str, ...]) -> None:
     before = torch.get_rng_state()

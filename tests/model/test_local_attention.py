@@ -13,6 +13,7 @@ from fairtrial.model.local_attention import Cut, Windows, shortest_window, worth
 from fairtrial.model.network import Body, Classifier, LanguageModel
 from fairtrial.model.part import build_parts
 from fairtrial.recipe import PartChoice, Shape
+from sampling import cases
 
 SHAPE = Shape(layers=2, width=16, heads=2, length=600, hidden=20, dropout=0.0)
 
@@ -38,8 +39,8 @@ def gradients(network: nn.Module, ids: torch.Tensor, lengths: torch.Tensor | Non
     return [each.grad.clone() for each in network.parameters() if each.grad is not None]
 
 
-@pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize(("time", "padded"), [(256, False), (300, True), (513, True)])
+@cases("name", RECIPES)
+@cases(("time", "padded"), [(256, False), (300, True), (513, True)])
 def test_local_attention_equals_masked_attention(name: str, time: int, padded: bool) -> None:
     ids = torch.randint(0, 50, (3, time), generator=torch.Generator().manual_seed(time))
     lengths = torch.tensor([5, time, time // 2 + 1]) if padded else None
@@ -80,8 +81,8 @@ def test_parts_that_know_absolute_positions_or_scores_are_never_cut_into_blocks(
     assert not worth_it((7, 0), 255)
 
 
-@pytest.mark.parametrize("window", [(0, 0), (7, 0), (63, 0), (32, 32), (200, 9)])
-@pytest.mark.parametrize("time", [1, 31, 256, 300])
+@cases("window", [(0, 0), (7, 0), (63, 0), (32, 32), (200, 9)])
+@cases("time", [1, 31, 256, 300])
 def test_windows_hold_what_a_block_meets_and_give_its_gradient_back(window: tuple[int, int], time: int) -> None:
     cut = Cut(window, time)
     x = torch.randn(2, time, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(time))

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from fairtrial.model import loss
 from fairtrial.model.loss import CHUNK, Scratch, VocabularyLoss, vocabulary_nats
-from sampling import sample
+from sampling import cases, sample
 
 WIDTH, ENTRIES = 7, 19
 EXACT = {"atol": 1e-10, "rtol": 1e-10}
@@ -72,8 +72,8 @@ def test_gradients_equal_finite_differences(smoothing: float, tokens: int) -> No
     )
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@cases("dtype", [torch.float32, torch.float64])
+@cases("smoothing", [0.0, 0.1])
 def test_extreme_logits_stay_finite(dtype: torch.dtype, smoothing: float) -> None:
     hidden, weight, _, targets = some(70, dtype)
     extreme = torch.linspace(-1e4, 1e4, ENTRIES, dtype=dtype).requires_grad_()
@@ -87,7 +87,7 @@ def test_extreme_logits_stay_finite(dtype: torch.dtype, smoothing: float) -> Non
     assert vocabulary_nats(*(each.detach() for each in inputs)).isfinite().all()
 
 
-@pytest.mark.parametrize("tokens", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 200])
+@cases("tokens", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 200])
 def test_nats_for_scoring_equal_torchs_token_by_token(tokens: int) -> None:
     hidden, weight, bias, targets = inputs = tuple(each.detach() for each in some(tokens))
     nats = vocabulary_nats(*inputs)

@@ -13,7 +13,7 @@ from fairtrial.model.attention import Attention
 from fairtrial.model.layers import watch
 from fairtrial.model.network import Body, Classifier, LanguageModel, count_parameters
 from fairtrial.recipe import built_in_recipe
-from sampling import sample
+from sampling import cases, sample
 
 COURSE_ENTRIES = 5755
 LENGTHS = torch.tensor([4, 9, 1, 6])
@@ -29,7 +29,7 @@ def test_the_course_networks_have_the_course_totals() -> None:
 
 
 @pytest.mark.usefixtures("plugins")
-@pytest.mark.parametrize("part", PARTS)
+@cases("part", PARTS)
 def test_an_encoder_ignores_padding_and_batch_mates(part: str) -> None:
     network, ids = encoder(part), some_tokens(4, 9)
     logits = network(ids, LENGTHS)
@@ -47,7 +47,7 @@ def test_an_encoder_ignores_padding_and_batch_mates(part: str) -> None:
 
 
 @pytest.mark.usefixtures("plugins")
-@pytest.mark.parametrize("part", PARTS)
+@cases("part", PARTS)
 def test_a_decoder_ignores_padding_and_batch_mates(part: str) -> None:
     network, ids = decoder(part), some_tokens(4, 9)
     logits = network(ids, LENGTHS)
@@ -159,8 +159,8 @@ def test_the_fast_path_equals_the_watched_path(
 
 
 @pytest.mark.usefixtures("plugins")
-@pytest.mark.parametrize("names", [("blind",), ("blind", "slope")])
-@pytest.mark.parametrize("watched", [False, True])
+@cases("names", [("blind",), ("blind", "slope")])
+@cases("watched", [False, True])
 def test_a_row_with_nothing_to_see_gives_zeros(names: tuple[str, ...], watched: bool) -> None:
     outputs: list[Tensor] = []
     network = encoder(*names)

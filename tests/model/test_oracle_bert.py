@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
 import torch
 from networks import choices
 from torch import Tensor, nn
@@ -14,6 +13,7 @@ from transformers.models.bert.modeling_bert import BertSelfAttention, BertSelfOu
 from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.network import Body
 from fairtrial.recipe import Shape
+from sampling import cases
 
 ENTRIES, WIDTH, HIDDEN, LENGTH, PAD, EPSILON = 50, 32, 48, 16, 1, 1e-12
 LENGTHS = torch.tensor([9, 1, 5, 12])
@@ -100,7 +100,7 @@ def a_batch() -> tuple[Tensor, Tensor]:
     return ids.masked_fill(~real, PAD), real
 
 
-@pytest.mark.parametrize(("heads", "layers"), [(1, 1), (2, 2), (4, 3)])
+@cases(("heads", "layers"), [(1, 1), (2, 2), (4, 3)])
 def test_the_whole_encoder_equals_pre_norm_roberta_on_a_padded_batch(heads: int, layers: int) -> None:
     oracle = roberta(heads, layers)
     body = as_ours(oracle, heads, layers)
@@ -132,7 +132,7 @@ def test_our_gradients_equal_robertas_too() -> None:
         )
 
 
-@pytest.mark.parametrize("heads", [1, 2, 4])
+@cases("heads", [1, 2, 4])
 def test_attention_alone_equals_berts_on_a_padded_batch(heads: int) -> None:
     config = BertConfig(**SETTINGS, num_attention_heads=heads, attn_implementation="eager")
     torch.manual_seed(0)

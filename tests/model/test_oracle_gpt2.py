@@ -10,6 +10,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import Shape
+from sampling import cases
 
 ENTRIES, WIDTH, HIDDEN, LENGTH, LAYERS = 60, 32, 40, 16, 2
 
@@ -92,8 +93,8 @@ def a_batch() -> Tensor:
     return torch.randint(ENTRIES, (3, LENGTH), generator=torch.Generator().manual_seed(9))
 
 
-@pytest.mark.parametrize("heads", [1, 2, 4])
-@pytest.mark.parametrize("tied", [True, False])
+@cases("heads", [1, 2, 4])
+@cases("tied", [True, False])
 def test_logits_equal_gpt2s(heads: int, tied: bool) -> None:
     oracle = gpt2(heads, tied)
     network = as_ours(oracle, heads, tied)
@@ -104,8 +105,8 @@ def test_logits_equal_gpt2s(heads: int, tied: bool) -> None:
     assert expected.std() > 0.5  # no two flat answers
 
 
-@pytest.mark.parametrize("heads", [1, 2, 4])
-@pytest.mark.parametrize("tied", [True, False])
+@cases("heads", [1, 2, 4])
+@cases("tied", [True, False])
 def test_loss_and_all_gradients_equal_gpt2s(heads: int, tied: bool) -> None:
     oracle = gpt2(heads, tied)
     network = as_ours(oracle, heads, tied)

@@ -10,11 +10,12 @@ from fairtrial.errors import BadInput
 from fairtrial.model.network import Classifier
 from fairtrial.model.part import build_parts
 from fairtrial.recipe import PartChoice, Shape
+from sampling import cases
 
 SHAPE = Shape(layers=1, width=16, heads=2, length=12, hidden=8, dropout=0.0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "option", "value"),
     [("window", "size", 2.5), ("window", "size", "8"), ("window", "size", True), ("shuffle", "every_step", "x"),
      ("rope", "base", "x"), ("alibi", "slope", [1]), ("disentangled", "furthest", 1.5)],
@@ -24,7 +25,7 @@ def test_a_wrong_type_is_refused_by_name(name: str, option: str, value: object) 
         build_parts([PartChoice(name=name, options={option: value})], SHAPE, 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "option", "value"),
     [("window", "size", 3), ("rope", "base", 500), ("rope", "base", 500.0), ("alibi", "slope", 1),
      ("alibi", "slope", None)],

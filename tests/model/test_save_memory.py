@@ -14,6 +14,7 @@ from fairtrial.model.network import Body, Classifier, LanguageModel, MaskedModel
 from fairtrial.model.part import Part, Site, TensorCache
 from fairtrial.model.part import parts as registry
 from fairtrial.recipe import PartChoice, Shape
+from sampling import cases
 
 SHAPE = Shape(
     layers=2, width=16, heads=2, length=300, hidden=20, classifier_hidden=8, dropout=0.3, attention_dropout=0.2
@@ -99,7 +100,7 @@ def trained(kind: str, parts: list[PartChoice], shape: Shape, save: bool, frozen
     return found | {f"rng {name}": each.generator.get_state() for name, each in dropouts_of(network).items()}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "name", "changes"),
     [
         ("classifier", "learned", {}),
@@ -112,7 +113,7 @@ def trained(kind: str, parts: list[PartChoice], shape: Shape, save: bool, frozen
         ("masked", "t5 and window", {}),
     ],
 )
-@pytest.mark.parametrize("frozen", [False, True])
+@cases("frozen", [False, True])
 def test_training_is_the_same_bit_for_bit(kind: str, name: str, changes: dict[str, object], frozen: bool) -> None:
     shape = replace(SHAPE, **changes)
     stored, saved = (trained(kind, CHOICES[name], shape, save, frozen) for save in (False, True))

@@ -14,6 +14,7 @@ from fairtrial.model.part import Site, TensorCache
 from fairtrial.parts.alibi import Alibi
 from fairtrial.parts.rope import Rope
 from fairtrial.recipe import Shape
+from sampling import cases
 
 SHAPE = Shape(width=16, heads=2)
 
@@ -74,8 +75,8 @@ def test_what_carries_a_gradient_is_never_cached() -> None:
         assert cache.get(lambda: weight * 2, 1) is cache.get(lambda: weight * 2, 1)
 
 
-@pytest.mark.parametrize("name", ["rope", "alibi"])
-@pytest.mark.parametrize("make", [decoder, encoder])
+@cases("name", ["rope", "alibi"])
+@cases("make", [decoder, encoder])
 def test_what_came_before_changes_nothing(name: str, make: type[nn.Module]) -> None:
     """Other lengths, rows and numbers in between, and inference mode: training goes on as in a new network."""
     ids, lengths = some_tokens(3, 9), torch.tensor([9, 4, 1])

@@ -64,6 +64,11 @@ def some_lengths(subject: PartChoice) -> tuple[int, ...]:
     return LENGTHS[SUBJECTS.index(subject) % 2 :: 2]
 
 
+def kinds_of(*subjects: PartChoice) -> Sequence[str]:
+    """The kinds of network that these parts work in."""
+    return KINDS[1:] if any(parts.find(subject.name).decoder_only for subject in subjects) else KINDS
+
+
 def title(value: object) -> str | None:
     """A subject's name in the list of tests."""
     if isinstance(value, PartChoice):
@@ -90,7 +95,7 @@ def keywords(name: str) -> set[str]:
 def build(kind: str, *subjects: PartChoice, heads: int = 2, dropout: float = 0.0, seed: int = 0) -> nn.Module:
     """In float64, so that a difference is a difference and no rounding; in training mode where something is dropped."""
     shape = replace(SHAPE, heads=heads, dropout=dropout)
-    if kind == "encoder" and any(parts.find(subject.name).decoder_only for subject in subjects):
+    if kind not in kinds_of(*subjects):
         pytest.skip("it works in a decoder only")
     if kind == "decoder":
         network: nn.Module = LanguageModel(shape, subjects, ENTRIES, seed=seed)

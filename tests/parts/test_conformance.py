@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 import torch
 from subjects import (
@@ -23,6 +25,7 @@ from subjects import (
     changed,
     far,
     in_pieces,
+    kinds_of,
     run,
     sampled,
     some_lengths,
@@ -77,11 +80,10 @@ def test_future_tokens_never_matter(subject: PartChoice, heads: int, dropout: fl
         assert future_matters(network, time) < EXACT
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @sampled(HONEST, heads=HEADS, dropout=DROPOUTS)
-def test_padding_never_matters(subject: PartChoice, heads: int, dropout: float, kind: str) -> None:
-    network = build(kind, subject, heads=heads, dropout=dropout)
-    for time in some_lengths(subject):
+def test_padding_never_matters(subject: PartChoice, heads: int, dropout: float) -> None:
+    for kind, time in product(kinds_of(subject), some_lengths(subject)):
+        network = build(kind, subject, heads=heads, dropout=dropout)
         if time + 7 > LONGEST:
             time = LONGEST - 7
         assert padding_matters(network, time) < EXACT
@@ -94,13 +96,10 @@ def test_padding_never_matters(subject: PartChoice, heads: int, dropout: float, 
 
 @sampled(HONEST, heads=HEADS, dropout=DROPOUTS, kind=KINDS)
 def test_batch_mates_never_matter(subject: PartChoice, heads: int, dropout: float, kind: str) -> None:
+    """A row answers as beside other tokens, and as alone."""
     network = build(kind, subject, heads=heads, dropout=dropout)
     for time in some_lengths(subject):
         assert mates_matter(network, time) < EXACT
-
-
-@sampled(HONEST, kind=KINDS)
-def test_a_row_alone_answers_as_in_a_batch_of_many_lengths(subject: PartChoice, kind: str) -> None:
     network, ids = build(kind, subject, heads=3), some_tokens(4, 40)
     lengths = torch.tensor([40, 1, 9, 23])
     together = run(network, ids, lengths)
@@ -147,11 +146,10 @@ def test_the_rows_of_every_map_sum_to_one(subject: PartChoice, heads: int, kind:
                 assert not maps.triu(1).any()  # nothing on the future
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @sampled(SUBJECTS, heads=HEADS, dropout=DROPOUTS)
-def test_the_eager_way_equals_the_fast_one(subject: PartChoice, heads: int, dropout: float, kind: str) -> None:
-    network = build(kind, subject, heads=heads, dropout=dropout)
-    for time in some_lengths(subject):
+def test_the_eager_way_equals_the_fast_one(subject: PartChoice, heads: int, dropout: float) -> None:
+    for kind, time in product(kinds_of(subject), some_lengths(subject)):
+        network = build(kind, subject, heads=heads, dropout=dropout)
         ids = some_tokens(3, time)
         for lengths in (None, torch.tensor([time, max(1, time // 2), 1])):
             fast = run(network, ids, lengths)

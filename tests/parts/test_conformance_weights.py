@@ -9,7 +9,6 @@ import torch
 from safetensors.torch import load, save
 from subjects import (
     BUILT_IN,
-    DROPOUTS,
     EXACT,
     HEADS,
     KINDS,
@@ -23,7 +22,6 @@ from subjects import (
     run,
     sampled,
     some_tokens,
-    title,
 )
 from torch import Tensor, nn
 
@@ -31,8 +29,7 @@ from fairtrial.model.layers import watch
 from fairtrial.model.part import build_parts, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape, fingerprint, recipe_from, write_recipe
 from fairtrial.training.loop import put_weights, weights_of
-
-all_subjects = pytest.mark.parametrize("subject", SUBJECTS, ids=title)
+from sampling import cases
 
 
 def gradients(network: nn.Module, ids: Tensor, lengths: Tensor | None) -> dict[str, Tensor]:
@@ -43,11 +40,18 @@ def gradients(network: nn.Module, ids: Tensor, lengths: Tensor | None) -> dict[s
     return {name: weight.grad for name, weight in network.named_parameters() if weight.grad is not None}
 
 
-@sampled(SUBJECTS, heads=HEADS, dropout=DROPOUTS, kind=KINDS)
-def test_a_gradient_reaches_every_parameter(subject: PartChoice, heads: int, dropout: float, kind: str) -> None:
-    network, ids = build(kind, subject, heads=heads, dropout=dropout), some_tokens(3, 17)
-    lengths = torch.tensor([17, 9, 1])
-    found = gradients(network, ids, lengths)
+@sampled(SUBJECTS, heads=HEADS, kind=KINDS)
+def test_a_gradient_reaches_every_parameter_the_eager_way_and_the_fast_one(
+    subject: PartChoice, heads: int, kind: str
+) -> None:
+    network, ids = build(kind, subject, heads=heads, dropout=0.3), some_tokens(3, 17)
+    found: dict[str, Tensor] = {}
+    for lengths in (None, torch.tensor([17, 9, 1])):
+        found = gradients(network, ids, lengths)
+        with watch(network):
+            eager = gradients(network, ids, lengths)
+        assert found.keys() == eager.keys()
+        assert max(far(found[name], eager[name]) for name in found) < EXACT
     for name, weight in network.named_parameters():
         if kind == "decoder" and parts.find(subject.name).owns("pool") and name.startswith("body.parts."):
             assert name not in found, f"{name}: a language model pools nothing"
@@ -56,17 +60,6 @@ def test_a_gradient_reaches_every_parameter(subject: PartChoice, heads: int, dro
         assert torch.isfinite(found[name]).all(), name
         assert found[name].abs().max() > 1e-8, name
         assert found[name].shape == weight.shape
-
-
-@sampled(SUBJECTS, kind=KINDS)
-def test_gradients_are_the_same_the_eager_way_and_the_fast_one(subject: PartChoice, kind: str) -> None:
-    network, ids = build(kind, subject, heads=3, dropout=0.3), some_tokens(3, 17)
-    for lengths in (None, torch.tensor([17, 9, 1])):
-        fast = gradients(network, ids, lengths)
-        with watch(network):
-            eager = gradients(network, ids, lengths)
-        assert fast.keys() == eager.keys()
-        assert max(far(fast[name], eager[name]) for name in fast) < EXACT
 
 
 @sampled(SUBJECTS, kind=KINDS)
@@ -100,12 +93,18 @@ def test_saved_weights_answer_as_before(subject: PartChoice, heads: int, kind: s
 
 
 @sampled(SUBJECTS, heads=HEADS, kind=KINDS)
-def test_the_core_starts_equal_with_and_without_the_part(subject: PartChoice, heads: int, kind: str) -> None:
+def test_weights_start_as_the_seed_says_and_those_of_the_core_with_and_without_the_part(
+    subject: PartChoice, heads: int, kind: str
+) -> None:
     state = torch.get_rng_state()
-    bare, dressed, later = (
+    bare, dressed, again, later = (
         weights_of(build(kind, *chosen, heads=heads, seed=seed))
-        for chosen, seed in (((), 0), ((subject,), 0), ((subject,), 1))
+        for chosen, seed in (((), 0), ((subject,), 0), ((subject,), 0), ((subject,), 1))
     )
+    assert all(torch.equal(dressed[name], again[name]) for name in dressed)
+    drawn = [name for name in dressed if name.startswith("body.parts.") and name.endswith("weight")]
+    drawn = [name for name in drawn if not (dressed[name] == 1).all()]  # norms start at one
+    assert all(not torch.equal(dressed[name], later[name]) for name in drawn)
     own = {name for name in dressed if name.startswith("body.parts.")}
     assert set(dressed) - own == set(bare)
     for name, weight in bare.items():
@@ -118,15 +117,6 @@ def test_the_core_starts_equal_with_and_without_the_part(subject: PartChoice, he
         assert torch.equal(dressed[name], weight), name
     assert not torch.equal(later["body.tokens.weight"], bare["body.tokens.weight"])
     assert torch.equal(torch.get_rng_state(), state)  # the global generator is untouched
-
-
-@sampled(SUBJECTS, kind=KINDS)
-def test_equal_seeds_start_equal_and_other_seeds_do_not(subject: PartChoice, kind: str) -> None:
-    first, again, later = (weights_of(build(kind, subject, seed=seed)) for seed in (0, 0, 1))
-    assert all(torch.equal(first[name], again[name]) for name in first)
-    drawn = [name for name in first if name.startswith("body.parts.") and name.endswith("weight")]
-    drawn = [name for name in drawn if not (first[name] == 1).all()]  # norms start at one
-    assert all(not torch.equal(first[name], later[name]) for name in drawn)
 
 
 @sampled(SUBJECTS, heads=HEADS, kind=KINDS)
@@ -142,7 +132,7 @@ def test_training_without_dropout_answers_as_evaluation_does(subject: PartChoice
     assert far(run(dropping, ids), run(dropping.eval(), ids)) > 1e-6
 
 
-@all_subjects
+@cases("subject", SUBJECTS)
 def test_a_recipe_with_the_part_survives_toml(subject: PartChoice) -> None:
     recipe = Recipe(parts=(PartChoice(name="none"), subject) if subject.name != "none" else (subject,))
     again = recipe_from(tomllib.loads(write_recipe(recipe)))
@@ -156,7 +146,7 @@ def test_a_recipe_with_the_part_survives_toml(subject: PartChoice) -> None:
         assert type(kept) is type(value)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@cases("name", BUILT_IN)
 def test_every_option_of_a_part_is_tried(name: str) -> None:
     assert keywords(name) == set(OPTIONS.get(name, {}))
 

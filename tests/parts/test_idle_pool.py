@@ -10,6 +10,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, parts, refuse_idle
 from fairtrial.recipe import PartChoice
 from fairtrial.trial import run_trial
+from sampling import cases
 
 POOLS = [name for name in parts.list() if name.startswith("pool-")]
 OTHERS = [name for name in parts.list() if not name.startswith("pool-")]
@@ -25,7 +26,7 @@ class Both(Part):
         return x[:, 0]
 
 
-@pytest.mark.parametrize("name", POOLS)
+@cases("name", POOLS)
 def test_a_pool_is_refused_by_name(name: str) -> None:
     with pytest.raises(BadInput, match=f"part '{name}' works for sentence vectors") as refused:
         refuse_idle([PartChoice(name="rope"), PartChoice(name=name)])

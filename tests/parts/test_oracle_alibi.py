@@ -14,7 +14,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.part import Site, build_parts
 from fairtrial.parts.alibi import Alibi, slopes
 from fairtrial.recipe import PartChoice, Shape
-from sampling import sample
+from sampling import cases, sample
 
 HEADS = (1, 2, 3, 5, 8, 12, 15)
 TIME = 30
@@ -26,7 +26,7 @@ def bias_of(heads: int, causal: bool, first: int = 0, **options: float) -> Tenso
     return part.bias(Site(0, causal, torch.arange(first, TIME), torch.arange(TIME)))
 
 
-@pytest.mark.parametrize("heads", [1, 2, 4, 8, 16, 32])
+@cases("heads", [1, 2, 4, 8, 16, 32])
 def test_slopes_are_the_papers_where_heads_are_a_power_of_two(heads: int) -> None:
     """Section 3 there: a geometric sequence that starts at 2^(-8/n), with that same ratio."""
     start = 2 ** (-8 / heads)
@@ -37,14 +37,14 @@ def test_slopes_are_the_papers_example() -> None:
     assert slopes(8) == [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
 
 
-@pytest.mark.parametrize("heads", HEADS)
+@cases("heads", HEADS)
 def test_slopes_equal_blooms(heads: int) -> None:
     theirs = build_alibi_tensor(torch.ones(1, 2), heads, torch.float32)  # slope x position, at positions 0 and 1
     torch.testing.assert_close(torch.tensor(slopes(heads)), theirs[:, 0, 1], atol=0, rtol=1e-6)
     assert len(set(slopes(heads))) == heads
 
 
-@pytest.mark.parametrize("heads", HEADS)
+@cases("heads", HEADS)
 def test_slopes_equal_mpts(heads: int) -> None:
     """From the next higher power of two: every second slope first, then the others. The same numbers, and the same
     order."""
@@ -52,7 +52,7 @@ def test_slopes_equal_mpts(heads: int) -> None:
     torch.testing.assert_close(torch.tensor(slopes(heads)), -theirs[:, 0, 0], atol=0, rtol=1e-6)
 
 
-@pytest.mark.parametrize("heads", HEADS)
+@cases("heads", HEADS)
 def test_a_decoders_bias_equals_blooms_and_mpts_but_for_a_constant_in_each_row(heads: int) -> None:
     """BLOOM adds slope x key, MPT slope x (key - last key), the paper slope x (key - query). They differ by a constant
     for each query, which softmax ignores: the weights are equal."""

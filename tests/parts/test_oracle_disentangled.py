@@ -16,6 +16,7 @@ from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.part import Site
 from fairtrial.parts.disentangled import Disentangled
 from fairtrial.recipe import Shape
+from sampling import cases
 
 SHAPE = Shape(width=24, layers=2, length=50, qkv_bias=True)
 LAYER = 1  # not the first, whose projections a wrong index would take
@@ -50,7 +51,7 @@ def some_vectors() -> Tensor:
     return torch.randn(3, TIME, SHAPE.width, generator=torch.Generator().manual_seed(5))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("heads", "furthest", "causal"),
     [
         (1, 50, True),
@@ -78,7 +79,7 @@ def test_full_rows_equal_debertas(heads: int, furthest: int, causal: bool) -> No
     assert (content_only - expected).abs().max() > 1e-2
 
 
-@pytest.mark.parametrize(("heads", "furthest", "causal"), [(1, 4, False), (2, 50, True), (3, 4, True), (4, 50, False)])
+@cases(("heads", "furthest", "causal"), [(1, 4, False), (2, 50, True), (3, 4, True), (4, 50, False)])
 @torch.no_grad()
 def test_a_padded_batch_equals_debertas(heads: int, furthest: int, causal: bool) -> None:
     oracle, table, attention, part = make(heads, furthest)

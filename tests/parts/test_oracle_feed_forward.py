@@ -17,6 +17,7 @@ from fairtrial.model.layers import FeedForward
 from fairtrial.model.part import Part, parts
 from fairtrial.parts.experts import Experts
 from fairtrial.recipe import Shape
+from sampling import cases
 
 SHAPE = Shape(width=12, heads=2, layers=2, hidden=20, activation="gelu")
 
@@ -85,7 +86,7 @@ def test_one_expert_for_each_token_is_the_switch_transformers() -> None:
     torch.testing.assert_close(part.feed_forward(x, own, 1), oracle(x[None])[0], atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("experts", "top"), [(4, 2), (3, 3), (2, 1)])
+@cases(("experts", "top"), [(4, 2), (3, 3), (2, 1)])
 @torch.no_grad()
 def test_experts_equal_a_loop_over_tokens(experts: int, top: int) -> None:
     own, x = own_layer(), vectors(25, 12)

@@ -15,7 +15,7 @@ from fairtrial.model.part import Part, Site
 from fairtrial.parts.block import Blocks
 from fairtrial.parts.window import Window
 from fairtrial.recipe import Shape
-from sampling import sample
+from sampling import cases, sample
 
 SHAPE = Shape(width=12, heads=2, layers=1, qkv_bias=True, start="torch")
 SIZES, GLOBAL = (1, 2, 3, 4, 8, 40), (0, 1, 3)
@@ -38,7 +38,7 @@ def test_a_window_allows_what_a_loop_says(size: int, first: int, causal: bool, b
             assert bool(allowed[query - begin, key]) == in_window(query, key, size, first, causal)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 8])
+@cases("size", [1, 2, 3, 8])
 def test_a_window_shows_exactly_its_size(size: int) -> None:
     """Not one too many: a decoder's token sees `size` tokens, an encoder's `size // 2` on each side and itself."""
     part, place = Window(SHAPE, size=size), torch.arange(30)
@@ -103,7 +103,7 @@ def test_attention_with_it_equals_loops(number: int, causal: bool, watched: bool
     assert (most > 1e-3) == (getattr(part, "size", 0) < 40)  # a window wider than the text hides nothing
 
 
-@pytest.mark.parametrize("options", [{"size": 0}, {"size": -3}, {"size": 4, "global_tokens": -1}])
+@cases("options", [{"size": 0}, {"size": -3}, {"size": 4, "global_tokens": -1}])
 def test_windows_that_show_nothing_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(BadInput, match="must be"):
         Window(SHAPE, **options)

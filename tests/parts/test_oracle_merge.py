@@ -21,7 +21,7 @@ from fairtrial.parts.merge import CausalReweight, Concat, Reweight, Shift, Shuff
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.training.loop import put_weights, weights_of
 from fairtrial.trial import resume_trial, run_trial
-from sampling import sample
+from sampling import cases, sample
 
 SHAPE = Shape(width=24, heads=4, layers=6, qkv_bias=True, start="torch")
 EVERY_STEP = PartChoice(name="shuffle", options={"every_step": True})
@@ -78,8 +78,8 @@ MERGES: dict[str, tuple[type[Part], Callable[[list[Tensor]], list[Tensor]]]] = {
 }
 
 
-@pytest.mark.parametrize("what", MERGES)
-@pytest.mark.parametrize("causal", [True, False])
+@cases("what", MERGES)
+@cases("causal", [True, False])
 @torch.no_grad()
 def test_attention_with_it_equals_loops(what: str, causal: bool) -> None:
     kind, join = MERGES[what]
@@ -95,7 +95,7 @@ def test_attention_with_it_equals_loops(what: str, causal: bool) -> None:
             torch.testing.assert_close(found[row, query], attention.out(joined), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("part", [Reweight(SHAPE), Reweight(SHAPE, over="row"), CausalReweight(SHAPE)])
+@cases("part", [Reweight(SHAPE), Reweight(SHAPE, over="row"), CausalReweight(SHAPE)])
 def test_silent_heads_stay_finite(part: Part) -> None:
     """Nothing to see gives zeros: they have no norm, and their gradient is no NaN."""
     x = torch.zeros(2, 4, 5, 6, requires_grad=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pytest
 import torch
 from subjects import EXACT, build, far, run, some_tokens
 from torch import Tensor
@@ -12,6 +11,7 @@ from torch import Tensor
 from fairtrial.model.layers import watch
 from fairtrial.model.part import Part, parts
 from fairtrial.recipe import PartChoice, Shape
+from sampling import cases
 
 SHAPE = Shape(width=10, heads=2, layers=1, start="torch")
 LENGTHS = [6, 4, 1]
@@ -38,7 +38,7 @@ def pooled_by_hand(name: str, part: Part, tokens: list[Tensor]) -> Tensor:
 POOLS = [name for name in parts.list() if name.startswith("pool-")]
 
 
-@pytest.mark.parametrize("name", POOLS)
+@cases("name", POOLS)
 @torch.no_grad()
 def test_a_pool_equals_a_loop(name: str) -> None:
     torch.manual_seed(0)
@@ -51,7 +51,7 @@ def test_a_pool_equals_a_loop(name: str) -> None:
         torch.testing.assert_close(found[row], expected, atol=1e-6 if name == "pool-max" else 1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("name", POOLS)
+@cases("name", POOLS)
 @torch.no_grad()
 def test_no_padding_is_pooled(name: str) -> None:
     torch.manual_seed(0)
@@ -68,13 +68,13 @@ def test_the_mean_said_aloud_is_the_mean_that_goes_without_saying() -> None:
     assert far(run(aloud, ids, lengths), run(silent, ids, lengths)) < EXACT
 
 
-@pytest.mark.parametrize("name", [name for name in POOLS if name != "pool-mean"])
+@cases("name", [name for name in POOLS if name != "pool-mean"])
 def test_other_pools_answer_otherwise(name: str) -> None:
     ids, lengths = some_tokens(3, 9), torch.tensor([9, 4, 2])
     assert far(run(build("encoder", PartChoice(name=name)), ids, lengths), run(build("encoder"), ids, lengths)) > 1e-3
 
 
-@pytest.mark.parametrize("name", POOLS)
+@cases("name", POOLS)
 def test_a_decoder_pools_nothing(name: str) -> None:
     ids = some_tokens(3, 9)
     assert torch.equal(run(build("decoder", PartChoice(name=name)), ids), run(build("decoder"), ids))

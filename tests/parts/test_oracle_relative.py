@@ -21,6 +21,7 @@ from fairtrial.parts.forgetting import Forgetting
 from fairtrial.parts.kerple import Kerple
 from fairtrial.parts.shaw import Shaw
 from fairtrial.recipe import PartChoice
+from sampling import cases
 
 both_ways = pytest.mark.parametrize("causal", [True, False])
 
@@ -142,7 +143,7 @@ def test_forgetting_is_refused_in_an_encoder() -> None:
     LanguageModel(SHAPE, [PartChoice(name="forgetting")], 10)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "options"),
     [(CoPE, {"furthest": 0}), (Shaw, {"furthest": 0}), (Fire, {"hidden": 0}), (Fire, {"threshold": -1.0})],
 )

@@ -16,7 +16,7 @@ from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.part import Site
 from fairtrial.parts.rope import Rope
 from fairtrial.recipe import Shape
-from sampling import sample
+from sampling import cases, sample
 
 SHAPE = Shape(width=48, layers=1)
 TIME = 40
@@ -69,7 +69,7 @@ def test_a_whole_attention_equals_llamas(heads: int, causal: bool) -> None:
     assert (unturned - expected).abs().max() > 1e-2
 
 
-@pytest.mark.parametrize("heads", [1, 2, 4])
+@cases("heads", [1, 2, 4])
 def test_turning_equals_a_loop_over_pairs(heads: int) -> None:
     shape = replace(SHAPE, heads=heads)
     q = vectors(2, heads, 9, shape.head_dim).double()
@@ -111,7 +111,7 @@ def test_heads_of_odd_width_are_refused() -> None:
         Rope(Shape(width=12, heads=4))
 
 
-@pytest.mark.parametrize("base", [0, -1.0, float("inf"), float("nan")])
+@cases("base", [0, -1.0, float("inf"), float("nan")])
 def test_a_base_that_turns_nothing_is_refused(base: float) -> None:
     with pytest.raises(BadInput, match="must be"):
         Rope(SHAPE, base=base)

@@ -9,11 +9,12 @@ import torch
 
 from fairtrial.parts.sinusoidal import Sinusoidal, waves
 from fairtrial.recipe import Shape
+from sampling import cases
 
 WIDTHS = [1, 2, 3, 7, 64]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@cases("width", WIDTHS)
 def test_waves_equal_a_loop_over_the_formula(width: int) -> None:
     """PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos of the same."""
     positions = torch.tensor([0, 1, 2, 9, 31, 512, 5000])
@@ -36,8 +37,8 @@ def test_waves_equal_the_usual_vectorized_code(width: int) -> None:
     torch.testing.assert_close(waves(positions, width), table, atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("sizes", [(11,), (3, 11)])
+@cases("width", WIDTHS)
+@cases("sizes", [(11,), (3, 11)])
 def test_they_are_added_to_the_token_whatever_the_leading_shape(width: int, sizes: tuple[int, ...]) -> None:
     positions = torch.arange(11).expand(sizes)
     x = torch.randn(*sizes, width, generator=torch.Generator().manual_seed(0))

@@ -14,7 +14,7 @@ from fairtrial.model.attention import Attention, Layout, View
 from fairtrial.model.part import Site
 from fairtrial.parts.t5 import T5Bias, bucket
 from fairtrial.recipe import Shape
-from sampling import sample
+from sampling import cases, sample
 
 SIZES = [(32, 128), (8, 20), (16, 300), (64, 65), (4, 5)]
 
@@ -35,8 +35,8 @@ def part_of(oracle: T5Attention, heads: int, buckets: int, furthest: int) -> T5B
     return part
 
 
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize(("buckets", "furthest"), SIZES)
+@cases("causal", [True, False])
+@cases(("buckets", "furthest"), SIZES)
 def test_every_distance_has_t5s_bucket(causal: bool, buckets: int, furthest: int) -> None:
     ahead = torch.arange(-300, 301)  # theirs is key - query, ours query - key
     with torch.no_grad():
@@ -81,7 +81,7 @@ def test_a_whole_attention_equals_t5s(heads: int, causal: bool) -> None:
     assert (without - expected).abs().max() > 1e-2
 
 
-@pytest.mark.parametrize("options", [{"buckets": 2}, {"buckets": 30}, {"buckets": 32, "furthest": 32}])
+@cases("options", [{"buckets": 2}, {"buckets": 30}, {"buckets": 32, "furthest": 32}])
 def test_buckets_that_do_not_divide_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(BadInput, match="must be"):
         T5Bias(Shape(), **options)

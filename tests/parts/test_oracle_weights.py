@@ -41,6 +41,7 @@ from fairtrial.parts.sink import Sink
 from fairtrial.parts.soft_cap import SoftCap
 from fairtrial.parts.talking_heads import TalkingHeads
 from fairtrial.recipe import PartChoice
+from sampling import cases
 
 both_ways = pytest.mark.parametrize("causal", [True, False])
 
@@ -88,7 +89,7 @@ def test_talking_heads_are_x_transformers(causal: bool) -> None:
     torch.testing.assert_close(fresh, run_layer(attention, x, [], causal), atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize(("causal", "layer"), [(True, 0), (True, 1), (False, 1)])
+@cases(("causal", "layer"), [(True, 0), (True, 1), (False, 1)])
 @torch.no_grad()
 def test_differential_attention_is_diffllamas(causal: bool, layer: int) -> None:
     """Our halves of a head are its even and odd coordinates, theirs two heads: the same weights in another order."""
@@ -181,7 +182,7 @@ def test_linear_attention_equals_the_papers_recurrence(causal: bool) -> None:
                 torch.testing.assert_close(found[row, token, head], expected, atol=1e-10, rtol=0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("names", "reason"),
     [
         (("linear", "rope"), "features are made after the rotation"),

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Duration
+from sampling import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "duration"),
     [
         ("15 epochs", Duration(15, "epochs")),
@@ -26,9 +27,7 @@ def test_lengths_are_read(text: str, duration: Duration) -> None:
     assert Duration.read(text) == duration
 
 
-@pytest.mark.parametrize(
-    "text", ["", "5", "epochs", "-1 epochs", "1e3 steps", "inf epochs", "5 minutes", "5 epochs more", 7]
-)
+@cases("text", ["", "5", "epochs", "-1 epochs", "1e3 steps", "inf epochs", "5 minutes", "5 epochs more", 7])
 def test_what_is_no_length_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(BadInput, match="is not a duration of training") as refused:
         Duration.read(text)
@@ -46,14 +45,12 @@ def test_what_is_written_reads_the_same(count: float, unit: str) -> None:
     assert Duration.read(str(duration)) == duration
 
 
-@pytest.mark.parametrize(
-    ("count", "text"), [(1_000_000, "1000000 steps"), (1_234_567, "1234567 steps"), (20, "20 steps")]
-)
+@cases(("count", "text"), [(1_000_000, "1000000 steps"), (1_234_567, "1234567 steps"), (20, "20 steps")])
 def test_all_digits_are_written(count: int, text: str) -> None:
     assert str(Duration(count, "steps")) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("duration", "steps"),
     [
         (Duration(3, "epochs"), 30),

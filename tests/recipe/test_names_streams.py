@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fairtrial.errors import BadInput
 from fairtrial.registry import Registry, did_you_mean
 from fairtrial.rng import generator_for, seed_for
+from sampling import cases
 
 
 def test_a_thing_is_found_under_its_name() -> None:
@@ -27,7 +28,7 @@ def test_a_name_is_given_once() -> None:
     assert tools.find("saw") == "a saw"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "told"),
     [
         ("rpoe", "; did you mean 'rope'?"),
@@ -46,7 +47,7 @@ def test_where_nothing_is_known_nothing_is_offered() -> None:
         Registry("tool").find("saw")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("use", "seed"),
     [
         ((0, "split", "test"), 6_450_541_360_171_379_112),

@@ -28,6 +28,7 @@ from fairtrial.recipe import (
     with_settings,
     write_recipe,
 )
+from sampling import cases
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 shares = st.floats(0, 1)
@@ -67,7 +68,7 @@ def test_every_written_line_says_what_it_is() -> None:
         assert not line or line.partition("  # ")[2], f"{line!r} has no help"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "said"),
     [
         ("tsak = 'lm'", "a recipe has no field 'tsak'; did you mean 'task'?"),
@@ -111,7 +112,7 @@ def test_a_whole_number_is_taken_where_a_number_is_wanted() -> None:
     assert type(rate) is float
 
 
-@pytest.mark.parametrize(
+@cases(
     ("setting", "path", "value"),
     [
         ("shape.heads=4", "shape.heads", 4),
@@ -150,7 +151,7 @@ def test_later_settings_win_and_others_stay() -> None:
     assert (recipe.shape.heads, recipe.training.batch, recipe.shape.layers) == (8, 5, Recipe().shape.layers)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("setting", "said"),
     [
         ("shape.haeds=4", "'shape.haeds'; did you mean 'heads'"),

@@ -6,12 +6,12 @@ import math
 import re
 from html import escape
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial.report.charts import HEIGHT, WIDTH, free_height, line_chart, y_marks
 from fairtrial.report.curves import Curve
+from sampling import cases
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 ranges = st.tuples(numbers, numbers).filter(lambda pair: pair[0] != pair[1]).map(lambda pair: tuple(sorted(pair)))
@@ -74,10 +74,8 @@ def test_any_curve_stays_on_the_paper(points: list[tuple[int, float]], log: bool
     assert all(-20 <= place <= max(WIDTH, HEIGHT) + 20 for place in places(chart))
 
 
-@pytest.mark.parametrize("log", [False, True])
-@pytest.mark.parametrize(
-    "points", [((0, 5.0),), ((7, 5.0),), ((0, 3.0), (1, 3.0), (2, 3.0)), ((0, 1.0), (1000, 1.0 + 1e-15))]
-)
+@cases("log", [False, True])
+@cases("points", [((0, 5.0),), ((7, 5.0),), ((0, 3.0), (1, 3.0), (2, 3.0)), ((0, 1.0), (1000, 1.0 + 1e-15))])
 def test_one_point_and_a_constant_curve_are_drawn(points: tuple[tuple[int, float], ...], log: bool) -> None:
     chart = line_chart([Curve("train", "nats", points)], title="Loss", y_label="nats", log=log)
     assert chart.count("<circle") == len(points)

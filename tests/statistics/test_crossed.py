@@ -8,6 +8,7 @@ from scipy import stats
 
 from fairtrial.data.splits import contiguous_blocks
 from fairtrial.statistics.crossed import crossed_t, linearised, pooled, summed
+from sampling import cases
 
 
 def table(seeds: int = 6, items: int = 40, seed: int = 0) -> np.ndarray:
@@ -71,7 +72,7 @@ def test_seeds_that_all_agree_leave_the_t_test_over_items() -> None:
     assert found.p == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("squares", "variance", "df"),
     [((1, 1, 2), 2, 4 * 9), ((1, 3, 2), 3, 9), ((3, 1, 2), 3, 4), ((3, 4, 2), 5, 25 / (9 / 4 + 16 / 9 + 4 / 36))],
 )

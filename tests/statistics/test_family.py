@@ -17,6 +17,7 @@ from fairtrial.statistics.multiplicity import (
     largest_of,
     next_look,
 )
+from sampling import cases
 
 
 def test_holm_by_hand() -> None:
@@ -51,7 +52,7 @@ def test_the_looks_share_one_alpha() -> None:
     assert next_look(LOOKS[-1]) is None
 
 
-@pytest.mark.parametrize("count", [2, 4, 8])
+@cases("count", [2, 4, 8])
 def test_the_largest_of_several_draws(count: int) -> None:
     drawn = np.random.default_rng(2).normal(size=(200_000, count)).max(1).mean()
     assert largest_of(count) == pytest.approx(drawn, abs=0.01)

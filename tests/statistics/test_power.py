@@ -17,6 +17,7 @@ from fairtrial.statistics.power import (
     smallest_detectable,
 )
 from fairtrial.statistics.sentences import expected_smallest
+from sampling import cases
 
 CALM = Shares(0.7**2, 7.0**2, 34.0**2)
 
@@ -28,7 +29,7 @@ def found_with(shares: Shares, seeds: int, items: int, difference: float = 0.0) 
     return Crossed(difference, variance, 30.0, shares, seed_square, np.full(seeds, difference), items, items)
 
 
-@pytest.mark.parametrize("alpha", [0.05, 0.05 / 12, 0.005 / 3])
+@cases("alpha", [0.05, 0.05 / 12, 0.005 / 3])
 def test_at_the_smallest_detectable_difference_four_of_five_studies_find_it(alpha: float) -> None:
     """By the noncentral t distribution of scipy.stats, at the level that decides."""
     df = 7.3
@@ -93,7 +94,7 @@ def test_a_short_pilot_gives_a_wider_range_than_a_long_one() -> None:
     assert (long.low or 100) >= (short.low or 100)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("more", "told"),
     [((10, 40), "10 to 40"), ((20, 20), "20"), ((40, None), "40 to over 100"), ((None, None), "more than 100")],
 )

@@ -7,6 +7,7 @@ import pytest
 
 from fairtrial.statistics.comparison import Comparison, compare, decide, may_be_judged
 from fairtrial.statistics.outcomes import SetOutcomes, Vocabulary, stack_outcomes
+from sampling import cases
 
 NAMES = ("rope", "learned", "test", "all")
 
@@ -46,7 +47,7 @@ def test_what_cannot_be_compared_is_never_judged() -> None:
     assert not may_be_judged(blocked)
 
 
-@pytest.mark.parametrize("seeds", [1, 2, 4])
+@cases("seeds", [1, 2, 4])
 def test_fewer_than_five_seeds_get_no_verdict_however_clear(seeds: int) -> None:
     found = comparison(0.9, 0.3, seeds)
     assert judged(found) == "too_few_seeds"

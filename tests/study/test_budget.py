@@ -20,16 +20,15 @@ from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import RESERVE, Plan, assume_untimed, calibrate, fit_budget, make_plan, read_time
 from fairtrial.study.run import Options, plan_study, run_study
+from sampling import cases
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("1.5h", 5400), ("2 min", 120)]
-)
+@cases(("text", "seconds"), [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("1.5h", 5400), ("2 min", 120)])
 def test_times_are_read(text: str, seconds: float) -> None:
     assert read_time(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "20", "m", "20x", "0s", "-5m"])
+@cases("text", ["", "20", "m", "20x", "0s", "-5m"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
         read_time(text)

@@ -24,6 +24,7 @@ from fairtrial.study.design import (
 )
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.plan import make_plan, recipes_of
+from sampling import cases
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "studies"
 WHOLE = """
@@ -82,7 +83,7 @@ def test_paths_are_seen_from_where_the_file_stands(tmp_path: Path, course_folder
     assert study.variants[0].plugins == (str((tmp_path / "mine.py").resolve()),)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "said"),
     [
         ({"sedes": 5}, "did you mean 'seeds'"),
@@ -137,7 +138,7 @@ def test_variants_that_differ_in_their_items_are_refused(tiny_study: Callable[..
     refuse_other_items(recipes_of(tiny_study(variants={"a": {}, "b": {"data.windows": "every"}}), {})["classify"])
 
 
-@pytest.mark.parametrize("path", [DEMO, *sorted(EXAMPLES.glob("*.toml"))], ids=lambda path: path.stem)
+@cases("path", [DEMO, *sorted(EXAMPLES.glob("*.toml"))])
 def test_studies_that_ship_are_whole(path: Path) -> None:
     study = study_from(load_study(path))
     recipes = recipes_of(study, {})
@@ -145,7 +146,7 @@ def test_studies_that_ship_are_whole(path: Path) -> None:
     assert len({str(recipe) for recipe in recipes[study.tasks[0]].values()}) == len(study.variants)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "name", "table"),
     [
         ("rope", "rope", {"parts": ["rope"]}),
@@ -161,7 +162,7 @@ def test_variants_as_one_types_them(text: str, name: str, table: dict[str, Any])
     assert read_variant(text) == (name, table)
 
 
-@pytest.mark.parametrize("text", ["", "a++b", "window:", "window:size", "win dow", "a/b"])
+@cases("text", ["", "a++b", "window:", "window:size", "win dow", "a/b"])
 def test_what_is_no_variant_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
         read_variant(text)

@@ -20,6 +20,7 @@ from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import Shape, Tokens
 from fairtrial.training.scoring import TokenSet, document_outcomes, score_lm
 from fairtrial.training.tasks import token_set
+from sampling import cases
 
 KINDS = ("character", "bpe", "word", "whitespace")
 TRAIN = ["a bb abba.", "abba bb a a bb", "bb, abba a", "abba abba bb bb a"] * 3
@@ -40,8 +41,8 @@ def encoded(kind: str, texts: Sequence[str], *, running: bool = False) -> tuple[
     return tokenizer, token_set(documents(texts), tokenizer, running, lambda: HiddenText(tokenizer, TRAIN))
 
 
-@pytest.mark.parametrize("running", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@cases("running", [False, True])
+@cases("kind", KINDS)
 def test_a_model_that_knows_nothing_pays_for_every_token_and_all_that_tokens_hide(kind: str, running: bool) -> None:
     """With an output layer of zeros all entries are equally likely, so the figure can be computed by hand."""
     tokenizer, tokens = encoded(kind, TEXT, running=running)
@@ -59,7 +60,7 @@ def test_a_model_that_knows_nothing_pays_for_every_token_and_all_that_tokens_hid
         assert found.metrics["bits_per_byte"] > known * math.log2(tokenizer.size) / size
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_the_probabilities_of_all_strings_sum_to_one(kind: str) -> None:
     """A Kneser-Ney model of tokens and all strings of up to nine letters over a small alphabet. What is missing to 1 is
     on longer strings, on other letters and on entries that are never in a text; more than 1 would be for free."""

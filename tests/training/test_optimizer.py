@@ -11,6 +11,7 @@ from torch.optim import SGD, Adagrad, Adam, AdamW
 
 from fairtrial.recipe import Training
 from fairtrial.training.optimizer import gradient_norm, learning_rate, make_optimizer
+from sampling import cases
 
 RATE = 0.125  # a power of two, so that parts of it are exact
 THEIRS = {"adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "sgd": SGD}
@@ -58,14 +59,14 @@ def test_a_cosine_rate_falls_to_zero() -> None:
     assert rates(warm, 12, 0, 3, 4, 8, 12) == pytest.approx([0.25, 1.0, 1.0, 0.5, 0.0], abs=1e-12)
 
 
-@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+@cases("schedule", ["constant", "linear", "cosine"])
 def test_no_step_of_training_has_a_rate_of_zero_or_above_the_peak(schedule: str) -> None:
     for warmup_steps in (0, 3, 20, 50):
         training = Training(learning_rate=RATE, schedule=schedule, warmup_steps=warmup_steps)
         assert all(0 < rate <= RATE for rate in rates(training, 20, *range(20)))
 
 
-@pytest.mark.parametrize("name", THEIRS)
+@cases("name", THEIRS)
 def test_the_first_steps_equal_torchs_own(name: str) -> None:
     ours, theirs = toy(), toy()
     optimizer = make_optimizer(ours, Training(optimizer=name, learning_rate=RATE, weight_decay=0.0))
@@ -104,7 +105,7 @@ def test_momentum_carries_a_step_on() -> None:
     torch.testing.assert_close(weights(network)["weight"], start - RATE * (1 + 1.9))
 
 
-@pytest.mark.parametrize("name", THEIRS)
+@cases("name", THEIRS)
 def test_weight_decay_pulls_matrices_only(name: str) -> None:
     network = toy()
     optimizer = make_optimizer(network, Training(optimizer=name, learning_rate=RATE, weight_decay=0.5))

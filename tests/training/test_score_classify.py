@@ -17,6 +17,7 @@ from fairtrial.recipe import PartChoice, Shape
 from fairtrial.statistics.outcomes import confusion, macro_f1
 from fairtrial.training import scoring as module
 from fairtrial.training.scoring import log_probabilities, score_classify
+from sampling import cases
 
 CLASSES, PAD = 3, 0
 
@@ -63,7 +64,7 @@ def test_figures_and_outcomes_of_a_hand_made_case() -> None:
     assert score.selection_key == pytest.approx((-score.metrics["nll"], 4 / 6), abs=5e-4)  # the loss decides
 
 
-@pytest.mark.parametrize(
+@cases(
     ("table", "expected"),
     [
         ([[5, 0], [0, 5]], 1.0),

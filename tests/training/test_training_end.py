@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from fairtrial.provenance import training_end
 from fairtrial.recipe import Recipe
 from fairtrial.report.page import records_page
 from fairtrial.report.words import learning_notes
 from fairtrial.trial import run_trial
+from sampling import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("losses", "end"),
     [
         ([4.0, 3.0, 2.5, 2.2, 2.0, 1.9], ("still improving", 500)),

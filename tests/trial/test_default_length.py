@@ -14,6 +14,7 @@ from fairtrial.prepare import prepare
 from fairtrial.recipe import Recipe, Shape, built_in_recipe, choose_recipe, fingerprint, with_data, with_settings
 from fairtrial.record import Record
 from fairtrial.trial import resume_trial, run_trial
+from sampling import cases
 
 TINY = ("shape.layers=1", "shape.width=8", "shape.hidden=8", "shape.classifier_hidden=4", "training.duration=4 steps")
 
@@ -29,12 +30,18 @@ def reviews(path: Path, longest: int, texts: int = 300) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(("longest", "length"), [(10, 32), (50, 56), (56, 56), (57, 64), (400, 256)])
+@cases(("longest", "length"), [(10, 32), (50, 56), (56, 56), (57, 64), (400, 256)])
 def test_nearly_all_training_texts_are_read_whole(tmp_path: Path, longest: int, length: int) -> None:
     prepared = prepare(choose_recipe("classify", data=reviews(tmp_path / "a.csv", longest, max(300, longest))), 0)
     assert prepared.recipe.shape.length == length
     (note,) = [note for note in prepared.notes if note.startswith("length")]
     assert note.startswith(f"length {length}, chosen from the training text: 99% of its texts have at most")
+
+
+def test_a_language_models_length_has_room_for_the_start_mark(tmp_path: Path) -> None:
+    path = tmp_path / "lines.tokens"
+    path.write_text("\n".join(" ".join(f"w{(line * at) % 89}" for at in range(40)) for line in range(1, 90)))
+    assert prepare(choose_recipe("lm", data=str(path)), 0).recipe.shape.length == 48  # 41 tokens are read
 
 
 @pytest.mark.parametrize("kind", ["word", "bpe", "character"])

@@ -8,11 +8,12 @@ from rates import SEEDS, claims, families, power_as_stated, power_of_the_need, t
 from worlds import GROUP_WORLDS, TEXT_WORLDS, WORLDS
 
 from fairtrial.statistics.crossed import crossed_t
+from sampling import cases
 
 RUNS = 300
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@cases("name", WORLDS)
 def test_a_world_has_the_variances_that_it_promises(name: str) -> None:
     world = WORLDS[name]
     found = [crossed_t(each).shares for each in world.differences(np.random.default_rng(0), 20, 60)]
@@ -21,7 +22,7 @@ def test_a_world_has_the_variances_that_it_promises(name: str) -> None:
         assert mean == pytest.approx(getattr(world, source), rel=0.2), source
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@cases("name", WORLDS)
 def test_where_nothing_differs_few_claims_are_made(name: str) -> None:
     low, high = widened(0.03, 0.065, RUNS)
     found = claims(WORLDS[name], RUNS)
@@ -38,7 +39,7 @@ def test_pooling_all_answers_would_fail_the_same_gate() -> None:
     assert alarms / RUNS > widened(0.03, 0.065, RUNS)[1]
 
 
-@pytest.mark.parametrize(("name", "points"), [("A", 2), ("B", 3), ("D", 2)])
+@cases(("name", "points"), [("A", 2), ("B", 3), ("D", 2)])
 def test_intervals_hold_the_truth(name: str, points: float) -> None:
     low, high = widened(0.93, 0.975, RUNS)
     for seeds, (_, coverage) in claims(WORLDS[name], RUNS, points).items():
@@ -51,7 +52,7 @@ def test_two_points_are_found_with_ten_seeds_where_seeds_are_calm() -> None:
     assert found[5][0] < found[10][0]
 
 
-@pytest.mark.parametrize("name", TEXT_WORLDS)
+@cases("name", TEXT_WORLDS)
 def test_perplexities_are_judged_as_carefully(name: str) -> None:
     low, high = widened(0.03, 0.065, RUNS)
     for seeds, (alarms, _) in text_claims(TEXT_WORLDS[name], RUNS).items():
@@ -76,14 +77,14 @@ def test_the_seeds_that_are_said_to_be_needed_are_enough_and_not_too_many() -> N
     assert low <= power <= high
 
 
-@pytest.mark.parametrize("name", GROUP_WORLDS)
+@cases("name", GROUP_WORLDS)
 def test_a_few_large_groups_count_as_few(name: str) -> None:
     low, high = widened(0.03, 0.065, RUNS)
     for seeds, (alarms, _) in text_claims(GROUP_WORLDS[name], RUNS).items():
         assert low <= alarms <= high, f"{seeds} seeds"
 
 
-@pytest.mark.parametrize(("seeds", "alpha", "family"), [(10, 0.05, 1), (10, 0.05, 12), (5, 0.005, 1)])
+@cases(("seeds", "alpha", "family"), [(10, 0.05, 1), (10, 0.05, 12), (5, 0.005, 1)])
 def test_the_stated_difference_is_found_at_the_level_that_decides(seeds: int, alpha: float, family: int) -> None:
     low, high = widened(0.75, 0.85, RUNS)
     assert low <= power_as_stated(WORLDS["D"], seeds, alpha, family, RUNS)[1] <= high
