@@ -2088,9 +2088,60 @@ APPS = (
     ),
 )
 
+OWN_RESULTS = (
+    Mutant(
+        "seeds-of-evaluation-as-training",
+        "own_results",
+        "one checkpoint, evaluated five times, counts as five trainings",
+        "if len(same) == len(variants):",
+        "if not same:",
+        ("api/test_own_results.py", "-k checkpoints_are_judged"),
+    ),
+    Mutant(
+        "checkpoints-as-variants",
+        "own_results",
+        "a verdict on two checkpoints reads as one on two ways to train",
+        'of = "checkpoint_" * comparison.checkpoints',
+        'of = ""',
+        ("api/test_own_results.py", "-k checkpoints_are_judged"),
+    ),
+    Mutant(
+        "results-with-missing-items",
+        "own_results",
+        "variants are compared on different items",
+        "if lost := [item for item in items if item not in found]:",
+        "if lost := [item for item in items if False]:",
+        ("api/test_own_results.py", "-k missing_ones_are_named"),
+    ),
+    Mutant(
+        "items-of-one-name",
+        "own_results",
+        "two documents of one number count as the same item",
+        'for what in ("label", "group", "content"):',
+        'for what in ("label", "group"):',
+        ("api/test_own_results.py", "-k harness_with_the_seed"),
+    ),
+    Mutant(
+        "metrics-corrected-apart",
+        "own_results",
+        "every metric of a file is a family of its own",
+        "families = [posed] if one_family else [[each] for each in posed]",
+        "families = [[each] for each in posed]",
+        ("api/test_own_results.py", "-k one_family"),
+    ),
+    Mutant(
+        "perplexities-of-other-tokens",
+        "own_results",
+        "perplexities over different numbers of tokens are compared",
+        'and not np.array_equal(one["weight"], other["weight"]):',
+        "and False:",
+        ("api/test_own_results.py", "-k documents_weigh"),
+    ),
+)
+
 MUTANTS = (
     *MODEL, *PARTS, *DATA, *TRAINING, *STATISTICS, *AUDIT, *RECORD, *STUDY, *ENGINES, *BASELINES, *ANALYSIS,
-    *REPORT, *PRETRAINED, *API, *APPS,
+    *REPORT, *PRETRAINED, *API, *APPS, *OWN_RESULTS,
 )  # fmt: skip
 
 

@@ -277,15 +277,62 @@ def study(
     return Study(target, plan, tuple(dict.fromkeys(notices)))
 
 
-def verdict(study: Source | Study) -> Verdict:
-    """The verdict of a finished study, from its folder.
+def verdict(
+    study: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    baseline: str | None = None,
+    metric: str | Sequence[str] = (),
+    lower_is_better: Sequence[str] = (),
+    least_difference: float | None = None,
+    labels: Any = None,
+    evaluation_seeds: bool = False,
+) -> Verdict:
+    """The verdict of a finished study, from its folder; or of results that were made elsewhere, by the same rules.
+
+    Results are a file or several (CSV, JSON lines, Parquet; logs of lm-evaluation-harness, inspect_ai or HELM), a
+    pattern (`"runs/{variant}/seed-{seed}/samples.jsonl"`), a data frame, or a dict of arrays [seed item] or of
+    PredictionOutputs by variant. A table has the columns item, variant and value, and optionally seed (of training),
+    metric, test, group, weight, higher_is_better, label and prediction; `columns` says where they have other names.
+    The first variant is the `baseline`, unless it is named; `labels`: the true labels, where only predictions are
+    stored; `evaluation_seeds`: the seeds are not those of training.
 
     >>> print(ft.verdict(finished.folder).text[-1])
     Picking the best of 2 variants on test gains about ... points by luck alone.
+    >>> found = ft.verdict({"old": [[1, 0, 1, 0, 1, 0]] * 5, "new": [[1, 1, 1, 0, 1, 0], [1, 0, 1, 1, 1, 0]] * 2})
+    >>> found.comparisons[0]["verdict"]
+    'too_few_seeds'
     """
-    from fairtrial.results import Study
+    from fairtrial.results import Study, Verdict
 
-    return (study if isinstance(study, Study) else Study(Path(study))).verdict
+    if isinstance(study, Study):
+        return study.verdict
+    chosen = [metric] if isinstance(metric, str) else list(metric)
+    own = (columns, baseline, chosen, lower_is_better, least_difference, labels, evaluation_seeds)
+    if isinstance(study, str | Path) and is_study(Path(study)):
+        if any(own):
+            raise BadInput(f"{study} is a study, which says itself what is compared", "leave out options of results")
+        return Study(Path(study)).verdict
+    from fairtrial.own_results.judge import judge_results
+    from fairtrial.own_results.readers import read_results
+
+    results = read_results(study, columns, labels, chosen)
+    return Verdict(
+        judge_results(
+            results, baseline=baseline, least_difference=least_difference, lower_is_better=lower_is_better,
+            evaluation_seeds=evaluation_seeds,
+        )
+    )  # fmt: skip
+
+
+def is_study(path: Path) -> bool:
+    """A folder of a study, of one trial (which is refused as that), or one with nothing that could be results."""
+    if not path.is_dir():
+        return not path.exists() and not path.suffix and "{" not in str(path)
+    from fairtrial.own_results.readers import INSIDE
+
+    ours = any((path / name).exists() for name in ("verdict.json", "study.toml", "plan.json", "trial.json"))
+    return ours or not any(next(path.rglob(pattern), None) for pattern in INSIDE)
 
 
 def audit(what: Any, *, plugins: Sequence[Source] = ()) -> Audit:
@@ -470,19 +517,42 @@ def clean(
 
 
 def power(
-    seeds: int = 5, items: int = 750, *, task: str = "classify", comparisons: int = 1, pilot: Comparison | None = None
+    seeds: int = 5,
+    items: int = 750,
+    *,
+    task: str = "classify",
+    comparisons: int = 1,
+    spread: float | Sequence[float] | None = None,
+    pilot: Comparison | Verdict | Study | Source | None = None,
 ) -> Power:
     """The smallest difference that a study of so many seeds and test items finds in 4 of 5 cases, before anything is
-    trained. `pilot`: a comparison whose variances are taken, not those of small transformers.
+    trained.
+
+    How much differences vary is taken from small transformers, unless it is known: `spread`, the standard deviation of
+    a difference between two variants over training seeds, in points of accuracy ('classify') or nats per token ('lm');
+    or three of them, over seeds, over items, and of what is left. `pilot`: a comparison, a verdict, a study or a file
+    of results whose variances are taken.
 
     >>> print(ft.power(seeds=5, items=750).sentence)
     5 seeds and 750 items detect 2.4 to 5.3 points of accuracy in 4 of 5 cases.
+    >>> print(ft.power(seeds=10, items=750, spread=0.7).sentence)
+    10 seeds and 750 items detect 1.5 points of accuracy in 4 of 5 cases.
     """
-    from fairtrial.results import Power
-    from fairtrial.statistics.sentences import expected_smallest
+    from fairtrial.results import Comparison, Power, Verdict
+    from fairtrial.statistics.sentences import expected_smallest, shares_of_pilot, shares_of_spread
 
-    shares = None if pilot is None else pilot.facts["shares"]
-    return Power.of(expected_smallest(task, seeds, items, family=comparisons, shares=shares), seeds, items, comparisons)
+    one_of("task", task, ("classify", "lm"))
+    if spread is not None and pilot is not None:
+        raise BadInput("a pilot has a spread of its own", "give one of the two")
+    shares = None
+    if spread is not None:
+        shares = shares_of_spread(task, [spread] if isinstance(spread, int | float) else spread)
+    elif pilot is not None:
+        judged = pilot if isinstance(pilot, Comparison | Verdict) else verdict(pilot)
+        rows = [judged.facts] if isinstance(judged, Comparison) else judged.comparisons
+        task, shares = shares_of_pilot(rows)
+    expected = expected_smallest(task, seeds, items, family=comparisons, shares=shares)
+    return Power.of(expected, seeds, items, comparisons, shares)
 
 
 def explore(

@@ -16,6 +16,7 @@ from fairtrial.report.shown import Shown
 from fairtrial.report.study_files import StudyFiles, without_nulls
 from fairtrial.report.table import Cell, Table, row
 from fairtrial.report.words import few_digits, plan_lines, probability, with_interval
+from fairtrial.statistics.crossed import Shares
 from fairtrial.statistics.outcomes import METRICS
 from fairtrial.statistics.sentences import Expected, counted, expected_smallest
 from fairtrial.statistics.verdict import is_clear
@@ -78,6 +79,14 @@ class Verdict(Shown):
         from fairtrial.report.study_page import verdict_fragment
 
         return verdict_fragment(self.shown)
+
+    def write_page(self, page: str | Path) -> Path:
+        """Write it as a page to open in a browser."""
+        from fairtrial.disk import write_text
+        from fairtrial.report.study_page import study_page
+
+        write_text(Path(page), study_page(StudyFiles(Path(page).parent, self.shown)))
+        return Path(page)
 
     def plot(self) -> Figure:
         """Every difference with its 95% interval."""
@@ -367,17 +376,20 @@ class Power(Shown):
     low: float  # the smallest difference found in 4 of 5 cases, if seeds differ little
     high: float  # and if they differ much
     sentence: str
+    shares: Sequence[Shares] | None = field(default=None, repr=False)  # variances that were known
 
     @classmethod
-    def of(cls, expected: Expected | None, seeds: int, items: int, comparisons: int) -> Power:
+    def of(
+        cls, expected: Expected | None, seeds: int, items: int, comparisons: int, shares: Sequence[Shares] | None = None
+    ) -> Power:
         if expected is None:
             raise BadInput(
                 f"{seeds} seeds and {items} items show nothing", "take at least 2 of each; a verdict needs 5 seeds"
             )
-        of = " of accuracy" if expected.metric == "accuracy" else " of perplexity"
+        of = f" of {expected.metric}" if expected.metric in ("accuracy", "perplexity") else ""
         among = f" after correction for {comparisons} comparisons" if comparisons > 1 else ""
         line = f"{counted(seeds, 'seed')} and {counted(items, 'item')} detect {expected}{of} in 4 of 5 cases{among}."
-        return cls(expected.metric, seeds, items, comparisons, expected.low, expected.high, line)
+        return cls(expected.metric, seeds, items, comparisons, expected.low, expected.high, line, shares)
 
     def sentences(self) -> Sequence[str]:
         return (self.sentence,)
@@ -393,12 +405,11 @@ class Power(Shown):
 
         rows = []
         for seeds in (3, 5, 10, 20, 40):
-            found = expected_smallest(
-                "lm" if self.metric == "perplexity" else "classify", seeds, self.items, family=self.comparisons
-            )
+            found = expected_smallest(self.metric, seeds, self.items, family=self.comparisons, shares=self.shares)
             assert found is not None
             rows.append((f"{seeds} seeds", None, found.low, found.high))
-        return draw_intervals(rows, f"smallest detectable difference, {self.items:,} items", METRICS[self.metric].unit)
+        unit = METRICS[self.metric].unit if self.metric in METRICS else self.metric
+        return draw_intervals(rows, f"smallest detectable difference, {self.items:,} items", unit)
 
     def rows(self) -> list[dict[str, Any]]:
         names = ("metric", "seeds", "items", "comparisons", "low", "high")

@@ -1,8 +1,8 @@
-"""`fairtrial study`, `verdict`, `report`, `baseline`, `ensemble` and `demo`."""
+"""`fairtrial study`, `verdict`, `report`, `power`, `baseline`, `ensemble` and `demo`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,11 +10,18 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from fairtrial import api
-from fairtrial.cli.options import Jobs, Json, Settings, Task, With, status, takes_columns
+from fairtrial.cli.options import Jobs, Json, Settings, Task, With, status, takes_columns, takes_results
 from fairtrial.cli.train import Events, asking_to_stop
+from fairtrial.errors import BadInput
 from fairtrial.recipe import one_of
 
-Folder = Annotated[Path, Argument(help="The folder of a study.", metavar="STUDY")]
+What = Annotated[
+    list[str],
+    Argument(
+        help="The folder of a study; or files of results, or a pattern: 'runs/{variant}/seed-{seed}/samples.jsonl'.",
+        metavar="STUDY|RESULTS...",
+    ),
+]
 Data = Annotated[str, Option(help="A file or folder of text, or 'sotu' (the embedded speeches).", metavar="PATH")]
 
 
@@ -105,8 +112,10 @@ def run_with_screen(json: bool, **options: Any) -> None:
         api.study(**options, on_event=on_event, stop=stop)
 
 
+@takes_results
 def verdict(
-    study: Folder,
+    what: What,
+    results: Mapping[str, Any],
     form: Annotated[
         str,
         Option("--format", help="text, markdown or latex (fits one column of a paper).", metavar="FORMAT"),
@@ -118,8 +127,12 @@ def verdict(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Print the verdict of a finished study, in sentences and tables."""
-    found = api.verdict(study)
+    """Print the verdict of a finished study, or of results that were made elsewhere, in sentences and tables.
+
+    Results are a table of single test items (CSV, JSON lines, Parquet) with the columns seed, item, variant and value,
+    or logs of lm-evaluation-harness, inspect_ai or HELM. Seeds are those of training; without them the verdict is about
+    these checkpoints only."""
+    found = api.verdict(what[0] if len(what) == 1 else what, **results)
     if json:
         print(dumps(found.facts))
         return
@@ -131,13 +144,60 @@ def verdict(
         print(line)
 
 
-def report(study: Folder, json: Json = False) -> None:
-    """Write a study's page again: report.html in its folder, one file that needs no network."""
+@takes_results
+def report(
+    what: What,
+    results: Mapping[str, Any],
+    out: Annotated[
+        Path | None,
+        Option(help="The page.", metavar="FILE", show_default="report.html in a study, else <name>-report.html"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write a page of a study, or of results that were made elsewhere: one file that needs no network."""
     from fairtrial.results import Study
 
-    page = Study(study).write_page()
+    if len(what) == 1 and out is None and api.is_study(Path(what[0])):
+        page = Study(Path(what[0])).write_page()
+    else:
+        found = api.verdict(what[0] if len(what) == 1 else what, **results)
+        page = found.write_page(out or Path(f"{found.name}-report.html"))
     facts = {"page": str(page), "bytes": page.stat().st_size}
     print(dumps(facts) if json else f"open this page: {page.resolve()}")
+
+
+@takes_results
+def power(
+    results: Mapping[str, Any],
+    seeds: Annotated[int, Option(help="Training seeds of each variant.", min=1)] = 5,
+    items: Annotated[int, Option(help="Test items.", min=1)] = 750,
+    task: Annotated[str, Option(help="classify (accuracy) or lm (perplexity).")] = "classify",
+    comparisons: Annotated[int, Option(help="Comparisons that will be judged together.", min=1)] = 1,
+    spread: Annotated[
+        str | None,
+        Option(
+            help="Standard deviation of a difference over seeds, in points or nats per token; or three: over seeds,"
+            " over items, and of the rest.",
+            metavar="SEED[,ITEM,REST]",
+            show_default="as small transformers have it",
+        ),
+    ] = None,
+    pilot: Annotated[
+        list[str] | None,
+        Option(help="A study, or a file of results, whose variances are taken. Repeatable.", metavar="PATH"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Plan before training: the smallest difference that so many seeds and test items detect."""
+    try:
+        given = None if spread is None else [float(each) for each in spread.split(",")]
+    except ValueError as error:
+        raise BadInput(f"--spread takes numbers, got {spread!r}", "one or three: 0.7 or 0.7,7,34") from error
+    source = api.verdict(pilot[0] if len(pilot) == 1 else pilot, **results) if pilot else None
+    if source is None and any(results.values()):
+        raise BadInput("options of results are those of a pilot", "name it with --pilot")
+    found = api.power(seeds, items, task=task, comparisons=comparisons, spread=given, pilot=source)
+    print(dumps(found.rows()[0] | {"sentence": found.sentence}) if json else found)
 
 
 @takes_columns

@@ -66,6 +66,46 @@ def takes_columns(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+Some = list[str] | None
+RESULTS = {
+    name: Annotated[kind, Option(flag, help=help, metavar=metavar)]
+    for name, kind, flag, metavar, help in (
+        ("columns", Some, "--column", "OURS=THEIRS", "A table's own name of a column: value=score. Repeatable."),
+        ("baseline", str | None, "--baseline", "VARIANT", "The variant to compare with. Default: the first."),
+        ("metric", Some, "--metric", "NAME", "Judge this metric only. Repeatable."),
+        ("lower_is_better", Some, "--lower-is-better", "METRIC", "A metric of which less is better. Repeatable."),
+        ("least_difference", float | None, "--least-difference", "NUMBER", "The least difference of interest."),
+        ("labels", str | None, "--labels", "FILE", "A table with the true labels, where only predictions are stored."),
+        ("evaluation_seeds", bool, "--evaluation-seeds", "", "The seeds are those of evaluation, not of training."),
+    )
+}
+
+
+def takes_results(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds options on results from elsewhere to a command, which gets them as `results`: keywords of `ft.verdict`."""
+    own = inspect.signature(command, eval_str=True)
+    kept = [each for each in own.parameters.values() if each.name != "results"]
+    option, default = inspect.Parameter.KEYWORD_ONLY, {"evaluation_seeds": False}
+    added = [
+        inspect.Parameter(name, option, default=default.get(name), annotation=kind) for name, kind in RESULTS.items()
+    ]
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in kept] + added
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        results = {name: given.pop(name) for name in RESULTS}
+        pairs = [each.partition("=") for each in results["columns"] or []]
+        if bad := [name + equal for name, equal, value in pairs if not (name and value)]:
+            raise BadInput(f"--column takes OURS=THEIRS, got {bad[0]!r}", "such as --column value=score")
+        results["columns"] = {name: value for name, _, value in pairs} or None
+        results["metric"], results["lower_is_better"] = results["metric"] or [], results["lower_is_better"] or []
+        command(**given, results=results)
+
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
 class SeveralWords(TyperCommand):
     """A command with options that take several words: `--variants learned rope alibi`."""
 

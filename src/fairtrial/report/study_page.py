@@ -48,8 +48,16 @@ def study_page(study: StudyFiles) -> str:
         environments=list(dict.fromkeys(map(environment_line, study.trials()))),
         study_text=study.study_text,
         failures=any(task.get("failures") for task in tasks.values()),
+        results=verdict.get("results"),
+        checkpoints=on_checkpoints(verdict),
     )
     return re.sub(r"\n\s*\n+", "\n", page)
+
+
+def on_checkpoints(verdict: dict[str, Any]) -> bool:
+    """Whether there is one network of each variant, so that nothing is said of seeds."""
+    rows = [row for task in verdict.get("tasks", {}).values() for row in task.get("comparisons", [])]
+    return any(row.get("verdict", "").startswith("checkpoint_") for row in rows)
 
 
 def verdict_fragment(verdict: dict[str, Any]) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 from fairtrial.report.table import FORMATS as TABLE_FORMATS
 from fairtrial.report.table import MISSING, Cell, Table, markdown_escape, plain, row, wrapped
 from fairtrial.report.words import KINDS, few_digits, finite, is_number, plain_number, probability, with_interval
-from fairtrial.statistics.outcomes import LANGUAGE
+from fairtrial.statistics.outcomes import LANGUAGE, is_accuracy
+from fairtrial.statistics.sentences import base
 
 FORMATS = ("text", "markdown", "latex")
 SUBSETS = ("all", "clean", "contaminated")
@@ -19,6 +20,9 @@ VERDICTS = {
     "better": "better", "worse": "worse", "same": "practically equal", "undetected": "no detectable difference",
     "too_few_seeds": "too few seeds", "not_comparable": "not comparable", "loses": "loses", "beats": "beats it",
     "above": "above, not clearly", "below": "below, not clearly", "equal": "the same",
+    "checkpoint_better": "better, these checkpoints", "checkpoint_worse": "worse, these checkpoints",
+    "checkpoint_same": "practically equal, these checkpoints",
+    "checkpoint_undetected": "no detectable difference, these checkpoints",
 }  # fmt: skip
 BESIDE = ("bits per byte", "perplexity without unknown words", "unknown words")
 LEVELS = {
@@ -68,12 +72,14 @@ def is_perplexity(task: Task) -> bool:
 
 
 def lower_is_better(task: Task) -> bool:
-    return task.get("metric") in LANGUAGE
+    return not task.get("higher_is_better", task.get("metric") not in LANGUAGE)
 
 
 def metric_text(task: Task) -> str:
     metric = task.get("metric", "accuracy")
-    return f"{metric}, lower is better" if lower_is_better(task) else f"{metric} in %"
+    if lower_is_better(task):
+        return f"{metric}, lower is better"
+    return f"{metric} in %" if is_accuracy(metric) else f"{metric}, higher is better"
 
 
 def difference_unit(task: Task) -> str:
@@ -96,7 +102,8 @@ def named(task: Task, variant: str) -> Cell:
 
 def verdict_cell(comparison: Row) -> Cell:
     verdict = comparison.get("verdict", "")
-    return Cell(VERDICTS.get(verdict, verdict or MISSING), kind=verdict if verdict in VERDICTS else "")
+    kind = base(verdict) if verdict in VERDICTS else ""  # checkpoints have the colours of variants
+    return Cell(VERDICTS.get(verdict, verdict or MISSING), kind=kind)
 
 
 def estimate_text(estimate: dict[str, Any]) -> str:

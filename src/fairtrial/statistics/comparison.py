@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from fairtrial.statistics.crossed import Crossed, Z, crossed_t, kish, over_items, summed, wilson
+from fairtrial.statistics.crossed import Crossed, Z, crossed_t, items_t, kish, over_items, summed, wilson
 from fairtrial.statistics.multiplicity import holm
 from fairtrial.statistics.outcomes import (
     CLEAN,
@@ -19,6 +19,7 @@ from fairtrial.statistics.outcomes import (
     Metric,
     SetOutcomes,
     Sums,
+    is_accuracy,
     measure,
     measure_by_class,
     pair,
@@ -50,7 +51,7 @@ def scores_by_subset(
 
 def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> dict[str, Any]:
     """Mean, interval and the value of each seed: accuracy in per cent; perplexities are averaged as logarithms."""
-    by_class = metric == "accuracy" and keep.any()
+    by_class = is_accuracy(metric) and "label" in outcomes.arrays and keep.any()
     sums = measure_by_class(outcomes, keep, clusters) if by_class else measure(metric, outcomes, keep, clusters)
     if not sums.values.size:  # documents without a single counted token
         return {"mean": None, "low": None, "high": None, "by_seed": [], "items": 0, "seeds": list(outcomes.seeds)}
@@ -61,7 +62,7 @@ def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.nda
     if metric == "perplexity":
         shown |= {key: exp(shown[key]) for key in ("mean", "low", "high")}
         shown["by_seed"] = [exp(value) for value in by_seed]
-    return {**shown, **(_beside(outcomes, keep) if metric in LANGUAGE else {}), "seeds": list(outcomes.seeds)}
+    return {**shown, **(_beside(outcomes, keep) if "tokens" in outcomes.arrays else {}), "seeds": list(outcomes.seeds)}
 
 
 def _beside(outcomes: SetOutcomes, keep: np.ndarray) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def _score_interval(metric: str, sums: Sums) -> tuple[float, float] | None:
         test = crossed_t(values, sums.sizes, sums.strata)
         variance, df = test.variance, test.df
     variance, t = variance + sums.unseen, float(stdtrit(df, 0.975))
-    if metric == "accuracy":
+    if is_accuracy(metric):
         share, spread = mean / 100, variance / 100**2
         if share < 1e-9 or share > 1 - 1e-9:  # t would claim certainty
             low, high = wilson(round(share), kish(sums.sizes))
@@ -111,7 +112,7 @@ def _score_interval(metric: str, sums: Sums) -> tuple[float, float] | None:
             return 100 * low, 100 * high
     half = t * math.sqrt(variance)
     low, high = mean - half, mean + half
-    return (max(0.0, low), min(100.0, high)) if metric in ("accuracy", "macro-F1") else (low, high)
+    return (max(0.0, low), min(100.0, high)) if is_accuracy(metric) or metric == "macro-F1" else (low, high)
 
 
 def exp(value: float | None) -> float | None:
@@ -120,7 +121,8 @@ def exp(value: float | None) -> float | None:
 
 @dataclass(frozen=True, eq=False)  # a key by identity: arrays have no hash
 class Comparison:
-    """`variant` minus `against`. With one seed or one item there is no `test`, only a difference."""
+    """`variant` minus `against`. With one seed or one item there is no `test`, only a difference; with `checkpoints`,
+    one trained network of each, the test is about new items only."""
 
     variant: str
     against: str
@@ -135,6 +137,7 @@ class Comparison:
     test: Crossed | None = None
     differences: np.ndarray | None = None  # linearised [seed unit]
     level: float | None = None  # score of `against`
+    checkpoints: bool = False
     not_comparable_because: tuple[str, ...] = ()
 
     @property
@@ -150,14 +153,21 @@ def compare(
     outcomes: tuple[SetOutcomes, SetOutcomes],
     keep: np.ndarray,
     clusters: np.ndarray | None = None,
+    *,
+    checkpoints: bool = False,
 ) -> Comparison:
     """`names`: variant, against, test set, subset. `outcomes`: of the variant, of the other."""
     one, other, paired = pair(*outcomes)
-    found = Comparison(*names, METRICS[metric], len(one.seeds), int(keep.sum()), paired)
+    kind = one.metric or METRICS[metric]
+    found = Comparison(*names, kind, len(one.seeds), int(keep.sum()), paired, checkpoints=checkpoints)
     if one.items != other.items:
         why = f"they were scored on different items ({one.items:,} and {other.items:,})"
         return replace(found, not_comparable_because=(why,))
-    if metric in LANGUAGE:
+    if metric in LANGUAGE and one.metric is not None and not np.array_equal(one["weight"], other["weight"]):
+        counted = "tokens" if metric == "perplexity" else "bytes"
+        why = f"their items have different numbers of {counted} (weight), so they do not predict the same {counted}"
+        found = replace(found, not_comparable_because=(why,))
+    elif metric in LANGUAGE and one.metric is None:
         common, reasons = _common_measure(one, other)
         metric = metric if common == "perplexity" else common
         found = replace(found, metric=METRICS[metric], not_comparable_because=reasons)
@@ -190,11 +200,12 @@ def _compare_sums(found: Comparison, ours: Sums, theirs: Sums, clusters: np.ndar
         uneven = f" of very unequal size, which count as {effective:.1f}" if units > 2 else ""
         why = f"too few {what} to compare on ({units}{uneven})"
         return replace(found, not_comparable_because=(*found.not_comparable_because, why))
+    only_items = found.checkpoints
     values = ours.linearised() - theirs.linearised()  # each with its own weights: tokenizers may count other bytes
     return replace(
         found,
         difference=float(values.mean()),
-        test=crossed_t(values, ours.sizes) if seeds > 1 else None,
+        test=crossed_t(values, ours.sizes) if seeds > 1 else items_t(values[0], ours.sizes) if only_items else None,
         differences=values,
         level=float((theirs.values.sum(1) / theirs.weights.sum(1)).mean()),
     )
@@ -220,14 +231,15 @@ def _common_measure(one: SetOutcomes, other: SetOutcomes) -> tuple[str, tuple[st
 
 def least_for(metric: str, least: float, outcomes: SetOutcomes) -> float:
     """The least difference of interest in the metric's unit: nats per token are worth fewer bits per byte."""
-    if metric != "bits per byte":
+    if metric != "bits per byte" or "tokens" not in outcomes.arrays:
         return least
     return least * float(outcomes["tokens"].sum() / outcomes["bytes"].sum()) / math.log(2)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`better`, `worse`, `same`, `undetected`, `too_few_seeds` or `not_comparable`, and what goes with it."""
+    """`better`, `worse`, `same`, `undetected`, `too_few_seeds` or `not_comparable`, and what goes with it. Of two
+    checkpoints `checkpoint_better` and so on, which says nothing of new trainings."""
 
     kind: str
     why: tuple[str, ...] = ()  # of not_comparable
@@ -239,14 +251,14 @@ class Verdict:
 
 def may_be_judged(comparison: Comparison) -> bool:
     """Whether the comparison belongs to the family of claims."""
-    return not comparison.not_comparable_because and comparison.seeds >= FEWEST_SEEDS
+    return not comparison.not_comparable_because and (comparison.checkpoints or comparison.seeds >= FEWEST_SEEDS)
 
 
 def p_same(comparison: Comparison, least: float) -> float:
     """Two one-sided tests (Schuirmann 1987): the p-value of `the difference is larger than `least``."""
     test = comparison.test
     assert test is not None
-    if test.variance == 0 and comparison.metric.name == "accuracy":  # looks like certainty, but is not
+    if test.variance == 0 and is_accuracy(comparison.metric.name):  # looks like certainty, but is not
         return (1 - min(1.0, least / 100)) ** test.effective
     return test.p_above(least - abs(test.difference))
 
@@ -265,23 +277,27 @@ def decide(
     if comparison.not_comparable_because:
         return Verdict("not_comparable", why=comparison.not_comparable_because)
     test, level = comparison.test, alpha / max(1, family)
-    never_differed = test is not None and test.variance == 0 and comparison.metric.name == "accuracy"
+    never_differed = test is not None and test.variance == 0 and is_accuracy(comparison.metric.name)
+    of = "checkpoint_" * comparison.checkpoints
     if test is None:
         smallest = None
     elif never_differed:  # up to so many points of all such items may still differ
         smallest = 100 * (1 - level ** (1 / test.effective))
     else:
         smallest = smallest_detectable(test, level)
-    if comparison.seeds < FEWEST_SEEDS or test is None or p_adjusted is None:
+    if not may_be_judged(comparison) or test is None or p_adjusted is None:
         return Verdict("too_few_seeds", smallest=smallest)
     if p_adjusted < alpha:
-        return Verdict("better" if comparison.gain > 0 else "worse", smallest=smallest)
+        return Verdict(of + ("better" if comparison.gain > 0 else "worse"), smallest=smallest)
     if (p_same(comparison, least) if p_same_adjusted is None else p_same_adjusted) < alpha:
-        return Verdict("same", smallest=smallest)
+        return Verdict(f"{of}same", smallest=smallest)
     of_such_sizes = test.items / test.effective
     if never_differed:
-        needed = math.log(level) / math.log1p(-least / 100) * of_such_sizes
-        return Verdict("undetected", smallest=smallest, more_items=math.ceil(needed))
+        needed = math.log(level) / math.log1p(-least / 100) * of_such_sizes if least else 0
+        return Verdict(f"{of}undetected", smallest=smallest, more_items=math.ceil(needed) if least else None)
+    if comparison.checkpoints:
+        items = items_needed(test.shares, least, level)
+        return Verdict(f"{of}undetected", (), smallest, None, None, items and math.ceil(items * of_such_sizes))
     observed = more_seeds(test, abs(test.difference), level)
     if seeds_needed(test.shares, test.effective, least, level) is not None:
         return Verdict("undetected", (), smallest, more_seeds(test, least, level), observed)

@@ -114,6 +114,15 @@ def over_items(values: np.ndarray, weights: np.ndarray, strata: Strata | None = 
     return float(((values - values.mean()) ** 2 / leverage).sum()) / len(values) ** 2, effective - 1
 
 
+def items_t(values: np.ndarray, weights: np.ndarray) -> Crossed:
+    """One trained network: would the mean of its `linearised` values [unit] also hold for new items? New trainings are
+    another question."""
+    variance, df = over_items(values, weights)
+    mean, effective = float(values.mean()), df + 1
+    shares = Shares(seed=0.0, item=variance * effective, rest=0.0)
+    return Crossed(mean, variance, df, shares, 0.0, np.array([mean]), len(values), effective)
+
+
 def pooled(seed: float, item: float, rest: float, seeds: int, items: float) -> tuple[float, float]:
     """Variance of the grand mean and its degrees of freedom, from mean squares. A source with a mean square no larger
     than the residual's is taken as not varying, else its negative estimate would shrink the interval."""

@@ -37,13 +37,21 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
+class Metric:
+    name: str
+    unit: str
+    higher_is_better: bool
+
+
+@dataclass(frozen=True)
 class SetOutcomes:
     """One test set: arrays [seed item], named as in a record (`guess`, `label`, `log_p`; `nll`, `tokens`, `bytes`,
-    `unknown`, `spelling`)."""
+    `unknown`, `spelling`), or any score of items (`value`, `weight`), which `metric` describes."""
 
     seeds: tuple[int, ...]
     arrays: dict[str, np.ndarray]
     vocabulary: Vocabulary | None = None  # of a language model; None: not known
+    metric: Metric | None = None  # of `value`
 
     @property
     def items(self) -> int:
@@ -58,7 +66,8 @@ class SetOutcomes:
         vocabulary = self.vocabulary
         if vocabulary is not None:
             vocabulary = replace(vocabulary, fingerprints=tuple(vocabulary.fingerprints[index] for index in indices))
-        return SetOutcomes(seeds, {name: array[indices] for name, array in self.arrays.items()}, vocabulary)
+        arrays = {name: array[indices] for name, array in self.arrays.items()}
+        return replace(self, seeds=seeds, arrays=arrays, vocabulary=vocabulary)
 
 
 def stack_outcomes(by_seed: Mapping[int, Mapping[str, np.ndarray]], where: str = "outcomes") -> SetOutcomes:
@@ -123,6 +132,7 @@ class TaskOutcomes:
     clusters: dict[str, np.ndarray] = field(default_factory=dict)  # test set -> the speech or block of each item
     passports: dict[str, dict[str, Any]] = field(default_factory=dict)  # variant -> level, failed, accepted
     unsound: tuple[str, ...] = ()  # red findings of the data audit that a clean subset does not repair
+    checkpoints: bool = False  # one trained network of each: only new items are asked about, no new trainings
     look: Look | None = None  # one of several interim looks; None: the number of seeds was fixed in advance
     training: dict[str, dict[int, TrainingEnd]] = field(default_factory=dict)  # variant -> seed -> how it ended
     # copied to the verdict file as they are
@@ -136,11 +146,18 @@ class TaskOutcomes:
     def metric(self) -> str:
         """The one that is judged. Perplexities of different vocabularies do not compare; bits per byte do."""
         own = self.variants[self.baseline]
-        if "guess" in next(iter(own.values())).arrays:
+        first = next(iter(own.values()))
+        if first.metric is not None:
+            return first.metric.name
+        if "guess" in first.arrays:
             return "accuracy"
         pairs = [(by_set[name], own[name]) for by_set in self.variants.values() for name in own if name in by_set]
         same = all(one.items != other.items or same_events(one, other) for one, other in pairs)
         return "perplexity" if same else "bits per byte"
+
+    @property
+    def kind(self) -> Metric:
+        return next(iter(self.variants[self.baseline].values())).metric or METRICS[self.metric]
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -184,13 +201,6 @@ def not_learned(outcomes: SetOutcomes, unigram: SetOutcomes | None = None) -> di
     return {how: np.array(outcomes.seeds)[flags].tolist() for how, flags in found.items() if flags.any()}
 
 
-@dataclass(frozen=True)
-class Metric:
-    name: str
-    unit: str
-    higher_is_better: bool
-
-
 METRICS = {
     metric.name: metric
     for metric in (
@@ -204,6 +214,11 @@ METRICS = {
 
 
 LANGUAGE = ("perplexity", "bits per byte")
+
+
+def is_accuracy(metric: str) -> bool:
+    """Right and wrong answers, in points; also `accuracy (exact_match)`, which others call by another name."""
+    return metric == "accuracy" or metric.startswith("accuracy (")
 
 
 @dataclass(frozen=True)
@@ -227,20 +242,24 @@ class Sums:
 def measure(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> Sums:
     """Over the items of a test set that the mask `keep` [item] selects. Units without weight (documents without tokens)
     are left out."""
-    kept = {name: array[:, keep] for name, array in outcomes.arrays.items()}
+    kept = _kept(outcomes, keep)
     groups = None if clusters is None else clusters[keep]
     if metric == "macro-F1":
         classes = 1 + max(int(outcomes[name].max()) for name in ("label", "guess"))  # the same for every subset
         values = 100 * macro_f1_values(kept["label"], kept["guess"], classes, groups)
         return Sums(values, np.ones_like(values))
-    values, weights = (summed(array, groups) for array in _per_item(metric, kept))
+    values, weights = (summed(array, groups) for array in per_item(metric, kept))
     counted = weights.sum(0) > 0
     return Sums(values[:, counted], weights[:, counted])
 
 
+def _kept(outcomes: SetOutcomes, keep: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: array[:, keep] for name, array in outcomes.arrays.items()}
+
+
 def bits_per_byte(arrays: Mapping[str, np.ndarray]) -> float:
     """Of one trial: every byte of the text counts, and what the tokens hide is spelled out."""
-    nats, sizes = _per_item("bits per byte", dict(arrays))
+    nats, sizes = per_item("bits per byte", dict(arrays))
     return float(nats.sum()) / max(1.0, float(sizes.sum()))
 
 
@@ -259,7 +278,7 @@ def macro_f1(table: np.ndarray) -> float:
 def measure_by_class(outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> Sums:
     """Accuracy with its classes as strata: each item counts by its distance from the mean of its class, so that the mix
     of classes, which is part of the design, does not vary. A class that a single group holds joins the next one."""
-    labels, right = outcomes["label"][0, keep], 100.0 * (outcomes["guess"] == outcomes["label"])[:, keep]
+    labels, (right, _) = outcomes["label"][0, keep], per_item("accuracy", _kept(outcomes, keep))
     unit = np.arange(len(labels)) if clusters is None else np.unique(clusters[keep], return_inverse=True)[1]
     stratum = _joined(np.unique(labels, return_inverse=True)[1], unit)
     held = np.zeros((int(unit.max()) + 1, int(stratum.max()) + 1))
@@ -286,7 +305,10 @@ def _joined(stratum: np.ndarray, unit: np.ndarray) -> np.ndarray:
     return stratum
 
 
-def _per_item(metric: str, kept: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def per_item(metric: str, kept: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """What each item adds to a metric, and its weight: both [seed item]."""
+    if "value" in kept:
+        return np.where(kept["weight"] > 0, kept["value"], 0.0) * kept["weight"], kept["weight"]
     if metric == "accuracy":
         right = 100.0 * (kept["guess"] == kept["label"])
         return right, np.ones_like(right)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from fairtrial.errors import BadInput
 from fairtrial.statistics.comparison import FEWEST_SEEDS, Comparison, Verdict
 from fairtrial.statistics.crossed import Shares
 from fairtrial.statistics.multiplicity import ALPHA
-from fairtrial.statistics.outcomes import LANGUAGE, METRICS, UNAUDITED, TaskOutcomes
+from fairtrial.statistics.outcomes import LANGUAGE, METRICS, UNAUDITED, TaskOutcomes, is_accuracy
 from fairtrial.statistics.power import MoreSeeds, reach_of
 
 NEEDED = f"A verdict needs {FEWEST_SEEDS}; a single seed raises a false alarm in up to 41% of cases."
@@ -49,7 +50,7 @@ def counted(count: int, noun: str) -> str:
 def score_words(metric: str, value: float) -> str:
     """`85.2%`, `374.6`, `1.234`"""
     value = round(value, 9)  # two sums of the same numbers must not round to different sides of a half
-    if metric in ("accuracy", "macro-F1"):
+    if is_accuracy(metric) or metric == "macro-F1":
         return f"{value:.1f}%"
     return f"{value:.1f}" if metric == "perplexity" else f"{value:.3f}"
 
@@ -59,7 +60,7 @@ def change(metric: str, value: float, signed: bool = True) -> str:
     if metric == "perplexity":
         share = 100 * math.expm1(min(700.0, value))
         return f"{_number(share, signed, 1)}%"
-    if metric in ("accuracy", "macro-F1"):
+    if is_accuracy(metric) or metric == "macro-F1":
         number = _number(value, signed, 1)
         return f"{number} point{'' if number == '1' else 's'}"
     unit = "nats per item" if metric == "log loss" else metric
@@ -93,8 +94,10 @@ def describe_difference(comparison: Comparison, p_adjusted: float | None = None,
     groups = "" if comparison.groups is None else f" in {counted(comparison.groups, 'group')}"
     if groups and comparison.test and comparison.test.effective <= 0.8 * comparison.test.items:
         groups += f" of unequal size, which count as {comparison.test.effective:.0f}"
-    inside.append(f"{counted(comparison.seeds, 'seed')}, {items}{groups}")
-    name = "" if metric == "bits per byte" or metric not in METRICS else f"{metric} "
+    repeats = "one checkpoint of each" if comparison.checkpoints else counted(comparison.seeds, "seed")
+    inside.append(f"{repeats}, {items}{groups}")
+    named = is_accuracy(metric) or (metric in METRICS and metric != "bits per byte")
+    name = f"{metric} " if named else ""
     return f"{name}{change(metric, comparison.difference)} ({'; '.join(inside)})"
 
 
@@ -120,7 +123,7 @@ def sentence(
     else:
         smallest_of_interest = change(comparison.metric.name, least, signed=False)
         lines = [f"{where}{_outcome(verdict.kind, one, other, smallest_of_interest)}: {numbers}."]
-        if verdict.kind == "undetected":
+        if base(verdict.kind) == "undetected":
             if comparison.test and comparison.test.p < 0.05:
                 among = f"among {family} comparisons chance does that too easily"
                 why = among if family > 1 else f"at this interim look p must be below {alpha:g}"
@@ -130,7 +133,14 @@ def sentence(
     return said[0].upper() + said[1:]
 
 
+def base(kind: str) -> str:
+    """`checkpoint_better` -> `better`"""
+    return kind.removeprefix("checkpoint_")
+
+
 def _outcome(kind: str, one: str, other: str, least: str) -> str:
+    if base(kind) != kind:
+        one, other, kind = f"this checkpoint of {one}", f"that of {other}", base(kind)
     if kind in ("better", "worse"):
         return f"{one} is {kind} than {other}"
     what = f"no difference larger than {least}" if kind == "same" else "no detectable difference"
@@ -147,16 +157,24 @@ def _what_it_takes(comparison: Comparison, verdict: Verdict, least: str, level: 
     """What would detect the least difference of interest, and one as small as the observed."""
     assert verdict.smallest is not None
     smallest = change(comparison.metric.name, verdict.smallest, signed=False)
-    line = f"A study like this detects {smallest} in 4 of 5 cases{level}"
-    if verdict.more is not None:
+    line = f"A {'test' if comparison.checkpoints else 'study'} like this detects {smallest} in 4 of 5 cases{level}"
+    if comparison.checkpoints and verdict.more_items is not None:
+        line += f"; to detect {least} takes at least {two_digits(verdict.more_items)} test items"
+    elif verdict.more is not None:
         line += f"; {about(verdict.more)} more seeds would detect {least}"
     elif verdict.more_items is not None:
         what = "test items" if comparison.groups is None else "groups of test items"
-        about_items = round(verdict.more_items, min(0, 2 - len(str(verdict.more_items))))  # two digits
-        line += f"; no number of seeds would detect {least}, that takes at least {about_items:,} {what}"
+        line += (
+            f"; no number of seeds would detect {least}, that takes at least {two_digits(verdict.more_items)} {what}"
+        )
     if verdict.more_for_observed is not None:
         line += f"; {about(verdict.more_for_observed)} more seeds would detect a difference as small as this one"
     return f"{line}."
+
+
+def two_digits(count: int) -> str:
+    """Of a large number: `12,000`"""
+    return f"{round(count, min(0, 2 - len(str(count)))):,}"
 
 
 def _number(value: float, signed: bool, digits: int) -> str:
@@ -180,7 +198,7 @@ def remarks(
 ) -> list[str]:
     """What belongs to a verdict: a difference too small to matter, accepted faults, unpaired seeds, few items."""
     lines = []
-    if verdict.kind in ("better", "worse") and comparison.test is not None:
+    if base(verdict.kind) in ("better", "worse") and comparison.test is not None:
         low, high = comparison.test.interval()
         if -least < low and high < least:
             lines.append(f"Real, but smaller than {change(comparison.metric.name, least, signed=False)}.")
@@ -301,13 +319,15 @@ def _together(rows: Rows) -> str:
     intervals = [f"{bare(metric, row['low'])} to {bare(metric, row['high'])}" for row in rows]
     changes = [change(metric, row["difference"]) for row in rows]
     numbers = listed([f"{each} ({interval})" for each, interval in zip(changes, intervals, strict=True)])
-    seeds = listed(sorted({str(row["seeds"]) for row in rows}))
+    seeds = f"{listed(sorted({str(row['seeds']) for row in rows}))} seeds"
+    if base(first["verdict"]) != first["verdict"]:
+        seeds = "one checkpoint of each"
     family = counted(first["family"], "comparison")
     counts = [f"{row['items']:,}" + ("" if row["basis"] == "all" else f" {row['basis']}") for row in rows]
     items = f"{counts[0]} items each" if len(set(counts)) == 1 else f"{listed(counts)} items"
-    tail = f"95% intervals, {_p_of_all(rows)} after correction for {family}; {seeds} seeds, {items}"
+    tail = f"95% intervals, {_p_of_all(rows)} after correction for {family}; {seeds}, {items}"
     also = _few_together(rows, list(dict.fromkeys(remark for row in rows for remark in row["remarks"])))
-    needs = [_needs_of_all(rows, least)] if first["verdict"] == "undetected" else []
+    needs = [_needs_of_all(rows, least)] if base(first["verdict"]) == "undetected" else []
     where = listed([row["set"] for row in rows])
     name = "" if metric == "bits per byte" else f"{metric} "
     return " ".join([f"On {where}, {outcome}: {name}{numbers} ({tail}).", *needs, *also])
@@ -327,7 +347,7 @@ def _few_together(rows: Rows, remarks: list[str]) -> list[str]:
 def _p_of_all(rows: Rows) -> str:
     """The p-value closest to the other verdict."""
     p = [row["p_adjusted"] for row in rows]
-    if rows[0]["verdict"] in ("better", "worse"):
+    if base(rows[0]["verdict"]) in ("better", "worse"):
         return "every " + p_words(max(p)).replace("=", "at most")
     return p_words(min(p)).replace("=", "at least")
 
@@ -337,13 +357,14 @@ def _needs_of_all(rows: Rows, least: str) -> str:
     smallest = [row["smallest_detectable"] for row in rows]
     sizes = dict.fromkeys(change(metric, value, signed=False) for value in (min(smallest), max(smallest)))
     level = level_words(rows[0]["level"] * rows[0]["family"], rows[0]["family"])
-    line = f"A study like this detects {' to '.join(sizes)} in 4 of 5 cases{level}"
+    checkpoints = base(rows[0]["verdict"]) != rows[0]["verdict"]
+    line = f"A {'test' if checkpoints else 'study'} like this detects {' to '.join(sizes)} in 4 of 5 cases{level}"
     ranges = [row["more_seeds_range"] for row in rows if row["more_seeds_range"]]
     if ranges:
         lows, highs = [low for low, _ in ranges if low], [high for _, high in ranges]
         more = MoreSeeds(min(lows, default=None), None if None in highs else max(highs))
         line += f"; {about(more)} more seeds would detect {least}"
-    hopeless = [row["set"] for row in rows if row["more_items"]]
+    hopeless = [row["set"] for row in rows if row["more_items"] and not checkpoints]
     if hopeless:
         line += f"; on {listed(hopeless)} no number of seeds would detect {least}, only more test items"
     return f"{line}."
@@ -419,13 +440,34 @@ def expected_smallest(
     items: float,
     alpha: float = ALPHA,
     family: int = 1,
-    shares: Mapping[str, float] | None = None,
+    shares: Sequence[Shares] | None = None,
 ) -> Expected | None:
     """`task` is 'classify' (accuracy, points) or 'lm' (perplexity, nats per token); None for a single seed or item.
-    `alpha` of the first look, `family`: comparisons that will be judged together; `shares`: variances of a pilot."""
+    `alpha` of the first look, `family`: comparisons that will be judged together; `shares`: variances, if known."""
     if seeds < 2 or items < 2:
         return None
-    metric, level = "perplexity" if task == "lm" else "accuracy", alpha / max(1, family)
-    assumed = [table[metric] for table in (LOW_VARIANCE, HIGH_VARIANCE)] if shares is None else [Shares(**shares)] * 2
-    low, high = (reach_of(each, seeds, items, level) for each in assumed)
-    return Expected(metric, low, high)
+    metric, level = {"classify": "accuracy", "lm": "perplexity"}.get(task, task), alpha / max(1, family)
+    assumed = shares or [table[metric] for table in (LOW_VARIANCE, HIGH_VARIANCE)]
+    found = [reach_of(each, seeds, items, level) for each in assumed]
+    return Expected(metric, min(found), max(found))
+
+
+def shares_of_spread(task: str, spread: Sequence[float]) -> list[Shares]:
+    """Standard deviations of a difference: over seeds, over items and of what is left; or over seeds only, the others
+    as in small transformers."""
+    if len(spread) not in (1, 3) or not all(math.isfinite(each) and each >= 0 for each in spread):
+        what = f"a spread is one standard deviation (over seeds) or three (seeds, items, rest), got {list(spread)}"
+        raise BadInput(what, "in points of accuracy, or nats per token: 0.7 or 0.7,7,34")
+    if len(spread) == 3:
+        return [Shares(*(each**2 for each in spread))]
+    metric = "perplexity" if task == "lm" else "accuracy"
+    return list(dict.fromkeys(replace(table[metric], seed=spread[0] ** 2) for table in (LOW_VARIANCE, HIGH_VARIANCE)))
+
+
+def shares_of_pilot(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[Shares]]:
+    """The metric of a pilot's first comparison, and the variances of all that share it."""
+    known = [row for row in rows if row.get("shares") and row["seeds"] > 1]
+    if not known:
+        raise BadInput("the pilot has no variance over seeds", "it takes at least 2 training seeds of 2 variants")
+    metric = known[0]["metric"]
+    return metric, [Shares(**row["shares"]) for row in known if row["metric"] == metric]

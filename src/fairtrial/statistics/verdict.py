@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,20 +27,39 @@ from fairtrial.statistics.comparison import (
 )
 from fairtrial.statistics.crossed import wilson
 from fairtrial.statistics.multiplicity import ALPHA, Look, benjamini_hochberg, expected_bias, holm, next_look
-from fairtrial.statistics.outcomes import LEAST, METRICS, Metric, SetOutcomes, TaskOutcomes, describe_set, not_learned
+from fairtrial.statistics.outcomes import (
+    LEAST,
+    METRICS,
+    Metric,
+    SetOutcomes,
+    TaskOutcomes,
+    describe_set,
+    is_accuracy,
+    not_learned,
+)
 
-EXPLORED = {"accuracy": ("macro-F1", "log loss")}  # further metrics that are never judged
-DECIDED = ("better", "worse", "same", "not_comparable")
+# further metrics that are never judged, and the array that each is made of
+EXPLORED = {"accuracy": {"macro-F1": "guess", "log loss": "log_p"}}
+DECIDED = ("better", "worse", "same", "not_comparable")  # also of checkpoints
 BASELINE_ROW = ("set", "basis", "metric", "unit", "seeds", "items", "groups", "difference", "low", "high", "p")
 Unlearned = dict[str, dict[str, dict[str, list[int]]]]
 Masks = dict[str, dict[str, np.ndarray]]  # test set -> subset -> which items count
 
 
 def judge_study(
-    name: str, tasks: Mapping[str, TaskOutcomes], *, until_clear: bool = False, look: Look | None = None
+    name: str,
+    tasks: Mapping[str, TaskOutcomes],
+    *,
+    until_clear: bool = False,
+    look: Look | None = None,
+    one_family: bool = False,
 ) -> dict[str, Any]:
-    """The whole verdict file. `look` is the interim look of `until_clear` that these seeds are."""
-    judged = {title: judge_task(replace(task, look=look)) for title, task in tasks.items()}
+    """The whole verdict file. `look` is the interim look of `until_clear` that these seeds are. `one_family`: the
+    comparisons of all tasks are corrected together, where tasks are metrics of one question."""
+    posed = [Posed(replace(task, look=look)) for task in tasks.values()]
+    families = [posed] if one_family else [[each] for each in posed]
+    rows = [row for family in families for row in judge_together(family)]
+    judged = {title: task_entry(each, found) for title, each, found in zip(tasks, posed, rows, strict=True)}
     first, rest = [], []
     for title, entry in judged.items():
         lines = entry.pop("lines")
@@ -57,34 +77,65 @@ def judge_study(
 
 def is_clear(verdict: Mapping[str, Any]) -> bool:
     """Whether every comparison that can be judged is decided, so that no further look is needed."""
-    return all(row["verdict"] in DECIDED for task in verdict["tasks"].values() for row in task["comparisons"])
+    return all(
+        sentences.base(row["verdict"]) in DECIDED for task in verdict["tasks"].values() for row in task["comparisons"]
+    )
+
+
+class Posed:
+    """A task's claims before any is decided: what is compared on which items."""
+
+    def __init__(self, task: TaskOutcomes) -> None:
+        if task.baseline not in task.variants:
+            known = ", ".join(task.variants)
+            raise BadInput(f"the baseline '{task.baseline}' has no outcomes", f"variants with outcomes: {known}")
+        self.task = task
+        counts = {name: task.variants[task.baseline][name].items for name in task.sets}
+        self.sets = {name: describe_set(task.status.get(name), items) for name, items in counts.items()}
+        self.decisive: dict[str, str] = {name: facts["basis"] for name, facts in self.sets.items()}
+        self.masks: Masks = {name: subsets(task.status.get(name), items) for name, items in counts.items()}
+        self.unlearned = _unlearned(task)
+        self.claims = [
+            _compare_variants(task, variant, name, self.decisive[name], self.masks, unlearned=self.unlearned)
+            for variant in task.others
+            for name in task.sets
+            if name in task.variants[variant]
+        ]
+
+    @property
+    def limits(self) -> list[float]:
+        """The least difference of interest of each claim."""
+        own = self.task.variants[self.task.baseline]
+        return [least_for(claim.metric.name, self.task.least_difference, own[claim.set]) for claim in self.claims]
+
+
+def judge_together(family: Sequence[Posed]) -> list[list[dict[str, Any]]]:
+    """The rows of each task, corrected over all claims: all variants, all test sets, the one metric of each task."""
+    claims = [claim for posed in family for claim in posed.claims]
+    limits = [limit for posed in family for limit in posed.limits]
+    passports = {name: facts for posed in family for name, facts in posed.task.passports.items()}
+    rows = iter(judged_rows(claims, limits, family[0].task.alpha, passports))
+    return [list(islice(rows, len(posed.claims))) for posed in family]
 
 
 def judge_task(task: TaskOutcomes) -> dict[str, Any]:
-    """One entry of the verdict file's tasks; `lines` are its sentences, `first` those that must come first."""
-    if task.baseline not in task.variants:
-        known = ", ".join(task.variants)
-        raise BadInput(f"the baseline '{task.baseline}' has no outcomes", f"variants with outcomes: {known}")
-    counts = {name: task.variants[task.baseline][name].items for name in task.sets}
-    sets = {name: describe_set(task.status.get(name), items) for name, items in counts.items()}
-    decisive = {name: facts["basis"] for name, facts in sets.items()}
-    masks = {name: subsets(task.status.get(name), items) for name, items in counts.items()}
+    """One entry of the verdict file's tasks, a family of its own."""
+    posed = Posed(task)
+    return task_entry(posed, *judge_together([posed]))
+
+
+def task_entry(posed: Posed, comparisons: list[dict[str, Any]]) -> dict[str, Any]:
+    """`comparisons`: its claims, decided. `lines` are its sentences, `first` those that must come first."""
+    task, sets, decisive, masks, unlearned = posed.task, posed.sets, posed.decisive, posed.masks, posed.unlearned
     scores = {variant: _scores(task, outcomes) for variant, outcomes in task.variants.items()}
-    unlearned = _unlearned(task)
-    claims = [
-        _compare_variants(task, variant, name, decisive[name], masks, unlearned=unlearned)
-        for variant in task.others
-        for name in task.sets
-        if name in task.variants[variant]
-    ]
-    comparisons = _judged(task, claims)
     baseline_rows = _versus_baselines(task, masks, decisive)
     losses, wins = sentences.baseline_lines(baseline_rows, decisive)
-    best_of = _best_of(task, claims)
+    best_of = _best_of(task, posed.claims)
     return {
         "metric": task.metric,
         "metric_why": sentences.VOCABULARIES_DIFFER if task.metric == "bits per byte" else "",
-        "unit": METRICS[task.metric].unit,
+        "unit": task.kind.unit,
+        "higher_is_better": task.kind.higher_is_better,
         "least_difference": least_for(task.metric, task.least_difference, task.variants[task.baseline][task.sets[0]]),
         "labels": list(task.labels),
         "seeds": sorted({seed for sets in task.variants.values() for found in sets.values() for seed in found.seeds}),
@@ -154,7 +205,7 @@ def judge_arrays(
     found = compare_values(names, kind, one, other, clusters, sizes)
     limit = LEAST.get(metric, 0.0) if least is None else least
     (row,) = judged_rows([found], [limit], ALPHA, {})
-    return row | {"shares": found.test and vars(found.test.shares), "effective": found.test and found.test.effective}
+    return row
 
 
 def refuse_odd(one: np.ndarray, other: np.ndarray, clusters: np.ndarray | None, weights: np.ndarray | None) -> None:
@@ -209,19 +260,13 @@ def _compare_variants(
     ignorance."""
     names = (variant, task.baseline, test_set, subset)
     outcomes = (task.variants[variant][test_set], task.variants[task.baseline][test_set])
-    found = compare(names, metric or task.metric, outcomes, masks[test_set][subset], task.clusters.get(test_set))
+    keep, clusters = masks[test_set][subset], task.clusters.get(test_set)
+    found = compare(names, metric or task.metric, outcomes, keep, clusters, checkpoints=task.checkpoints)
     red = [f"the data is unsound ({finding})" for finding in task.unsound]
     red += [stamp for stamp in map(task.stamp, (variant, task.baseline)) if stamp]
     if unlearned and all(_mostly(unlearned, task, side, test_set) for side in (variant, task.baseline)):
         red.append("neither has learned its task, so that they do not differ says nothing")
     return replace(found, not_comparable_because=(*red, *found.not_comparable_because))
-
-
-def _judged(task: TaskOutcomes, claims: list[Comparison]) -> list[dict[str, Any]]:
-    """Rows with verdicts. The family is every claim of this task: all variants, all test sets, the one metric."""
-    baseline = task.variants[task.baseline]
-    limits = [least_for(claim.metric.name, task.least_difference, baseline[claim.set]) for claim in claims]
-    return judged_rows(claims, limits, task.alpha, task.passports)
 
 
 def judged_rows(
@@ -253,7 +298,8 @@ def _explored(task: TaskOutcomes, decisive: dict[str, str], masks: Masks) -> lis
             chosen = decisive[name]
             ways = [(subset, "") for subset, keep in masks[name].items() if subset != chosen and keep.any()]
             if masks[name][chosen].any():
-                ways += [(chosen, metric) for metric in EXPLORED.get(task.metric, ())]
+                known = task.variants[variant][name].arrays
+                ways += [(chosen, metric) for metric, needs in EXPLORED.get(task.metric, {}).items() if needs in known]
             found += [_compare_variants(task, variant, name, subset, masks, metric) for subset, metric in ways]
     p = {one: one.test.p for one in found if one.test and not one.not_comparable_because}
     q = dict(zip(p, benjamini_hochberg(list(p.values())), strict=True))
@@ -294,7 +340,9 @@ def _detail_row(comparison: Comparison) -> dict[str, Any]:
     test = comparison.test
     if test is None or comparison.differences is None or comparison.level is None:
         return {}
-    wrong = 100 - comparison.level if comparison.metric.name == "accuracy" else 0.0  # the other's error rate
+    if test.seeds < 2:  # checkpoints: nothing varies but the items
+        return {"by_seed": test.by_seed.tolist(), "shares": vars(test.shares)}
+    wrong = 100 - comparison.level if is_accuracy(comparison.metric.name) else 0.0  # the other's error rate
     gains = test.by_seed if comparison.metric.higher_is_better else -test.by_seed
     better = float((gains > 0).sum() + (gains == 0).sum() / 2)
     low, high = wilson(better / len(gains), len(gains))
@@ -309,6 +357,7 @@ def _detail_row(comparison: Comparison) -> dict[str, Any]:
         "share_of_seeds_better": {"share": better / len(gains), "low": low, "high": high},
         "effect_size": test.difference / deviation if deviation else None,  # in standard deviations over seeds
         "relative_error_change": -test.difference / wrong if wrong > 0 else None,  # -0.1: a tenth fewer mistakes
+        "shares": vars(test.shares),
         "variance_shares": {key: value / total if total else 0.0 for key, value in vars(test.shares).items()},
         "second_opinion": {"method": "Multi-Bootstrap, conservative", "low": bootstrap[0], "high": bootstrap[1]},
     }

@@ -1,0 +1,598 @@
+"""What others write about single test items -> plain rows. Nothing in a file is ever run.
+
+Tables (CSV, TSV, JSON lines, Parquet, a data frame), lm-evaluation-harness `samples_*.jsonl`, inspect_ai logs (.json
+and .eval), HELM `per_instance_stats.json`, and Hugging Face `predict_results*.txt` or `PredictionOutput`. A pattern
+such as `runs/{variant}/seed-{seed}/samples.jsonl` says which file is whose.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import math
+import re
+import struct
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fairtrial.data.given import table_rows
+from fairtrial.disk import JSON_BYTES, load_json, parse_json, sha256_of
+from fairtrial.errors import BadInput
+from fairtrial.registry import did_you_mean
+
+REQUIRED = ("item", "variant", "value")
+OPTIONAL = ("seed", "metric", "test", "group", "weight", "higher_is_better", "label", "prediction")
+COLUMNS = REQUIRED + OPTIONAL
+FIELD = re.compile(r"\{(\w+)\}")
+IN_PATHS = ("variant", "seed", "test", "metric")  # what a pattern can say
+SAMPLES = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl")
+PREDICTED = re.compile(r"(?:predict|test)_results_?(.*)\.txt")
+INSIDE = ("samples_*.jsonl", "per_instance_stats.json", "*.eval", "predict_results*.txt")  # looked for in a folder
+GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect_ai: correct, incorrect, partial, no answer
+TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+# of HELM's statistics those that say something of the request, not of the answer
+BOOKKEEPING = re.compile(
+    r"(num_|inference_|finish_reason|prompt_|training_|batch_|estimated_|max_prob|logprob|ece_|platt_|selective_|predicted_)"
+    r".*|.*(_runtime|_cost|_tokens|_length|_bytes)"
+)
+ZSTANDARD = 93  # a zip file's number for it
+HOW = "docs/own-results.md lists what can be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of one item."""
+
+    variant: str
+    item: str
+    value: float | None  # None: right or wrong by label and prediction
+    seed: str | None = None  # of training
+    test: str = ""
+    metric: str = ""
+    group: str | None = None
+    weight: float = 1.0
+    higher_is_better: bool | None = None
+    label: str | None = None
+    prediction: str | None = None
+    repeat: str = ""  # of the evaluation alone: another sample, other examples in the prompt
+    content: str = ""  # says whether two items of one name are the same item
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Results:
+    rows: list[Row]
+    files: dict[str, str] = field(default_factory=dict)  # sha256 of each
+    notes: tuple[str, ...] = ()
+    name: str = "results"
+
+
+def read_results(
+    what: Any, columns: Mapping[str, str] | None = None, labels: Any = None, metrics: Sequence[str] = ()
+) -> Results:
+    """`what`: paths, a pattern, a folder, a data frame, rows, or predictions by variant. `columns`: what a table calls
+    the columns, `{"value": "score"}`; `labels`: the true labels, where only predictions are stored; `metrics`: the
+    only ones that are wanted."""
+    given = check_columns(columns or {})
+    if isinstance(what, str | Path):
+        what = [what]
+    if isinstance(what, Mapping):
+        found = Results([row for name, one in what.items() for row in predicted(str(name), one)])
+    elif isinstance(what, Sequence) and what and all(isinstance(one, str | Path) for one in what):
+        found = read_files([each for one in what for each in places(str(one))], given, true_labels(labels, given))
+    else:
+        found = Results(list(from_table(enumerate(table_rows(what), 1), "the data", given)))
+    rows = found.rows
+    if metrics:
+        there = list(dict.fromkeys(row.metric for row in rows))
+        for name in metrics:
+            if name not in there:
+                known = ", ".join(filter(None, there)) or "none that has a name"
+                raise BadInput(f"no row has the metric {name!r}{did_you_mean(name, there)}", f"there are: {known}")
+        rows = [row for row in rows if row.metric in metrics]
+    if not rows:
+        raise BadInput("the results are empty", HOW)
+    return replace(found, rows=rows)
+
+
+def check_columns(columns: Mapping[str, str]) -> dict[str, str]:
+    for name in columns:
+        if name not in COLUMNS:
+            what = f"{name!r} is not a column of results{did_you_mean(name, list(COLUMNS))}"
+            raise BadInput(what, f"known are {', '.join(COLUMNS)}; a mapping is value=score: ours, then the file's")
+    return dict(columns)
+
+
+# files
+
+
+def places(what: str) -> list[tuple[Path, dict[str, str]]]:
+    """Files, each with what its path says of it."""
+    if FIELD.search(what):
+        return matching(what)
+    path = Path(what).expanduser()
+    if path.is_dir():
+        inside = [each for pattern in INSIDE for each in sorted(path.rglob(pattern))]
+        if not inside:
+            raise BadInput(f"no results were found (looked for {', '.join(INSIDE)})", HOW, path=path)
+        return [(each, {}) for each in inside]
+    if not path.is_file():
+        raise BadInput("is not there", HOW, path=path)
+    return [(path, {})]
+
+
+def matching(pattern: str) -> list[tuple[Path, dict[str, str]]]:
+    """`runs/{variant}/seed-{seed}/*.jsonl`: every file that it fits."""
+    names = FIELD.findall(pattern)
+    for name in names:
+        if name not in IN_PATHS or names.count(name) > 1:
+            what = f"a pattern names {', '.join(IN_PATHS)}, each once; not {name!r}"
+            raise BadInput(what, "example: 'runs/{variant}/seed-{seed}/samples.jsonl'")
+    pieces = FIELD.split(str(Path(pattern).expanduser()))
+    shape = "".join(f"(?P<{piece}>[^/]+)" if at % 2 else wildcards(piece) for at, piece in enumerate(pieces))
+    found = []
+    for path in sorted(glob.glob("".join("*" if at % 2 else piece for at, piece in enumerate(pieces)))):
+        fits = re.fullmatch(shape, path.replace("\\", "/"))
+        if fits and Path(path).is_file():
+            found.append((Path(path), fits.groupdict()))
+    if not found:
+        raise BadInput(f"no file fits the pattern {pattern}", "quote it, so that the shell leaves it as it is")
+    return found
+
+
+def wildcards(piece: str) -> str:
+    return "".join({"*": "[^/]*", "?": "[^/]"}.get(letter, re.escape(letter)) for letter in piece)
+
+
+def read_files(
+    found: Sequence[tuple[Path, dict[str, str]]], columns: dict[str, str], labels: Mapping[str, str]
+) -> Results:
+    rows: list[Row] = []
+    notes: dict[str, None] = {}
+    for path, told in found:
+        reader = reader_of(path)
+        known = columns | {name: name for name in told} if reader is read_table_file else columns
+        try:
+            own = list(reader(path, known, labels))
+        except (AttributeError, TypeError, KeyError, IndexError) as error:
+            raise BadInput(f"is not in the form that it claims ({error!r})", HOW, path=path) from error
+        rows += [replace(row, **told) for row in own] if told else own  # type: ignore[arg-type]
+        if reader in REPEATS and len({row.repeat for row in own}) > 1:
+            notes[REPEATS[reader]] = None
+    single = found[0][0]
+    name = single.stem if len(found) == 1 else common_name([path for path, _ in found])
+    return Results(rows, {str(path): sha256_of(path) for path, _ in found}, tuple(notes), name)
+
+
+def common_name(paths: Sequence[Path]) -> str:
+    """The last folder that they share."""
+    parts = [path.resolve().parent.parts for path in paths]
+    shared = [names[0] for names in zip(*parts, strict=False) if len(set(names)) == 1]
+    return shared[-1] if len(shared) > 1 else "results"
+
+
+def reader_of(path: Path) -> Callable[..., Iterable[Row]]:
+    """By its name and by what it holds."""
+    suffix = path.suffix.lower()
+    if suffix == ".eval":
+        return read_inspect
+    if suffix == ".txt" or PREDICTED.fullmatch(path.name):
+        return read_predictions
+    if suffix == ".json":
+        content = parsed(path)
+        if isinstance(content, dict) and {"eval", "samples"} <= content.keys():
+            return read_inspect
+        if isinstance(content, list) and content and isinstance(content[0], dict) and "instance_id" in content[0]:
+            return read_helm
+        what = "neither a log of inspect_ai (eval, samples) nor HELM's per_instance_stats.json"
+        raise BadInput(what, HOW, path=path)
+    if suffix in (".jsonl", ".ndjson"):
+        first = next(json_rows(path), (0, {}))[1]
+        return read_samples if "doc_id" in first and ({"resps", "filtered_resps"} & first.keys()) else read_table_file
+    if suffix in (".csv", ".tsv", ".parquet"):
+        return read_table_file
+    raise BadInput(f"results of the kind {suffix or 'without a suffix'} cannot be read", HOW, path=path)
+
+
+# tables
+
+
+def read_table_file(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[Row]:
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        rows: Iterable[tuple[int, Mapping[str, Any]]] = enumerate(parquet_rows(path), 1)
+    elif suffix in (".jsonl", ".ndjson"):
+        rows = json_rows(path)
+    else:
+        rows = separated_rows(path, "\t" if suffix == ".tsv" else ",")
+    return from_table(rows, str(path), columns, labels)
+
+
+def separated_rows(path: Path, separator: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=separator, strict=True)
+            heads = next(reader, [])
+            if len(set(heads)) < len(heads):
+                raise BadInput("two columns have the same name", path=path, line=1)
+            for cells in reader:
+                if not any(cells):
+                    continue
+                if len(cells) != len(heads):
+                    what = f"{len(cells)} cells, {len(heads)} columns"
+                    raise BadInput(what, "quote cells that hold a comma", path=path, line=reader.line_num)
+                yield reader.line_num, dict(zip(heads, cells, strict=True))
+    except UnicodeDecodeError as error:
+        raise BadInput("is not UTF-8", "save it as UTF-8", path=path) from error
+    except csv.Error as error:
+        raise BadInput(f"is not a table: {error}", path=path, line=reader.line_num) from error
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
+
+
+def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                row = parse_json(line)
+                if not isinstance(row, dict):
+                    raise BadInput("not a JSON object", path=path, line=number)
+                yield number, row
+    except UnicodeDecodeError as error:
+        raise BadInput("is not UTF-8", path=path) from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not a JSON line: {error}", path=path, line=number) from error
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
+
+
+def parquet_rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        from pyarrow.parquet import read_table
+    except ImportError:
+        try:
+            from polars import read_parquet
+        except ImportError as error:
+            hint = "pip install pyarrow (or polars); or save it as CSV"
+            raise BadInput("Parquet needs pyarrow or polars, and neither is installed", hint, path=path) from error
+        return read_parquet(path).to_dicts()
+    from pyarrow import ArrowException
+
+    try:
+        found: list[dict[str, Any]] = read_table(path).to_pylist()
+    except (ArrowException, OSError) as error:
+        raise BadInput(f"is not a Parquet file: {error}", path=path) from error
+    return found
+
+
+def from_table(
+    rows: Iterable[tuple[int, Mapping[str, Any]]],
+    source: str,
+    columns: Mapping[str, str],
+    labels: Mapping[str, str] | None = None,
+) -> Iterator[Row]:
+    """`columns` maps our names to the table's; one that the path tells is mapped to itself and may be absent."""
+    names: dict[str, str] = {}
+    for number, cells in rows:
+        if not names:
+            names = known_columns(cells, source, columns)
+        own = {name: text(cells.get(column)) for name, column in names.items()}
+        where = f"{source}:{number}"
+        label = own.get("label") if own.get("label") is not None else (labels or {}).get(own.get("item") or "")
+        prediction = own.get("prediction")
+        value = None if own.get("value") is None else to_number(own["value"], "value", where)
+        if value is None and (label is None or prediction is None):
+            hint = "an item that was not scored is left out for every variant and seed, or counts as wrong: you decide"
+            raise BadInput(f"{where}: item {own.get('item')!r} has no value", hint)
+        if own.get("item") is None or ("variant" not in columns and own.get("variant") is None):
+            raise BadInput(f"{where}: {'item' if own.get('item') is None else 'variant'} is empty")
+        yield Row(
+            variant=own.get("variant") or "",
+            item=own["item"] or "",
+            value=value,
+            seed=whole(own.get("seed")),
+            test=own.get("test") or "",
+            metric=own.get("metric") or "",
+            group=own.get("group"),
+            weight=1.0 if own.get("weight") is None else to_number(own["weight"], "weight", where),
+            higher_is_better=None if own.get("higher_is_better") is None else direction(own["higher_is_better"], where),
+            label=label,
+            prediction=prediction,
+            where=where,
+        )
+
+
+def known_columns(cells: Mapping[str, Any], source: str, columns: Mapping[str, str]) -> dict[str, str]:
+    """Our name -> the table's, of those that it has."""
+    names = {name: columns.get(name, name) for name in COLUMNS}
+    for name, column in columns.items():
+        if column not in cells and column != name:
+            there = ", ".join(map(str, cells))
+            meant = did_you_mean(column, list(map(str, cells)))
+            raise BadInput(f"no column is called {column!r}{meant}", f"its columns are {there}", path=source)
+    found = {name: column for name, column in names.items() if column in cells}
+    right = "value" in found or {"label", "prediction"} <= found.keys()
+    lost = [name for name in ("item", "variant") if name not in found and name not in columns]
+    lost += [] if right or "prediction" in found else ["value"]
+    if lost:
+        hint = f"its columns are {', '.join(map(str, cells))}; say which is which, such as {lost[0]}=NAME (--column)"
+        raise BadInput(f"there is no column {' and no column '.join(lost)}", hint, path=source)
+    return found
+
+
+def text(value: Any) -> str | None:
+    """None where nothing is there."""
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return str(value).strip()
+
+
+def whole(value: str | None) -> str | None:
+    """A data frame with a gap has made 3.0 of a seed 3."""
+    return value[:-2] if value and value.endswith(".0") and value[:-2].isdigit() else value
+
+
+def to_number(value: str | None, name: str, where: str) -> float:
+    lowered = (value or "").lower()
+    if lowered in TRUTH:
+        return TRUTH[lowered]
+    try:
+        found = float(lowered)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise BadInput(f"{where}: {name} must be a finite number, or true and false, got {value!r}")
+    return found
+
+
+def direction(value: str | None, where: str) -> bool:
+    number = to_number(value, "higher_is_better", where)
+    if number not in (0.0, 1.0):
+        raise BadInput(f"{where}: higher_is_better must be true or false, got {value!r}")
+    return bool(number)
+
+
+# what other programs write
+
+
+def read_samples(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[Row]:
+    """lm-evaluation-harness, `--log_samples`: one line for each document and filter, in a folder named by the model."""
+    named = SAMPLES.fullmatch(path.name)
+    test, variant = named[1] if named else path.stem, path.resolve().parent.name
+    for number, sample in json_rows(path):
+        where, kept = f"{path}:{number}", sample.get("filter", "none")
+        names = sample.get("metrics") or [
+            name for name, value in sample.items() if name not in NOT_METRICS and harness_score(name, value) is not None
+        ]
+        if "bits_per_byte" in names:
+            names = [name for name in names if name != "byte_perplexity"]  # the same numbers in other words
+        for name in names:
+            scored = harness_score(name, sample.get(name))
+            if scored is None:  # what is no number cannot be judged
+                continue
+            metric, value, weight = scored
+            yield Row(
+                variant,
+                str(sample.get("doc_id")),
+                value,
+                test=test,
+                metric=metric if kept == "none" else f"{metric},{kept}",
+                weight=weight,
+                content=str(sample.get("doc_hash", "")),
+                where=where,
+            )
+
+
+NOT_METRICS = {
+    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",
+    "target_hash",
+}  # fmt: skip
+ROLLING = {"word_perplexity": "perplexity", "byte_perplexity": "perplexity", "bits_per_byte": "bits per byte"}
+
+
+def harness_score(name: str, value: Any) -> tuple[str, float, float] | None:
+    """Metric, value and weight. Rolling log-likelihoods come with the number of words or bytes that they are of."""
+    if isinstance(value, bool | int | float) and math.isfinite(value):
+        return (name, -float(value), 1.0) if name == "perplexity" else (name, float(value), 1.0)
+    pair = isinstance(value, list) and len(value) == 2 and all(isinstance(each, int | float) for each in value)
+    if not pair or name not in ROLLING or value[1] <= 0:
+        return None
+    nats = -float(value[0]) / float(value[1])
+    return ROLLING[name], nats / math.log(2) if name == "bits_per_byte" else nats, float(value[1])
+
+
+def read_inspect(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[Row]:
+    """inspect_ai: a log as .json, or .eval, a zip file of JSON."""
+    if path.suffix.lower() == ".eval":
+        header, samples = unzipped(path)
+    else:
+        header = load_json(path)
+        samples = header.get("samples") or []
+    told = header.get("eval", {})
+    test, variant = str(told.get("task", "")), str(told.get("model", path.stem))
+    for sample in samples:
+        where = f"{path}, sample {sample.get('id')!r}"
+        for scorer, score in (sample.get("scores") or {}).items():
+            value = score.get("value") if isinstance(score, dict) else None
+            parts = value if isinstance(value, dict) else {"": value}
+            for part, each in parts.items():
+                number = GRADES.get(each) if isinstance(each, str) else each
+                if not isinstance(number, bool | int | float) or not math.isfinite(number):
+                    continue
+                metric = f"{scorer}.{part}" if part else str(scorer)
+                item, epoch = str(sample.get("id")), str(sample.get("epoch", 1))
+                yield Row(variant, item, float(number), test=test, metric=metric, repeat=epoch, where=where)
+
+
+def unzipped(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The header and the samples, in short where the log has summaries."""
+    try:
+        with zipfile.ZipFile(path) as log:
+            there = log.namelist()
+            head = "header.json" if "header.json" in there else "_journal/start.json"
+            header = unpacked(path, log, head)
+            if "summaries.json" in there:
+                return header, unpacked(path, log, "summaries.json")
+            names = [name for name in there if name.startswith("samples/") and name.endswith(".json")]
+            return header, [unpacked(path, log, name) for name in names]
+    except (zipfile.BadZipFile, KeyError, OSError) as error:
+        raise BadInput(f"is not a log of inspect_ai: {error}", HOW, path=path) from error
+
+
+def unpacked(path: Path, log: zipfile.ZipFile, name: str) -> Any:
+    entry = log.getinfo(name)
+    if entry.file_size > JSON_BYTES:
+        raise BadInput(f"{name} in it is too large ({entry.file_size / 1e6:,.0f} MB)", path=path)
+    try:
+        if entry.compress_type == ZSTANDARD:
+            content = from_zstandard(path, entry)
+        else:
+            with log.open(entry) as file:
+                content = file.read(JSON_BYTES)
+        return parse_json(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{name} in it is damaged: {error}", path=path) from error
+
+
+def from_zstandard(path: Path, entry: zipfile.ZipInfo) -> bytes:
+    """Which zipfile itself reads from Python 3.14 on."""
+    with path.open("rb") as file:
+        file.seek(entry.header_offset)
+        names = struct.unpack("<HH", file.read(30)[26:])
+        file.seek(entry.header_offset + 30 + sum(names))
+        packed = file.read(entry.compress_size)
+    try:
+        from pyarrow import Codec
+    except ImportError as error:
+        hint = "pip install pyarrow; or write it as JSON: inspect log convert LOG --to json --output-dir logs"
+        raise BadInput("is packed with zstandard, which takes pyarrow to read", hint, path=path) from error
+    try:
+        return bytes(Codec("zstd").decompress(packed, decompressed_size=entry.file_size).to_pybytes())
+    except OSError as error:
+        raise ValueError(str(error)) from error
+
+
+def read_helm(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[Row]:
+    """HELM, in a run's folder: `mmlu:subject=anatomy,model=openai_gpt2/per_instance_stats.json`."""
+    test, variant = helm_run(path)
+    for number, entry in enumerate(parsed(path), 1):
+        if not isinstance(entry, dict) or "instance_id" not in entry:
+            raise BadInput(f"entry {number} names no instance_id", path=path)
+        if entry.get("perturbation"):  # the same question in other words is not a further item
+            continue
+        for stat in entry.get("stats", []):
+            named = stat.get("name", {})
+            count, total = stat.get("count", 0), stat.get("sum")
+            if named.get("perturbation") or not count or BOOKKEEPING.fullmatch(str(named.get("name", ""))):
+                continue
+            value = stat["mean"] if "mean" in stat else total / count
+            item, repeat = str(entry["instance_id"]), str(entry.get("train_trial_index", 0))
+            where, metric = f"{path}, entry {number}", str(named.get("name"))
+            yield Row(variant, item, float(value), test=test, metric=metric, repeat=repeat, where=where)
+
+
+def helm_run(path: Path) -> tuple[str, str]:
+    """Test set and variant, from run_spec.json beside it, or from the folder's name."""
+    name, spec = path.resolve().parent.name, path.parent / "run_spec.json"
+    if spec.is_file():
+        told = load_json(spec)
+        name = str(told.get("name", name))
+    found = re.search(r"(?:^|[,:])model=([^,]+)", name)
+    return re.sub(r"([,:])model=[^,]+,?", r"\1", name).strip(",:"), found[1] if found else name
+
+
+def read_predictions(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[Row]:
+    """Hugging Face's example scripts, `--do_predict`: index and prediction."""
+    named = PREDICTED.fullmatch(path.name)
+    for number, cells in separated_rows(path, "\t"):
+        if "prediction" not in cells or "index" not in cells:
+            raise BadInput("expected the columns index and prediction, with a tab between them", HOW, path=path, line=1)
+        index = cells["index"]
+        if index not in labels:
+            hint = "the file holds predictions only: give the true labels with --labels FILE (a column label, in order)"
+            raise BadInput(f"index {index} has no label", hint, path=path, line=number)
+        test, variant = named[1] if named else "", path.resolve().parent.name
+        where = f"{path}:{number}"
+        yield Row(variant, index, None, test=test, label=labels[index], prediction=cells["prediction"], where=where)
+
+
+REPEATS = {
+    read_inspect: "Epochs of inspect_ai repeat the evaluation, not the training: each item counts by its mean over"
+    " them.",
+    read_helm: "HELM's train trials are other examples in the prompt, not other trainings: each item counts by its mean"
+    " over them.",
+}
+
+
+def true_labels(labels: Any, columns: Mapping[str, str]) -> dict[str, str]:
+    """Item (its row, from 0, where the table names none) -> label."""
+    if labels is None:
+        return {}
+    if isinstance(labels, str | Path):
+        path = Path(labels).expanduser()
+        if not path.is_file():
+            raise BadInput("is not there", "--labels names a table with a column label", path=path)
+        suffix = path.suffix.lower()
+        if suffix == ".parquet":
+            rows: Iterable[Mapping[str, Any]] = parquet_rows(path)
+        elif suffix in (".jsonl", ".ndjson"):
+            rows = (row for _, row in json_rows(path))
+        else:
+            rows = (row for _, row in separated_rows(path, "," if suffix == ".csv" else "\t"))
+    elif hasattr(labels, "iter_rows") or hasattr(labels, "iterrows"):
+        rows = table_rows(labels)
+    else:
+        return {str(number): str(label) for number, label in enumerate(labels)}
+    column, found = columns.get("label", "label"), {}
+    for number, row in enumerate(rows):
+        if column not in row:
+            raise BadInput(f"the labels have no column {column!r}", f"they have {', '.join(map(str, row))}")
+        found[str(row.get(columns.get("item", "item"), number))] = str(row[column])
+    return found
+
+
+def predicted(variant: str, given: Any) -> Iterator[Row]:
+    """One seed or a list of them: each a PredictionOutput, or scores [item]; or an array [seed item]."""
+    import numpy as np
+
+    if hasattr(given, "label_ids") or (isinstance(given, np.ndarray) and given.ndim == 1):
+        seeds, several = [given], False
+    else:
+        seeds, several = list(given), True
+        if seeds and not hasattr(seeds[0], "label_ids") and np.ndim(seeds[0]) == 0:  # a plain list of scores
+            seeds, several = [np.asarray(given)], False
+    for number, one in enumerate(seeds):
+        seed = str(number) if several else None
+        where = f"{variant}, seed {number}" if several else variant
+        if not hasattr(one, "label_ids"):
+            for item, value in enumerate(np.asarray(one, float).tolist()):
+                if not math.isfinite(value):
+                    raise BadInput(f"{where}: item {item} has no value")
+                yield Row(variant, str(item), value, seed=seed, where=where)
+            continue
+        logits = one.predictions[0] if isinstance(one.predictions, tuple) else one.predictions
+        guesses, labels = np.asarray(logits), np.asarray(one.label_ids)
+        guesses = guesses.argmax(-1) if guesses.ndim == 2 else guesses
+        if guesses.ndim != 1 or guesses.shape != labels.shape or guesses.dtype.kind not in "iu":
+            what = (
+                f"predictions of the shape {np.shape(logits)} with labels {labels.shape} are not those of a classifier"
+            )
+            raise BadInput(f"{where}: {what}", "give one score for each item instead, as an array [seed item]")
+        for item, (guess, label) in enumerate(zip(guesses.tolist(), labels.tolist(), strict=True)):
+            yield Row(variant, str(item), None, seed=seed, label=str(label), prediction=str(guess), where=where)
+
+
+def parsed(path: Path) -> Any:
+    try:
+        if path.stat().st_size > JSON_BYTES:
+            raise BadInput(f"is too large ({path.stat().st_size / 1e6:,.0f} MB)", path=path)
+        return parse_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"is not JSON: {error}", path=path) from error

@@ -1,0 +1,389 @@
+"""Results from elsewhere are judged as a study's own are, and what they cannot answer is said."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import zipfile
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fairtrial as ft
+from fairtrial.report.study_files import StudyFiles
+
+Call = Callable[..., Any]
+HEADS = ("seed", "item", "variant", "value")
+
+
+def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    rows = list(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def made_up(seeds: int = 5, items: int = 60, gain: float = 0.15, **more: Any) -> list[dict[str, Any]]:
+    """Right and wrong answers of two variants, of which `new` is better."""
+    rng = np.random.default_rng(3)
+    level = rng.random(items)
+    found = []
+    for variant, better in (("old", 0.0), ("new", gain)):
+        for seed in range(seeds):
+            right = rng.random(items) < np.clip(level * 0.8 + 0.1 + better, 0, 1)
+            found += [
+                {"seed": seed, "item": f"q{n}", "variant": variant, "value": int(one), **more}
+                for n, one in enumerate(right)
+            ]
+    return found
+
+
+def exported(study: ft.Study) -> Iterable[dict[str, Any]]:
+    """What a stranger would have stored of the same trials."""
+    for variants in StudyFiles.open(study.folder).records.values():
+        for variant, records in variants.items():
+            for record in records:
+                arrays, labels = record.outcomes(), record.trial["labels"]
+                for item in range(len(arrays["test/guess"])):
+                    guess, label = (labels[arrays[f"test/{name}"][item]] for name in ("guess", "label"))
+                    yield {"seed": record.trial["seed"], "item": item, "variant": variant, "test": "test",
+                           "label": label, "prediction": guess, "value": int(guess == label)}  # fmt: skip
+
+
+def test_a_studys_outcomes_exported_give_its_own_numbers(
+    library: dict[str, Any], tmp_path: Path, fairtrial: Call
+) -> None:
+    study = library["finished"]
+    path = write(tmp_path / "results.csv", exported(study))
+    own, found = study.verdict.facts["tasks"]["classify"], ft.verdict(path, baseline="none").facts["tasks"]["accuracy"]
+    assert found["comparisons"] == own["comparisons"], "to the last digit"
+    assert found["scores"] == own["scores"]
+    assert [row for row in own["exploratory"] if row["metric"] == "macro-F1"]
+    assert {row["metric"]: row["difference"] for row in found["exploratory"]}["macro-F1"] == {
+        row["metric"]: row["difference"] for row in own["exploratory"]
+    }["macro-F1"]
+    assert own["comparisons"][0]["sentence"] in ft.verdict(path, baseline="none").text
+    said = fairtrial("verdict", path, "--baseline", "none", "--json")
+    assert json.loads(said.out)["tasks"]["accuracy"]["comparisons"] == own["comparisons"]
+    said = fairtrial("verdict", path, "--baseline", "none")
+    assert "compared with none, in points" in said.out
+    assert "neither the networks nor the data" in " ".join(said.out.split())
+
+
+def test_a_language_models_documents_weigh_as_in_a_study() -> None:
+    """Nats per token with tokens as weights; groups of documents; Holm over both test sets."""
+    from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes
+    from fairtrial.statistics.verdict import judge_task
+
+    rng = np.random.default_rng(5)
+    tokens, groups = rng.integers(1, 40, 60), np.repeat(np.arange(12), 5)
+    rows, variants = [], dict[str, dict[str, SetOutcomes]]()
+    for variant, level in (("a", 5.0), ("b", 4.9), ("c", 5.02)):
+        for test in ("near", "far"):
+            nll = tokens * (level + rng.normal(0, 0.2, (5, 60)))
+            arrays = {"nll": nll, "tokens": np.tile(tokens, (5, 1)), "bytes": np.tile(4 * tokens, (5, 1))}
+            arrays["unknown"] = np.zeros((5, 60), int)
+            variants.setdefault(variant, {})[test] = SetOutcomes(tuple(range(5)), arrays)
+            rows += [
+                {"seed": s, "item": n, "variant": variant, "value": nll[s, n] / tokens[n], "weight": int(tokens[n]),
+                 "metric": "perplexity", "test": test, "group": int(groups[n])}
+                for s in range(5) for n in range(60)
+            ]  # fmt: skip
+    clusters = {"near": groups, "far": groups}
+    own = judge_task(
+        TaskOutcomes(task="lm", baseline="a", least_difference=0.01, variants=variants, clusters=clusters)
+    )["comparisons"]
+    found = ft.verdict(rows)
+    assert [row["family"] for row in found.comparisons] == [4] * 4
+    for one, other in zip(found.comparisons, own, strict=True):
+        assert (one["variant"], one["set"], one["verdict"]) == (other["variant"], other["set"], other["verdict"])
+        for name in ("difference", "low", "high", "p", "p_adjusted", "smallest_detectable", "ratio", "groups"):
+            assert one[name] == pytest.approx(other[name], rel=1e-9), name
+        assert one["sentence"] == other["sentence"]
+    assert any("same tokens" in line for line in found.text)
+    more = [row | ({"weight": row["weight"] + 1} if row["variant"] == "b" else {}) for row in rows]
+    (refused, *_) = ft.verdict(more).comparisons
+    assert refused["verdict"] == "not_comparable"
+    assert "different numbers of tokens" in refused["sentence"]
+
+
+def test_several_metrics_are_one_family_and_a_chosen_one_is_alone(tmp_path: Path) -> None:
+    rows = [row | {"metric": name} for name in ("acc", "loss") for row in made_up()]
+    rows = [row | ({"value": 2.5 - row["value"]} if row["metric"] == "loss" else {}) for row in rows]
+    both, one = ft.verdict(rows), ft.verdict(rows, metric="acc")
+    assert [row["family"] for row in both.comparisons] == [2, 2]
+    assert [row["family"] for row in one.comparisons] == [1]
+    assert both.comparisons[0]["p_adjusted"] >= both.comparisons[0]["p"] == one.comparisons[0]["p"]
+    assert both.comparisons[1]["higher_is_better"] is False
+    assert {row["verdict"] for row in both.comparisons} == {"better"}
+    assert "lower is better" in both.to_markdown()
+    with pytest.raises(ft.BadInput, match="no row has the metric 'acd'"):
+        ft.verdict(rows, metric="acd")
+
+
+def test_without_training_seeds_only_the_checkpoints_are_judged(fairtrial: Call, tmp_path: Path) -> None:
+    rows = made_up(seeds=1, items=400)
+    without = [{key: row[key] for key in HEADS[1:]} for row in rows]
+    path = write(tmp_path / "one.csv", without)
+    found = ft.verdict(path)
+    (row,) = found.comparisons
+    assert row["verdict"] == "checkpoint_better"
+    values = np.array([[r["value"] for r in rows if r["variant"] == name] for name in ("new", "old")], float)
+    gains = 100 * (values[0] - values[1])
+    assert row["difference"] == pytest.approx(gains.mean())
+    error = gains.std(ddof=1) / math.sqrt(400)
+    assert (row["high"] - row["low"]) / 2 == pytest.approx(1.966 * error, rel=5e-3), "over items alone"
+    assert found.text[0].startswith("No training seeds were given, so this is the smaller question")
+    assert "this checkpoint of new is better than that of old" in found.text[1]
+    assert ft.verdict(rows).comparisons[0]["verdict"] == "checkpoint_better", "one seed is no seed"
+    again = [row | {"seed": seed} for seed in range(5) for row in rows]
+    copies = ft.verdict(again)
+    assert copies.comparisons[0]["verdict"] == "checkpoint_better", "the same network again is no new training"
+    assert any("such seeds are no training seeds, and they count as one" in line for line in copies.text)
+    averaged = ft.verdict(made_up(items=400), evaluation_seeds=True)
+    assert averaged.comparisons[0]["verdict"].startswith("checkpoint_")
+    assert any("those of the evaluation, not of training" in line for line in averaged.text)
+    assert any("taken to be training seeds" in line for line in ft.verdict(made_up()).text)
+    said = fairtrial("report", path)
+    page = (tmp_path / "one-report.html").read_text()
+    assert said.code == 0
+    assert "better, these checkpoints" in page
+    assert "Intervals are over test items alone" in page
+    assert str(path) in page
+
+
+def test_items_must_be_the_same_and_missing_ones_are_named(tmp_path: Path) -> None:
+    rows = made_up()
+    lost = [row for row in rows if (row["variant"], row["seed"], row["item"]) != ("new", 3, "q17")]
+    with pytest.raises(ft.BadInput, match=r"new, seed 3, lacks 1 item of test that others have: q17"):
+        ft.verdict(lost)
+    with pytest.raises(ft.BadInput, match=r"item 'q0' of old, seed 0, has two scores"):
+        ft.verdict([*rows, rows[0]])
+    labelled = [row | {"label": "x" if row["variant"] == "old" else "y"} for row in rows]
+    with pytest.raises(ft.BadInput, match="is not the same item everywhere: label 'x'"):
+        ft.verdict(labelled)
+    told = [row | {"label": "x", "prediction": "x"} for row in rows]
+    with pytest.raises(ft.BadInput, match="the value is not what label and prediction say"):
+        ft.verdict(told)
+    with pytest.raises(ft.BadInput, match="has no seed"):
+        ft.verdict([*rows[1:], rows[0] | {"seed": None}])
+    with pytest.raises(ft.BadInput, match="one variant only"):
+        ft.verdict(rows[:60])
+
+
+def test_tables_of_every_kind_and_columns_by_other_names(tmp_path: Path, fairtrial: Call) -> None:
+    rows = made_up(items=40)
+    expected = ft.verdict(rows).comparisons
+    for row in rows:
+        row["correct"], row["model"] = row.pop("value") == 1, row.pop("variant")
+    columns = {"value": "correct", "variant": "model"}
+    csv_file = write(tmp_path / "r.csv", rows)
+    jsonl = tmp_path / "r.jsonl"
+    jsonl.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pytest.importorskip("pyarrow")
+    frame = pytest.importorskip("pandas").DataFrame(rows)
+    frame.to_parquet(tmp_path / "r.parquet")
+    for what in (csv_file, jsonl, tmp_path / "r.parquet", frame):
+        assert ft.verdict(what, columns=columns).comparisons == expected
+    said = fairtrial("verdict", csv_file, "--column", "value=correct", "--column", "variant=model", "--json")
+    assert json.loads(said.out)["tasks"]["accuracy"]["comparisons"][0]["p"] == expected[0]["p"]
+    said = fairtrial("verdict", csv_file)
+    assert said.code == 2
+    assert "there is no column variant and no column value" in said.err
+    with pytest.raises(ft.BadInput, match="no column is called 'korrect'; did you mean 'correct'"):
+        ft.verdict(csv_file, columns=columns | {"value": "korrect"})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("item,variant,value\nq,a,\n", r"results\.csv:2: item 'q' has no value"),
+        ("item,variant,value\nq,a,good\n", "value must be a finite number, or true and false, got 'good'"),
+        ("item,variant,value\nq,a,nan\n", "finite"),
+        ("item,variant,value\nq,a\n", r"results\.csv:2: 2 cells, 3 columns"),
+        ("item,variant,value\n", "empty"),
+        ("item,variant,value,metric\nq,a,3,accuracy\nq,b,1,accuracy\n", "between 0 and 1, got 3"),
+        ('item,variant,value\n"q,a,1\n', "is not a table"),
+    ],
+)
+def test_a_bad_table_is_refused_with_its_line(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text(text)
+    with pytest.raises(ft.BadInput, match=words):
+        ft.verdict(tmp_path / "results.csv")
+
+
+def harness_lines(values: Iterable[float], rolling: bool = False) -> str:
+    """As `lm_eval --log_samples` writes them."""
+    lines = []
+    for number, value in enumerate(values):
+        line: dict[str, Any] = {
+            "doc_id": number, "doc": {"q": number}, "target": "0", "arguments": {}, "resps": [[["-1.5", "False"]]],
+            "filtered_resps": [["-1.5", "False"]], "filter": "none", "metrics": ["acc"], "doc_hash": f"hash {number}",
+            "prompt_hash": "p", "target_hash": "t", "acc": value,
+        }  # fmt: skip
+        if rolling:
+            line |= {"metrics": ["word_perplexity", "byte_perplexity", "bits_per_byte"]}
+            line |= {"word_perplexity": [-30 * value, 10], "byte_perplexity": [-30 * value, 50]}
+            line |= {"bits_per_byte": [-30 * value, 50]}
+        lines.append(json.dumps(line))
+    return "\n".join(lines) + "\n"
+
+
+def test_lm_evaluation_harness_with_the_seed_in_the_path(tmp_path: Path, fairtrial: Call) -> None:
+    rows = made_up()
+    for variant in ("old", "new"):
+        for seed in range(5):
+            folder = tmp_path / "runs" / variant / f"seed-{seed}" / "my-model"
+            folder.mkdir(parents=True)
+            own = [row["value"] for row in rows if (row["variant"], row["seed"]) == (variant, seed)]
+            (folder / "samples_arc_2026-01-02T03-04-05.678.jsonl").write_text(harness_lines(own))
+    pattern = str(tmp_path / "runs/{variant}/seed-{seed}/*/samples_*.jsonl")
+    found = ft.verdict(pattern, baseline="old")
+    assert found.comparisons == [
+        row | {"set": "arc", "sentence": row["sentence"].replace("On test", "On arc")}
+        for row in ft.verdict(rows).comparisons
+    ]
+    # the harness itself knows nothing of training seeds: one folder for each model
+    one = [tmp_path / "runs" / name / "seed-0" / "my-model" for name in ("old", "new")]
+    files = [next(folder.rename(folder.with_name(folder.parent.parent.name)).glob("*")) for folder in one]
+    assert ft.verdict(files).comparisons[0]["verdict"].startswith("checkpoint_")
+    said = fairtrial("verdict", *files, "--json")
+    assert json.loads(said.out)["results"]["question"] == "new items, these checkpoints"
+    files[1].write_text(files[1].read_text().replace("hash 7", "hash 8", 1))
+    with pytest.raises(ft.BadInput, match="item '7' of arc is not the same item everywhere: content"):
+        ft.verdict(files)
+
+
+def test_rolling_log_likelihoods_are_perplexity_of_words_and_bits_per_byte(tmp_path: Path) -> None:
+    for name, level in (("old", 1.0), ("new", 0.9)):
+        (tmp_path / name).mkdir()
+        values = [level + 0.01 * (number % 7) for number in range(30)]
+        (tmp_path / name / "samples_wikitext.jsonl").write_text(harness_lines(values, rolling=True))
+    found = ft.verdict(tmp_path, baseline="old")  # a folder of logs
+    rows = {row["metric"]: row for row in found.comparisons}
+    assert sorted(rows) == ["bits per byte", "perplexity"]
+    assert rows["perplexity"]["difference"] == pytest.approx(-0.1 * 30 / 10)
+    assert rows["bits per byte"]["difference"] == pytest.approx(-0.1 * 30 / 50 / math.log(2))
+    assert {row["verdict"] for row in rows.values()} == {"checkpoint_better"}
+
+
+def inspect_log(model: str, right: Iterable[int]) -> dict[str, Any]:
+    """Two epochs, as inspect_ai writes them."""
+    samples = [
+        {"id": number, "epoch": epoch, "target": "x", "scores": {"match": {"value": "CI"[1 - one], "answer": "x"}}}
+        for epoch in (1, 2)
+        for number, one in enumerate(right)
+    ]  # fmt: skip
+    return {"version": 2, "status": "success", "eval": {"task": "caps", "model": model}, "samples": samples}
+
+
+def test_logs_of_inspect_as_json_and_as_a_zip_file(tmp_path: Path) -> None:
+    paths = []
+    for model, period in (("m/old", 2), ("m/new", 5)):
+        log = inspect_log(model, [int(number % period > 0) for number in range(40)])
+        path = tmp_path / f"{model[2:]}.json"
+        path.write_text(json.dumps(log))
+        with zipfile.ZipFile(path.with_suffix(".eval"), "w", zipfile.ZIP_DEFLATED) as packed:
+            packed.writestr("header.json", json.dumps({key: log[key] for key in ("version", "status", "eval")}))
+            for sample in log["samples"]:
+                packed.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", json.dumps(sample))
+        paths.append(path)
+    found = ft.verdict(paths)
+    (row,) = found.comparisons
+    assert (row["against"], row["variant"], row["metric"]) == ("m/old", "m/new", "accuracy (match)")
+    assert (row["items"], row["difference"], row["verdict"]) == (40, pytest.approx(30.0), "checkpoint_better")
+    assert any("Epochs of inspect_ai repeat the evaluation, not the training" in line for line in found.text)
+    assert ft.verdict([path.with_suffix(".eval") for path in paths]).comparisons == [row]
+
+
+def test_entries_that_inspect_packs_with_zstandard_are_read(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    log = inspect_log("m", [1, 0])
+    paths = [tmp_path / "a.eval", tmp_path / "b.eval"]
+    for path, told in zip(paths, (log, inspect_log("n", [1, 1])), strict=True):
+        with zipfile.ZipFile(path, "w") as packed:
+            for name, value in (("header.json", told), ("summaries.json", told["samples"])):
+                content = json.dumps(value).encode()
+                packed.writestr(name, pyarrow.Codec("zstd").compress(content, asbytes=True))
+                packed.infolist()[-1].compress_type, packed.infolist()[-1].file_size = 93, len(content)
+    assert ft.verdict(paths).comparisons[0]["difference"] == 50.0
+
+
+def helm_stats(right: Iterable[int]) -> list[dict[str, Any]]:
+    def stat(name: str, value: float) -> dict[str, Any]:
+        return {"name": {"name": name, "split": "test"}, "count": 1, "sum": value, "mean": value}
+
+    return [
+        {"instance_id": f"id{number}", "train_trial_index": trial}
+        | {"stats": [stat("num_references", 4), stat("exact_match", one)]}
+        | ({"perturbation": {"name": "typos"}} if trial == 2 else {})
+        for trial in (0, 1, 2)
+        for number, one in enumerate(right)
+    ]  # fmt: skip
+
+
+def test_helms_per_instance_stats(tmp_path: Path) -> None:
+    for model, period in (("old", 2), ("new", 5)):
+        folder = tmp_path / f"mmlu:subject=anatomy,model=lab_{model}"
+        folder.mkdir()
+        stats = helm_stats([int(number % period > 0) for number in range(40)])
+        (folder / "per_instance_stats.json").write_text(json.dumps(stats))
+    found = ft.verdict(tmp_path, baseline="lab_old")
+    (row,) = found.comparisons
+    assert (row["set"], row["variant"], row["difference"]) == ("mmlu:subject=anatomy", "lab_new", pytest.approx(30.0))
+    assert any("not other trainings" in line for line in found.text)
+
+
+def test_hugging_faces_predictions(tmp_path: Path) -> None:
+    labels = ["good" if number % 3 else "bad" for number in range(60)]
+    (tmp_path / "test.tsv").write_text("label\ttext\n" + "".join(f"{label}\tx\n" for label in labels))
+    output = namedtuple("PredictionOutput", "predictions label_ids metrics")
+    by_variant: dict[str, list[Any]] = {"old": [], "new": []}
+    rng = np.random.default_rng(0)
+    for variant, wrong in (("old", 0.4), ("new", 0.1)):
+        for seed in range(5):
+            flips = rng.random(60) < wrong
+            guesses = [
+                ("bad" if label == "good" else "good") if flip else label
+                for label, flip in zip(labels, flips, strict=True)
+            ]
+            lines = "".join(f"{number}\t{guess}\n" for number, guess in enumerate(guesses))
+            folder = tmp_path / variant / str(seed)
+            folder.mkdir(parents=True)
+            (folder / "predict_results_sst2.txt").write_text("index\tprediction\n" + lines)
+            numbers = np.array([[label == "good" for label in side] for side in (guesses, labels)], int)
+            by_variant[variant].append(output(np.eye(2)[numbers[0]], numbers[1], {}))
+    pattern = str(tmp_path / "{variant}/{seed}/predict_results_*.txt")
+    found = ft.verdict(pattern, labels=tmp_path / "test.tsv", baseline="old").comparisons[0]
+    assert (found["verdict"], found["set"], found["seeds"], found["items"]) == ("better", "sst2", 5, 60)
+    other = ft.verdict(by_variant).comparisons[0]
+    assert (other["difference"], other["p"]) == (found["difference"], found["p"])
+    with pytest.raises(ft.BadInput, match="give the true labels with --labels"):
+        ft.verdict(pattern)
+
+
+def test_power_plans_from_a_spread_or_a_pilot(tmp_path: Path, fairtrial: Call, library: dict[str, Any]) -> None:
+    from fairtrial.statistics.crossed import Shares
+    from fairtrial.statistics.power import reach_of
+
+    said = fairtrial("power", "--seeds", 5, "--items", 750)
+    assert ft.power(seeds=5, items=750).sentence in said.out
+    said = fairtrial("power", "--seeds", 12, "--items", 900, "--spread", "0.5,6,30", "--comparisons", 3, "--json")
+    assert json.loads(said.out)["low"] == reach_of(Shares(0.25, 36, 900), 12, 900, 0.05 / 3)
+    assert fairtrial("power", "--spread", "0.5,6").code == 2
+    path = write(tmp_path / "pilot.csv", made_up())
+    shares = Shares(**ft.verdict(path).comparisons[0]["shares"])
+    said = fairtrial("power", "--seeds", 20, "--items", 500, "--pilot", path, "--json")
+    assert json.loads(said.out)["high"] == reach_of(shares, 20, 500, 0.05)
+    own = Shares(**library["finished"].verdict.comparisons[0]["shares"])
+    assert ft.power(20, 500, pilot=library["finished"].folder).low == reach_of(own, 20, 500, 0.05)
+    with pytest.raises(ft.BadInput, match="no variance over seeds"):
+        ft.power(pilot=write(tmp_path / "one.csv", made_up(seeds=1)))
