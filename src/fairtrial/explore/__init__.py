@@ -45,7 +45,8 @@ class Explorer:
         self.socket = listen(host, port)
         self.port: int = self.socket.getsockname()[1]
         self.pool: Pool = Pool()
-        app: Any = build_app(Library(self.folder, tuple(data)), self.pool)
+        self.library = Library(self.folder, tuple(data))
+        app: Any = build_app(self.library, self.pool)
         self.guard = Guard(app, hosts_of(host), self.port)
 
         class Protocol(H11Protocol):

@@ -53,6 +53,11 @@ class Question:
 
 QUESTIONS = {
     "library": Question("library:listing", "files"),
+    "study": Question("study:overview"),
+    "compare": Question("study:compared"),
+    "power": Question("study:power"),
+    "items": Question("study:items"),
+    "curves": Question("study:curves"),
     "models": Question("playground:models"),
     "read": Question("playground:read"),
     "generate": Question("playground:generate", "quick", stream=True),

@@ -1,5 +1,6 @@
 """Pages, charts and sentences made from plain numbers. No model, no torch."""
 
+from fairtrial.report.charts import band_of
 from fairtrial.report.curves import curves_of, loss_curve
 from fairtrial.report.page import environment
 from fairtrial.report.plots import SHADES, figure_bytes, our_look, shade
@@ -7,6 +8,6 @@ from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.words import few_digits, spoken_parts, spoken_time, with_interval
 
 __all__ = [
-    "SHADES", "StudyFiles", "curves_of", "environment", "few_digits", "figure_bytes", "loss_curve", "our_look", "shade",
-    "spoken_parts", "spoken_time", "with_interval",
+    "SHADES", "StudyFiles", "band_of", "curves_of", "environment", "few_digits", "figure_bytes", "loss_curve",
+    "our_look", "shade", "spoken_parts", "spoken_time", "with_interval",
 ]  # fmt: skip

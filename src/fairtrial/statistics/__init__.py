@@ -8,13 +8,15 @@ from fairtrial.statistics.comparison import (
     least_for,
     score,
     scores_by_subset,
+    subsets,
 )
-from fairtrial.statistics.multiplicity import ALPHA
+from fairtrial.statistics.multiplicity import ALPHA, LOOKS
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set, headline
+from fairtrial.statistics.power import reach_of
 from fairtrial.statistics.sentences import counted, describe_difference, listed, score_words
 
 __all__ = [
-    "ALPHA", "Comparison", "SetOutcomes", "TaskOutcomes", "Verdict", "compare", "counted", "decide_family",
-    "describe_difference", "describe_set", "headline", "least_for", "listed", "score", "score_words",
-    "scores_by_subset",
+    "ALPHA", "LOOKS", "Comparison", "SetOutcomes", "TaskOutcomes", "Verdict", "compare", "counted", "decide_family",
+    "describe_difference", "describe_set", "headline", "least_for", "listed", "reach_of", "score", "score_words",
+    "scores_by_subset", "subsets",
 ]  # fmt: skip

@@ -1,0 +1,151 @@
+// Attention maps: all layers and heads small, one large, and for each word whom it reads and who reads it.
+
+import { colour, el, heat, percent, svg } from "./draw.js";
+
+function bytesOf(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+// The maps of an answer, unpacked: weight(layer, head, query, key) is a share, null where the key is hidden.
+export function unpack(packed) {
+  const size = packed.words.length;
+  const shares = (text) => (text ? new Uint16Array(bytesOf(text).buffer) : null);
+  const [weights, spread, open] = [shares(packed.weights), shares(packed.spread), bytesOf(packed.open)];
+  const at = (layer, head, query, key) => ((layer * packed.heads + head) * size + query) * size + key;
+  const hidden = (layer, query, key) => !open[(layer * size + query) * size + key];
+  return {
+    ...packed,
+    size,
+    weight: (layer, head, query, key) => (hidden(layer, query, key) ? null : weights[at(layer, head, query, key)] / 65535),
+    spread: spread && ((layer, head, query, key) => (hidden(layer, query, key) ? null : spread[at(layer, head, query, key)] / 65535)),
+  };
+}
+
+const shown = (word) => (word.trim() ? word : "␣");
+
+// One large map, to be read with mouse, finger or arrow keys. `say` is told what a cell holds.
+export function largeMap(maps, layer, head, value, say, label) {
+  const size = maps.size;
+  const margin = Math.min(120, 14 + 7.6 * Math.max(...maps.words.map((word) => Math.min(14, word.length))));
+  const cell = Math.max(8, Math.min(26, 460 / size));
+  const side = cell * size;
+  const points = Math.min(13, cell * 0.9);
+  const canvas = el("canvas");
+  heat(canvas, size, size, (query, key) => value(layer, head, query, key));
+  const drawn = svg("svg", { viewBox: `0 0 ${margin + side + 4} ${margin + side + 4}`, class: "chart", role: "application", tabindex: "0", "aria-label": `${label}: attention map, arrow keys move` });
+  drawn.style.maxWidth = `${margin + side + 4}px`;
+  const ink = colour("ink");
+  drawn.append(svg("rect", { x: margin, y: margin, width: side, height: side, fill: "none", stroke: colour("line") }),
+    svg("image", { href: canvas.toDataURL(), x: margin, y: margin, width: side, height: side, preserveAspectRatio: "none", style: null, "image-rendering": "pixelated" }));
+  maps.words.forEach((word, at) => {
+    const text = shown(word).length > 14 ? `${shown(word).slice(0, 13)}…` : shown(word);
+    const middle = margin + (at + 0.5) * cell;
+    drawn.append(svg("text", { x: margin - 5, y: middle + points / 3, "text-anchor": "end", "font-size": points, fill: ink }, text),
+      svg("text", { transform: `translate(${middle + points / 3} ${margin - 5}) rotate(-90)`, "font-size": points, fill: ink }, text));
+  });
+  const cursor = svg("rect", { width: cell, height: cell, fill: "none", stroke: colour("worse"), "stroke-width": 2, visibility: "hidden" });
+  drawn.append(cursor);
+  let place = [0, 0];
+  function point(query, key) {
+    place = [Math.max(0, Math.min(size - 1, query)), Math.max(0, Math.min(size - 1, key))];
+    cursor.setAttribute("x", margin + place[1] * cell);
+    cursor.setAttribute("y", margin + place[0] * cell);
+    cursor.setAttribute("visibility", "visible");
+    say(layer, head, ...place);
+  }
+  drawn.addEventListener("pointermove", (event) => {
+    const box = drawn.getBoundingClientRect();
+    const unit = (margin + side + 4) / box.width;
+    const [x, y] = [(event.clientX - box.left) * unit - margin, (event.clientY - box.top) * unit - margin];
+    if (x >= 0 && y >= 0 && x < side && y < side) point(Math.floor(y / cell), Math.floor(x / cell));
+  });
+  drawn.addEventListener("keydown", (event) => {
+    const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!move) return;
+    event.preventDefault();
+    point(place[0] + move[0], place[1] + move[1]);
+  });
+  return drawn;
+}
+
+// Everything about one answer's maps. `chosen`: [layer, head]; `off`: a set of "layer.head"; `effects`: by "layer.head".
+export function attention(maps, { chosen, off, effects = {}, onChoose, onOff, seeds = 0 }) {
+  let [layer, head] = chosen;
+  layer = Math.min(layer, maps.layers - 1);
+  head = Math.min(head, maps.heads - 1);
+  let spreading = false;
+  const readout = el("p", { role: "status", class: "small" }, "Point at a cell, or at a word.");
+  const large = el("figure");
+  const grid = el("div", { class: "maps" });
+  const strip = el("div", { class: "strip", role: "group", "aria-label": "Words: whom each reads, who reads it" });
+  const value = (...place) => (spreading ? maps.spread(...place) : maps.weight(...place));
+
+  function tell(at, from, query, key) {
+    const weight = maps.weight(at, from, query, key);
+    const more = maps.spread && weight != null ? ` ± ${percent(maps.spread(at, from, query, key))} over ${seeds} seeds` : "";
+    readout.textContent = `“${maps.words[query]}” (${query}) reads “${maps.words[key]}” (${key}): ${weight == null ? "hidden" : percent(weight) + more}`;
+  }
+  function word(at) {
+    const given = maps.words.map((_, key) => maps.weight(layer, head, at, key));
+    const got = maps.words.map((_, query) => maps.weight(layer, head, query, at));
+    const best = (row) => row.map((share, place) => [share ?? 0, place]).sort((one, two) => two[0] - one[0]).slice(0, 4).filter(([share]) => share > 0.005)
+      .map(([share, place]) => `“${maps.words[place]}” ${percent(share, 0)}`).join(", ") || "nothing";
+    readout.textContent = `“${maps.words[at]}” in layer ${layer}, head ${head} reads ${best(given)}. It is read by ${best(got)}.`;
+    const tint = colour("heat");
+    [...strip.children].forEach((button, place) => {
+      button.style.backgroundColor = given[place] ? `rgba(${tint}, ${Math.sqrt(given[place]) * 0.6})` : "";
+      button.style.borderBottom = got[place] > 0.01 ? `${Math.max(1, Math.round(7 * got[place]))}px solid ${colour("worse")}` : "";
+      button.classList.toggle("on", place === at);
+    });
+  }
+  strip.append(...maps.words.map((text, at) => {
+    const button = el("button", { type: "button", "data-at": at }, shown(text));
+    for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, () => word(at));
+    return button;
+  }));
+
+  function choose(at, from) {
+    [layer, head] = [at, from];
+    onChoose?.(layer, head);
+    draw();
+  }
+  function draw() {
+    const name = `layer ${layer}, head ${head}`;
+    const picture = largeMap(maps, layer, head, value, tell, name);
+    const toggle = maps.spread ? el("button", { type: "button", "aria-pressed": String(spreading), onclick: () => { spreading = !spreading; draw(); small(); } }, "Spread over seeds") : null;
+    large.replaceChildren(el("figcaption", {}, `${name[0].toUpperCase()}${name.slice(1)}: queries go down, keys across; grey is hidden. The shade is the square root of the ${spreading ? "standard deviation over seeds" : maps.spread ? "mean weight" : "weight"}. `, toggle), picture);
+    for (const button of grid.querySelectorAll("button.map")) button.setAttribute("aria-pressed", String(button.dataset.head === `${layer}.${head}`));
+    for (const button of strip.children) {
+      button.style.backgroundColor = button.style.borderBottom = "";
+      button.classList.remove("on");
+    }
+  }
+  function small() {
+    const cells = [];
+    for (let at = 0; at < maps.layers; at += 1) for (let from = 0; from < maps.heads; from += 1) {
+      const id = `${at}.${from}`;
+      const canvas = el("canvas", { "aria-hidden": "true" });
+      heat(canvas, maps.size, maps.size, (query, key) => value(at, from, query, key));
+      const button = el("button", { type: "button", class: "map", "data-head": id, "aria-pressed": String(at === layer && from === head), "aria-label": `Show layer ${at}, head ${from}`, onclick: () => choose(at, from) }, canvas);
+      const effect = effects[id] ? el("span", { class: "effect" }, effects[id]) : null;
+      const box = onOff ? el("label", {}, `${at}.${from}`, el("span", {}, el("input", { type: "checkbox", checked: !off.has(id), "aria-label": `Layer ${at}, head ${from} is on`, onchange: (event) => onOff(id, !event.target.checked) }), " on")) : el("span", { class: "effect" }, `${at}.${from}`);
+      cells.push(el("div", { class: off?.has(id) ? "off" : "" }, button, box, effect));
+    }
+    grid.replaceChildren(...cells);
+  }
+  small();
+  draw();
+  return {
+    node: el("div", {}, strip, readout, grid, large),
+    picture: () => large.querySelector("svg"),
+    rows() {
+      const found = [];
+      for (let at = 0; at < maps.layers; at += 1) for (let from = 0; from < maps.heads; from += 1)
+        for (let query = 0; query < maps.size; query += 1) for (let key = 0; key < maps.size; key += 1) {
+          const weight = maps.weight(at, from, query, key);
+          if (weight != null) found.push({ layer: at, head: from, query, key, from: maps.words[query], to: maps.words[key], weight, ...(maps.spread ? { spread: maps.spread(at, from, query, key) } : {}) });
+        }
+      return found;
+    },
+  };
+}

@@ -1,0 +1,249 @@
+// Type a text and watch one or two networks, or all seeds of a variant, read it.
+
+import { ask, listen, stop } from "./api.js";
+import { bars, colour, digits, el, field, percent, problem, py, shell, slider, tools } from "./draw.js";
+import { attention, unpack } from "./maps.js";
+import * as state from "./state.js";
+
+const SENTENCE = "My fellow Americans, tonight the state of our union is strong.";
+
+function picker(side, models, onChange) {
+  const chosen = state.get(side);
+  const select = el("select", { "aria-label": `Model ${side.toUpperCase()}` });
+  if (side === "b") select.append(el("option", { value: "" }, "none"));
+  const groups = new Map();
+  for (const model of models) {
+    if (!groups.has(model.group)) groups.set(model.group, el("optgroup", { label: model.group }));
+    const text = model.kind === "variant" ? `${model.path} (all ${model.seeds} seeds)` : model.path;
+    groups.get(model.group).append(el("option", { value: model.path, selected: model.path === chosen }, text));
+  }
+  select.append(...groups.values());
+  const untrained = el("input", { type: "checkbox", checked: state.get(`${side}0`) === "1" });
+  const told = () => {
+    state.set({ [side]: select.value, [`${side}0`]: untrained.checked ? "1" : "" });
+    onChange();
+  };
+  select.addEventListener("change", told);
+  untrained.addEventListener("change", told);
+  return { select, untrained, node: el("div", { class: "bar" }, field(`Model ${side.toUpperCase()}`, select), el("label", {}, untrained, "untrained")) };
+}
+
+// How surprising each token is: the deeper its shade, the less expected.
+function surprisal(answer, before) {
+  const tint = colour("heat");
+  const told = el("p", { role: "status", class: "small" }, answer.counting ? `Point at a token. ${answer.counting[0].toUpperCase()}${answer.counting.slice(1)}.` : "");
+  const strip = el("div", { class: "strip surprisal", role: "group", "aria-label": "Surprisal of each token" }, answer.tokens.map((token, at) => {
+    const button = el("button", { type: "button", class: token.unknown ? "unknown" : "" }, token.written.trim() || token.word);
+    if (token.nll != null) button.style.backgroundColor = `rgba(${tint}, ${Math.min(0.62, token.nll / 16)})`;
+    const tell = () => {
+      const was = before?.tokens?.[at]?.nll;
+      const spread = token.spread != null ? ` ± ${digits(token.spread)} over seeds` : "";
+      told.textContent = token.nll == null ? `“${token.word}” has no context and is not counted.`
+        : `“${token.word}”: ${digits(token.nll)} nats${spread}, probability ${percent(Math.exp(-token.nll), 2)}${token.rank ? `, rank ${token.rank}` : ""}${token.guess ? `; most probable was “${token.guess}”` : ""}${was != null ? `; with all heads ${digits(was)} nats` : ""}`;
+    };
+    for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, tell);
+    return button;
+  }));
+  const next = answer.next.slice(0, 12).map((row) => [row.word, row.probability, `${percent(row.probability)}${row.spread != null ? ` ± ${percent(row.spread)}` : ""}`]);
+  const was = before?.perplexity != null ? ` (with all heads ${digits(before.perplexity)})` : "";
+  const seeds = answer.by_seed ? ` Seeds: ${answer.by_seed.map((value) => digits(value)).join(", ")}.` : "";
+  return el("div", {}, el("h3", {}, "Surprisal"), strip, told, el("p", { class: "perplexity" }, `Perplexity ${digits(answer.perplexity)}${was}.${seeds}`), el("h3", {}, "Next word"), bars(next));
+}
+
+// What each word adds to the answer, in nats of its log-odds: blue supports it, orange opposes it.
+function classes(answer, before) {
+  const rows = answer.labels.map((label, at) => {
+    const was = before ? `, all heads ${percent(before.shares[at])}` : "";
+    const seeds = answer.by_seed ? ` [${percent(Math.min(...answer.by_seed.map((row) => row[at])), 0)} to ${percent(Math.max(...answer.by_seed.map((row) => row[at])), 0)} over seeds]` : "";
+    return [label, answer.shares[at], `${percent(answer.shares[at])}${seeds}${was}`];
+  });
+  const most = Math.max(1e-9, ...answer.leave_one_out.map(Math.abs));
+  const told = el("p", { role: "status", class: "small" }, `Point at a word: what “${answer.guess}” loses without it (leave-one-out). Blue supports, orange opposes.`);
+  const strip = el("div", { class: "strip words", role: "group", "aria-label": "What each word adds" }, answer.words.map((word, at) => {
+    const value = answer.leave_one_out[at];
+    const button = el("button", { type: "button" }, word);
+    const tint = value >= 0 ? colour("heat") : "214, 106, 20";
+    button.style.backgroundColor = `rgba(${tint}, ${(0.55 * Math.abs(value)) / most})`;
+    const spread = answer.leave_one_out_spread ? ` ± ${digits(answer.leave_one_out_spread[at])} over seeds` : "";
+    const tell = () => { told.textContent = `“${word}” adds ${digits(value)} nats${spread} to the log-odds of “${answer.guess}” (gradient × input ${digits(answer.gradient[at])})`; };
+    for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, tell);
+    return button;
+  }));
+  return el("div", {}, el("h3", {}, "Classes"), bars(rows), el("h3", {}, "What each word adds"), strip, told);
+}
+
+function generation(pane) {
+  const out = el("p", { class: "generated", "aria-live": "off" });
+  const settings = { temperature: state.number("temperature", 1), top_k: state.number("top_k", 0), top_p: state.number("top_p", 1), tokens: 60 };
+  const seed = el("input", { type: "number", min: 0, max: 999999, value: state.number("seed", 0) });
+  const keep = (name) => (value) => {
+    settings[name] = value;
+    state.set({ [name]: value });
+  };
+  const notes = el("div");
+  async function run() {
+    out.replaceChildren();
+    notes.replaceChildren();
+    state.set({ seed: seed.value });
+    let first = true;
+    try {
+      await listen("generate", { model: pane.model(), untrained: pane.untrained(), text: pane.text(), seed: Number(seed.value) || 0, ...settings }, (event) => {
+        if (event.piece != null) {
+          out.append(first ? event.piece : el("span", { class: "new" }, event.piece));
+          first = false;
+        }
+        for (const note of event.notices || []) notes.append(el("p", { class: "note" }, note));
+      }, `generate-${pane.side}`);
+    } catch (error) {
+      notes.append(problem(error));
+    }
+  }
+  const node = el("div", {}, el("h3", {}, "Generate"),
+    el("div", { class: "bar" },
+      slider("Temperature", { min: 0, max: 2, step: 0.05, value: settings.temperature }, keep("temperature")),
+      slider("Top-k", { min: 0, max: 200, step: 1, value: settings.top_k, show: (value) => value || "all" }, keep("top_k")),
+      slider("Top-p", { min: 0.05, max: 1, step: 0.05, value: settings.top_p }, keep("top_p")),
+      field("Seed", seed),
+      el("button", { type: "button", class: "main generate", onclick: run }, "Generate"),
+      el("button", { type: "button", onclick: () => stop(`generate-${pane.side}`) }, "Stop")),
+    out, notes);
+  return { node, settings, seed };
+}
+
+function effectText(row) {
+  const accuracy = row.measure === "accuracy";
+  const change = accuracy ? `${row.change >= 0 ? "+" : ""}${(100 * row.change).toFixed(1)} points` : `× ${digits(row.change)}`;
+  const range = row.interval ? (accuracy ? ` [${row.interval.map((value) => (100 * value).toFixed(1)).join(", ")}]` : ` [${row.interval.map((value) => digits(value)).join(", ")}]`) : "";
+  return `off: ${row.measure} ${change}${range}${row.clear ? "" : ", unclear"}`;
+}
+
+export async function show(main) {
+  const { models } = await ask("models");
+  if (!models.length) {
+    main.append(el("h1", {}, "Playground"), el("p", {}, "No finished record here yet. Train one, and it appears: ", el("code", {}, "fairtrial train lm")));
+    return undefined;
+  }
+  if (!state.get("a")) state.set({ a: models[0].path });
+  state.flush();
+  const text = el("textarea", { "aria-label": "Text", spellcheck: "false" });
+  text.value = state.get("text", SENTENCE);
+  const panes = el("div", { class: "two" });
+  const shown = {}; // side -> answer and its maps
+  const pickers = { a: picker("a", models, () => start("a")), b: picker("b", models, () => start("b")) };
+  const generators = {};
+
+  function pane(side) {
+    return { side, model: () => pickers[side].select.value, untrained: () => pickers[side].untrained.checked, text: () => text.value };
+  }
+  const kind = (path) => models.find((model) => model.path === path)?.kind;
+
+  function start(side) {
+    panes.querySelector(`[data-side=${side}]`)?.remove();
+    delete shown[side];
+    stop(`read-${side}`);
+    if (!pickers[side].select.value) return;
+    const place = el("section", { class: "card", "data-side": side, "aria-label": `Model ${side.toUpperCase()}` }, el("h2", {}, pickers[side].select.value + (pickers[side].untrained.checked ? ", untrained" : "")), el("div", { class: "answer" }, "Reading …"), el("div", { class: "more" }));
+    side === "a" ? panes.prepend(place) : panes.append(place);
+    shown[side] = { place, off: new Set(state.list(`off_${side}`)), effects: {}, tests: [] };
+    read(side);
+    if (kind(pickers[side].select.value) === "record" && !pickers[side].untrained.checked) effects(side);
+  }
+
+  async function effects(side) {
+    try {
+      const told = await ask("effects", { model: pickers[side].select.value }, `effects-${side}`);
+      if (!told || !shown[side]) return;
+      shown[side].tests = told.tests;
+      takeEffects(side, told.effects);
+    } catch { /* a record without them is shown without them */ }
+  }
+
+  function takeEffects(side, rows) {
+    const test = rows[0]?.test;
+    for (const row of rows.filter((each) => each.test === test)) shown[side].effects[`${row.layer}.${row.head}`] = `${effectText(row)} on ${row.test}`;
+    if (shown[side].told) draw(side);
+  }
+
+  async function read(side) {
+    const mine = shown[side];
+    const asked = { model: pickers[side].select.value, untrained: pickers[side].untrained.checked, text: text.value, off: [...mine.off].map((id) => id.split(".").map(Number)) };
+    try {
+      const told = await ask("read", asked, `read-${side}`);
+      if (!told || shown[side] !== mine) return;
+      mine.told = told;
+      mine.unpacked = unpack(told.maps);
+      draw(side);
+    } catch (error) {
+      mine.place.querySelector(".answer").replaceChildren(problem(error));
+    }
+  }
+
+  function measureButton(side) {
+    const mine = shown[side];
+    const model = pickers[side].select.value;
+    if (kind(model) !== "record" || pickers[side].untrained.checked || !mine.tests.length) return null;
+    const bar = el("progress", { max: 1, value: 0, hidden: true, "aria-label": "Measuring" });
+    const button = el("button", { type: "button", onclick: async () => {
+      button.disabled = true;
+      bar.hidden = false;
+      try {
+        await listen("measure", { model, test: mine.tests[0] }, (event) => {
+          if (event.total) bar.value = event.done / event.total;
+          if (event.effects) takeEffects(side, event.effects);
+        }, `measure-${side}`);
+      } catch (error) {
+        mine.place.append(problem(error));
+      }
+    } }, `Measure each head on ${mine.tests[0]}`);
+    return el("p", {}, button, " ", bar);
+  }
+
+  function draw(side) {
+    const mine = shown[side];
+    const { told } = mine;
+    const focus = document.activeElement?.getAttribute?.("aria-label");
+    mine.maps = attention(mine.unpacked, {
+      chosen: state.get("head", "0.0").split(".").map(Number), off: mine.off, effects: mine.effects, seeds: told.of_seeds,
+      onChoose: (layer, head) => state.set({ head: `${layer}.${head}` }),
+      onOff: (id, off) => {
+        off ? mine.off.add(id) : mine.off.delete(id);
+        state.set({ [`off_${side}`]: [...mine.off].join(",") });
+        read(side);
+      },
+    });
+    const answer = !told.answer || !Object.keys(told.answer).length ? null : told.task === "lm" ? surprisal(told.answer, told.before) : classes(told.answer, told.before);
+    const seeds = told.of_seeds ? el("p", { class: "soft small" }, `Mean of ${told.of_seeds} seeds; ± is their standard deviation.`) : null;
+    const notes = told.notices.map((note) => el("p", { class: "note" }, note));
+    const off = mine.off.size ? el("p", { class: "note" }, `Off: ${[...mine.off].join(", ")}. `, el("button", { type: "button", onclick: () => { mine.off.clear(); state.set({ [`off_${side}`]: "" }); read(side); } }, "All heads on")) : null;
+    mine.place.querySelector(".answer").replaceChildren(...[seeds, ...notes, off, answer, el("h3", {}, "Attention"), measureButton(side), mine.maps.node].filter(Boolean));
+    if (told.task === "lm" && kind(pickers[side].select.value) === "record" && !generators[side]) {
+      generators[side] = generation(pane(side));
+      mine.place.querySelector(".more").append(generators[side].node);
+    } else if (generators[side]) mine.place.querySelector(".more").replaceChildren(...(told.task === "lm" && kind(pickers[side].select.value) === "record" ? [generators[side].node] : []));
+    if (focus) mine.place.querySelector(`[aria-label="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+  }
+
+  text.addEventListener("input", () => {
+    state.set({ text: text.value });
+    for (const side of Object.keys(shown)) read(side);
+  });
+  const redraw = () => Object.keys(shown).forEach((side) => shown[side].told && draw(side));
+  window.addEventListener("themed", redraw);
+  main.append(el("h1", {}, "Playground"), el("div", { class: "bar" }, pickers.a.node, pickers.b.node), text, panes,
+    tools({
+      name: "reading",
+      python: () => Object.keys(shown).map((side) => {
+        const { told } = shown[side];
+        if (told?.of_seeds) return `import fairtrial as ft\nfrom pathlib import Path\n\ntext = ${py(text.value)}\nruns = [ft.load(folder) for folder in sorted(Path(${py(told.folder)}).glob("seed-*"))]\nmaps = [run.attention(text) for run in runs]\n`;
+        const question = told?.task === "classify" ? "print(run.predict(text, words=True))" : "print(run.surprisal(text))";
+        return `import fairtrial as ft\n\ntext = ${py(text.value)}\nrun = ft.load(${py(told?.folder)})\n${question}\nrun.attention(text).plot()\n`;
+      }).join("\n"),
+      command: () => Object.keys(shown).map((side) => `fairtrial look ${shell(shown[side].told?.folder ?? "")} ${shell(text.value)}`).join("\n"),
+      picture: () => shown.a?.maps?.picture(),
+      rows: () => Object.keys(shown).flatMap((side) => shown[side].maps.rows().map((row) => ({ model: pickers[side].select.value, ...row }))),
+      all: () => Object.fromEntries(Object.keys(shown).map((side) => [pickers[side].select.value, { ...shown[side].told, maps: shown[side].maps.rows() }])),
+    }));
+  start("a");
+  start("b");
+  return () => window.removeEventListener("themed", redraw);
+}

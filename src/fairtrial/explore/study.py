@@ -1,0 +1,326 @@
+"""The study view's answers: any comparison of a finished study, its items one by one, its curves, and its power.
+
+The verdict is what verdict.json says. What is chosen here beside it (another test set, metric, subset or pair) is for
+ideas, not for claims, and every answer says which of the two it is."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fairtrial.errors import BadInput
+from fairtrial.explore.asked import Asked
+from fairtrial.explore.library import Library
+from fairtrial.explore.pool import Ticket
+from fairtrial.record import Record
+from fairtrial.report import StudyFiles, band_of, curves_of, loss_curve
+from fairtrial.statistics import (
+    ALPHA,
+    LOOKS,
+    Comparison,
+    SetOutcomes,
+    compare,
+    decide_family,
+    describe_difference,
+    least_for,
+    reach_of,
+    score,
+    subsets,
+)
+from fairtrial.stored import CONTAMINATION, PLAN
+from fairtrial.study import by_set, stacked
+
+Plain = dict[str, Any]
+METRICS = {"guess": ("accuracy", "macro-F1", "log loss"), "nll": ("perplexity", "bits per byte")}
+MOST_ITEMS = 50  # at a time
+ORDERS = ("variant better", "variant worse", "either", "as in the file")
+MOST_OPEN = 4  # studies whose outcomes are held
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A finished study with the outcome of every item, read once."""
+
+    files: StudyFiles
+    name: str
+    outcomes: dict[str, dict[str, dict[str, SetOutcomes]]] = field(default_factory=dict)  # task, variant, test set
+
+    @cached_property
+    def verdict(self) -> Plain:
+        return self.files.verdict
+
+    @cached_property
+    def contamination(self) -> Plain:
+        return self.files.read("contamination.json", CONTAMINATION)
+
+    def records(self, task: str, variant: str) -> dict[int, Record]:
+        """The finished ones of the judged seeds."""
+        found = self.files.records.get(task, {}).get(variant, [])
+        seeds = set(self.verdict["tasks"][task].get("seeds", []))
+        return {each.trial["seed"]: each for each in found if each.complete and each.trial["seed"] in seeds}
+
+    def of(self, task: str, variant: str, test: str) -> SetOutcomes:
+        known = self.outcomes.setdefault(task, {})
+        if variant not in known:
+            records, tests = self.records(task, variant), dict.fromkeys(self.verdict["tasks"][task]["sets"], 0)
+            if not records:
+                raise BadInput(f"{variant} has no finished trial", "matched variants are judged in the report")
+            arrays = {seed: by_set(record.outcomes(), tests) for seed, record in records.items()}
+            known[variant] = stacked(arrays, variant, records)
+        return known[variant][test]
+
+    def status(self, task: str, test: str) -> np.ndarray | None:
+        facts = self.contamination.get(task, {}).get("sets", {}).get(test)
+        return None if facts is None else np.array(facts["status"], dtype=np.int8)
+
+
+OPEN: OrderedDict[tuple[str, float], Opened] = OrderedDict()
+
+
+def opened(library: Library, asked: Asked) -> Opened:
+    name = asked.text("study", most=1000)
+    files = library.study(name)
+    key = (str(files.folder), (files.folder / "verdict.json").stat().st_mtime)
+    found = OPEN.setdefault(key, Opened(files, name))
+    OPEN.move_to_end(key)
+    while len(OPEN) > MOST_OPEN:
+        OPEN.popitem(last=False)
+    return found
+
+
+def overview(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+    """The verdict's first screen, and what may be chosen."""
+    study = opened(library, asked)
+    verdict, plan = study.verdict, study.files.read("plan.json", PLAN)
+    tasks = {}
+    for name, task in verdict["tasks"].items():
+        variants = [each for each in task["scores"] if study.records(name, each)]
+        metrics = METRICS["guess" if task["metric"] not in METRICS["nll"] else "nll"]
+        tasks[name] = {
+            "metric": task["metric"], "unit": task["unit"], "least_difference": task.get("least_difference"),
+            "sets": task["sets"], "variants": variants, "metrics": metrics, "seeds": task.get("seeds", []),
+            "comparisons": task["comparisons"], "passports": task.get("passports", {}), "scores": task["scores"],
+            "cost": task.get("cost", {}),
+        }  # fmt: skip
+    looks = [{"seeds": look.seeds, "alpha": look.alpha} for look in LOOKS]
+    return {
+        "name": verdict.get("name", ""), "baseline": verdict.get("baseline", ""), "folder": str(study.files.folder),
+        "sentences": verdict["sentences"], "tasks": tasks, "look": verdict.get("look"), "looks": looks,
+        "until_clear": bool(verdict.get("until_clear")), "planned": plan.get("looks", []),
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was chosen to compare."""
+
+    study: Opened
+    task: str
+    variant: str
+    against: str
+    test: str
+    metric: str
+    subset: str
+
+    @classmethod
+    def read(cls, library: Library, asked: Asked) -> Chosen:
+        study = opened(library, asked)
+        tasks = study.verdict["tasks"]
+        task = asked.one_of("task", list(tasks), next(iter(tasks)))
+        variants = list(tasks[task]["scores"])
+        against = asked.one_of("against", variants, study.verdict.get("baseline", variants[0]))
+        other = next((each for each in variants if each != against), against)
+        variant = asked.one_of("variant", variants, other)
+        test = asked.one_of("set", list(tasks[task]["sets"]), next(iter(tasks[task]["sets"])))
+        known = METRICS["guess" if tasks[task]["metric"] not in METRICS["nll"] else "nll"]
+        metric = asked.one_of("metric", known, tasks[task]["metric"])
+        subset = asked.one_of("items", ("all", "clean", "contaminated"), tasks[task]["sets"][test].get("basis", "all"))
+        return cls(study, task, variant, against, test, metric, subset)
+
+    @cached_property
+    def outcomes(self) -> tuple[SetOutcomes, SetOutcomes]:
+        return self.study.of(self.task, self.variant, self.test), self.study.of(self.task, self.against, self.test)
+
+    @cached_property
+    def keep(self) -> np.ndarray:
+        """Which items count [item]"""
+        masks = subsets(self.study.status(self.task, self.test), self.outcomes[0].items)
+        if self.subset not in masks or not masks[self.subset].any():
+            raise BadInput(f"{self.test} has no {self.subset} items", "no copies were found: choose all items")
+        return masks[self.subset]
+
+    @cached_property
+    def clusters(self) -> np.ndarray | None:
+        """Items that belong together [item]"""
+        groups = self.outcomes[0].arrays.get("group")
+        return None if groups is None else groups[0]
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        names = (self.variant, self.against, self.test, self.subset)
+        return compare(names, self.metric, self.outcomes, self.keep, self.clusters)
+
+    @property
+    def judged(self) -> Plain:
+        return dict(self.study.verdict["tasks"][self.task])
+
+    @property
+    def decisive(self) -> Plain | None:
+        """The verdict's own row, where this is what it judged."""
+        mine = {
+            "variant": self.variant, "against": self.against, "set": self.test, "basis": self.subset,
+            "metric": self.comparison.metric.name,
+        }  # fmt: skip
+        rows = self.judged["comparisons"]
+        return next((row for row in rows if all(row.get(key) == value for key, value in mine.items())), None)
+
+    @property
+    def level(self) -> float:
+        """The share of false alarms that decides one comparison of the family."""
+        look = self.study.verdict.get("look") or {}
+        return float(look.get("alpha", ALPHA)) / max(1, len(self.judged["comparisons"]))
+
+
+def compared(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+    """Two variants on one test set, metric and subset: scores, difference, interval."""
+    chosen = Chosen.read(library, asked)
+    found, test = chosen.comparison, chosen.comparison.test
+    low, high = test.interval() if test else (None, None)
+    least = least_for(found.metric.name, chosen.judged.get("least_difference") or 0.0, chosen.outcomes[1])
+    (judged,) = decide_family([found], [least], chosen.level)
+    total = test and test.shares.seed + test.shares.item + test.shares.rest
+    scores = {
+        name: score(found.metric.name, outcomes, chosen.keep, chosen.clusters)
+        for name, outcomes in zip((chosen.variant, chosen.against), chosen.outcomes, strict=True)
+    }
+    return {
+        "task": chosen.task, "variant": chosen.variant, "against": chosen.against, "set": chosen.test,
+        "items": chosen.subset, "metric": found.metric.name, "unit": found.metric.unit, "count": found.items,
+        "groups": found.groups, "seeds": found.seeds, "difference": found.difference, "low": low, "high": high,
+        "p": test and test.p, "by_seed": test and test.by_seed, "smallest": judged.verdict.smallest,
+        "shares": test and {key: value / total if total else 0.0 for key, value in vars(test.shares).items()},
+        "why_not": list(found.not_comparable_because), "least_difference": least,
+        "scores": scores,
+        "sentence": describe_difference(found, None) if test and found.difference is not None else "",
+        "verdict": chosen.decisive, "higher_is_better": found.metric.higher_is_better,
+    }  # fmt: skip
+
+
+def power(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+    """What more seeds or items could see, from this comparison's own variances."""
+    chosen = Chosen.read(library, asked)
+    test = chosen.comparison.test
+    if test is None:
+        raise BadInput("one seed tells nothing of how seeds differ", "power needs at least 2 seeds")
+    seeds = asked.whole("seeds", 2, 100, test.seeds)
+    items = asked.whole("count", 2, 1_000_000, chosen.comparison.items)
+    each = test.effective / chosen.comparison.items  # independent units that one item is worth
+
+    def smallest(seeds: int, items: float) -> float:
+        return reach_of(test.shares, seeds, max(2.0, items * each), chosen.level)
+
+    by_seeds = [(number, smallest(number, items)) for number in range(2, 41)]
+    sizes = sorted({max(2, round(chosen.comparison.items * times)) for times in (0.25, 0.5, 1, 2, 4, 8, 16)} | {items})
+    return {
+        "seeds": seeds, "count": items, "smallest": smallest(seeds, items),
+        "now": smallest(test.seeds, chosen.comparison.items),
+        "by_seeds": by_seeds, "by_items": [(size, smallest(seeds, size)) for size in sizes],
+        "unit": chosen.comparison.metric.unit, "level": chosen.level, "had": [test.seeds, chosen.comparison.items],
+    }  # fmt: skip
+
+
+def items(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+    """Items where two variants differ most over seeds: text, label, and what every seed answered."""
+    chosen = Chosen.read(library, asked)
+    ours, theirs = chosen.outcomes
+    order, offset = asked.one_of("order", ORDERS, "either"), asked.whole("offset", 0, 10_000_000, 0)
+    classify = "guess" in ours.arrays
+    one, other = (goodness(each) for each in chosen.outcomes)  # seed item
+    if one.shape[1] != other.shape[1]:
+        raise BadInput("the two variants were scored on different items")
+    gain = one.mean(0) - other.mean(0)
+    places = np.flatnonzero(chosen.keep)
+    rank = {
+        "variant better": -gain,
+        "variant worse": gain,
+        "either": -np.abs(gain),
+        "as in the file": np.arange(len(gain)),
+    }
+    places = places[np.argsort(rank[order][places], kind="stable")]
+    texts, notice = texts_of(library, chosen)
+    if wanted := asked.text("containing", "", 200).lower():
+        places = np.array([at for at in places if texts and wanted in texts[at].lower()], dtype=int)
+    status = chosen.study.status(chosen.task, chosen.test)
+    names = next(iter(chosen.study.records(chosen.task, chosen.variant).values())).class_names()
+    rows = []
+    for at in places[offset : offset + MOST_ITEMS].tolist():
+        row: Plain = {"item": at, "text": texts[at] if texts else None, "gain": float(gain[at])}
+        row["copy"] = None if status is None else int(status[at])
+        for side, outcomes, good in (("variant", ours, one), ("against", theirs, other)):
+            if classify:
+                guesses = outcomes["guess"][:, at]
+                row["label"] = names[int(outcomes["label"][0, at])]
+                row[side] = [
+                    {"seed": seed, "answer": names[int(guess)], "right": bool(right)}
+                    for seed, guess, right in zip(outcomes.seeds, guesses, good[:, at], strict=True)
+                ]
+            else:
+                row[side] = [
+                    {"seed": seed, "nll": -float(value)}
+                    for seed, value in zip(outcomes.seeds, good[:, at], strict=True)
+                ]
+                row["tokens"] = int(outcomes["tokens"][0, at])
+        rows.append(row)
+    unit = "share of seeds that are right" if classify else "nats per token"
+    return {"rows": rows, "count": len(places), "offset": offset, "unit": unit, "notice": notice}
+
+
+def goodness(outcomes: SetOutcomes) -> np.ndarray:
+    """What became of each item, the more the better [seed item]: right or wrong, or minus nats per token."""
+    if "guess" in outcomes.arrays:
+        return (outcomes["guess"] == outcomes["label"]).astype(float)
+    found: np.ndarray = -outcomes["nll"] / np.maximum(1, outcomes["tokens"])
+    return found
+
+
+def texts_of(library: Library, chosen: Chosen) -> tuple[list[str], str]:
+    """The texts of a test set, in the order of its outcomes; or why there are none."""
+    record = next(iter(chosen.study.records(chosen.task, chosen.variant).values()))
+    name = f"{'' if chosen.study.name == '.' else chosen.study.name + '/'}trials"
+    name = f"{name}/{record.folder.relative_to(chosen.study.files.folder / 'trials').as_posix()}"
+    try:
+        library.need_data(record.recipe)
+        documents = library.models.get(library, name).run.splits.tests[chosen.test]
+    except (BadInput, KeyError) as error:
+        return [], f"the texts cannot be shown: {error}"
+    if len(documents) != chosen.outcomes[0].items:
+        return [], "the texts cannot be shown: the test set has other documents than were scored"
+    return [document.text for document in documents], ""
+
+
+def curves(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+    """Learning curves of every variant: each seed, their mean and range."""
+    study = opened(library, asked)
+    task = asked.one_of("task", list(study.verdict["tasks"]), next(iter(study.verdict["tasks"])))
+    found: dict[str, Mapping[str, Any]] = {}
+    for variant in study.verdict["tasks"][task]["scores"]:
+        ticket.check()
+        events = {seed: record.events() for seed, record in study.records(task, variant).items()}
+        by_name: dict[str, dict[int, Any]] = {}
+        for seed, rows in events.items():
+            for curve in (loss_curve(rows), *curves_of(rows)):
+                by_name.setdefault(curve.name, {})[seed] = curve
+        found[variant] = {
+            name: {
+                "unit": next(iter(each.values())).unit,
+                "seeds": {str(seed): curve.points for seed, curve in each.items()},
+                "band": band_of(variant, 0, list(each.values())).points,  # step, mean, low, high
+            }
+            for name, each in by_name.items()
+        }
+    return {"task": task, "variants": found}
