@@ -2038,8 +2038,8 @@ API = (
         "power-without-pilot",
         "api",
         "ft.power forgets the pilot's variances",
-        'shares = None if pilot is None else pilot.facts["shares"]',
-        "shares = None",
+        "task, shares = shares_of_pilot(rows)",
+        "task, _ = shares_of_pilot(rows)",
         ("api/test_compare.py", "-k pilot"),
     ),
     Mutant(
@@ -2139,9 +2139,68 @@ OWN_RESULTS = (
     ),
 )
 
+VERIFICATION = (
+    Mutant(
+        "verify-without-training",
+        "verification",
+        "the losses of the repeated training are not compared",
+        "wrong = first_difference(own, stored)\n",
+        'wrong = ""\n',
+        ("record/test_verify.py", "-k another_seed"),
+    ),
+    Mutant(
+        "verify-without-weights",
+        "verification",
+        "stored weights are not compared with those of the repeated training",
+        "wrong = [name for name, tensor in own.items() if not same_bits(tensor, stored[name])]",
+        "wrong: list[str] = []",
+        ("record/test_verify.py", "-k edited_weights"),
+    ),
+    Mutant(
+        "verify-own-weights",
+        "verification",
+        "scores are those of the repeated training, not of the stored weights",
+        "    put_weights(prepared.task.network, stored)\n",
+        "",
+        ("record/test_verify.py", "-k test_an_honest_record"),
+    ),
+    Mutant(
+        "verify-without-outcomes",
+        "verification",
+        "outcomes of single items are not compared",
+        "unequal = sorted(name for name in {*outcomes, *stored} if not same_array(",
+        "unequal = sorted(name for name in {*outcomes, *stored} if False and not same_array(",
+        ("record/test_verify.py", "-k edited_with_their_scores"),
+    ),
+    Mutant(
+        "verify-without-metrics",
+        "verification",
+        "a result's metrics are not compared",
+        "wrong = first_difference(own, {name: told.get(name) for name in own})\n",
+        'wrong = ""\n',
+        ("record/test_verify.py", "-k edited_result"),
+    ),
+    Mutant(
+        "verify-runs-what-it-finds",
+        "verification",
+        "a record's parts need not be named",
+        "require_plugins(record)  # a part that is not built in runs only where it is named",
+        "pass",
+        ("record/test_verify.py", "-k not_guessed_at"),
+    ),
+    Mutant(
+        "verify-any-verdict",
+        "verification",
+        "a study's verdict is not judged again",
+        "if wrong := first_difference({name: facts[name] for name in JUDGED}, kept, 1e-9):",
+        'if wrong := "":',
+        ("record/test_verify.py", "-k judged_again"),
+    ),
+)
+
 MUTANTS = (
     *MODEL, *PARTS, *DATA, *TRAINING, *STATISTICS, *AUDIT, *RECORD, *STUDY, *ENGINES, *BASELINES, *ANALYSIS,
-    *REPORT, *PRETRAINED, *API, *APPS, *OWN_RESULTS,
+    *REPORT, *PRETRAINED, *API, *APPS, *OWN_RESULTS, *VERIFICATION,
 )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fairtrial.api import study as study
     from fairtrial.api import train as train
     from fairtrial.api import verdict as verdict
+    from fairtrial.api import verify as verify
     from fairtrial.errors import BadInput as BadInput
     from fairtrial.errors import FairtrialError as FairtrialError
     from fairtrial.errors import Interrupted as Interrupted
@@ -49,7 +50,7 @@ __version__ = "0.1.0"
 FUNCTIONS = "train resume load finetune study verdict audit audit_data baseline ensemble clean catalogue parameters"
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast
 PUBLIC = {
-    **dict.fromkeys([*FUNCTIONS.split(), "compare", "power", "explore"], "api"),
+    **dict.fromkeys([*FUNCTIONS.split(), "compare", "power", "explore", "verify"], "api"),
     **dict.fromkeys(["Part", "part"], "model.part"),
     "Recipe": "recipe",
     "Run": "run",

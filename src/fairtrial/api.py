@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fairtrial.analysis.parameters import Parameters
     from fairtrial.explore import Explorer
     from fairtrial.model.part import Part
-    from fairtrial.results import Audit, Baselines, Comparison, Ensemble, Power, Study, Verdict
+    from fairtrial.results import Audit, Baselines, Comparison, Ensemble, Power, Study, Verdict, Verification
     from fairtrial.run import Run
 
 Source = str | Path
@@ -333,6 +333,42 @@ def is_study(path: Path) -> bool:
 
     ours = any((path / name).exists() for name in ("verdict.json", "study.toml", "plan.json", "trial.json"))
     return ours or not any(next(path.rglob(pattern), None) for pattern in INSIDE)
+
+
+def verify(
+    *records: Source | Run | Study,
+    steps: int | None = None,
+    data: Source | None = None,
+    trials: int | None = 2,
+    plugins: Sequence[Source] = (),
+    on_status: OnStatus | None = None,
+) -> Verification:
+    """Is a record what its recipe gives? Its checksums; its training again from recipe, seed and data, all of it or the
+    first `steps`, bit by bit; its scores again from the stored weights. Of a study the verdict again from its outcomes,
+    and so many of its `trials` (None: all). `data`: where the data are on this machine. Nothing is written, and nothing
+    in a record is run: parts that are not built in are given as `plugins`.
+
+    >>> found = ft.verify(classifier.folder)
+    >>> [claim.state for claim in found.records[0].claims]
+    ['consistent', 'proven', 'proven', 'proven', 'proven']
+    >>> found.records[0].state, found.false
+    ('proven', False)
+    """
+    if not records:
+        raise BadInput("nothing to verify was named", "name records or studies: fairtrial verify submissions/*")
+    if steps is not None and steps < 0:
+        raise BadInput(f"steps must not be negative, got {steps}")
+    folders = [folder_of(record) for record in records]  # type: ignore[arg-type]
+    for folder in folders:
+        if not folder.exists():
+            raise BadInput(f"{folder} is not there", "a record is a folder that `fairtrial train` wrote")
+    from fairtrial.plugins import load_files
+    from fairtrial.results import Verification
+    from fairtrial.verification import Options, verify_folder
+
+    load_files(map(Path, plugins))
+    options = Options(steps, None if data is None else str(data), trials)
+    return Verification(tuple(verify_folder(folder, options, on_status or silent) for folder in folders))
 
 
 def audit(what: Any, *, plugins: Sequence[Source] = ()) -> Audit:

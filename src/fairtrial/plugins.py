@@ -65,6 +65,11 @@ def load_files(paths: Iterable[Path]) -> dict[str, str]:
     return found
 
 
+def loaded_digests() -> set[str]:
+    """The sha256 of all that this process has run for its parts."""
+    return set(_loaded)
+
+
 def load_installed(names: Iterable[str]) -> dict[str, str]:
     """Import what installed packages offer under these names, unless a built-in part or a file has the name; the
     packages used, with their sha256."""

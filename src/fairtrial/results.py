@@ -365,6 +365,101 @@ class Comparison(Shown):
         ]
 
 
+@dataclass(frozen=True)
+class Claim:
+    """Something that a record says, and whether it was proven, is consistent with all else, false, or not proven."""
+
+    name: str  # files, data, training, weights, scores; of a study files, verdict, trials
+    state: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A record or a study whose claims were checked."""
+
+    folder: Path
+    claims: tuple[Claim, ...]
+    inside: tuple[Checked, ...] = ()  # trials of a study
+
+    @property
+    def state(self) -> str:
+        """proven: to the last bit, all of it. consistent: nothing is false, and its scores or its verdict follow from
+        what is stored."""
+        states = {claim.name: claim.state for claim in self.claims}
+        if "false" in states.values():
+            return "false"
+        needed = ("verdict", "trials") if {"verdict", "trials"} & states.keys() else ("training", "weights", "scores")
+        if all(states.get(name) == "proven" for name in needed):
+            return "proven"
+        follows = states.get("scores", states.get("verdict"))
+        return "consistent" if follows in ("proven", "consistent") else "not proven"
+
+    def facts(self) -> dict[str, Any]:
+        claims = [{"claim": each.name, "state": each.state, "detail": each.detail} for each in self.claims]
+        inside = {"trials": [each.facts() for each in self.inside]} if self.inside else {}
+        return {"record": str(self.folder), "state": self.state, "claims": claims, **inside}
+
+
+CLAIM_COLOURS = {"false": "worse", "proven": "better", "not proven": "undetected", "consistent": "same"}
+MEANT = {
+    "proven": "what its recipe, seed and data give, to the last bit",
+    "consistent": "nothing in it is false, but not all of it was proven",
+    "false": "it is not what it says",
+    "not proven": "it could not be checked",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Verification(Shown):
+    """What became of the claims of records: proven, consistent, false or not proven."""
+
+    records: tuple[Checked, ...]
+
+    @property
+    def false(self) -> bool:
+        """Whether any record claims what is not so."""
+        return any(each.state == "false" for each in self.records)
+
+    def sentences(self) -> Sequence[str]:
+        if len(self.records) == 1:
+            (one,) = self.records
+            return (f"{one.folder}: {one.state}, {MEANT[one.state]}.",)
+        states = [each.state for each in self.records]
+        counts = [f"{states.count(state)} {state}" for state in MEANT if state in states]
+        return (f"{counted(len(states), 'record')}: {', '.join(counts)}.",)
+
+    def tables(self) -> Sequence[Table]:
+        if len(self.records) == 1:
+            every = [self.records[0], *self.records[0].inside]
+            return [claim_table(one, str(one.folder) if number else "") for number, one in enumerate(every)]
+        names = dict.fromkeys(claim.name for one in self.records for claim in one.claims)
+        rows = []
+        for one in self.records:
+            found = {claim.name: claim for claim in one.claims}
+            states = [state_cell(found[name].state) if name in found else Cell("–") for name in names]
+            why = next(
+                (f"{each.name}: {each.detail}" for each in one.claims if each.state == one.state != "proven"), ""
+            )
+            rows.append(row(str(one.folder), state_cell(one.state), *states, why))
+        return [Table("", ("record", "verdict", *names, "why"), tuple(rows), text_columns=len(names) + 3)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {"record": str(one.folder), "verdict": one.state, **{claim.name: claim.state for claim in one.claims}}
+            for one in self.records
+        ]
+
+
+def claim_table(one: Checked, title: str) -> Table:
+    rows = tuple(row(each.name, state_cell(each.state), each.detail) for each in one.claims)
+    return Table(title, ("claim", "state", "what was found"), rows, text_columns=3)
+
+
+def state_cell(state: str) -> Cell:
+    return Cell(state, kind=CLAIM_COLOURS.get(state, ""))
+
+
 @dataclass(frozen=True, repr=False)
 class Power(Shown):
     """What a comparison with so many seeds and items can see, before anything is trained."""

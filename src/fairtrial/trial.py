@@ -23,7 +23,8 @@ from fairtrial.record import Record, ensure_free
 from fairtrial.run import Run, require_task
 from fairtrial.training.checkpoint import Checkpoints
 from fairtrial.training.loop import Event, Loop, put_weights, weights_of
-from fairtrial.training.tasks import build_network
+from fairtrial.training.scoring import Score
+from fairtrial.training.tasks import Task, build_network
 
 OnEvent = Callable[[Event], None]
 Stop = Callable[[], bool]
@@ -130,8 +131,7 @@ def train(
     record.add_time(loop.progress.step, what="trained", **pace)
     best_step = loop.restore_best()
     write_bytes(record.folder / "model.safetensors", save_tensors(weights_of(task.network)))
-    scored = ["validation", *(trial["test_sets"] if recipe.scoring.tests else [])]
-    scores = {name: task.score(name, partial(on_progress, name)) for name in scored if name in task.sets}
+    scores = final_scores(task, record, on_progress)
     outcomes = {f"{name}/{what}": array for name, score in scores.items() for what, array in score.outcomes.items()}
     record.write_outcomes(outcomes)
     record.write_result(result_facts(record, task, loop, best_step, scores))
@@ -143,6 +143,14 @@ def train(
         score_beside(record, prepared, lambda name: on_event(Event("baseline", loop.progress.step, {"name": name})))
     on_event(Event("end", loop.progress.step, {**record.result, "baseline": record.baseline or None}))
     return record
+
+
+def final_scores(
+    task: Task, record: Record, on_progress: Callable[[str, float], None] = lambda split, share: None
+) -> dict[str, Score]:
+    """Of validation and, unless the recipe leaves them alone, of every test set: exact ones, outcome by outcome."""
+    scored = ["validation", *(record.trial["test_sets"] if record.recipe.scoring.tests else [])]
+    return {name: task.score(name, partial(on_progress, name)) for name in scored if name in task.sets}
 
 
 def load(record: Record | Path, task: str | None = None, *, anyway: bool = False) -> Run:

@@ -1,7 +1,8 @@
-"""`fairtrial study`, `verdict`, `report`, `power`, `baseline`, `ensemble` and `demo`."""
+"""`fairtrial study`, `verdict`, `report`, `verify`, `power`, `baseline`, `ensemble` and `demo`."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from json import dumps
 from pathlib import Path
@@ -164,6 +165,36 @@ def report(
         page = found.write_page(out or Path(f"{found.name}-report.html"))
     facts = {"page": str(page), "bytes": page.stat().st_size}
     print(dumps(facts) if json else f"open this page: {page.resolve()}")
+
+
+def verify(
+    records: Annotated[list[Path], Argument(help="Records or studies.", metavar="RECORD...")],
+    steps: Annotated[
+        int | None,
+        Option(help="Repeat only the first steps of training; 0: none.", min=0, show_default="all"),
+    ] = None,
+    data: Annotated[
+        str | None,
+        Option(help="Where the data are on this machine.", metavar="PATH", show_default="where the record found them"),
+    ] = None,
+    trials: Annotated[str, Option(help="Trials of a study to repeat: a number, or 'all'.", metavar="NUMBER|all")] = "2",
+    plugins: With = None,
+    json: Json = False,
+) -> None:
+    """Is a record what its recipe gives? Train it again from recipe and seed, and score it again from its weights.
+
+    Every claim is proven, consistent with all else, false, or not proven. Of a study the verdict is judged again from
+    its outcomes, and some trials, drawn at random, are repeated. Nothing in a record is run or written. Exits with 1 if
+    a claim is false."""
+    if trials != "all" and not trials.isdigit():
+        raise BadInput(f"--trials takes a number or 'all', got {trials!r}")
+    found = api.verify(
+        *records, steps=steps, data=data, trials=None if trials == "all" else int(trials), plugins=plugins or [],
+        on_status=status(json),
+    )  # fmt: skip
+    status(json)("")
+    print(dumps([each.facts() for each in found.records]) if json else found)
+    sys.exit(int(found.false))
 
 
 @takes_results

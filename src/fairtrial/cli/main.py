@@ -35,6 +35,7 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
         ("study", judge.study, "study --data novel.txt --variants learned rope alibi --seeds 5"),
         ("verdict", judge.verdict, "verdict studies/my-study --format latex"),
         ("report", judge.report, "report studies/my-study"),
+        ("verify", judge.verify, "verify submissions/* --data reviews.tsv"),
         ("power", judge.power, "power --seeds 5 --items 750 --spread 0.7"),
         ("baseline", judge.baseline, "baseline --data reviews.tsv"),
         ("ensemble", judge.ensemble, "ensemble runs/seed0 runs/seed1 runs/seed2"),

@@ -247,6 +247,8 @@ def narrow_scores(task: Task) -> Table | None:
     against = " and ".join(dict.fromkeys(str(one.get("against", "")) for one in judged.values()))
     seeds = sorted({one["seeds"] for one in judged.values() if is_number(one.get("seeds"))})
     note = f"Mean over {' or '.join(map(str, seeds))} seeds." if seeds else "Mean over seeds."
+    if any(base(one.get("verdict", "")) != one.get("verdict", "") for one in judged.values()):
+        note = "One checkpoint of each."
     if judged:
         note += f" Difference from {against} in {difference_unit(task)}, with its 95% interval; the verdict is after"
         note += " Holm's correction."

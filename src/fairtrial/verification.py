@@ -1,0 +1,349 @@
+"""Is a record what its recipe gives? Checksums, the training again from recipe and seed, the scores again from the
+stored weights; of a study its verdict again from its outcomes, and a sample of its trials. A record is read, never
+written, and nothing in it is run."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.disk import sha256_of
+from fairtrial.errors import BadInput, Diverged
+from fairtrial.record import Record, renamed_keys
+from fairtrial.results import Checked, Claim
+
+if TYPE_CHECKING:
+    from fairtrial.prepare import Prepared
+    from fairtrial.training.loop import Loop
+    from fairtrial.training.tasks import Task
+
+PROVEN, CONSISTENT, FALSE, OPEN = "proven", "consistent", "false", "not proven"
+SETTLED = (
+    20  # steps that are equal to the last bit: this processor computes the same bits, and no later step may differ
+)
+CLOSE = 1e-3  # relative: what another processor or library may differ by in so few steps
+OnStatus = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    steps: int | None = None  # of the training; None: all of them, 0: none
+    data: str | None = None  # where the data are here
+    trials: int | None = 2  # of a study; None: all of them
+
+
+def verify_folder(folder: Path, options: Options, on_status: OnStatus) -> Checked:
+    """A record or a study."""
+    if (folder / "study.toml").is_file() and not (folder / "trial.json").is_file():
+        return verify_study(folder, options, on_status)
+    return verify_record(folder, options, on_status)
+
+
+def verify_record(folder: Path, options: Options, on_status: OnStatus) -> Checked:
+    try:
+        record = Record.open(folder)
+        if not record.complete:
+            return Checked(folder, (Claim("files", OPEN, "the trial is not finished, so it claims no result"),))
+        files = check_files(record)
+    except BadInput as error:
+        state = FALSE if (folder / "trial.json").is_file() else OPEN
+        return Checked(folder, (Claim("files", state, error.what),))
+    on_status(f"{folder}: reading the data")
+    try:
+        from fairtrial.environment import use_threads
+        from fairtrial.plugins import require_plugins
+
+        require_plugins(record)  # a part that is not built in runs only where it is named
+        with use_threads(int(record.trial["environment"]["threads"])):
+            prepared, data = check_data(record, options)
+            if prepared is None:
+                return Checked(folder, (files, data))
+            return Checked(folder, (files, data, *train_again(record, prepared, options, on_status)))
+    except BadInput as error:
+        return Checked(folder, (files, Claim("training", OPEN, with_hint(error))))
+
+
+def with_hint(error: BadInput) -> str:
+    return error.what.replace("\n", " ")
+
+
+def check_files(record: Record) -> Claim:
+    """Every file is the one that the result names. Whoever edits a file can make its checksum again, too."""
+    trial, recipe, result = record.trial, record.recipe, record.result
+    for name in ("events.jsonl", "outcomes.safetensors", "model.safetensors", "tokenizer.json"):
+        record.checked(name)
+    _ = record.events(), record.outcomes(), record.baseline
+    if result["seed"] != trial["seed"]:
+        return Claim("files", FALSE, f"trial.json says seed {trial['seed']}, result.json {result['seed']}")
+    if trial.get("changed"):
+        return Claim("files", CONSISTENT, f"resumed although {' and '.join(trial['changed'])} had changed")
+    if "sha256" not in result:
+        return Claim("files", CONSISTENT, "written by version 0.1, without checksums")
+    return Claim(
+        "files", CONSISTENT, f"all checksums fit; seed {trial['seed']}, recipe {trial['recipe']}, {recipe.task}"
+    )
+
+
+def check_data(record: Record, options: Options) -> tuple[Prepared | None, Claim]:
+    """The same files, and the same tokenizer, labels and documents made of them."""
+    from fairtrial.prepare import prepare
+    from fairtrial.recipe import fingerprint
+
+    recipe, trial = record.recipe, record.trial
+    if options.data is not None:
+        recipe = replace(recipe, data=replace(recipe.data, source=options.data))
+    prepared = prepare(recipe, trial["seed"])
+    if prepared.corpus.files != trial["data"]:
+        names = sorted(name for name in {**prepared.corpus.files, **trial["data"]}
+                       if prepared.corpus.files.get(name) != trial["data"].get(name))  # fmt: skip
+        return None, Claim("data", OPEN, f"the data here are others than those of the record ({', '.join(names[:3])})")
+    if fingerprint(prepared.recipe) != trial["recipe"]:
+        return None, Claim("data", FALSE, "these data give another recipe (its length or kind of tokens)")
+    if prepared.tokenizer.to_json() != (record.folder / "tokenizer.json").read_text(encoding="utf-8"):
+        return None, Claim("data", FALSE, "another tokenizer follows from these data and this seed")
+    own = {"labels": list(prepared.splits.labels), "test_sets": list(prepared.splits.tests), **prepared.task.facts}
+    if wrong := first_difference(plain(own), {name: trial.get(name) for name in own}):
+        return None, Claim("data", FALSE, f"trial.json: {wrong}")
+    return prepared, Claim("data", PROVEN, "the same files by sha256; tokenizer and labels follow from them")
+
+
+def train_again(record: Record, prepared: Prepared, options: Options, on_status: OnStatus) -> Iterator[Claim]:
+    """Claims on training, weights and scores."""
+    from safetensors.torch import load as load_tensors
+
+    from fairtrial.training.loop import Loop, put_weights, weights_of
+    from fairtrial.trial import final_scores
+
+    other = environment_differs(record)
+    loop = Loop(prepared.task, prepared.recipe.training, prepared.recipe.scoring, record.trial["seed"])
+    training = compare_training(record, loop, options.steps, other, on_status)
+    yield training
+    stored = load_tensors(record.weights())
+    whole = training.state == PROVEN and (loop.progress.step == loop.steps or bool(loop.progress.stopped))
+    best_step = loop.restore_best() if whole else None
+    own = weights_of(prepared.task.network)
+    if {name: tensor.shape for name, tensor in own.items()} != {name: each.shape for name, each in stored.items()}:
+        yield Claim("weights", FALSE, "the stored weights do not fit the network of the recipe")
+        return
+    if whole:
+        wrong = [name for name, tensor in own.items() if not same_bits(tensor, stored[name])]
+        said = f"{len(wrong)} of {len(own)} tensors are not what the training gives ({wrong[0]})" if wrong else ""
+        yield Claim("weights", FALSE if wrong else PROVEN, said or "every bit of them follows from the training")
+    else:
+        why = "the training was not repeated to its end" if training.state == PROVEN else "see training"
+        yield Claim("weights", OPEN, why)
+    put_weights(prepared.task.network, stored)
+    on_status(f"{record.folder}: scoring")
+    scores = final_scores(prepared.task, record)
+    outcomes = {f"{name}/{what}": array for name, score in scores.items() for what, array in score.outcomes.items()}
+    yield compare_scores(record, prepared.task, outcomes, scores, other, loop if whole else None, best_step)
+
+
+def environment_differs(record: Record) -> str:
+    """What else than recipe, seed and data may have changed the bits; empty where nothing is known to."""
+    from fairtrial.environment import DECISIVE, code_fingerprint, describe
+
+    then = record.trial["environment"]
+    now = describe(int(then["threads"]))
+    changed = [f"{name} {then.get(name)}, here {now[name]}" for name in DECISIVE if now[name] != then.get(name)]
+    changed += ["another version of fairtrial's code"] if record.trial["code"] != code_fingerprint() else []
+    return "; ".join(changed)
+
+
+def compare_training(record: Record, loop: Loop, steps: int | None, other: str, on_status: OnStatus) -> Claim:
+    """Event by event: loss and learning rate of every step, scores of every evaluation."""
+    told, exact, last = iter(record.events()), True, 0
+    if steps == 0:
+        return Claim("training", OPEN, "not repeated (--steps 0)")
+    end = loop.steps if steps is None else min(steps, loop.steps)
+    try:
+        for event in loop.run():
+            if event.kind == "ready":
+                if event.step >= end or (not exact and event.step >= SETTLED):
+                    break
+                if event.step % 20 == 0:
+                    on_status(f"{record.folder}: step {event.step} of {end}")
+                continue
+            own = renamed_keys(plain({"event": event.kind, "step": event.step, **event.facts}))
+            stored = next(told, None)
+            if stored is None:
+                return false_unless(other, "training", f"the record's log ends before step {event.step}")
+            wrong = first_difference(own, stored)
+            if wrong and (first_difference(own, stored, CLOSE) or (exact and last >= SETTLED)):
+                return false_unless(other, "training", f"step {event.step} gives something else: {wrong}")
+            exact, last = exact and not wrong, event.step
+    except Diverged as error:
+        return false_unless(other, "training", error.what)
+    if not exact:
+        why = other or "another processor or library"
+        return Claim("training", CONSISTENT, f"its first {last} steps to three digits, not to the last bit ({why})")
+    if end == loop.steps or loop.progress.stopped:
+        if next(told, None) is not None:
+            return Claim("training", FALSE, f"the record's log goes on after the last step, {last}")
+        return Claim("training", PROVEN, f"all {last:,} steps from recipe and seed, to the last bit")
+    return Claim(
+        "training", PROVEN, f"the first {last:,} of {loop.steps:,} steps from recipe and seed, to the last bit"
+    )
+
+
+def false_unless(other: str, name: str, what: str) -> Claim:
+    """A difference proves nothing where the environment is another one."""
+    return Claim(name, OPEN, f"{what}; but the environment differs ({other})") if other else Claim(name, FALSE, what)
+
+
+def compare_scores(
+    record: Record,
+    task: Task,
+    outcomes: Mapping[str, Any],
+    scores: Mapping[str, Any],
+    other: str,
+    loop: Loop | None,
+    best_step: int | None,
+) -> Claim:
+    """Outcomes of every item and all metrics, by the stored weights; of a whole training everything in result.json."""
+    from fairtrial.provenance import result_facts
+
+    told, stored = record.result, record.outcomes()
+    own: dict[str, Any] = {"validation": scores["validation"].metrics if "validation" in scores else None}
+    own["tests"] = {name: score.metrics for name, score in scores.items() if name != "validation"}
+    if loop is not None and best_step is not None:
+        own = result_facts(record, task, loop, best_step, scores)
+    own = plain({name: value for name, value in own.items() if name in told or value is not None})
+    own["validation"] = own.get("validation") and renamed_keys(own["validation"])
+    wrong = first_difference(own, {name: told.get(name) for name in own})
+    if wrong and first_difference(own, {name: told.get(name) for name in own}, CLOSE):
+        return false_unless(other, "scores", f"result.json: {wrong}")
+    unequal = sorted(name for name in {*outcomes, *stored} if not same_array(outcomes.get(name), stored.get(name)))
+    if unequal and any(not same_array(outcomes.get(name), stored.get(name), close=True) for name in unequal):
+        return false_unless(other, "scores", f"outcomes.safetensors: {unequal[0]} is not what the stored weights give")
+    if wrong or unequal:
+        return Claim("scores", CONSISTENT, f"to three digits, not to the last bit ({other or 'another processor'})")
+    return Claim("scores", PROVEN, f"{', '.join(scores)}: the stored weights give every outcome and metric again")
+
+
+# comparing
+
+
+def plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def first_difference(own: Any, told: Any, close: float = 0.0, path: str = "") -> str:
+    """Where two plain values differ first, in words; empty where they do not. `close`: relative, for numbers."""
+    if isinstance(own, dict) and isinstance(told, dict):
+        names = {**own, **told}
+        found = (first_difference(own.get(name), told.get(name), close, f"{path}.{name}") for name in names)
+        return next(filter(None, found), "")
+    if isinstance(own, list) and isinstance(told, list) and len(own) == len(told):
+        pairs = enumerate(zip(own, told, strict=True))
+        return next(filter(None, (first_difference(*pair, close, f"{path}[{at}]") for at, pair in pairs)), "")
+    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (own, told))
+    if own == told or (numbers and (math.isclose(own, told, rel_tol=close) or (own != own and told != told))):
+        return ""
+    return f"{path.lstrip('.')} is {short(told)} there, {short(own)} here"
+
+
+def short(value: Any) -> str:
+    text = f"{value:.9g}" if isinstance(value, float) else str(value)
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    import torch
+
+    return one.dtype == other.dtype and torch.equal(one, other)
+
+
+def same_array(one: Any, other: Any, *, close: bool = False) -> bool:
+    import numpy as np
+
+    if one is None or other is None or one.shape != other.shape:
+        return False
+    if not close or one.dtype.kind not in "f":
+        # answers near a tie may turn over on another processor
+        return np.array_equal(one, other) or bool(close and len(one) and (one != other).mean() < 0.01)
+    return bool(np.allclose(one, other, rtol=CLOSE, atol=1e-5))
+
+
+# studies
+
+
+def verify_study(folder: Path, options: Options, on_status: OnStatus) -> Checked:
+    """Every trial's checksums, the verdict again from their outcomes, some trials again."""
+    from fairtrial.report.study_files import StudyFiles
+
+    try:
+        study = StudyFiles.open(folder)
+        told = study.read_verdict()
+        records = [record for named in study.records.values() for found in named.values() for record in found]
+        for record in records:
+            if record.complete:
+                check_files(record)
+        files = Claim("files", CONSISTENT, f"all checksums of {len(records)} trials fit")
+    except BadInput as error:
+        return Checked(folder, (Claim("files", FALSE, error.what),))
+    on_status(f"{folder}: judging again")
+    claims = [files, judge_again(folder, told, options)]
+    finished = [record for record in records if record.complete]
+    count = len(finished) if options.trials is None else min(options.trials, len(finished))
+    inside = []
+    for record in random.SystemRandom().sample(finished, count):  # nobody can know which
+        inside.append(verify_record(record.folder, options, on_status))
+    states = [each.state for each in inside]
+    if states:
+        names = ", ".join(each.folder.relative_to(folder / "trials").as_posix() for each in inside)
+        state = next(state for state in (FALSE, OPEN, CONSISTENT, PROVEN) if state in states)
+        wrong = next((claim.detail for each in inside for claim in each.claims if claim.state == state != PROVEN), "")
+        if state == PROVEN and count < len(finished):
+            state, wrong = CONSISTENT, "those are proven, the others have fitting checksums"
+        detail = f"{count} of {len(finished)} again ({names})" + (f": {wrong}" if wrong else "")
+        claims.append(Claim("trials", state, detail))
+    return Checked(folder, tuple(claims), tuple(inside))
+
+
+def judge_again(folder: Path, told: Mapping[str, Any], options: Options) -> Claim:
+    """The verdict from the outcomes of the trials, with the audits and baselines that the folder holds."""
+    from fairtrial.plugins import loaded_digests
+    from fairtrial.study.design import load_study, study_from
+    from fairtrial.study.folder import StudyFolder
+    from fairtrial.study.plan import make_plan
+    from fairtrial.study.run import Options as StudyOptions
+    from fairtrial.study.run import judge
+    from fairtrial.study.search import earlier_choice
+
+    try:
+        table = load_study(folder / "study.toml")
+        if options.data is not None:
+            table["data"] = options.data
+        study, home = study_from(table), StudyFolder(folder)
+        for path in (Path(name) for variant in study.variants for name in variant.plugins):
+            if not path.is_file() or sha256_of(path) not in loaded_digests():  # it runs only where it is named
+                return Claim("verdict", OPEN, f"it needs parts from {path}: name that file with --with")
+        if study.match:
+            return Claim("verdict", OPEN, "a study at matched budgets is not judged again")
+        plan = make_plan(study, home)
+        plan = plan.with_recipes(earlier_choice(plan))
+    except BadInput as error:
+        return Claim("verdict", OPEN, with_hint(error))
+    try:
+        own = plain(judge(plan, StudyOptions(until_clear=bool(told.get("until_clear"))), {}))
+    except BadInput as error:  # outcomes that do not give the metrics of their record, for example
+        return Claim("verdict", FALSE, with_hint(error))
+    for task, facts in own["tasks"].items():
+        kept = {name: told["tasks"].get(task, {}).get(name) for name in JUDGED}
+        if wrong := first_difference({name: facts[name] for name in JUDGED}, kept, 1e-9):
+            return Claim("verdict", FALSE, f"verdict.json, {task}: {wrong}")
+    rows = [row["sentence"] for task in own["tasks"].values() for row in task["comparisons"]]
+    if lost := [line for line in own["sentences"] if any(line.endswith(row) for row in rows)
+                and line not in told["sentences"]]:  # fmt: skip
+        return Claim("verdict", FALSE, f"verdict.json does not say: {lost[0]}")
+    detail = f"{len(rows)} comparisons follow from the trials' outcomes, the folder's audits and baselines"
+    return Claim("verdict", PROVEN, detail)
+
+
+JUDGED = ("metric", "unit", "least_difference", "seeds", "sets", "scores", "comparisons", "against_baselines")

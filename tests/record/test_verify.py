@@ -1,0 +1,181 @@
+"""A record is proven by training it again, and one that is not what it says is found out, whatever checksums say."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import fairtrial as ft
+from fairtrial.report.study_files import StudyFiles
+from fairtrial.results import Checked
+from fairtrial.stored import write_document
+from sealed import reseal
+
+Call = Callable[..., Any]
+
+
+def states(checked: Checked) -> dict[str, str]:
+    return {claim.name: claim.state for claim in checked.claims}
+
+
+def check(folder: Path, **options: Any) -> Checked:
+    (found,) = ft.verify(folder, **options).records
+    return found
+
+
+@pytest.fixture
+def copy(finished_records: dict[str, Path], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished_records["classify"], tmp_path / "record"))
+
+
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_an_honest_record_is_proven_and_not_touched(
+    task: str, finished_records: dict[str, Path], fairtrial: Call
+) -> None:
+    folder = finished_records[task]
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    found = check(folder)
+    assert states(found) == {"files": "consistent"} | dict.fromkeys(("data", "training", "weights", "scores"), "proven")
+    assert found.state == "proven"
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    part = check(folder, steps=3)
+    assert states(part) | {"weights": "", "files": ""} == states(found) | {"weights": "", "files": ""}
+    assert (states(part)["weights"], part.state) == ("not proven", "consistent")
+    assert "the first 3 of 8 steps" in part.claims[2].detail
+    assert check(folder, steps=0).state == "consistent"
+    said = fairtrial("verify", folder)
+    assert said.code == 0
+    assert "proven" in said.out
+
+
+def test_an_edited_result_with_new_checksums_is_false(copy: Path, fairtrial: Call) -> None:
+    result = json.loads((copy / "result.json").read_text())
+    result["tests"]["test"]["accuracy"] = 0.97
+    reseal(copy, result=result)
+    found = check(copy)
+    assert states(found)["files"] == "consistent", "whoever edits can make checksums, too"
+    assert (states(found)["weights"], states(found)["scores"], found.state) == ("proven", "false", "false")
+    assert "tests.test.accuracy is 0.97 there" in found.claims[-1].detail
+    assert check(copy, steps=0).state == "false", "the stored weights are enough"
+    said = fairtrial("verify", copy, "--json")
+    assert (said.code, json.loads(said.out)[0]["state"]) == (1, "false")
+
+
+def test_outcomes_that_were_edited_with_their_scores_are_false(copy: Path) -> None:
+    path = copy / "outcomes.safetensors"
+    arrays = load_file(path)
+    arrays["test/guess"] = arrays["test/guess"][::-1].copy()
+    save_file(arrays, path)
+    reseal(copy)
+    found = check(copy, steps=1)
+    assert states(found)["scores"] == "false"
+
+
+def test_another_seed_than_it_claims_is_false(copy: Path) -> None:
+    seed = json.loads((copy / "trial.json").read_text())["seed"] + 5
+    reseal(copy, trial={"seed": seed}, result={"seed": seed})
+    found = check(copy, steps=2)
+    assert found.state == "false"
+    wrong = next(claim for claim in found.claims if claim.state == "false")
+    assert wrong.name in ("data", "training"), "another split, or other losses, follow from that seed"
+
+
+def test_a_training_with_another_seed_is_false_where_the_data_are_the_same(tiny_recipe: Call, tmp_path: Path) -> None:
+    """The course's own split has no validation set, so that a seed decides weights and batches alone."""
+    from fairtrial.trial import run_trial
+
+    recipe = tiny_recipe("classify", "data.validation=0", "training.keep=last", "tokens.fit=course")
+    run_trial(recipe, 1, tmp_path / "record")
+    assert check(tmp_path / "record").state == "proven"
+    reseal(tmp_path / "record", trial={"seed": 2}, result={"seed": 2})
+    found = check(tmp_path / "record")
+    assert (states(found)["data"], states(found)["training"]) == ("proven", "false")
+    assert "step 1 gives something else: loss is" in found.claims[2].detail or "step 0" in found.claims[2].detail
+
+
+def test_edited_weights_with_new_checksums_are_false(copy: Path) -> None:
+    path = copy / "model.safetensors"
+    tensors = load_file(path)
+    name = max(tensors, key=lambda each: tensors[each].size)
+    tensors[name] = tensors[name] * 1.0000001
+    save_file(tensors, path)
+    told = json.loads((copy / "result.json").read_text())
+    reseal(copy, result=told | {"model_sha256": hashlib.sha256(path.read_bytes()).hexdigest()})
+    found = check(copy)
+    assert (states(found)["training"], states(found)["weights"]) == ("proven", "false")
+    assert name in next(claim.detail for claim in found.claims if claim.name == "weights")
+
+
+def test_an_edited_curve_and_a_broken_checksum_are_false(copy: Path, finished_records: dict[str, Path]) -> None:
+    log = copy / "events.jsonl"
+    lines = log.read_text().splitlines()
+    at = max(number for number, line in enumerate(lines) if '"event": "step"' in line)
+    event = json.loads(lines[at])
+    lines[at] = json.dumps(event | {"loss": event["loss"] * 0.9})
+    log.write_text("\n".join(lines) + "\n")
+    assert states(check(copy)) == {"files": "false"}
+    reseal(copy)
+    assert states(check(copy))["training"] == "false"
+
+
+def test_other_data_and_parts_from_a_file_are_not_guessed_at(copy: Path, fairtrial: Call, tmp_path: Path) -> None:
+    from course_text import write_course
+
+    other = write_course(tmp_path / "other")
+    (other / "test_CLS.tsv").write_text((other / "train_CLS.tsv").read_text())
+    found = check(copy, data=other)
+    assert (states(found)["data"], found.state) == ("not proven", "not proven")
+    assert "test_CLS.tsv" in found.claims[1].detail
+    canary = tmp_path / "ran"
+    (copy / "parts").mkdir()
+    (copy / "parts" / "evil.py").write_text(f"open({str(canary)!r}, 'w')\n")
+    reseal(copy, trial={"plugins": {"evil.py": "0" * 64}})
+    found = check(copy)
+    assert found.state == "not proven"
+    assert "needs parts from evil.py" in found.claims[-1].detail
+    assert not canary.exists(), "nothing in a record is run"
+
+
+def test_many_submissions_give_one_table(finished_records: dict[str, Path], copy: Path, fairtrial: Call) -> None:
+    result = json.loads((copy / "result.json").read_text())
+    result["tests"]["test"]["accuracy"] = 1.0
+    reseal(copy, result=result)
+    said = fairtrial("verify", finished_records["classify"], copy, finished_records["unfinished"], "--steps", 1)
+    assert said.code == 1
+    rows = [line.split() for line in said.out.splitlines()]
+    words = " ".join(word for line in rows for word in line)
+    assert "3 records: 1 consistent, 1 false, 1 not proven." in words
+    assert "claims no result" in words
+
+
+@pytest.mark.usefixtures("audits_here")
+def test_a_studys_verdict_and_trials_are_judged_again(tiny_recipe: Call, tmp_path: Path) -> None:
+    from fairtrial.engines.job import InProcess
+    from fairtrial.recipe import write_recipe
+    from fairtrial.study.design import study_from
+    from fairtrial.study.run import run_study
+
+    (tmp_path / "recipe.toml").write_text(write_recipe(tiny_recipe("classify")))
+    variants = {"learned": {"parts": ["learned"]}, "rope": {"parts": ["rope"]}}
+    study = study_from(
+        {"recipe": str(tmp_path / "recipe.toml"), "tasks": ["classify"], "seeds": 2, "variants": variants}
+    )
+    folder = tmp_path / "study"
+    run_study(study, folder, InProcess())
+    found = check(folder, trials=1)
+    assert states(found) == {"files": "consistent", "verdict": "proven", "trials": "consistent"}
+    assert found.state == "consistent"
+    assert check(folder, trials=None).state == "proven"
+    told = StudyFiles.open(folder).read_verdict()
+    told["tasks"]["classify"]["comparisons"][0]["difference"] += 1.0
+    write_document(folder / "verdict.json", told)
+    found = check(folder, trials=0)
+    assert (states(found)["verdict"], found.state) == ("false", "false")
+    assert "comparisons[0].difference" in found.claims[1].detail
