@@ -1580,8 +1580,8 @@ STUDY = (
         "budget-without-search",
         "study",
         "a budget forgets the time of the search",
-        "options.most_seeds, searching)",
-        "options.most_seeds)",
+        "options.most_seeds, searching, spent)",
+        "options.most_seeds, 0.0, spent)",
         ("study/test_budget.py", "-k search"),
     ),
     Mutant(
