@@ -25,27 +25,44 @@ from fairtrial.registry import did_you_mean
 
 @dataclass(frozen=True)
 class Duration:
+    """So many epochs or optimizer steps; epochs may have bounds in steps, for data of any size."""
+
     count: float
     unit: str
+    least: int = 0  # steps
+    most: float = math.inf
 
     @classmethod
     def read(cls, text: str) -> Duration:
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(epochs?|steps?)\s*", str(text))
-        if not found:
-            raise BadInput(f"{text!r} is not a duration of training", "write it as '15 epochs' or '500 steps'")
+        """
+        >>> Duration.read("6 epochs, 600 to 6000 steps").steps(steps_per_epoch=20)
+        600
+        """
+        bounds = r"(?:,\s*(\d+)\s*to\s*(\d+)\s*steps\s*)?"
+        found = re.fullmatch(rf"\s*(\d+(?:\.\d+)?)\s*(epochs?|steps?)\s*{bounds}", str(text))
+        if not found or (found[3] and found[2].startswith("step")):
+            hint = "write it as '15 epochs', '500 steps', or '6 epochs, 600 to 6000 steps'"
+            raise BadInput(f"{text!r} is not a duration of training", hint)
         count, unit = float(found[1]), found[2].rstrip("s") + "s"
-        if count > 1e15:
+        if max(count, *(float(bound or 0) for bound in found.groups()[2:])) > 1e15:
             raise BadInput(f"{text[:40]!r} is too long")
         if unit == "steps" and count != int(count):
             raise BadInput(f"a number of steps must be whole, got {text!r}")
-        return cls(count, unit)
+        if not found[3]:
+            return cls(count, unit)
+        if not int(found[3]) <= int(found[4]):
+            raise BadInput(f"{text!r}: the least number of steps is above the most")
+        return cls(count, unit, int(found[3]), float(found[4]))
 
     def steps(self, steps_per_epoch: int) -> int:
         """In optimizer steps."""
-        return int(self.count) if self.unit == "steps" else math.ceil(Decimal(str(self.count)) * steps_per_epoch)
+        if self.unit == "steps":
+            return int(self.count)
+        return int(min(self.most, max(self.least, math.ceil(Decimal(str(self.count)) * steps_per_epoch))))
 
     def __str__(self) -> str:
-        return f"{Decimal(repr(float(self.count))).normalize():f} {self.unit}"  # all digits, never as 1e+06
+        bounds = "" if self.most == math.inf else f", {self.least} to {self.most:.0f} steps"
+        return f"{Decimal(repr(float(self.count))).normalize():f} {self.unit}{bounds}"  # all digits, never as 1e+06
 
 
 TASKS = ("classify", "lm", "mlm")
@@ -139,7 +156,9 @@ class Shape:
 class Training:
     """Optimization."""
 
-    duration: Annotated[Duration, "how long to train, in epochs or optimizer steps"] = Duration(15, "epochs")
+    duration: Annotated[Duration, "how long to train: epochs, optimizer steps, or epochs within a range of steps"] = (
+        Duration(15, "epochs")
+    )
     batch: Annotated[int, "batch size: sentences or windows"] = 16
     accumulate: Annotated[int, "gradient accumulation: batches per optimizer step"] = 1
     optimizer: Annotated[str, "adam, adamw, adagrad or sgd"] = "adamw"

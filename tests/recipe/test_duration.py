@@ -21,13 +21,28 @@ from sampling import cases
         ("  2.5   epochs ", Duration(2.5, "epochs")),
         ("0 epochs", Duration(0, "epochs")),
         ("3.0 steps", Duration(3, "steps")),
+        ("6 epochs, 20 to 90 steps", Duration(6, "epochs", 20, 90)),
     ],
 )
 def test_lengths_are_read(text: str, duration: Duration) -> None:
     assert Duration.read(text) == duration
 
 
-@cases("text", ["", "5", "epochs", "-1 epochs", "1e3 steps", "inf epochs", "5 minutes", "5 epochs more", 7])
+@cases(
+    "text",
+    [
+        "",
+        "5",
+        "epochs",
+        "-1 epochs",
+        "1e3 steps",
+        "inf epochs",
+        "5 minutes",
+        "5 epochs more",
+        "5 steps, 1 to 9 steps",
+        7,
+    ],
+)
 def test_what_is_no_length_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(BadInput, match="is not a duration of training") as refused:
         Duration.read(text)
@@ -39,10 +54,12 @@ def test_there_are_no_parts_of_a_step() -> None:
         Duration.read("2.5 steps")
 
 
-@given(st.integers(0, 10**15) | st.floats(0, 1e15), st.sampled_from(["epochs", "steps"]))
-def test_what_is_written_reads_the_same(count: float, unit: str) -> None:
+@given(st.integers(0, 10**15) | st.floats(0, 1e15), st.sampled_from(["epochs", "steps"]), st.integers(0, 10**15))
+def test_what_is_written_reads_the_same(count: float, unit: str, most: int) -> None:
     duration = Duration(int(count) if unit == "steps" else count, unit)
     assert Duration.read(str(duration)) == duration
+    bounded = Duration(count, "epochs", most // 2, most)
+    assert Duration.read(str(bounded)) == bounded
 
 
 @cases(("count", "text"), [(1_000_000, "1000000 steps"), (1_234_567, "1234567 steps"), (20, "20 steps")])
@@ -57,6 +74,9 @@ def test_all_digits_are_written(count: int, text: str) -> None:
         (Duration(0.25, "epochs"), 3),
         (Duration(7, "steps"), 7),
         (Duration(0, "epochs"), 0),
+        (Duration(3, "epochs", 10, 40), 30),
+        (Duration(3, "epochs", 31, 40), 31),
+        (Duration(3, "epochs", 10, 29), 29),
     ],
 )
 def test_epochs_are_counted_in_steps_and_rounded_up(duration: Duration, steps: int) -> None:
@@ -69,5 +89,8 @@ def test_a_share_of_an_epoch_is_not_rounded_up_by_a_hair() -> None:
 
 
 def test_a_length_beyond_all_bounds_is_refused() -> None:
-    with pytest.raises(BadInput, match="too long"):
-        Duration.read("9" * 400 + " steps")
+    for text in ("{} steps", "1 epochs, 1 to {} steps", "1 epochs, {} to 1 steps"):
+        with pytest.raises(BadInput, match="too long"):
+            Duration.read(text.format("9" * 5000))
+    with pytest.raises(BadInput, match="above the most"):
+        Duration.read("1 epochs, 9 to 8 steps")

@@ -30,7 +30,7 @@ def outcomes_of_seeds(task: str, room: Path) -> SetOutcomes:
     """Real trainings on the embedded corpus, one for each seed."""
     text = write_recipe(with_settings(built_in_recipe("default", task), TINY))
     jobs = [Job((task, "same", str(seed)), "trial", text, seed, str(room / str(seed))) for seed in range(SEEDS)]
-    for answer in Processes().run(jobs, lambda news: None, lambda: False):
+    for answer in Processes().run(jobs, lambda *news: None, lambda: False):
         assert answer.facts is not None, answer.error
     place = PLACES[task][0]
     found = {seed: by_set(Record.open(room / str(seed)).outcomes(), {place: 0})[place] for seed in range(SEEDS)}

@@ -206,7 +206,9 @@ def learning_notes(result: dict[str, Any]) -> list[str]:
 
 
 def kept_weights(result: dict[str, Any]) -> str:
-    how = "the best on validation" if result["kept"] == "best" and result["validation"] else "the last"
+    rule = result.get("chosen_by")  # earlier records do not say it
+    best = f"chosen by {rule}" if rule else "the best on validation"
+    how = best if result["kept"] == "best" and result["validation"] else "the last"
     return f"weights of step {result['kept_step']:,} of {result['steps']:,}, {how}"
 
 
