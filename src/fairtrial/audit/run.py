@@ -58,19 +58,34 @@ CHECKS = (
 )
 
 
-def audit(subject: Subject, runs: RepeatedRuns | None = None, *, only: Sequence[str] = ()) -> list[Finding]:
-    """Every check that applies, or only those of these ids. Without repeated runs R1 trains twice in this process."""
+OnFinding = Callable[[Finding], None]
+
+
+def ignore(finding: Finding) -> None:
+    """Nobody waits for it."""
+
+
+def audit(
+    subject: Subject, runs: RepeatedRuns | None = None, *, only: Sequence[str] = (), on_finding: OnFinding = ignore
+) -> list[Finding]:
+    """Every check that applies, or only those of these ids. Without repeated runs R1 trains twice in this process.
+    `on_finding` gets each as it ends."""
     chosen = [check for check in CHECKS if not only or check.id in only]
     with use_threads(1), own_rng():
-        findings = [run_check(check, subject, runs) for check in chosen if subject.causal or not check.decoder_only]
-    return [finding for finding in findings if finding is not None]
+        findings = []
+        for check in chosen:
+            finding = run_check(check, subject, runs) if subject.causal or not check.decoder_only else None
+            if finding is not None:
+                findings.append(finding)
+                on_finding(finding)
+    return findings
 
 
-def audit_plans(plans: Sequence[Plan]) -> list[Finding]:
-    return list(chain.from_iterable(audit_each(plans)))
+def audit_plans(plans: Sequence[Plan], on_finding: OnFinding = ignore) -> list[Finding]:
+    return list(chain.from_iterable(audit_each(plans, on_finding)))
 
 
-def audit_each(plans: Sequence[Plan]) -> list[list[Finding]]:
+def audit_each(plans: Sequence[Plan], on_finding: OnFinding = ignore) -> list[list[Finding]]:
     """Build and audit each plan. What a user got wrong is raised; what a part does wrong is a finding, also while it is
     built."""
     found: list[list[Finding]] = []
@@ -84,12 +99,13 @@ def audit_each(plans: Sequence[Plan]) -> list[list[Finding]]:
                 raise
             except Exception as error:
                 found.append([raised("B1", "can be built", plan.task, error)])
+                on_finding(found[-1][0])
             else:
-                found.append(audit(subject, runs))
+                found.append(audit(subject, runs, on_finding=on_finding))
     return found
 
 
-def audit_target(what: str | Recipe) -> list[Finding]:
+def audit_target(what: str | Recipe, on_finding: OnFinding = ignore) -> list[Finding]:
     """Audit a part, a recipe, a recipe file or the folder of a record, which keeps its passport."""
     if isinstance(what, Recipe):
         load_installed(choice.name for choice in what.parts)
@@ -107,7 +123,7 @@ def audit_target(what: str | Recipe) -> list[Finding]:
     if what.endswith(".toml") or os.path.isfile(what):
         return audit_target(load_recipe(Path(what)))
     load_installed([what])
-    return audit_plans(plans_of_part(what))
+    return audit_plans(plans_of_part(what), on_finding)
 
 
 def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None) -> Finding | None:

@@ -37,7 +37,7 @@ from fairtrial.study import by_set, stacked
 
 Plain = dict[str, Any]
 METRICS = {"guess": ("accuracy", "macro-F1", "log loss"), "nll": ("perplexity", "bits per byte")}
-MOST_ITEMS = 50  # at a time
+MOST_ITEMS = 20  # at a time
 ORDERS = ("variant better", "variant worse", "either", "as in the file")
 MOST_OPEN = 4  # studies whose outcomes are held
 

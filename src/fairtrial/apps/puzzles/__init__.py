@@ -1,6 +1,11 @@
 """Attention by construction: choose queries and keys so that attention does what you ask, or learn why none can."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.apps.puzzles.course import course_questions
 from fairtrial.apps.puzzles.replace_key import Replacement, replace_key
+from fairtrial.apps.puzzles.sentences import lines_of, plain_of
 from fairtrial.apps.puzzles.solve import (
     Answer,
     average,
@@ -12,7 +17,17 @@ from fairtrial.apps.puzzles.solve import (
     select_target,
 )
 
+if TYPE_CHECKING:
+    from fairtrial.apps.puzzles.heads import head_names, read_sequence
+
 __all__ = [
-    "Answer", "Replacement", "average", "average_target", "identity", "mix", "mix_target", "replace_key", "select",
-    "select_target",
+    "Answer", "Replacement", "average", "average_target", "course_questions", "head_names", "identity", "lines_of",
+    "mix", "mix_target", "plain_of", "read_sequence", "replace_key", "select", "select_target",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Lazily: a head made by hand needs torch."""
+    if name not in ("head_names", "read_sequence"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.heads"), name)

@@ -259,6 +259,28 @@ def show_head(name: str, words: int = 8, places: int = 24, sequences: int = 200,
     return Show(name, design.story, network, read, said, seen, check_head(name, network, words, sequences, seed))
 
 
+def head_names() -> list[str]:
+    return DESIGNS.list()
+
+
+def read_sequence(name: str, words: list[str]) -> dict[str, Any]:
+    """What a hand-made head does on a sequence of words: its maps, what it predicts, and where it should look."""
+    design = DESIGNS.find(name)
+    first = ["^"] if design.start_word else []
+    read = [*first, *words]
+    known = list(dict.fromkeys([*first, *words]))
+    known += [f"({number})" for number in range(2 - len(known))]  # a network knows two words at least
+    network = build_head(name, len(known), len(read))
+    numbers = [known.index(word) for word in read]
+    predicted, maps = run(network, torch.tensor([numbers]))
+    return {
+        "head": name, "story": design.story, "words": read,
+        "predicted": [known[word] for word in predicted[0].tolist()],
+        "maps": [layer[0].tolist() for layer in maps],
+        "right": [design.looks_at(numbers, place) for place in range(len(read))],
+    }  # fmt: skip
+
+
 def show_lines(show: Show) -> list[str]:
     shape, check = show.network.body.shape, show.check
     layers = f"{shape.layers} layer{'s' if shape.layers > 1 else ''}"

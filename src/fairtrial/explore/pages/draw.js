@@ -113,7 +113,7 @@ export function scale(low, high, from, to, count = 5) {
 }
 
 // Lines over steps; each series has points [step, value] and perhaps a band [step, low, high].
-export function lineChart(series, { width = 640, height = 260, unit = "", label = "curves" } = {}) {
+export function lineChart(series, { width = 640, height = 260, unit = "", label = "curves", axis = "step" } = {}) {
   const every = series.flatMap((each) => [...each.points, ...(each.band || []).flatMap(([x, low, high]) => [[x, low], [x, high]])]);
   const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": label });
   if (!every.length) return drawn;
@@ -125,7 +125,7 @@ export function lineChart(series, { width = 640, height = 260, unit = "", label 
     svg("line", { x1: 52, x2: width - 12, y1: y.place(mark), y2: y.place(mark), stroke: line }),
     svg("text", { x: 46, y: y.place(mark) + 4, fill: soft, "font-size": 12, "text-anchor": "end" }, digits(mark)));
   for (const mark of x.marks) drawn.append(svg("text", { x: x.place(mark), y: height - 12, fill: soft, "font-size": 12, "text-anchor": "middle" }, digits(mark)));
-  drawn.append(svg("text", { x: width - 12, y: height - 1, fill: soft, "font-size": 12, "text-anchor": "end" }, "step"),
+  drawn.append(svg("text", { x: width - 12, y: height - 1, fill: soft, "font-size": 12, "text-anchor": "end" }, axis),
     svg("text", { x: 52, y: 10, fill: soft, "font-size": 12 }, unit));
   for (const each of series) {
     if (each.band?.length) {

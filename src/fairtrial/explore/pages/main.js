@@ -5,14 +5,13 @@ import { el, problem, say } from "./draw.js";
 import * as state from "./state.js";
 
 const VIEWS = { library: "Library", playground: "Playground", study: "Study", parts: "Parts", puzzles: "Puzzles", data: "Data" };
-const READY = ["library", "playground"];
 const main = document.getElementById("main");
 const nav = document.querySelector("nav");
 let leave = null; // what a view does when another takes its place
 let shown = 0;
 
 function navigation() {
-  const links = READY.map((name) => {
+  const links = Object.keys(VIEWS).map((name) => {
     const link = el("a", { href: name === "library" ? "/" : `/${name}` }, VIEWS[name]);
     if (name === state.view()) link.setAttribute("aria-current", "page");
     return link;

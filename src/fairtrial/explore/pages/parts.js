@@ -1,0 +1,117 @@
+// Every part, drawn with sliders for its options, and its passport, check by check.
+
+import { ask, listen } from "./api.js";
+import { chip, choice, colour, digits, el, field, heat, problem, py, shell, slider, svg, table, tools } from "./draw.js";
+import * as state from "./state.js";
+
+// One picture of a part: panels that share a scale; null cells are hidden.
+function picture(told) {
+  const [low, high] = told.range;
+  const columns = Math.max(...told.panels.map((panel) => panel.values[0].length));
+  const rows = Math.max(...told.panels.map((panel) => panel.values.length));
+  const side = Math.max(90, Math.min(230, 900 / told.panels.length));
+  const [width, height] = [side, Math.max(24, Math.min(side, (side * rows) / columns))];
+  const drawn = svg("svg", { viewBox: `0 0 ${told.panels.length * (width + 16) + 10} ${height + 44}`, class: "chart", role: "img", "aria-label": told.what });
+  drawn.style.maxWidth = `${1.4 * (told.panels.length * (width + 16) + 10)}px`;
+  told.panels.forEach((panel, at) => {
+    const canvas = el("canvas");
+    heat(canvas, panel.values.length, panel.values[0].length, (row, column) => {
+      const value = panel.values[row][column];
+      return value == null ? null : high > low ? ((value - low) / (high - low)) ** 2 : 0.25;
+    });
+    const x = 10 + at * (width + 16);
+    drawn.append(svg("text", { x, y: 12, "font-size": 12, fill: colour("ink") }, panel.title),
+      svg("image", { href: canvas.toDataURL(), x, y: 18, width, height, preserveAspectRatio: "none", "image-rendering": "pixelated" }),
+      svg("rect", { x, y: 18, width, height, fill: "none", stroke: colour("line") }));
+  });
+  drawn.append(svg("text", { x: 10, y: height + 36, "font-size": 12, fill: colour("soft") }, `${told.rows ? `${told.rows} goes down, ` : ""}${told.columns} across; shades from ${digits(low)} to ${digits(high)}`));
+  return el("figure", {}, el("figcaption", {}, told.what, told.how ? `. ${told.how}` : ""), drawn);
+}
+
+function control(option, value, onInput) {
+  if (option.kind === "bool") return el("label", {}, el("input", { type: "checkbox", checked: value, onchange: (event) => onInput(event.target.checked) }), option.name);
+  if (option.kind === "text") return field(option.name, el("input", { value, oninput: (event) => onInput(event.target.value) }));
+  if (option.kind === "unknown") return field(`${option.name} (not set)`, el("input", { type: "number", step: "any", value: value ?? "", oninput: (event) => onInput(event.target.value === "" ? null : Number(event.target.value)) }));
+  const whole = option.kind === "int";
+  const wide = option.default > 1000; // on a wide scale what counts is the number of digits
+  if (wide) return slider(option.name, { min: 0, max: 6, step: 0.1, value: Math.log10(value), show: (power) => Math.round(10 ** power) }, (power) => onInput(whole ? Math.round(10 ** power) : 10 ** power));
+  const most = whole ? Math.max(16, 4 * option.default) : Math.max(2, 4 * Math.abs(option.default));
+  return slider(option.name, { min: whole ? 1 : 0, max: most, step: whole ? 1 : most / 200, value }, onInput);
+}
+
+export async function show(main) {
+  const { parts } = await ask("parts");
+  const name = parts.some((part) => part.name === state.get("part")) ? state.get("part") : "alibi";
+  const part = parts.find((each) => each.name === name) || parts[0];
+  const drawn = el("div", { class: "drawn" });
+  const passport = el("div", { class: "passport", role: "status" });
+  const chosen = { heads: state.number("heads", 4), length: state.number("length", 24), decoder: state.get("in", part.verbs.includes("pool") ? "encoder" : "decoder") === "decoder" };
+  const options = Object.fromEntries(part.options.map((option) => [option.name, option.default]));
+  for (const option of part.options) {
+    const given = state.get(`o_${option.name}`);
+    if (given !== "") options[option.name] = option.kind === "bool" ? given === "true" : option.kind === "text" ? given : Number(given);
+  }
+  let told = null;
+  const changed = () => Object.fromEntries(Object.entries(options).filter(([key, value]) => value !== part.options.find((option) => option.name === key)?.default));
+
+  async function draw() {
+    try {
+      const found = await ask("draw", { part: part.name, ...chosen, options: changed() }, "draw");
+      if (!found) return;
+      told = found;
+      drawn.replaceChildren(...found.pictures.map(picture));
+    } catch (error) {
+      drawn.replaceChildren(problem(error));
+    }
+  }
+  const set = (key, value) => {
+    options[key] = value;
+    state.set({ [`o_${key}`]: value });
+    draw();
+  };
+  const findings = [];
+  async function audit() {
+    findings.length = 0;
+    const body = el("tbody");
+    const line = el("p", {}, "Running: each check appears as it ends …");
+    passport.replaceChildren(line, el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["check", "in", "measured", "limit", "verdict", ""].map((head) => el("th", { scope: "col" }, head)))), body)));
+    try {
+      await listen("passport", { part: part.name }, (event) => {
+        if (event.finding) {
+          const each = event.finding;
+          findings.push(each);
+          const verdict = each.verdict === "PASS" ? chip("pass", "pass") : each.verdict === "REPORT" ? chip("none", "to know") : chip(each.level, "fail");
+          body.append(el("tr", {}, [`${each.id} ${each.name}`, each.task === "lm" ? "decoder" : "encoder", digits(each.value), each.limit, verdict, each.verdict === "PASS" ? "" : each.meaning].map((cell) => el("td", {}, cell))));
+        }
+        if (event.level) line.replaceChildren(chip(event.level), ` ${findings.length} checks.`);
+      }, "passport");
+    } catch (error) {
+      passport.prepend(problem(error));
+    }
+  }
+
+  const groups = [...new Set(parts.map((each) => each.changes))];
+  const select = el("select", { "aria-label": "Part" }, groups.map((group) => el("optgroup", { label: group }, parts.filter((each) => each.changes === group).map((each) => el("option", { value: each.name, selected: each.name === part.name }, each.name)))));
+  select.addEventListener("change", () => state.go(state.address("parts", { part: select.value })));
+  main.append(el("h1", {}, "Parts"),
+    el("div", { class: "bar" }, field("Part", select),
+      choice("In", ["decoder", "encoder"], chosen.decoder ? "decoder" : "encoder", (value) => { chosen.decoder = value === "decoder"; state.set({ in: value }); draw(); }),
+      slider("Heads", { min: 1, max: 12, step: 1, value: chosen.heads }, (value) => { chosen.heads = value; state.set({ heads: value }); draw(); }),
+      slider("Tokens", { min: 4, max: 64, step: 1, value: chosen.length }, (value) => { chosen.length = value; state.set({ length: value }); draw(); }),
+      part.options.map((option) => control(option, options[option.name], (value) => set(option.name, value)))),
+    el("p", {}, el("b", {}, part.name), `: ${part.line}.`),
+    el("p", { class: "soft small" }, `Changes ${part.changes}. Verbs: ${part.verbs.join(", ") || "none"}. ${part.claims.length ? `Claims: ${part.claims.join(", ")}.` : ""} ${part.options_help}`),
+    drawn, el("details", {}, el("summary", {}, "Definition"), el("pre", {}, part.definition)),
+    el("h2", {}, "Passport"), el("p", {}, "Does it see the future, padding or other items, and does it what it claims? ", el("button", { type: "button", class: "main", onclick: audit }, "Run the passport")), passport,
+    tools({
+      name: `part-${part.name}`,
+      python: () => `import fairtrial as ft\n\npart = ft.catalogue(${py(part.name)})\npart.plot(heads=${chosen.heads}, length=${chosen.length}, encoder=${py(!chosen.decoder)}${Object.entries(changed()).map(([key, value]) => `, ${key}=${py(value)}`).join("")})\nprint(ft.audit(${py(part.name)}))\n`,
+      command: () => `fairtrial parts ${shell(part.name)} --draw\nfairtrial audit ${shell(part.name)}`,
+      picture: () => drawn.querySelector("svg"),
+      rows: () => findings.length ? findings : (told?.pictures || []).flatMap((each) => each.panels.flatMap((panel) => panel.values.flatMap((row, at) => row.map((value, column) => ({ picture: each.what, panel: panel.title, row: at, column, value }))))),
+      all: () => ({ part, pictures: told?.pictures, passport: findings }),
+    }));
+  window.addEventListener("themed", draw);
+  await draw();
+  return () => window.removeEventListener("themed", draw);
+}

@@ -1,0 +1,193 @@
+// A finished study: its verdict, any comparison, its items one by one, curves, and what more seeds could see.
+
+import { ask } from "./api.js";
+import { chip, choice, colour, digits, el, interval, intervalChart, lineChart, percent, problem, py, shell, slider, table, tools } from "./draw.js";
+import * as state from "./state.js";
+
+const COPIES = { 0: "", 1: "copy of a training text", 2: "near copy of a training text" };
+
+async function pick(main) {
+  const { rows } = await ask("library");
+  const studies = rows.filter((row) => row.kind === "study" && row.state === "finished");
+  main.append(el("h1", {}, "Study"));
+  if (!studies.length) main.append(el("p", {}, "No finished study here yet: ", el("code", {}, "fairtrial study --variants learned rope")));
+  else main.append(el("ul", {}, studies.map((row) => el("li", {}, el("a", { href: state.address("study", { study: row.path }) }, row.path), ` – ${row.sentence || ""}`))));
+}
+
+function lead(told, task) {
+  const facts = told.tasks[task];
+  const rows = facts.comparisons.map((row) => [row.variant, row.set, chip(row.verdict), `${digits(row.difference)}${interval(row.low, row.high)} ${row.unit}`, row.p_adjusted == null ? "–" : digits(row.p_adjusted), row.items == null ? "" : `${row.seeds} seeds, ${row.items} items`]);
+  return el("section", {},
+    el("ul", { class: "sentences" }, told.sentences.slice(0, 6).map((line) => el("li", {}, line))),
+    told.sentences.length > 6 ? el("details", {}, el("summary", {}, `${told.sentences.length - 6} more sentences`), el("ul", { class: "sentences" }, told.sentences.slice(6).map((line) => el("li", {}, line)))) : null,
+    table(["variant", "test set", "verdict", `difference from ${told.baseline}, 95%`, "p, corrected", "from"], rows, { label: "Verdicts", class: "cards" }));
+}
+
+function looks(told) {
+  const seeds = told.look?.seeds;
+  const rows = told.looks.map((look) => [look.seeds, look.alpha, told.until_clear ? (seeds === look.seeds ? "this one" : seeds > look.seeds ? "passed" : "to come") : "not planned"]);
+  const line = told.until_clear ? "This study looks at 5, 10 and 20 seeds until its verdict is clear; each look spends a share of the 5% of false alarms."
+    : "The number of seeds was fixed in advance: one look, at 5%. With --until-clear a study may look three times, each at its share:";
+  return el("section", {}, el("h2", {}, "Interim looks"), el("p", {}, line), table(["seeds", "share of false alarms", "in this study"], rows, { label: "Interim looks" }));
+}
+
+export async function show(main) {
+  const study = state.get("study");
+  if (!study) return void (await pick(main));
+  const told = await ask("study", { study });
+  const task = told.tasks[state.get("task")] ? state.get("task") : Object.keys(told.tasks)[0];
+  const facts = told.tasks[task];
+  const other = facts.variants.find((name) => name !== told.baseline) || told.baseline;
+  const first = Object.keys(facts.sets)[0];
+  const chosen = {
+    task, variant: state.get("variant", other), against: state.get("against", told.baseline), set: state.get("set", first),
+    metric: state.get("metric", facts.metric), items: state.get("items", facts.sets[state.get("set", first)]?.basis || "all"),
+  };
+  const asked = () => ({ study, ...chosen });
+  const place = (name) => el("div", { class: name });
+  const [compared, powered, itemised, curved] = ["compared", "powered", "itemised", "curved"].map(place);
+  let last = null;
+
+  const keep = (name) => (value) => {
+    chosen[name] = value;
+    state.set({ [name]: value });
+    if (name === "task") { state.set({ variant: "", set: "", metric: "", items: "" }); state.flush(); window.dispatchEvent(new PopStateEvent("popstate")); return; }
+    itemsFrom = 0;
+    compare();
+    power();
+    items();
+  };
+
+  async function compare() {
+    try {
+      const found = await ask("compare", asked(), "compare");
+      if (!found) return;
+      last = found;
+      const unit = found.metric === "perplexity" ? "perplexity" : found.unit;
+      const scores = Object.entries(found.scores).map(([name, row]) => ({ name, value: row.mean, low: row.low, high: row.high, dots: row.by_seed, kind: name === chosen.variant ? "v1" : "v0" }));
+      const kind = found.verdict ? found.verdict.verdict : "none";
+      const difference = [{ name: `${found.variant} − ${found.against}`, value: found.difference, low: found.low, high: found.high, dots: found.by_seed || [], kind: ["better", "worse"].includes(kind) ? kind : "none" }];
+      const line = found.verdict ? el("p", {}, chip(found.verdict.verdict), " ", found.verdict.sentence)
+        : el("p", {}, chip("none", "exploration"), ` Not what the verdict is about: for ideas, not for claims. ${found.sentence}`);
+      const facts = [`${found.count} items${found.groups ? ` in ${found.groups} groups` : ""}, ${found.seeds} seeds`, found.p == null ? null : `p ${digits(found.p)} uncorrected`, found.smallest == null ? null : `found in 4 of 5 cases: ${digits(found.smallest)} ${found.unit}`,
+        found.shares ? `variance: ${Object.entries(found.shares).map(([name, share]) => `${name} ${percent(share, 0)}`).join(", ")}` : null].filter(Boolean).join("; ");
+      compared.replaceChildren(...found.why_not.map((why) => el("p", { class: "note" }, why)), line,
+        el("div", { class: "two" },
+          el("figure", {}, el("figcaption", {}, `${found.metric} on ${found.set}, ${found.items} items, 95% intervals; dots are seeds`), intervalChart(scores, { unit, label: "Scores" })),
+          el("figure", {}, el("figcaption", {}, "Difference; grey: smaller than of interest"), found.difference == null ? null : intervalChart(difference, { unit: found.unit, label: "Difference", zero: true, least: found.least_difference || null }))),
+        el("p", { class: "soft small" }, facts));
+    } catch (error) {
+      compared.replaceChildren(problem(error));
+    }
+  }
+
+  const wanted = { seeds: state.number("seeds", 0), count: state.number("count", 0) };
+  const drawn = place("drawn");
+  async function power() {
+    try {
+      const found = await ask("power", { ...asked(), ...(wanted.seeds ? { seeds: wanted.seeds } : {}), ...(wanted.count ? { count: wanted.count } : {}) }, "power");
+      if (!found) return;
+      if (!powered.children.length) {
+        const [had, items] = found.had;
+        powered.append(el("div", { class: "bar" },
+          slider("Seeds", { min: 2, max: 40, step: 1, value: wanted.seeds || had }, (value) => { wanted.seeds = value; state.set({ seeds: value }); power(); }),
+          slider("Test items", { min: 10, max: Math.max(2000, 8 * items), step: 10, value: wanted.count || items }, (value) => { wanted.count = value; state.set({ count: value }); power(); })), drawn);
+      }
+      drawn.replaceChildren(
+        el("p", { class: "seen" }, `${found.seeds} seeds and ${found.count} items find a difference of ${digits(found.smallest)} ${found.unit} in 4 of 5 cases; this study's ${found.had[0]} seeds and ${found.had[1]} items find ${digits(found.now)}.`),
+        el("figure", {}, el("figcaption", {}, `Smallest difference found in 4 of 5 cases, by seeds, with ${found.count} items`),
+          lineChart([{ name: "smallest", colour: colour("v0"), points: found.by_seeds.filter(([number]) => number >= 3) }, { name: "chosen", colour: colour("worse"), points: [[found.seeds, 0], [found.seeds, found.smallest]] }], { unit: found.unit, label: "Power", height: 200, axis: "seeds" })),
+        el("p", { class: "soft small" }, "From this comparison's own variances of seeds, items and the rest, at the level that decides one comparison of the study."));
+    } catch (error) {
+      drawn.replaceChildren(problem(error));
+      if (!powered.children.length) powered.append(drawn);
+    }
+  }
+
+  let itemsFrom = 0;
+  const order = { value: state.get("order", "either"), containing: state.get("containing") };
+  let shownItems = [];
+  const listed = place("listed");
+  function answers(row, side) {
+    if (row[side][0]?.nll != null) return el("span", { class: "small" }, row[side].map((each) => digits(each.nll)).join(", "), " nats per token");
+    return el("span", { class: "dots" }, row[side].map((each) => el("span", { class: `dot ${each.right ? "" : "wrong"}`, title: `seed ${each.seed}: ${each.answer}` }, `${each.right ? "✓" : "✗"} ${each.answer}`)));
+  }
+  async function items() {
+    try {
+      const found = await ask("items", { ...asked(), order: order.value, containing: order.containing, offset: itemsFrom }, "items");
+      if (!found) return;
+      shownItems = found.rows;
+      listed.replaceChildren(
+        found.notice ? el("p", { class: "note" }, found.notice) : "",
+        el("p", { class: "soft small", role: "status" }, found.count ? `${found.count} items; ${found.offset + 1} to ${found.offset + found.rows.length}. Difference: ${found.unit}.` : "No items."),
+        ...found.rows.map((row) => el("article", { class: "item" },
+          el("p", {}, el("b", {}, `${row.gain >= 0 ? "+" : "−"}${digits(Math.abs(row.gain))} `), row.text ?? `item ${row.item}`),
+          el("div", { class: "small" }, el("span", { class: "soft" }, `item ${row.item}${row.label ? `, label ${row.label}` : ""}${COPIES[row.copy] ? `, ${COPIES[row.copy]}` : ""}`)),
+          el("div", { class: "small" }, `${chosen.variant}: `, answers(row, "variant")),
+          el("div", { class: "small" }, `${chosen.against}: `, answers(row, "against")))),
+        el("div", { class: "bar" },
+          el("button", { type: "button", disabled: found.offset === 0, onclick: () => { itemsFrom = Math.max(0, found.offset - 20); items(); } }, "Previous"),
+          el("button", { type: "button", disabled: found.offset + found.rows.length >= found.count, onclick: () => { itemsFrom = found.offset + found.rows.length; items(); } }, "Next")));
+    } catch (error) {
+      listed.replaceChildren(problem(error));
+    }
+  }
+
+  let single = state.get("single") === "1";
+  let curve = state.get("curve");
+  async function curves() {
+    const found = await ask("curves", { study, task }, "curves");
+    if (!found) return;
+    const names = [...new Set(Object.values(found.variants).flatMap((each) => Object.keys(each)))];
+    if (!names.includes(curve)) curve = names.includes("validation") ? "validation" : names[0];
+    const draw = () => {
+      const tints = Object.keys(found.variants).map((_, at) => colour(`v${at % 6}`));
+      const series = Object.entries(found.variants).flatMap(([name, each], at) => {
+        const one = each[curve];
+        if (!one) return [];
+        const seeds = single ? Object.entries(one.seeds).map(([seed, points]) => ({ name: `${name}, seed ${seed}`, points, colour: tints[at], thin: true })) : [];
+        return [...seeds, { name, points: one.band.map(([step, mean]) => [step, mean]), band: one.band.map(([step, , low, high]) => [step, low, high]), colour: tints[at], dash: at ? `${8 - at} ${2 + at}` : null }];
+      });
+      const unit = Object.values(found.variants)[0]?.[curve]?.unit || "";
+      const legend = el("p", {}, Object.keys(found.variants).flatMap((name, at) => {
+        const swatch = el("span", { "aria-hidden": "true" }, "━━ ");
+        swatch.style.color = tints[at];
+        return [swatch, `${name}  `];
+      }));
+      curved.replaceChildren(el("div", { class: "bar" }, choice("Curve", names, curve, (value) => { curve = value; state.set({ curve }); draw(); }),
+        el("label", {}, el("input", { type: "checkbox", checked: single, onchange: (event) => { single = event.target.checked; state.set({ single: single ? "1" : "" }); draw(); } }), "single seeds")),
+        legend, lineChart(series, { unit, label: `Learning curves: ${curve}` }), el("p", { class: "soft small" }, "Mean over seeds; the band reaches from the lowest to the highest seed."));
+    };
+    draw();
+  }
+
+  const tasks = Object.keys(told.tasks);
+  main.append(el("h1", {}, told.name || study), lead(told, task),
+    el("h2", {}, "Any comparison"),
+    el("div", { class: "bar controls" },
+      tasks.length > 1 ? choice("Task", tasks, task, keep("task")) : null,
+      choice("Variant", facts.variants, chosen.variant, keep("variant")),
+      choice("Compared with", facts.variants, chosen.against, keep("against")),
+      choice("Test set", Object.keys(facts.sets), chosen.set, keep("set")),
+      choice("Metric", facts.metrics, chosen.metric, keep("metric")),
+      choice("Items", ["all", "clean", "contaminated"], chosen.items, keep("items"))),
+    compared, el("h2", {}, "Power: what could be seen"), powered, looks(told), el("h2", {}, "Learning curves"), curved,
+    el("h2", {}, "Items: where they differ"),
+    el("div", { class: "bar" },
+      choice("Order", ["either", "variant better", "variant worse", "as in the file"], order.value, (value) => { order.value = value; itemsFrom = 0; state.set({ order: value }); items(); }),
+      el("label", { class: "field" }, el("span", {}, "Containing"), el("input", { type: "search", value: order.containing, oninput: (event) => { order.containing = event.target.value; itemsFrom = 0; state.set({ containing: order.containing }); items(); } }))),
+    listed,
+    el("p", {}, "Every seed of a variant can be read in the ", el("a", { href: state.address("playground", { a: `${study === "." ? "" : `${study}/`}trials/${task}/${chosen.variant}` }) }, "playground"), "."),
+    tools({
+      name: "study",
+      python: () => `import fairtrial as ft\n\nverdict = ft.verdict(${py(told.folder)})\nprint(verdict)\nverdict.plot()\n`,
+      command: () => `fairtrial verdict ${shell(told.folder)}`,
+      picture: () => compared.querySelectorAll("svg")[1] || compared.querySelector("svg"),
+      rows: () => shownItems.map((row) => ({ item: row.item, text: row.text, label: row.label, gain: row.gain, variant: row.variant.map((each) => each.answer ?? each.nll).join(" | "), against: row.against.map((each) => each.answer ?? each.nll).join(" | ") })),
+      all: () => ({ comparison: last, items: shownItems }),
+    }));
+  const redraw = () => { compare(); power(); curves(); };
+  window.addEventListener("themed", redraw);
+  await Promise.all([compare(), power(), items(), curves()]);
+  return () => window.removeEventListener("themed", redraw);
+}
