@@ -45,6 +45,7 @@ class Prepared:
     encoder: Checkpoint | None = None
     saved_tokenizer: Tokenizer | None = None  # of a record; else it is fitted
     length_note: str = ""  # where the length was chosen from the training text
+    device: str = ""  # that a record's trial was begun on; else the recipe says
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -105,7 +106,15 @@ class Prepared:
             from fairtrial.pretrained.encoder import fill
 
             fill(task.network, self.encoder)
+        task.network.to(self.chosen_device(task))
         return task
+
+    def chosen_device(self, task: Task) -> Any:
+        from fairtrial.model.network import count_parameters
+        from fairtrial.training.device import choose_device
+
+        tokens = self.recipe.training.batch * self.recipe.shape.length
+        return choose_device(self.device or self.recipe.training.device, count_parameters(task.network), tokens)
 
 
 def prepare(recipe: Recipe, seed: int) -> Prepared:
@@ -165,7 +174,8 @@ def prepare_like(record: Record) -> Prepared:
         from fairtrial.pretrained.encoder import open_encoder
 
         encoder = open_encoder(recipe)
-    return Prepared(recipe, trial["seed"], corpus, splits, encoder, tokenizer)
+    device = str(trial["environment"].get("device", "cpu"))
+    return Prepared(recipe, trial["seed"], corpus, splits, encoder, tokenizer, device=device)
 
 
 def read_documents(source: str, recipe: Recipe, tokenizer: Tokenizer) -> tuple[Document, ...]:

@@ -41,7 +41,7 @@ def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) ->
         "recipe": fingerprint(prepared.recipe),
         "data": corpus.files,
         "code": environment.code_fingerprint(),
-        "environment": environment.describe(threads),
+        "environment": environment.describe(threads) | computed_on(task),
         "labels": list(splits.labels),
         **({"class_names": [splits.class_names[label] for label in splits.labels]} if splits.class_names else {}),
         "test_sets": list(splits.tests),
@@ -52,6 +52,13 @@ def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) ->
         **encoder,
         **task.facts,
     }
+
+
+def computed_on(task: Task) -> dict[str, str]:
+    """Device and precision, where they are not the usual ones."""
+    device, precision = str(next(task.network.parameters()).device), task.network.precision
+    usual = {"device": "cpu", "precision": "float32"}
+    return {name: value for name, value in {"device": device, "precision": precision}.items() if value != usual[name]}
 
 
 def start_facts(record: Record, task: Task, loop: Loop) -> dict[str, Any]:

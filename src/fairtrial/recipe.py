@@ -175,11 +175,18 @@ class Training:
     save_memory: Annotated[bool, "activation checkpointing: less memory, more time"] = False
     keep: Annotated[str, "model selection: the 'best' weights on validation, or the 'last'"] = "best"
     patience: Annotated[float, "early stopping: evaluations without improvement; inf: never"] = float("inf")
+    device: Annotated[
+        str, "where it is computed: cpu, cuda, cuda:1, mps, or auto: a GPU where the network is large enough for one"
+    ] = "auto"
+    precision: Annotated[str, "float32, or bfloat16: mixed precision, weights and loss stay float32"] = "float32"
 
     def __post_init__(self) -> None:
         one_of("training.optimizer", self.optimizer, ("adam", "adamw", "adagrad", "sgd"))
         one_of("training.schedule", self.schedule, ("constant", "linear", "cosine"))
         one_of("training.keep", self.keep, ("best", "last"))
+        one_of("training.precision", self.precision, ("float32", "bfloat16"))
+        if not re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,3})?", self.device):
+            raise BadInput(f"training.device = {self.device!r} is not known", "auto, cpu, cuda, cuda:1 or mps")
         share("training.label_smoothing", self.label_smoothing)
         at_least(1, "training", self, "batch", "accumulate")
         at_least(0, "training", self, "weight_decay", "momentum", "warmup_steps", "frozen_layers")
@@ -292,7 +299,8 @@ BUILT_IN = Path(__file__).parent / "recipes"
 # fields that the first records do not have: they count in a fingerprint only where they are set
 ADDED_FIELDS = (
     ("shape", "attention_dropout"), ("training", "save_memory"), ("data", "text_column"), ("data", "label_column"),
-    ("data", "split_column"), ("data", "group_column"), ("scoring", "exact_bytes"),
+    ("data", "split_column"), ("data", "group_column"), ("scoring", "exact_bytes"), ("training", "device"),
+    ("training", "precision"),
 )  # fmt: skip
 
 

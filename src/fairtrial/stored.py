@@ -61,7 +61,7 @@ TRIAL = {
 RESULT = {
     "seed!": count, "parameters!": count, "steps!": count, "steps_per_epoch": positive, "kept_step!": count,
     "kept!": str, "chosen_by": str, "training_end": str, "best_step": count, "stopped": str, "part_notes": [str],
-    "test_watched!": bool,
+    "not_deterministic": [str], "test_watched!": bool,
     "test_reads!": {str: count}, "train": SCORE, "validation": SCORE, "tests!": {str: SCORE},
     "picked_on_test!": {str: {"step!": count, str: number}}, "model_sha256!": str, "sha256": {str: str},
 }  # fmt: skip

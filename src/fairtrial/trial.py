@@ -22,6 +22,7 @@ from fairtrial.recipe import Recipe
 from fairtrial.record import Record, ensure_free
 from fairtrial.run import Run, require_task
 from fairtrial.training.checkpoint import Checkpoints
+from fairtrial.training.device import deterministic
 from fairtrial.training.loop import Event, Loop, put_weights, weights_of
 from fairtrial.training.scoring import Score
 from fairtrial.training.tasks import Task, build_network
@@ -112,20 +113,21 @@ def train(
     record.add_time(loop.progress.step, what="resume" if saved is not None else "start", **begun)
     last_save = step_start = time.monotonic()
     step_seconds: list[float] = []  # of each step alone, without what is scored or written between steps
-    for event in loop.run():
-        if event.kind == "step":
-            step_seconds.append(time.monotonic() - step_start)
-        on_event(event)
-        if event.kind != "ready":
-            record.log.add({"event": event.kind, "step": event.step, **event.facts})
-            continue
-        stopping, step_start = stop(), time.monotonic()
-        if stopping or step_start - last_save >= save_seconds:
-            checkpoints.save(loop, *record.log.sync())
-            record.add_time(event.step, what="save")
-            last_save = step_start = time.monotonic()
-        if stopping:
-            raise interrupt(f"after step {event.step} of {loop.steps}")
+    with deterministic(loop.device) as lost:
+        for event in loop.run():
+            if event.kind == "step":
+                step_seconds.append(time.monotonic() - step_start)
+            on_event(event)
+            if event.kind != "ready":
+                record.log.add({"event": event.kind, "step": event.step, **event.facts})
+                continue
+            stopping, step_start = stop(), time.monotonic()
+            if stopping or step_start - last_save >= save_seconds:
+                checkpoints.save(loop, *record.log.sync())
+                record.add_time(event.step, what="save")
+                last_save = step_start = time.monotonic()
+            if stopping:
+                raise interrupt(f"after step {event.step} of {loop.steps}")
     checkpoints.save(loop, *record.log.sync())
     pace = {"step_seconds": round(float(np.median(step_seconds)), 6)} if step_seconds else {}
     record.add_time(loop.progress.step, what="trained", **pace)
@@ -134,7 +136,8 @@ def train(
     scores = final_scores(task, record, on_progress)
     outcomes = {f"{name}/{what}": array for name, score in scores.items() for what, array in score.outcomes.items()}
     record.write_outcomes(outcomes)
-    record.write_result(result_facts(record, task, loop, best_step, scores))
+    not_promised = {"not_deterministic": sorted(lost)} if lost else {}
+    record.write_result(result_facts(record, task, loop, best_step, scores) | not_promised)
     record.drop_checkpoints()
     record.add_time(loop.progress.step, what="end", peak_memory_mb=peak_memory_mb())
     if with_baseline and not stop():  # the record is complete: nothing of the trial depends on it

@@ -142,7 +142,7 @@ class Attention(nn.Module):
     ) -> Tensor:
         """The same where a query sees a window (back, ahead) only: what lies beyond is never computed."""
         cut = Cut(window, q.shape[2])
-        site = Site(self.layer, view.causal, *cut.positions())  # of any one block
+        site = Site(self.layer, view.causal, *cut.positions(q.device))  # of any one block
         biases, allowed = collect_biases(site, parts)
 
         def make_mask() -> Tensor:
@@ -176,8 +176,9 @@ class View:
 
     def __init__(self, layout: Layout, causal: bool, past: int, dtype: torch.dtype) -> None:
         self.layout, self.causal, self.dtype = layout, causal, dtype
-        self.queries = torch.arange(past, past + layout.time)  # positions [query]
-        self.keys = torch.arange(past + layout.time)  # positions [key]
+        device = layout.positions.device
+        self.queries = torch.arange(past, past + layout.time, device=device)  # positions [query]
+        self.keys = torch.arange(past + layout.time, device=device)  # positions [key]
         # only the future of a square is hidden: the fused kernel's own causal mask is enough
         self.triangle = causal and past == 0 and layout.lengths is None
         self.mask: TensorCache[Tensor] = TensorCache()  # layers with the same biases share it
@@ -212,24 +213,26 @@ class Layout:
     index: Tensor | None = None  # of each real token in the flattened batch [token]
 
     @classmethod
-    def full(cls, batch: int, time: int, first: int = 0) -> Layout:
+    def full(cls, batch: int, time: int, first: int = 0, *, device: torch.device | None = None) -> Layout:
         """Every row holds `time` tokens, the first at position `first`."""
-        return cls(batch, time, torch.arange(first, first + time).repeat(batch))
+        return cls(batch, time, torch.arange(first, first + time, device=device).repeat(batch))
 
     @classmethod
-    def ragged(cls, lengths: Tensor, time: int) -> Layout:
-        """Rows of different lengths, padded at their end."""
+    def ragged(cls, lengths: Tensor, time: int, device: torch.device | None = None) -> Layout:
+        """Rows of different lengths, padded at their end. Counted on the CPU, so that no GPU has to be waited for."""
+        device, lengths = device or lengths.device, lengths.cpu()
         if bool((lengths == time).all()):
-            return cls.full(len(lengths), time)
+            return cls.full(len(lengths), time, device=device)
         real = torch.arange(time) < lengths[:, None]
         rows, positions = real.nonzero(as_tuple=True)
-        return cls(len(lengths), time, positions, lengths, rows * time + positions)
+        positions, lengths, index = (each.to(device) for each in (positions, lengths, rows * time + positions))
+        return cls(len(lengths), time, positions, lengths, index)
 
     def real(self) -> Tensor:
         """True at real tokens [batch time]"""
         if self.lengths is None:
-            return torch.ones(self.batch, self.time, dtype=torch.bool)
-        return torch.arange(self.time) < self.lengths[:, None]
+            return torch.ones(self.batch, self.time, dtype=torch.bool, device=self.positions.device)
+        return torch.arange(self.time, device=self.lengths.device) < self.lengths[:, None]
 
     def unpack(self, x: Tensor) -> Tensor:
         """[token width] -> [batch time width], zeros at padding"""

@@ -50,7 +50,9 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.drops:
             return x
-        kept = torch.empty_like(x).bernoulli_(1 - self.share, generator=self.generator)
+        # drawn on the CPU, whatever device computes: the same tokens are dropped everywhere
+        kept = torch.empty(x.shape, dtype=torch.promote_types(x.dtype, torch.float32))
+        kept = kept.bernoulli_(1 - self.share, generator=self.generator).to(x.device, x.dtype)
         return x * kept.div_(1 - self.share) if self.share < 1 else x * kept
 
 

@@ -45,9 +45,10 @@ class Cut:
         self.blocks = -(-time // self.size)
         self.padding = self.blocks * self.size - time  # tokens by which the last block is longer than the text
 
-    def positions(self) -> tuple[Tensor, Tensor]:
+    def positions(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """Of a block's queries and keys, counted from its first key."""
-        return torch.arange(self.back, self.back + self.size), torch.arange(self.span)
+        queries = torch.arange(self.back, self.back + self.size, device=device)
+        return queries, torch.arange(self.span, device=device)
 
     def visible(self, real: Tensor) -> Tensor:
         """Which keys of each block are real: [batch time] -> [batch*block 1 1 key]"""

@@ -22,9 +22,10 @@ class Scratch:
         self.kept: Tensor | None = None
 
     def take(self, entries: int, like: Tensor) -> Tensor:
-        if self.kept is None or self.kept.shape != (CHUNK, entries) or self.kept.dtype != like.dtype:
-            self.kept = like.new_empty(CHUNK, entries)
-        return self.kept
+        kept = self.kept
+        if kept is None or (kept.shape, kept.dtype, kept.device) != ((CHUNK, entries), like.dtype, like.device):
+            kept = self.kept = like.new_empty(CHUNK, entries)
+        return kept
 
 
 @cache
@@ -40,7 +41,7 @@ def onednn() -> bool:
 
 def project(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x @ weight.T + bias: [row in], [out in], [out] -> [row out]"""
-    if x.dtype == torch.float32 and onednn():
+    if x.is_cpu and x.dtype == torch.float32 and onednn():
         return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     product = torch.mm(x, weight.t())
     return product if bias is None else product.add_(bias)  # not addmm: it writes the bias first, an extra pass
@@ -59,19 +60,19 @@ class VocabularyLoss(torch.autograd.Function):
         to_hidden, to_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         to_bias = None if bias is None else torch.zeros_like(bias)
         ones = hidden.new_ones(CHUNK)
-        nats = hidden.new_zeros((), dtype=torch.float64)
-        shortfall = hidden.new_zeros((), dtype=torch.float64)
+        wide = widest(hidden)
+        nats, shortfall = hidden.new_zeros((), dtype=wide), hidden.new_zeros((), dtype=wide)
         for begin in range(0, len(hidden), CHUNK):
             rows, answers = hidden[begin : begin + CHUNK], targets[begin : begin + CHUNK, None]
             logits = project(rows, weight, bias)
             shares = torch.softmax(logits, 1, out=buffer[: len(rows)])
             chunk_nats = answer_nats(logits, shares, answers)
-            nats += chunk_nats.sum(dtype=torch.float64)
+            nats += chunk_nats.sum(dtype=wide)
             if smoothing:
                 # the mean logit needs no pass over the buffer: it is the hidden state times the mean weight
                 mean = rows @ weight.mean(0) + (0 if bias is None else bias.mean())
                 total = chunk_nats + logits.gather(1, answers)[:, 0]  # log of the sum of exponentials
-                shortfall += (total - mean).sum(dtype=torch.float64)
+                shortfall += (total - mean).sum(dtype=wide)
                 shares.sub_(smoothing / entries)
             shares.scatter_add_(1, answers, shares.new_full(answers.shape, smoothing - 1.0))  # now the gradient
             to_hidden[begin : begin + CHUNK] = project(shares, weight.t(), None)
@@ -93,6 +94,11 @@ class VocabularyLoss(torch.autograd.Function):
         return *gradients, None, None, None, None
 
 
+def widest(x: Tensor) -> torch.dtype:
+    """What sums are made in; Apple's GPUs have no float64."""
+    return torch.float32 if x.device.type == "mps" else torch.float64
+
+
 def answer_nats(logits: Tensor, shares: Tensor, answers: Tensor) -> Tensor:
     """-log of the answers' probabilities [token], exact also where a probability has underflowed."""
     chosen = shares.gather(1, answers)[:, 0]
@@ -104,7 +110,7 @@ def answer_nats(logits: Tensor, shares: Tensor, answers: Tensor) -> Tensor:
 @torch.no_grad()
 def vocabulary_nats(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
     """The negative log-likelihood of each target, for scoring. [token] -> [token], float64"""
-    nats = torch.empty(len(hidden), dtype=torch.float64)
+    nats = hidden.new_empty(len(hidden), dtype=widest(hidden))
     for begin in range(0, len(hidden), CHUNK):
         logits = project(hidden[begin : begin + CHUNK], weight, bias)
         chosen = logits.gather(1, targets[begin : begin + CHUNK, None])[:, 0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import cast
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from fairtrial.environment import refuse_memory
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import Attention, KVCache, Layout, View
 from fairtrial.model.layers import ACTIVATIONS, Dropout, FeedForward, own_rng
-from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats
+from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats, widest
 from fairtrial.model.part import Part, build_parts, owner
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.rng import seed_for
@@ -150,7 +150,10 @@ class Body(nn.Module):
         """Token ids [batch time], real tokens in each row [batch] -> vectors of the real tokens [token width]"""
         batch, time = ids.shape
         past = cache.length if cache is not None else 0
-        layout = Layout.full(batch, time, past) if lengths is None else Layout.ragged(lengths, time)
+        if lengths is None:
+            layout = Layout.full(batch, time, past, device=ids.device)
+        else:
+            layout = Layout.ragged(lengths, time, ids.device)
         if cache is not None and lengths is not None:
             raise BadInput("cached decoding takes rows of equal length")
         parts = self.listed_parts()
@@ -191,6 +194,8 @@ def with_prefixes(x: Tensor, layout: Layout, parts: Sequence[Part]) -> tuple[Ten
 class Classifier(nn.Module):
     """An encoder, the mean over real tokens, and a classifier with one hidden layer."""
 
+    precision = "float32"  # of forward passes; a task sets it
+
     def __init__(self, shape: Shape, choices: Choices, vocabulary: int, classes: int, *, seed: int = 0) -> None:
         super().__init__()
         with own_rng():  # `init_weights` draws all weights again, by name
@@ -213,12 +218,13 @@ class Classifier(nn.Module):
         logits = self(ids, lengths)
         nats = cross_entropy(logits, answers, reduction="sum")
         smoothed = cross_entropy(logits, answers, reduction="sum", label_smoothing=smoothing) if smoothing else nats
-        return smoothed * scale, nats.detach().double()
+        return smoothed * scale, nats.detach().to(widest(nats))
 
 
 class VocabularyModel(nn.Module):
     """A body and an output layer over the vocabulary."""
 
+    precision = "float32"  # of forward passes; a task sets it
     causal: bool
     out: nn.Linear
 
@@ -256,13 +262,20 @@ class VocabularyModel(nn.Module):
     def loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float) -> Loss:
         """(objective x scale, summed nats) over the answers"""
         x, targets = self.answered(ids, lengths, answers)
-        return VocabularyLoss.apply(x, self.out.weight, self.out.bias, targets, smoothing, scale, self.scratch)
+        with self.exactly(x):
+            x = x.to(self.out.weight.dtype)
+            return VocabularyLoss.apply(x, self.out.weight, self.out.bias, targets, smoothing, scale, self.scratch)
+
+    def exactly(self, x: Tensor) -> AbstractContextManager[Any]:
+        """The loss is computed in the weights' own precision, also where the network computes in less."""
+        return nullcontext() if self.precision == "float32" else torch.autocast(x.device.type, enabled=False)
 
     @torch.no_grad()
     def nll(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> Tensor:
         """Nats of each answer, in reading order [answer]"""
         x, targets = self.answered(ids, lengths, answers)
-        return vocabulary_nats(x, self.out.weight, self.out.bias, targets)
+        with self.exactly(x):
+            return vocabulary_nats(x.to(self.out.weight.dtype), self.out.weight, self.out.bias, targets)
 
 
 class LanguageModel(VocabularyModel):

@@ -278,7 +278,7 @@ def to_attention_mask(biases: Sequence[Tensor], visible: Tensor | None, dtype: t
     if not biases:
         if visible is None:
             raise ValueError("neither a bias nor a mask")
-        return torch.zeros(visible.shape, dtype=dtype).masked_fill_(~visible, -math.inf)
+        return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill_(~visible, -math.inf)
     total = sum(biases[1:], biases[0])[None]
     return (total if visible is None else total.masked_fill(~visible, -math.inf)).to(dtype)
 

@@ -47,7 +47,7 @@ class Shuffle(Part):
         if self.every_step and self.training:
             passes = self.get_buffer("passes")
             passes += site.layer == 0
-            order = self.draw("step", int(passes), site.layer)
+            order = self.draw("step", int(passes), site.layer).to(heads.device)
         return concatenate(heads[:, order])
 
 

@@ -31,8 +31,8 @@ class Rope(Part):
         self.cache: TensorCache[tuple[Tensor, ...]] = TensorCache()
 
     def angles(self, positions: Tensor) -> Tensor:
-        """One angle for each position and pair. [time] -> [time head_dim/2]"""
-        return positions[:, None] * self.paces
+        """An angle for each position and pair. On the CPU: not every device has float64. [time] -> [time head_dim/2]"""
+        return positions[:, None].cpu() * self.paces
 
     def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
         heads = q.shape[1]
@@ -44,7 +44,8 @@ class Rope(Part):
         angles = self.angles(positions)
         cosine, sine = angles.cos(), angles.sin()
         halves = (cosine, cosine), (-sine, sine)
-        return tuple(torch.cat(pair * heads, -1).to(dtype).unflatten(-1, (heads, -1)) for pair in halves)
+        tables = (torch.cat(pair * heads, -1).to(dtype).unflatten(-1, (heads, -1)) for pair in halves)
+        return tuple(table.to(positions.device) for table in tables)
 
 
 class Rotate(torch.autograd.Function):

@@ -15,7 +15,7 @@ class Sinusoidal(Part):
     sees_order = True
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        return x + waves(positions, x.shape[-1]).to(x.dtype)
+        return x + waves(positions.cpu(), x.shape[-1]).to(x.dtype).to(x.device)  # not every device has float64
 
 
 def waves(positions: Tensor, width: int) -> Tensor:

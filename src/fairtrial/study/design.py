@@ -75,7 +75,11 @@ SHARED_DATA = (
     "source", "format", "presidents", "test", "split_seed", "text_column", "label_column", "split_column",
     "group_column",
 )  # fmt: skip
-SHARED_SCORING = ("full_context", "exact_bytes")  # a token that sees more is easier to predict
+# a token that sees more is easier to predict; other devices and precisions round differently
+SHARED_FIELDS = (
+    *(("data", name) for name in SHARED_DATA), ("scoring", "full_context"), ("scoring", "exact_bytes"),
+    ("training", "device"), ("training", "precision"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,13 +221,14 @@ def settled(recipe: Recipe, *settings: Settings) -> Recipe:
 def refuse_other_items(recipes: Mapping[str, Recipe]) -> None:
     """Variants are compared on the same test items or not at all."""
     first_name, first = next(iter(recipes.items()))
-    fields = [("data", name) for name in SHARED_DATA] + [("scoring", name) for name in SHARED_SCORING]
     for name, recipe in recipes.items():
-        for table, each in fields:
+        for table, each in SHARED_FIELDS:
             one, other = (getattr(getattr(found, table), each) for found in (first, recipe))
             if one != other:
                 what = f"variants {first_name!r} and {name!r} differ in {table}.{each} ({one!r} and {other!r})"
-                raise BadInput(what, "variants of one study share their test items; set it for all, under [set]")
+                raise BadInput(
+                    what, "variants of one study share it, or they are not comparable; set it for all, under [set]"
+                )
 
 
 KNOWN = (

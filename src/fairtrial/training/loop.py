@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 from fairtrial.errors import Diverged
 from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.recipe import Scoring, Training
+from fairtrial.training.device import computing, device_of
 from fairtrial.training.optimizer import gradient_norm, learning_rate, make_optimizer
 from fairtrial.training.scoring import Score, as_tensors
 from fairtrial.training.tasks import Task
@@ -49,6 +50,7 @@ class Loop:
     def __init__(self, task: Task, training: Training, scoring: Scoring, seed: int) -> None:
         self.task, self.training, self.seed = task, training, seed
         self.network: Any = task.network
+        self.device = device_of(task.network)
         self.optimizer: Optimizer = make_optimizer(self.network, training)
         self.dropouts = dropouts_of(self.network)
         self.progress = Progress()
@@ -94,7 +96,9 @@ class Loop:
         self.optimizer.zero_grad(set_to_none=True)
         nats = 0.0
         for batch in batches:
-            objective, batch_nats = self.network.loss(*as_tensors(batch), training.label_smoothing, 1 / count)
+            tensors = as_tensors(batch, self.device)
+            with computing(self.network):
+                objective, batch_nats = self.network.loss(*tensors, training.label_smoothing, 1 / count)
             objective.backward()
             nats += float(batch_nats)
         if not math.isfinite(nats):

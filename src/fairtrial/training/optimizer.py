@@ -14,6 +14,9 @@ from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Training
+from fairtrial.training.device import device_of
+
+FUSED = ("cpu", "cuda", "mps")  # devices that have one kernel for a whole step
 
 
 def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
@@ -21,7 +24,8 @@ def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
     sgd = partial(SGD, momentum=training.momentum)
     kinds: dict[str, Callable[..., Optimizer]] = {"adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "sgd": sgd}
     groups = list(group_parameters(network, training))
-    return kinds[training.optimizer](groups, lr=training.learning_rate, fused=True)
+    fused = device_of(network).type in FUSED
+    return kinds[training.optimizer](groups, lr=training.learning_rate, fused=fused)
 
 
 def group_parameters(network: nn.Module, training: Training) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,7 @@ from fairtrial.data.batches import Batch, masked_batch, padded
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1
+from fairtrial.training.device import computing, device_of
 
 ROWS = 128  # sentences scored at once; neighbours in length, so that little is padding
 TOKENS = 4096  # tokens of a language model scored at once
@@ -42,7 +43,7 @@ def scoring(network: nn.Module) -> Iterator[None]:
     was_training = network.training
     network.eval()
     try:
-        with torch.no_grad():  # not inference mode: what a part caches here may be used in training
+        with torch.no_grad(), computing(network):  # not inference mode: what a part caches here may be used in training
             yield
     finally:
         network.train(was_training)
@@ -59,18 +60,20 @@ def log_probabilities(network: Classifier, rows: Sequence[np.ndarray], pad: int)
     """[item class], float64"""
     order = np.argsort([len(row) for row in rows], kind="stable")
     answers = np.empty((len(rows), network.out.out_features))
+    device = device_of(network)
     with scoring(network):
         for begin in range(0, len(rows), ROWS):
             chosen = order[begin : begin + ROWS]
             ids, lengths = padded([rows[item] for item in chosen], pad)
-            logits = network(torch.from_numpy(ids), torch.from_numpy(lengths))
-            answers[chosen] = logits.double().log_softmax(-1).numpy()
+            logits = network(torch.from_numpy(ids).to(device), torch.from_numpy(lengths))
+            answers[chosen] = logits.cpu().double().log_softmax(-1).numpy()
     return answers
 
 
-def as_tensors(batch: Batch) -> tuple[Tensor, Tensor | None, Tensor]:
+def as_tensors(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Ids, lengths and answers; lengths stay on the CPU, where the layout of a batch is made."""
     lengths = None if batch.lengths is None else torch.from_numpy(batch.lengths)
-    return torch.from_numpy(batch.ids), lengths, torch.from_numpy(batch.answers)
+    return torch.from_numpy(batch.ids).to(device), lengths, torch.from_numpy(batch.answers).to(device)
 
 
 def score_classify(
@@ -224,13 +227,14 @@ def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, most
 
 def _score(network: LanguageModel, tokens: TokenSet, windows: Iterable[Window]) -> Iterator[np.ndarray]:
     """Nats of the targets that the windows score, a batch of windows at a time."""
-    for batch in in_batches(windows, TOKENS):
-        ids, lengths = padded([tokens.sequences[each.sequence][each.begin : each.end + 1] for each in batch], 0)
-        first = np.array([each.counted - each.begin for each in batch])
+    device = device_of(network)
+    for chosen in in_batches(windows, TOKENS):
+        ids, lengths = padded([tokens.sequences[each.sequence][each.begin : each.end + 1] for each in chosen], 0)
+        first = np.array([each.counted - each.begin for each in chosen])
         answers = np.where(np.arange(ids.shape[1] - 1) >= first[:, None], ids[:, 1:], -1)
         with scoring(network):
-            arrays = (ids[:, :-1].copy(), lengths - 1, answers)
-            nats = network.nll(*(torch.from_numpy(array) for array in arrays)).numpy()
+            batch = Batch(ids[:, :-1].copy(), lengths - 1, answers, 0)
+            nats = network.nll(*as_tensors(batch, device)).cpu().double().numpy()
         yield nats
 
 
@@ -253,7 +257,7 @@ def score_masked(network: MaskedModel, masked: MaskedSet, most: int | None = Non
         for begin in range(0, len(order), ROWS):
             rows = order[begin : begin + ROWS]
             batch = masked_batch([masked.hidden[index] for index in rows], 0)
-            found = network.nll(*as_tensors(batch))
+            found = network.nll(*as_tensors(batch, device_of(network))).cpu()
             owners = np.repeat([masked.owners[index] for index in rows], (batch.answers >= 0).sum(1))
             np.add.at(nats, owners, found.double().numpy())
             np.add.at(counts, owners, 1)

@@ -169,6 +169,7 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     if network is None:
         network = build_network(recipe, seed, tokenizer.size, len(splits.labels))
     network.body.save_memory = recipe.training.save_memory
+    cast(Any, network).precision = recipe.training.precision
     common = (cast(Any, network), batches, choose_on, curves, sets, facts, groups)
     if recipe.task == "lm":
         how = recipe.scoring
