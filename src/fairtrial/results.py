@@ -401,6 +401,7 @@ class Checked:
         return {"record": str(self.folder), "state": self.state, "claims": claims, **inside}
 
 
+UNPROVEN = ("files", "consistent")  # as checksums always are
 CLAIM_COLOURS = {"false": "worse", "proven": "better", "not proven": "undetected", "consistent": "same"}
 MEANT = {
     "proven": "what its recipe, seed and data give, to the last bit",
@@ -438,9 +439,9 @@ class Verification(Shown):
         for one in self.records:
             found = {claim.name: claim for claim in one.claims}
             states = [state_cell(found[name].state) if name in found else Cell("–") for name in names]
-            why = next(
-                (f"{each.name}: {each.detail}" for each in one.claims if each.state == one.state != "proven"), ""
-            )
+            doubtful = [each for each in one.claims if each.state != "proven" and (each.name, each.state) != UNPROVEN]
+            doubtful.sort(key=lambda each: each.state != "false")
+            why = f"{doubtful[0].name}: {doubtful[0].detail}" if doubtful else ""
             rows.append(row(str(one.folder), state_cell(one.state), *states, why))
         return [Table("", ("record", "verdict", *names, "why"), tuple(rows), text_columns=len(names) + 3)]
 

@@ -60,7 +60,7 @@ def verify_record(folder: Path, options: Options, on_status: OnStatus) -> Checke
 
         require_plugins(record)  # a part that is not built in runs only where it is named
         with use_threads(int(record.trial["environment"]["threads"])):
-            prepared, data = check_data(record, options)
+            prepared, data = check_data(record, options, environment_differs(record))
             if prepared is None:
                 return Checked(folder, (files, data))
             return Checked(folder, (files, data, *train_again(record, prepared, options, on_status)))
@@ -89,7 +89,7 @@ def check_files(record: Record) -> Claim:
     )
 
 
-def check_data(record: Record, options: Options) -> tuple[Prepared | None, Claim]:
+def check_data(record: Record, options: Options, other: str) -> tuple[Prepared | None, Claim]:
     """The same files, and the same tokenizer, labels and documents made of them."""
     from fairtrial.prepare import prepare
     from fairtrial.recipe import fingerprint
@@ -103,12 +103,12 @@ def check_data(record: Record, options: Options) -> tuple[Prepared | None, Claim
                        if prepared.corpus.files.get(name) != trial["data"].get(name))  # fmt: skip
         return None, Claim("data", OPEN, f"the data here are others than those of the record ({', '.join(names[:3])})")
     if fingerprint(prepared.recipe) != trial["recipe"]:
-        return None, Claim("data", FALSE, "these data give another recipe (its length or kind of tokens)")
+        return None, false_unless(other, "data", "these data give another recipe (its length or kind of tokens)")
     if prepared.tokenizer.to_json() != (record.folder / "tokenizer.json").read_text(encoding="utf-8"):
-        return None, Claim("data", FALSE, "another tokenizer follows from these data and this seed")
+        return None, false_unless(other, "data", "another tokenizer follows from these data and this seed")
     own = {"labels": list(prepared.splits.labels), "test_sets": list(prepared.splits.tests), **prepared.task.facts}
-    if wrong := first_difference(plain(own), {name: trial.get(name) for name in own}):
-        return None, Claim("data", FALSE, f"trial.json: {wrong}")
+    if wrong := first_difference(plain(own), {name: trial.get(name) for name in own}, shared=bool(other)):
+        return None, false_unless(other, "data", f"trial.json: {wrong}")
     return prepared, Claim("data", PROVEN, "the same files by sha256; tokenizer and labels follow from them")
 
 
@@ -173,8 +173,10 @@ def compare_training(record: Record, loop: Loop, steps: int | None, other: str, 
             stored = next(told, None)
             if stored is None:
                 return false_unless(other, "training", f"the record's log ends before step {event.step}")
-            wrong = first_difference(own, stored)
-            if wrong and (first_difference(own, stored, CLOSE) or (exact and last >= SETTLED)):
+            wrong = first_difference(own, stored, shared=bool(other))
+            if wrong and exact and last >= SETTLED:
+                return Claim("training", FALSE, f"step {event.step} gives something else: {wrong}")
+            if wrong and first_difference(own, stored, CLOSE, shared=bool(other)):
                 return false_unless(other, "training", f"step {event.step} gives something else: {wrong}")
             exact, last = exact and not wrong, event.step
     except Diverged as error:
@@ -215,10 +217,12 @@ def compare_scores(
         own = result_facts(record, task, loop, best_step, scores)
     own = plain({name: value for name, value in own.items() if name in told or value is not None})
     own["validation"] = own.get("validation") and renamed_keys(own["validation"])
-    wrong = first_difference(own, {name: told.get(name) for name in own})
-    if wrong and first_difference(own, {name: told.get(name) for name in own}, CLOSE):
-        return false_unless(other, "scores", f"result.json: {wrong}")
+    claimed, shared = {name: told.get(name) for name in own}, bool(other)
+    wrong = first_difference(own, claimed, shared=shared)
     unequal = sorted(name for name in {*outcomes, *stored} if not same_array(outcomes.get(name), stored.get(name)))
+    other = other if unequal else ""  # where all outcomes are equal, the environment changes nothing
+    if wrong and first_difference(own, claimed, CLOSE, shared=shared):
+        return false_unless(other, "scores", f"result.json: {wrong}")
     if unequal and any(not same_array(outcomes.get(name), stored.get(name), close=True) for name in unequal):
         return false_unless(other, "scores", f"outcomes.safetensors: {unequal[0]} is not what the stored weights give")
     if wrong or unequal:
@@ -233,15 +237,19 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def first_difference(own: Any, told: Any, close: float = 0.0, path: str = "") -> str:
-    """Where two plain values differ first, in words; empty where they do not. `close`: relative, for numbers."""
+def first_difference(own: Any, told: Any, close: float = 0.0, path: str = "", *, shared: bool = False) -> str:
+    """Where two plain values differ first, in words; empty where they do not. `close`: relative, for numbers; `shared`:
+    only what both have, as another version may store more or less."""
     if isinstance(own, dict) and isinstance(told, dict):
-        names = {**own, **told}
-        found = (first_difference(own.get(name), told.get(name), close, f"{path}.{name}") for name in names)
+        names = [name for name in {**own, **told} if not shared or (name in own and told.get(name) is not None)]
+        found = (
+            first_difference(own.get(name), told.get(name), close, f"{path}.{name}", shared=shared) for name in names
+        )
         return next(filter(None, found), "")
     if isinstance(own, list) and isinstance(told, list) and len(own) == len(told):
         pairs = enumerate(zip(own, told, strict=True))
-        return next(filter(None, (first_difference(*pair, close, f"{path}[{at}]") for at, pair in pairs)), "")
+        found = (first_difference(*pair, close, f"{path}[{at}]", shared=shared) for at, pair in pairs)
+        return next(filter(None, found), "")
     numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (own, told))
     if own == told or (numbers and (math.isclose(own, told, rel_tol=close) or (own != own and told != told))):
         return ""

@@ -125,6 +125,18 @@ def test_an_edited_curve_and_a_broken_checksum_are_false(copy: Path, finished_re
     assert states(check(copy))["training"] == "false"
 
 
+def test_other_code_makes_a_difference_a_doubt_unless_its_outcomes_are_the_same(copy: Path) -> None:
+    reseal(copy, trial={"code": "0" * 16})
+    assert check(copy).state == "proven", "the bits are the same all the same"
+    result = json.loads((copy / "result.json").read_text())
+    result["tests"]["test"]["accuracy"] = 0.97
+    reseal(copy, result=result)
+    assert states(check(copy, steps=1))["scores"] == "false", "the outcomes say otherwise"
+    seed = json.loads((copy / "trial.json").read_text())["seed"] + 5
+    reseal(copy, trial={"seed": seed}, result={"seed": seed})
+    assert check(copy, steps=1).state == "not proven", "other code may split or train in another way"
+
+
 def test_other_data_and_parts_from_a_file_are_not_guessed_at(copy: Path, fairtrial: Call, tmp_path: Path) -> None:
     from course_text import write_course
 
