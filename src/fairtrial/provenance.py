@@ -84,6 +84,7 @@ def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores:
     curve = [event for event in record.events() if event["event"] == "score"]
     named = task.network.body.parts.items()
     notes = [f"{name}: {note}" for name, part in named for note in part.notes()]
+    rule = "accuracy" if recipe.task == "classify" else "loss"  # as `Score.selection_key`
     return {
         "task": recipe.task,
         "seed": record.trial["seed"],
@@ -92,7 +93,7 @@ def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores:
         "steps_per_epoch": loop.steps_per_epoch,
         "kept_step": best_step,
         "kept": recipe.training.keep,
-        "chosen_by": "validation loss" if task.choose_on and recipe.training.keep == "best" else None,
+        "chosen_by": f"validation {rule}" if task.choose_on and recipe.training.keep == "best" else None,
         **dict(zip(("training_end", "best_step"), training_end(curve), strict=True)),
         **({"part_notes": notes} if notes else {}),
         "stopped": loop.progress.stopped,
@@ -118,7 +119,7 @@ def training_end(curve: list[dict[str, Any]]) -> tuple[str, int | None]:
         return "", best_step
     best, last, late = points[best_step], points[last_step], (1 - LATE) * last_step
     learned = points[min(points)] - best
-    before = points[max(step for step in points if step <= late)]
+    before = min(loss for step, loss in points.items() if step <= late)  # a bump on the way is no improvement
     if before - last > STILL * learned:
         return "still improving", best_step
     worse = last - best > WORSE * learned and best_step <= late

@@ -29,8 +29,8 @@ LM = {
 
 def test_a_classifiers_result_is_told_with_its_figures() -> None:
     assert describe_result(CLASSIFY)[0] == "result (weights of step 1,200 of 3,456, the best on validation; seed 7):"
-    assert describe_result({**CLASSIFY, "chosen_by": "validation loss"}) == [
-        "result (weights of step 1,200 of 3,456, chosen by validation loss; seed 7):",
+    assert describe_result({**CLASSIFY, "chosen_by": "validation accuracy"}) == [
+        "result (weights of step 1,200 of 3,456, chosen by validation accuracy; seed 7):",
         "  scored on               accuracy  macro-F1  majority class  items",
         "  -----------------------------------------------------------------",
         "  validation  90.0% [85.0%, 95.0%]     89.0%           50.0%    210",

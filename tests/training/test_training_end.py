@@ -21,6 +21,7 @@ from sampling import cases
         ([4.0, 2.0, 2.1, 2.2, 2.2, 2.15], ("settled", 100)),  # a tenth of what was learned is not much
         ([4.0, 2.0, 2.2, 2.4, 2.6, 2.9], ("overfitted", 100)),
         ([4.0, 3.0, 2.5, 2.2, 2.1, 2.05, 2.0, 2.3], ("settled", 600)),  # its best is late: a fluctuation
+        ([4.0, 2.5, 2.0, 2.2, 2.3, 2.01], ("settled", 200)),  # it only comes back from a bump
         ([4.0, 4.5, 5.0, 5.5], ("overfitted", 0)),
         ([4.0, 3.0, 2.0], ("", 200)),
     ],

@@ -33,7 +33,7 @@ def ignore(share: float) -> None:
 @dataclass(frozen=True)
 class Score:
     metrics: dict[str, Any]
-    selection_key: tuple[float, ...]  # to choose by, higher is better: the loss; of near-ties, accuracy
+    selection_key: tuple[float, ...]  # to choose by, higher is better: accuracy; of ties, the loss
     outcomes: dict[str, np.ndarray] = field(default_factory=dict)  # one entry for each item
 
 
@@ -95,7 +95,7 @@ def score_classify(
         "nll": float(nats.mean()),
         "confusion": table.tolist(),
     }
-    return Score(metrics, (-round(float(nats.mean()), 3), float(right.mean())), outcomes)
+    return Score(metrics, (float(right.mean()), -float(nats.mean())), outcomes)
 
 
 @dataclass(frozen=True)
