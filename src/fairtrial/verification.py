@@ -97,7 +97,8 @@ def check_data(record: Record, options: Options, other: str) -> tuple[Prepared |
     recipe, trial = record.recipe, record.trial
     if options.data is not None:
         recipe = replace(recipe, data=replace(recipe.data, source=options.data))
-    prepared = prepare(recipe, trial["seed"])
+    device = str(trial["environment"].get("device", "cpu"))  # on another one the bits are others
+    prepared = replace(prepare(recipe, trial["seed"]), device=device)
     if prepared.corpus.files != trial["data"]:
         names = sorted(name for name in {**prepared.corpus.files, **trial["data"]}
                        if prepared.corpus.files.get(name) != trial["data"].get(name))  # fmt: skip
@@ -116,12 +117,14 @@ def train_again(record: Record, prepared: Prepared, options: Options, on_status:
     """Claims on training, weights and scores."""
     from safetensors.torch import load as load_tensors
 
+    from fairtrial.training.device import deterministic
     from fairtrial.training.loop import Loop, put_weights, weights_of
     from fairtrial.trial import final_scores
 
     other = environment_differs(record)
     loop = Loop(prepared.task, prepared.recipe.training, prepared.recipe.scoring, record.trial["seed"])
-    training = compare_training(record, loop, options.steps, other, on_status)
+    with deterministic(loop.device):
+        training = compare_training(record, loop, options.steps, other, on_status)
     yield training
     stored = load_tensors(record.weights())
     whole = training.state == PROVEN and (loop.progress.step == loop.steps or bool(loop.progress.stopped))
@@ -151,6 +154,7 @@ def environment_differs(record: Record) -> str:
     then = record.trial["environment"]
     now = describe(int(then["threads"]))
     changed = [f"{name} {then.get(name)}, here {now[name]}" for name in DECISIVE if now[name] != then.get(name)]
+    changed += ["its device did not promise the same bits"] if record.result.get("not_deterministic") else []
     changed += ["another version of fairtrial's code"] if record.trial["code"] != code_fingerprint() else []
     return "; ".join(changed)
 
@@ -264,7 +268,7 @@ def short(value: Any) -> str:
 def same_bits(one: Any, other: Any) -> bool:
     import torch
 
-    return one.dtype == other.dtype and torch.equal(one, other)
+    return one.dtype == other.dtype and torch.equal(one.cpu(), other)
 
 
 def same_array(one: Any, other: Any, *, close: bool = False) -> bool:
