@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import math
 import os
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from course_text import write_course
+from fairtrial import progress
 from tiny import TINY, make_tiny
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")  # no test fails for slowness alone
 # folders of tests that train, or start processes
 LONG = ["trial", "study", "golden", "engines", "apps", "cli", "house", "api"]
+
+
+progress.SAID_AFTER_SECONDS = math.inf  # what a busy machine takes long for is not said between expected lines
 
 
 def pytest_configure(config: pytest.Config) -> None:

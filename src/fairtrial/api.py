@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput, Interrupted
-from fairtrial.progress import open_bar, stopping, study_listener, trial_listener
+from fairtrial.progress import Bar, Waiting, doing, open_bar, stopping, study_listener, trial_listener
 from fairtrial.recipe import (
     Recipe,
     choose_recipe,
@@ -96,16 +96,18 @@ def train(
         return found
     ensure_free(folder)  # before torch is imported: a taken folder is refused at once
     from fairtrial.loggers import open_loggers
-    from fairtrial.plugins import load_files
-    from fairtrial.trial import load as load_run
-    from fairtrial.trial import run_trial
 
-    files = load_files(map(Path, plugins))
-    with open_loggers(log, folder, chosen) as on_log, watching(quiet, on_event, stop) as (listen, asked):
-        record = run_trial(
-            chosen, seed, folder, threads=threads, on_event=both(listen, on_log), stop=asked,
-            save_seconds=save_seconds, plugins=files, with_baseline=True,
-        )  # fmt: skip
+    with watching(quiet, on_event, stop) as (listen, asked):
+        with doing("loading torch"):
+            from fairtrial.plugins import load_files
+            from fairtrial.trial import load as load_run
+            from fairtrial.trial import run_trial
+        files = load_files(map(Path, plugins))
+        with open_loggers(log, folder, chosen) as on_log:
+            record = run_trial(
+                chosen, seed, folder, threads=threads, on_event=both(listen, on_log), stop=asked,
+                save_seconds=save_seconds, plugins=files, with_baseline=True,
+            )  # fmt: skip
     return load_run(record)
 
 
@@ -268,7 +270,8 @@ def study(
     with open_bar(quiet or on_event is not None) as bar, stopping_unless(stop) as asked:
         show = on_event or study_listener(bar)
         try:
-            run_study(chosen, target, open_engine(engine, jobs, address), options, listen, asked)
+            with waiting(bar, quiet or on_event is not None):
+                run_study(chosen, target, open_engine(engine, jobs, address), options, listen, asked)
         except Interrupted as error:
             if dry_run or not (target / "study.toml").is_file():
                 raise
@@ -403,10 +406,8 @@ def audit_data(
     from fairtrial.finding import Finding
     from fairtrial.results import Audit
 
-    with reading(data) as source:
-        found = [
-            audit_data(each, 0, on_status or silent) for each in recipes_of(source, task, recipe, settings, changes)
-        ]
+    with reading(data) as source, telling(on_status) as tell:
+        found = [audit_data(each, 0, tell) for each in recipes_of(source, task, recipe, settings, changes)]
     findings = tuple(Finding.from_dict(row) for facts in found for row in facts["findings"])
     return Audit(name_of(data), findings, {facts["task"]: facts for facts in found})
 
@@ -424,9 +425,9 @@ def baseline(
     from fairtrial.baselines.run import baseline_scores
     from fairtrial.results import Baselines
 
-    with reading(data) as source:
+    with reading(data) as source, telling(on_status) as tell:
         chosen = recipes_of(source, task, recipe, settings, changes)
-        return Baselines({each.task: baseline_scores(each, seed, on_status or silent) for each in chosen})
+        return Baselines({each.task: baseline_scores(each, seed, tell) for each in chosen})
 
 
 def compare(
@@ -527,8 +528,8 @@ def ensemble(
 
     opened, choosing = ([Record.open(folder_of(each)) for each in some] for some in (records, chosen_on))
     load_files(map(Path, plugins))
-    with use_threads(1):
-        return Ensemble(fit_ensemble(opened, choosing, list(more), tests=tests, on_progress=on_status or silent))
+    with use_threads(1), telling(on_status) as tell:
+        return Ensemble(fit_ensemble(opened, choosing, list(more), tests=tests, on_progress=tell))
 
 
 def clean(
@@ -549,7 +550,8 @@ def clean(
     one_of("--drop", drop, ("train", "test"))
     options = CleanOptions(drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts)
     chosen = recipe_of(Recipe(), str(data), None, settings, changes)
-    return clean_data(chosen.data, Path(out), options, on_status or silent)
+    with telling(on_status) as tell:
+        return clean_data(chosen.data, Path(out), options, tell)
 
 
 def power(
@@ -673,17 +675,26 @@ def both(first: OnEvent, second: OnEvent) -> OnEvent:
     return tell
 
 
+def waiting(bar: Bar, quiet: bool) -> Any:
+    """What takes long is shown in the bar, unless nobody looks at it."""
+    return nullcontext() if quiet else Waiting(bar.show)
+
+
+@contextmanager
+def telling(on_status: OnStatus | None) -> Iterator[OnStatus]:
+    """Whoever is told what is being done: the caller, or a bar."""
+    with open_bar(on_status is not None) as bar, waiting(bar, on_status is not None):
+        yield on_status or (lambda what: bar.show(what, None))
+
+
 @contextmanager
 def watching(quiet: bool, on_event: OnEvent | None, stop: Stop | None) -> Iterator[tuple[OnEvent, Stop]]:
     """Whoever is told of events, and asked whether to stop: the caller, or a bar and Ctrl-C."""
-    with open_bar(quiet or on_event is not None) as bar, stopping_unless(stop) as asked:
+    quiet = quiet or on_event is not None
+    with open_bar(quiet) as bar, stopping_unless(stop) as asked, waiting(bar, quiet):
         yield on_event or trial_listener(bar), asked
 
 
 def stopping_unless(stop: Stop | None) -> Any:
     """The caller's way to stop, or Ctrl-C."""
     return stopping() if stop is None else nullcontext(stop)
-
-
-def silent(what: str) -> None:
-    """Shows nothing."""

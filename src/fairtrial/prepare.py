@@ -23,6 +23,7 @@ from fairtrial.data.splits import fitting_tokens, item_groups, kind_in_use, shap
 from fairtrial.data.tokenizer import NO_COURSE, TABLED, Tokenizer, fit
 from fairtrial.environment import refuse_memory
 from fairtrial.errors import BadInput
+from fairtrial.progress import doing
 from fairtrial.recipe import Data, Recipe, Tokens, choose_recipe, load_recipe, one_of, with_length
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ class Prepared:
     def copies(self) -> dict[str, Duplicates]:
         """Which items of each test set also occur in the training set, exactly or nearly: the one definition. The
         training set is all that is known, so that the answer is the same at every seed."""
-        return {name: self.splits.index.copies(self.known, items) for name, items in self.splits.tests.items()}
+        count = sum(map(len, self.splits.tests.values()))
+        with doing(f"comparing {count:,} test items with {len(self.known):,} training documents"):
+            return {name: self.splits.index.copies(self.known, items) for name, items in self.splits.tests.items()}
 
     @property
     def fitted_texts(self) -> Sequence[str]:
@@ -80,7 +83,8 @@ class Prepared:
     def tokenizer(self) -> Tokenizer:
         if self.saved_tokenizer is not None:
             return self.saved_tokenizer
-        fitted = _fit_tokenizer(self)
+        with doing("fitting the vocabulary"):
+            fitted = _fit_tokenizer(self)
         # documents that are sentences: a text that a user gives to the trained model is split into sentences, too
         by_sentences = self.corpus.paragraphs or find_format(self.recipe.data) in ("sotu", "course")
         return replace(fitted, facts=fitted.facts | {"by_sentences": by_sentences})
@@ -101,7 +105,8 @@ class Prepared:
         from fairtrial.training.tasks import build_task
 
         refuse_memory(self.memory_needed, "training")
-        task = build_task(self.recipe, self.seed, self.splits, self.tokenizer)
+        with doing("encoding texts and building the network"):
+            task = build_task(self.recipe, self.seed, self.splits, self.tokenizer)
         if self.encoder is not None:
             from fairtrial.pretrained.encoder import fill
 
@@ -127,8 +132,13 @@ def prepare(recipe: Recipe, seed: int) -> Prepared:
         recipe = with_encoder(recipe, encoder)
     corpus = open_corpus(recipe.data, recipe.task, recipe.tokens, encoder.tokenizer.facts if encoder else {})
     recipe = replace(recipe, tokens=fitting_tokens(corpus, recipe.tokens))
-    prepared = Prepared(recipe, seed, corpus, split(corpus, recipe.data, seed), encoder)
-    return prepared if recipe.shape.length else choose_length(prepared)
+    with doing("splitting the documents"):
+        splits = split(corpus, recipe.data, seed)
+    prepared = Prepared(recipe, seed, corpus, splits, encoder)
+    if recipe.shape.length:
+        return prepared
+    with doing("choosing a length from the training text"):
+        return choose_length(prepared)
 
 
 def choose_length(prepared: Prepared) -> Prepared:
@@ -157,8 +167,9 @@ def open_corpus(data: Data, task: str, tokens: Tokens, facts: Mapping[str, Any])
         corpus = read(data, task)
         return shape_documents(corpus, kind_in_use(fitting_tokens(corpus, tokens), facts))
 
-    key = "" if find_format(data) == "sotu" else source_key(data, task, tokens.kind, kind_in_use(tokens, facts))
-    return kept_corpus(key, str(Path(data.source).expanduser()), make)
+    with doing(f"reading {data.source}"):
+        key = "" if find_format(data) == "sotu" else source_key(data, task, tokens.kind, kind_in_use(tokens, facts))
+        return kept_corpus(key, str(Path(data.source).expanduser()), make)
 
 
 def prepare_like(record: Record) -> Prepared:

@@ -1,4 +1,5 @@
-"""What is shown while Python waits: a bar with the time left, in a notebook or a terminal; and stopping on request."""
+"""What is shown while one waits: what is being done and for how long still, a bar in a notebook or a terminal; and
+stopping on request."""
 
 from __future__ import annotations
 
@@ -7,14 +8,115 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypeVar
 
 from fairtrial.errors import FairtrialWarning
 
 SECONDS = 0.2  # between two drawings
+SAID_AFTER_SECONDS = 2.0  # what takes longer says what it does
+SAID_EVERY_SECONDS = 10.0  # where each saying is a line of its own
+
+Item = TypeVar("Item")
+Show = Callable[[str, float | None], None]  # gets words, and the share that is done if it is known
+
+
+@dataclass
+class Work:
+    what: str
+    expected_seconds: float | None = None
+    started: float = field(default_factory=time.monotonic)
+    share: float = 0.0
+    followed: bool = False  # something tells its share
+    said: float = 0.0  # when it was last told
+
+    def words(self) -> str:
+        """`reading novel.txt: 40%, about 0:12 left`"""
+        from fairtrial.report.words import spoken_time
+
+        spent = time.monotonic() - self.started
+        if self.share > 0:
+            left = spent * (1 - self.share) / self.share
+            return f"{self.what}: {self.share:.0%}, about {spoken_time(left)} left"
+        if self.expected_seconds is not None and self.expected_seconds > spent:
+            return f"{self.what}: about {spoken_time(self.expected_seconds - spent)} left"
+        return f"{self.what} ({spoken_time(spent)} so far)"
+
+
+class Waiting:
+    """Tells what is being done, if it takes longer than two seconds, and how long it will still take. A thread of its
+    own tells it, so that what is being done need not ask."""
+
+    def __init__(self, show: Show, every: float = SECONDS, idle: Callable[[], None] = lambda: None) -> None:
+        self.show, self.every, self.idle = show, every, idle
+        self.works: list[Work] = []  # one inside the other
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self.token = WAITING.set(self)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.ended.set()
+        self.thread.join()
+        WAITING.reset(self.token)
+
+    def _watch(self) -> None:
+        while not self.ended.wait(SECONDS):
+            try:
+                self.tell()
+            except Exception:  # a pipe that was closed: whoever prints next finds out
+                return
+
+    def tell(self) -> None:
+        works, now = list(self.works), time.monotonic()
+        if not works:
+            self.idle()
+        elif now - works[-1].started >= SAID_AFTER_SECONDS and now - works[-1].said >= self.every:
+            works[-1].said = now
+            self.show(works[-1].words(), works[-1].share or None)
+
+    def follow(self, items: Iterable[Item], total: int) -> Iterator[Item]:
+        work = self.works[-1]
+        work.followed = True
+        try:
+            for number, item in enumerate(items):
+                work.share = number / max(1, total)
+                yield item
+        finally:
+            work.share, work.followed = 0.0, False
+
+
+WAITING: ContextVar[Waiting | None] = ContextVar("waiting", default=None)
+
+
+@contextmanager
+def doing(what: str, expected_seconds: float | None = None) -> Iterator[None]:
+    """Whoever waits is told what this block does. `expected_seconds`: where nothing inside is followed."""
+    waiting = WAITING.get()
+    if waiting is None:
+        yield
+        return
+    work = Work(what, expected_seconds)
+    waiting.works.append(work)
+    try:
+        yield
+    finally:
+        waiting.works.remove(work)
+
+
+def follow(items: Iterable[Item], total: int) -> Iterable[Item]:
+    """The items one by one; what is being done is done when they are all taken."""
+    waiting = WAITING.get()
+    if waiting is None or not waiting.works or waiting.works[-1].followed:
+        return items
+    return waiting.follow(items, total)
 
 
 def nothing() -> None:
@@ -124,23 +226,34 @@ def trial_listener(bar: Bar) -> Callable[[Any], None]:
     """Shows the events of a trial."""
     from fairtrial.report.words import spoken_time
 
-    first, steps, started = 0, 1, time.monotonic()
+    first, steps, started, final, scoring = 0, 1, time.monotonic(), 0.0, 0.0
 
     def show(event: Any) -> None:
-        nonlocal first, steps, started
+        nonlocal first, steps, started, final, scoring
         if event.kind == "start":
             first, steps, started = event.step, event.facts["steps"], time.monotonic()
+        elif event.kind == "estimate":
+            final, started = event.facts["final_seconds"], time.monotonic()
         elif event.kind == "step":
             done = event.step - first
-            left = spoken_time((time.monotonic() - started) / done * (steps - event.step))
+            left = spoken_time((time.monotonic() - started) / done * (steps - event.step) + final)
             words = f"step {event.step:,} of {steps:,}, loss {event.facts['loss']:.3f}, {left} left"
             bar.show(words, event.step / max(1, steps))
         elif event.kind == "testing":
-            bar.show(f"scoring {event.facts['split']}", event.facts["share"])
+            share, scoring = event.facts["share"], scoring if event.facts["share"] else time.monotonic()
+            left = f", {time_left(scoring, share)} left" if share else ""
+            bar.show(f"scoring {event.facts['split']}{left}", share)
         elif event.kind == "notice":
             warnings.warn(event.facts["text"], FairtrialWarning, stacklevel=2)
 
     return show
+
+
+def time_left(started: float, share: float) -> str:
+    """In words, of what has done this share since it was started."""
+    from fairtrial.report.words import spoken_time
+
+    return spoken_time((time.monotonic() - started) * (1 - share) / share)
 
 
 def study_listener(bar: Bar) -> Callable[[str, dict[str, Any]], None]:

@@ -17,6 +17,7 @@ from fairtrial.environment import peak_memory_mb, refuse_changed, use_threads
 from fairtrial.errors import Interrupted
 from fairtrial.plugins import keep_written, load_installed, require_plugins
 from fairtrial.prepare import Prepared, prepare, prepare_like
+from fairtrial.progress import doing
 from fairtrial.provenance import located, result_facts, start_facts, trial_facts
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record, ensure_free
@@ -106,6 +107,7 @@ def train(
         if stop():
             raise interrupt(f"while scoring {split}")
 
+    scored = final_sets(task, record)
     saved = checkpoints.load(loop, record.log.sha256_at, notice)
     record.log.cut(saved or 0)
     on_event(Event("start", loop.progress.step, start_facts(record, task, loop)))
@@ -118,6 +120,9 @@ def train(
             if event.kind == "step":
                 step_seconds.append(time.monotonic() - step_start)
             on_event(event)
+            if event.kind == "ready" and not event.step:
+                final = loop.final_seconds(scored)
+                on_event(Event("estimate", 0, {"final_seconds": round(final or 0.0, 1), "sets": scored}))
             if event.kind != "ready":
                 record.log.add({"event": event.kind, "step": event.step, **event.facts})
                 continue
@@ -143,7 +148,8 @@ def train(
     if with_baseline and not stop():  # the record is complete: nothing of the trial depends on it
         from fairtrial.baselines.run import score_beside
 
-        score_beside(record, prepared, lambda name: on_event(Event("baseline", loop.progress.step, {"name": name})))
+        with doing("scoring a simple model on the same items"):
+            score_beside(record, prepared, lambda name: on_event(Event("baseline", loop.progress.step, {"name": name})))
     on_event(Event("end", loop.progress.step, {**record.result, "baseline": record.baseline or None}))
     return record
 
@@ -152,8 +158,12 @@ def final_scores(
     task: Task, record: Record, on_progress: Callable[[str, float], None] = lambda split, share: None
 ) -> dict[str, Score]:
     """Of validation and, unless the recipe leaves them alone, of every test set: exact ones, outcome by outcome."""
+    return {name: task.score(name, partial(on_progress, name)) for name in final_sets(task, record)}
+
+
+def final_sets(task: Task, record: Record) -> list[str]:
     scored = ["validation", *(record.trial["test_sets"] if record.recipe.scoring.tests else [])]
-    return {name: task.score(name, partial(on_progress, name)) for name in scored if name in task.sets}
+    return [name for name in scored if name in task.sets]
 
 
 def load(record: Record | Path, task: str | None = None, *, anyway: bool = False) -> Run:

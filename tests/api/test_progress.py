@@ -14,10 +14,11 @@ import pytest
 from api_data import SMALL, reviews_of
 
 import fairtrial as ft
+from fairtrial import progress
 from fairtrial.engines.job import Job
 from fairtrial.engines.processes import start
 from fairtrial.errors import FairtrialWarning
-from fairtrial.progress import NoBar, open_bar, study_listener, trial_listener
+from fairtrial.progress import NoBar, Waiting, doing, follow, open_bar, study_listener, trial_listener
 from fairtrial.training.loop import Event
 
 
@@ -56,6 +57,40 @@ def test_a_studys_bar_counts_its_trials() -> None:
     show("step", trial | {"step": 5, "steps": 10})
     assert bar.shown[0] == ("timing a few steps of each variant", None)
     assert bar.shown[-1] == ("trial 0/4, lm rope seed 0, 3:30 left", 0.125)
+
+
+def test_what_takes_long_says_what_it_does_and_how_long_it_will_still_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    bar = Seen()
+    assert list(follow([1, 2], 2)) == [1, 2]  # nobody waits
+    with Waiting(bar.show) as waiting:
+        with doing("loading"):
+            waiting.tell()
+            assert not bar.shown  # not yet two seconds
+            monkeypatch.setattr(progress, "SAID_AFTER_SECONDS", 0.0)
+            waiting.works[0].said = 0.0
+            waiting.tell()
+            assert bar.shown[-1] == ("loading (0:00 so far)", None)
+        with doing("auditing", expected_seconds=60.0):
+            waiting.works[0].started -= 10
+            assert waiting.works[0].words() == "auditing: about 0:50 left"
+        with doing("reading"):
+            waiting.works[0].started -= 30
+            seen = [waiting.works[0].words() for _ in follow(range(4), 4) for _ in follow(range(2), 2)]
+            assert seen[2] == "reading: 25%, about 1:30 left"  # what is followed inside tells nothing of the whole
+        assert not waiting.works
+    assert not waiting.thread.is_alive()
+
+
+@pytest.mark.parametrize("task", ["classify", "lm", "mlm"])
+def test_final_scores_are_estimated_before_the_first_step(task: str, tmp_path: Path) -> None:
+    events: list[Event] = []
+    texts = [f"{name} is a good film number {at}" for at in range(80) for name in ("this", "that")]
+    data = [("good" if at % 2 else "bad", text) for at, text in enumerate(texts)] if task == "classify" else texts
+    ft.train(task, data, steps=2, out=tmp_path / "run", on_event=events.append, **SMALL)
+    kinds = [event.kind for event in events]
+    assert kinds.index("estimate") < kinds.index("step")
+    assert events[kinds.index("estimate")].facts["sets"] == ["validation", "test"]
+    assert events[kinds.index("estimate")].facts["final_seconds"] >= 0
 
 
 def test_a_notice_is_a_warning() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fairtrial"
-PLAIN = {"errors", "registry", "rng", "recipe", "finding"}
+PLAIN = {"errors", "registry", "rng", "recipe", "finding", "progress"}
 VALUES = PLAIN | {"disk", "environment", "record", "stored"}
 
 # room -> rooms and files of fairtrial that it may import; a room that is not named may import all but `cli` and `apps`

@@ -18,6 +18,7 @@ from fairtrial.finding import FAIL, PASS, REPORT, Finding, Measured, as_passport
 from fairtrial.model.layers import own_rng
 from fairtrial.model.part import parts
 from fairtrial.plugins import load_installed, require_plugins
+from fairtrial.progress import doing, follow
 from fairtrial.recipe import Recipe, load_recipe
 from fairtrial.record import Record
 from fairtrial.stored import write_document
@@ -71,10 +72,11 @@ def audit(
     """Every check that applies, or only those of these ids. Without repeated runs R1 trains twice in this process.
     `on_finding` gets each as it ends."""
     chosen = [check for check in CHECKS if not only or check.id in only]
-    with use_threads(1), own_rng():
-        findings = []
-        for check in chosen:
-            finding = run_check(check, subject, runs) if subject.causal or not check.decoder_only else None
+    chosen = [check for check in chosen if subject.causal or not check.decoder_only]
+    findings = []
+    with use_threads(1), own_rng(), doing(f"auditing a network ({subject.plan.task}, {len(chosen)} checks)"):
+        for check in follow(chosen, len(chosen)):
+            finding = run_check(check, subject, runs)
             if finding is not None:
                 findings.append(finding)
                 on_finding(finding)

@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from fairtrial import __version__
 from fairtrial.cli import inside, judge, parts, puzzle, replicate, text, train
-from fairtrial.cli.options import SeveralWords
+from fairtrial.cli.options import SeveralWords, waiting_line
 from fairtrial.errors import FairtrialError, FairtrialWarning, Interrupted, PipeClosed, Stopped
 
 # group -> command, its function, an example
@@ -194,7 +194,8 @@ def catching_ctrl_c() -> Iterator[list[int]]:
 def run_command(stopped: list[int]) -> None:
     try:
         try:
-            app(prog_name="fairtrial")
+            with waiting_line():
+                app(prog_name="fairtrial")
         finally:
             sys.stdout.flush()
     except (KeyboardInterrupt, Stopped):

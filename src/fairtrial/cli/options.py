@@ -15,6 +15,7 @@ from typer import Argument, Option
 from typer.core import TyperCommand
 
 from fairtrial.errors import BadInput
+from fairtrial.progress import Waiting
 from fairtrial.recipe import toml
 
 if TYPE_CHECKING:
@@ -193,6 +194,30 @@ def show_status(what: str) -> None:
     if sys.stderr.isatty():
         drawn = getattr(sys.stderr, "drawn", sys.stderr)
         print(f"\r\033[K{what}{' ...' * bool(what)}\r", end="", file=drawn, flush=True)
+
+
+@contextmanager
+def waiting_line() -> Iterator[None]:
+    """What takes longer than two seconds says so in the line of the status, and how long it will still take."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    shown = False
+
+    def show(words: str, share: float | None) -> None:
+        nonlocal shown
+        shown = True
+        show_status(words)
+
+    def wipe() -> None:
+        nonlocal shown
+        if shown:
+            show_status("")
+        shown = False
+
+    with Waiting(show, 1.0, wipe):
+        yield
+    wipe()
 
 
 def status(quiet: bool) -> Callable[[str], None]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairtrial.cli.options import drawing
-from fairtrial.progress import Count
+from fairtrial.progress import SAID_AFTER_SECONDS, SAID_EVERY_SECONDS, SECONDS, Count, Waiting, time_left
 from fairtrial.recipe import Recipe
 from fairtrial.report.table import plain
 from fairtrial.report.words import describe_result, describe_score, plan_lines, spoken_time, start_lines
@@ -51,16 +51,34 @@ class Screen:
         from rich.progress import Progress
 
         self.live, self.last_line = live, time.monotonic()
+        self.waits: list[Any] = []  # the bar of what takes long
+        self.waiting = Waiting(self.wait, SECONDS if live else SAID_EVERY_SECONDS, self.idle)
         self.progress = Progress("{task.description}", *columns, transient=True, disable=not live, console=drawing())
 
     def __enter__(self) -> Self:
         if self.live:
             self.progress.start()
+        self.waiting.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.waiting.__exit__()
         if self.live:
             self.progress.stop()
+
+    def wait(self, words: str, share: float | None) -> None:
+        """What is being done, if it takes long."""
+        if self.live and not self.waits:
+            self.waits = [self.progress.add_task(words, total=None, detail="", loss="")]
+        if self.live:
+            self.progress.update(self.waits[0], description=words, total=share and 1.0, completed=share or 0.0)
+        else:
+            self.say(words)
+
+    def idle(self) -> None:
+        """Nothing that takes long is being done."""
+        while self.waits:
+            self.progress.remove_task(self.waits.pop())
 
     def say(self, *lines: str) -> None:
         for line in lines:
@@ -106,7 +124,7 @@ class Lines(Screen):
         super().__init__(live, *columns)
         self.recipe, self.task = recipe, self.progress.add_task("training", visible=False, loss="")
         self.facts: dict[str, Any] = {}
-        self.first_step, self.started = 0, time.monotonic()
+        self.first_step, self.started, self.final, self.scoring = 0, time.monotonic(), 0.0, 0.0
         self.scores: dict[str, dict[str, Any]] = {}
 
     def show(self, event: Any) -> None:
@@ -115,6 +133,12 @@ class Lines(Screen):
             self.facts, self.first_step, self.started = facts, step, time.monotonic()
             self.say(*start_lines(self.recipe, facts, step))
             self.progress.update(self.task, total=facts["steps"], completed=step, visible=True)
+        elif kind == "estimate":
+            self.final, self.started = facts["final_seconds"], time.monotonic()
+            if self.final >= SAID_AFTER_SECONDS:
+                self.say(
+                    f"final scoring of {', '.join(facts['sets'])}: about {spoken_time(self.final)}, after training"
+                )
         elif kind == "score":
             self.scores[facts["split"]] = facts
         elif kind == "notice":
@@ -132,8 +156,10 @@ class Lines(Screen):
         elif kind == "testing":
             if self.live:
                 self.progress.stop()
-            if facts["share"] == 0 or self.silent(QUIET_SECONDS):
-                self.say(f"scoring {facts['split']} with the selected weights: {facts['share']:.0%}")
+            share, self.scoring = facts["share"], self.scoring if facts["share"] else time.monotonic()
+            if share == 0 or self.silent(QUIET_SECONDS):
+                left = f", {time_left(self.scoring, share)} left" if share else ""
+                self.say(f"scoring {facts['split']} with the selected weights: {share:.0%}{left}")
         elif kind == "baseline":
             self.say(f"scoring {facts['name']} on the same items")
         elif kind == "end":
@@ -148,7 +174,8 @@ class Lines(Screen):
         done = step - self.first_step
         if not done or step >= self.facts["steps"]:
             return ""
-        return f"{spoken_time((time.monotonic() - self.started) / done * (self.facts['steps'] - step))} left"
+        seconds = (time.monotonic() - self.started) / done * (self.facts["steps"] - step) + self.final
+        return f"{spoken_time(seconds)} left"
 
 
 class StudyLines(Screen):
@@ -159,6 +186,7 @@ class StudyLines(Screen):
 
         super().__init__(live, BarColumn(bar_width=30), "{task.fields[detail]}")
         self.count = Count()
+        self.running: dict[tuple[str, ...], str] = {}  # jobs: what they do
         self.main = self.progress.add_task("calibrating", total=None, detail="a few steps of each variant")
         self.bars: dict[tuple[str, ...], Any] = {}
 
@@ -190,8 +218,17 @@ class StudyLines(Screen):
         elif kind == "verdict":
             self.say("", "verdict:", *(f"  {line}" for line in facts["verdict"]["sentences"]), "")
             self.say(f"tables: fairtrial verdict {facts['folder']}", f"open this page: {Path(facts['page']).resolve()}")
-        elif not self.live and self.silent(STUDY_QUIET_SECONDS):
-            self.say(f"{self.count.position()}  {self.count.left()}".rstrip())
+        if kind == "begin":
+            self.running[tuple(facts["key"])] = facts["work"]
+        elif kind in ("done", "failed"):
+            self.running.pop(tuple(facts["key"]), None)
+
+    def idle(self) -> None:
+        """A sign of life that says what is running."""
+        super().idle()
+        if not self.live and self.running and self.silent(STUDY_QUIET_SECONDS):
+            works = [" ".join(key) + f" ({work})" * (work != "trial") for key, work in list(self.running.items())]
+            self.say(f"{self.count.position()}  running: {', '.join(works)}  {self.count.left()}".rstrip())
 
     def draw(self, kind: str, facts: dict[str, Any]) -> None:
         key = tuple(facts.get("key", ()))

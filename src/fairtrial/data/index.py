@@ -17,6 +17,7 @@ from fairtrial.data.corpus import Corpus, Document, Documents
 from fairtrial.data.tokenizer import Tokenizer, word_table
 from fairtrial.data.word_table import WordTable
 from fairtrial.data.words import text_key
+from fairtrial.progress import doing
 from fairtrial.recipe import Tokens
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class TextIndex:
         fresh: list[WordTable] = []
 
         def make() -> cache.Arrays:
-            fresh.append(word_table(tokens, [document.text for document in self.documents]))
+            with doing(f"splitting {len(self.documents):,} documents into words"):
+                fresh.append(word_table(tokens, [document.text for document in self.documents]))
             words = cache.pack_texts(fresh[0].vocabulary, "words")
             return {"ids": fresh[0].ids, "offsets": fresh[0].offsets, **words}
 
@@ -88,7 +90,8 @@ class TextIndex:
         """The number of each training document's cluster [document]"""
 
         def make() -> cache.Arrays:
-            return {"clusters": cluster(self.documents[: self.train], self.keys[: self.train])}
+            with doing(f"looking for near duplicates among {self.train:,} training documents"):
+                return {"clusters": cluster(self.documents[: self.train], self.keys[: self.train])}
 
         return cache.kept(self._key("clusters"), "near duplicates", make)["clusters"]
 

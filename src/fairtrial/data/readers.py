@@ -39,6 +39,7 @@ from fairtrial.data.lines import (
 )
 from fairtrial.data.sotu import read_sotu
 from fairtrial.errors import BadInput
+from fairtrial.progress import follow
 from fairtrial.registry import did_you_mean
 
 TRAIN_CLS, TEST_CLS, TRAIN_LM, TEST_LM = "train_CLS.tsv", "test_CLS.tsv", "train_LM.txt", "test_LM_"
@@ -261,12 +262,12 @@ def _labelled(file: TextFile) -> Documents:
 
 def _rows(file: TextFile) -> list[Row]:
     if file.path.suffix.lower() != ".csv":
-        return [(number, line.split("\t")) for number, line in file.numbered()]
+        return [(number, line.split("\t")) for number, line in follow(file.numbered(), len(file.lines))]
     rows: list[Row] = []
     reader = csv.reader((line + "\n" for _, line in file.numbered()), strict=True)
     start = 1  # a quoted cell may hold line ends: a row is known by its first line
     try:
-        for cells in reader:
+        for cells in follow(reader, len(file.lines)):
             rows.append((start, cells))
             start = reader.line_num + 1
     except csv.Error as error:
@@ -349,7 +350,8 @@ def read_jsonl(path: Path, data: recipe.Data, task: str) -> Corpus:
     """One JSON object per line; its keys are the columns."""
 
     def parse(file: TextFile) -> tuple[Columns, list[Values]]:
-        items = [(number, _json_object(file, number, line)) for number, line in file.numbered()]
+        numbered = follow(file.numbered(), len(file.lines))
+        items = [(number, _json_object(file, number, line)) for number, line in numbered]
         names = list(dict.fromkeys(chain.from_iterable(item for _, item in items)))
 
         def says_train(place: int) -> bool:

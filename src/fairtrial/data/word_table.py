@@ -12,6 +12,7 @@ import numpy as np
 
 from fairtrial.data.batches import Rows
 from fairtrial.data.words import CONTRACTIONS
+from fairtrial.progress import follow
 
 Split = Callable[[str], list[str]]  # the rules: a text -> its words
 
@@ -49,7 +50,8 @@ def make_table(texts: Iterable[str], kind: str, split: Split, *, lowercase: bool
     blocks: list[np.ndarray] = []
     block: list[int] = []
     sizes: list[int] = []  # pieces of each text
-    for text in texts:
+    texts = list(texts)
+    for text in follow(texts, len(texts)):
         before = len(block)
         pieces.number(text, block)
         sizes.append(len(block) - before)

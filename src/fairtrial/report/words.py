@@ -129,6 +129,7 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
         f"plan: {plan['trial_count']} trials ({len(names)} variants x {plan['seed_count']} seeds x {len(tasks)}"
         f" {'task' if len(tasks) == 1 else 'tasks'}{finished}), {plan['width']} at a time;"
         f" about {spoken_time(plan['expected_seconds'])} in all"
+        + (f", {spoken_time(final)} of it for final scores" if (final := plan.get("final_seconds", 0)) >= 2 else "")
         + (f"; a trial's training takes at least {plan['memory_mb']:,.0f} MB" if plan.get("memory_mb", 0) >= 1 else ""),
     ]
     if plan["decision"]:

@@ -11,6 +11,7 @@ from typing import Any
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import Interrupted
+from fairtrial.progress import doing
 from fairtrial.report.verdict_tables import VERDICTS
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS, Look
 from fairtrial.statistics.sentences import expected_smallest
@@ -80,7 +81,8 @@ def run_study(
                 plan = replace(plan, study=plan.study.with_seeds(seeds))
                 plan.write(describe(plan, engine, options, decision))
             run_missing(plan, engine, options, on_event, stop)
-            verdict = judge(plan, options, search)
+            with doing("judging"):
+                verdict = judge(plan, options, search)
             plan = replace(plan, looks=tuple(dict.fromkeys((*plan.looks, seeds))))
             if is_clear(verdict):
                 break
@@ -89,7 +91,9 @@ def run_study(
         home.write("verdict.json", verdict)  # it stands before the page is drawn
         from fairtrial.report.study_page import write_study_page
 
-        on_event("verdict", {"verdict": verdict, "page": str(write_study_page(folder)), "folder": str(folder)})
+        with doing("drawing the page"):
+            page = write_study_page(folder)
+        on_event("verdict", {"verdict": verdict, "page": str(page), "folder": str(folder)})
     return verdict
 
 
@@ -239,6 +243,9 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
     left, _ = missing(plan, trials)
     searching = search_seconds_left(plan) / engine.width
     share_left = len(left) / max(1, len(trials))
+    own = [(task, name) for task in plan.recipes for name in plan.calibration.get(task, {})
+           if plan.trained_as(task, study.variant(name)) == name]  # fmt: skip
+    final = sum(plan.calibration[task][name].get("final_seconds", 0.0) for task, name in own)
     alpha, compared = LOOKS[0].alpha if options.until_clear else ALPHA, len(study.judged) - 1
     return {
         "name": study.name,
@@ -256,6 +263,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
             }
             for task, named in plan.calibration.items()
         },
+        "final_seconds": round(seeds * final / engine.width * share_left, 1),
         "memory_mb": max((facts.get("memory_mb", 0.0) for facts in speeds), default=0.0),
         "comparisons": {task: compared * len(sets.items) for task, sets in plan.eval_sets.items()},
         "smallest_detectable": {

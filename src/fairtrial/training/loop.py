@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 
 from fairtrial.errors import Diverged
 from fairtrial.model.layers import dropouts_of, seed_dropout
+from fairtrial.progress import doing
 from fairtrial.recipe import Scoring, Training
 from fairtrial.training.device import computing, device_of
 from fairtrial.training.optimizer import gradient_norm, learning_rate, make_optimizer
@@ -142,8 +143,9 @@ class Loop:
                 yield Event("score", self.progress.step, {"split": split, **scores[split].metrics})
 
     def score(self, split: str) -> Score:
-        started = time.monotonic()
-        score = self.task.quick_score(split)
+        started, when = time.monotonic(), "before the first step" if not self.progress.step else "for the curves"
+        with doing(f"scoring {split} {when}"):
+            score = self.task.quick_score(split)
         self.score_pace = (time.monotonic() - started) / max(1, self.task.work(split, quick=True))
         if not all(map(math.isfinite, score.selection_key)):  # the last step's loss was finite, its weights are not
             rate = learning_rate(self.training, max(0, self.progress.step - 1), self.steps)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from fairtrial.data.batches import Batch, masked_batch, padded
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
+from fairtrial.progress import doing, follow
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1
 from fairtrial.training.device import computing, device_of
@@ -62,7 +63,7 @@ def log_probabilities(network: Classifier, rows: Sequence[np.ndarray], pad: int)
     answers = np.empty((len(rows), network.out.out_features))
     device = device_of(network)
     with scoring(network):
-        for begin in range(0, len(rows), ROWS):
+        for begin in follow(range(0, len(rows), ROWS), -(-len(rows) // ROWS)):
             chosen = order[begin : begin + ROWS]
             ids, lengths = padded([rows[item] for item in chosen], pad)
             logits = network(torch.from_numpy(ids).to(device), torch.from_numpy(lengths))
@@ -167,6 +168,8 @@ def score_lm(
     """The exact score, and that of non-overlapping windows."""
     token_nats = token_nll(network, tokens, length=length, full_context=full_context, on_progress=on_progress)
     outcomes = document_outcomes(tokens, token_nats)
+    with doing("scoring windows that do not overlap"):
+        apart = score_windows(network, tokens, length=length)
     total, count = float(outcomes["nll"].sum()), len(token_nats)
     lost_nats, unknown = float(outcomes["unknown_nll"].sum()), int(outcomes["unknown"].sum())
     metrics = {
@@ -178,7 +181,7 @@ def score_lm(
         "unknown_share": unknown / count,
         "unknown_nll": lost_nats / unknown if unknown else 0.0,
         "perplexity_without_unknown": math.exp(min(700.0, (total - lost_nats) / max(1, count - unknown))),
-        "window_perplexity": score_windows(network, tokens, length=length).metrics["window_perplexity"],
+        "window_perplexity": apart.metrics["window_perplexity"],
     }
     return Score(metrics, (-total / count,), outcomes)
 
@@ -221,7 +224,8 @@ def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, most
     apart = [Window(window.sequence, window.counted, window.end, window.counted) for window in chosen]
     if len(tokens.sequences) == 1:  # running text: a last, shorter window is left out
         apart = [window for window in apart if window.end - window.begin == length] or apart
-    loss = float(np.concatenate(list(_score(network, tokens, apart))).mean())  # of one length: the mean of their means
+    nats = list(_score(network, tokens, follow(apart, len(apart))))
+    loss = float(np.concatenate(nats).mean())  # of one length: the mean of their means
     return Score({"window_perplexity": math.exp(min(700.0, loss)), "window_nll": loss}, (-loss,))
 
 
@@ -254,7 +258,7 @@ def score_masked(network: MaskedModel, masked: MaskedSet, most: int | None = Non
     order = sorted(evenly(len(masked.hidden), most), key=lambda index: len(masked.hidden[index][0]))
     nats, counts = np.zeros(masked.documents), np.zeros(masked.documents, np.int64)
     with scoring(network):
-        for begin in range(0, len(order), ROWS):
+        for begin in follow(range(0, len(order), ROWS), -(-len(order) // ROWS)):
             rows = order[begin : begin + ROWS]
             batch = masked_batch([masked.hidden[index] for index in rows], 0)
             found = network.nll(*as_tensors(batch, device_of(network))).cpu()
