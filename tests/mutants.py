@@ -65,6 +65,22 @@ MODEL = (
         ("model/test_network.py", "-k fast_path"),
     ),
     Mutant(
+        "timing-without-end",
+        "study",
+        "with a budget, timing goes on until every variant is timed",
+        "run_jobs(engine, jobs, listen, lambda: stop() or late(), accept)",
+        "run_jobs(engine, jobs, listen, stop, accept)",
+        ("study/test_budget.py", "-k tenth"),
+    ),
+    Mutant(
+        "final-scores-shrink",
+        "study",
+        "a shorter training shortens its final scores in the plan",
+        "return float(fixed + share * (",
+        "return float(share * (fixed + ",
+        ("study/test_budget.py", "-k final_scores"),
+    ),
+    Mutant(
         "softmax-axis",
         "model",
         "softmax over queries instead of keys",
