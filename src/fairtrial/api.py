@@ -371,7 +371,8 @@ def verify(
 
     load_files(map(Path, plugins))
     options = Options(steps, None if data is None else str(data), trials)
-    return Verification(tuple(verify_folder(folder, options, on_status or silent) for folder in folders))
+    with telling(on_status) as tell:
+        return Verification(tuple(verify_folder(folder, options, tell) for folder in folders))
 
 
 def audit(what: Any, *, plugins: Sequence[Source] = ()) -> Audit:
