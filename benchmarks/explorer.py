@@ -67,9 +67,10 @@ def frames(url: str, port: int) -> dict[str, float]:
         page.on("response", lambda answer: solved.append(time.monotonic()) if "/api/solve" in answer.url else None)
         page.goto(url)
         page.goto(f"http://127.0.0.1:{port}/puzzles")
-        page.wait_for_selector("text=possible")
+        page.wait_for_selector(".chip.pass, .chip.red")
         box: Any = page.locator("[data-key='0'] circle").bounding_box()
-        page.mouse.move(box["x"] + 8, box["y"] + 8)
+        middle = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+        page.mouse.move(*middle)
         page.mouse.down()
         count = "() => { window.n = 0; const tick = () => { window.n += 1; requestAnimationFrame(tick); }; tick(); }"
         page.evaluate(count)
@@ -78,7 +79,7 @@ def frames(url: str, port: int) -> dict[str, float]:
         step = 0
         while time.monotonic() - begun < 3:
             step += 1
-            page.mouse.move(box["x"] + 8 + 60 * np.sin(step / 9), box["y"] + 8 + 60 * np.cos(step / 9))
+            page.mouse.move(middle[0] + 60 * np.sin(step / 9), middle[1] + 60 * np.cos(step / 9))
         seconds = time.monotonic() - begun
         drawn = page.evaluate("window.n")
         browser.close()

@@ -152,6 +152,14 @@ class Run(Shown):
         with use_threads(1):
             return Generator(self, prompt, tokens=tokens, sampling=Sampling(**sampling), stop=stop, context=context)
 
+    def next_tokens(self, prompt: str, most: int | None = 20) -> list[tuple[str, float]]:
+        """What a language model expects next, the most probable first, with its probability."""
+        from fairtrial.analysis.generation import next_tokens
+
+        require_task(self.record, "lm")
+        with use_threads(1):
+            return next_tokens(self, prompt, most)
+
     def look(self, texts: Texts = (), *, ablate: bool = True, on_progress: OnProgress | None = None) -> LookResult:
         """What each head does: maps before and after training, statistics over texts (the first test set's, unless
         some are given); with `ablate`, the scores of the test sets without it."""

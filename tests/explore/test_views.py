@@ -152,11 +152,13 @@ def test_a_person_uses_study_parts_puzzles_and_data(open_page: Any, study: str, 
     page.keyboard.press("Enter")
     until(lambda: "impossible" in page.inner_text("main"))  # it lies inside the hull
     box = page.locator("[data-key='5'] circle").bounding_box()
-    page.mouse.move(box["x"] + 8, box["y"] + 8)
+    middle = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+    page.mouse.move(*middle)
     page.mouse.down()
     for step in range(20):
-        page.mouse.move(box["x"] + 8 + 2 * step, box["y"] + 8 - 8 * step)
+        page.mouse.move(middle[0] + 2 * step, middle[1] - 8 * step)
     page.mouse.up()
+    until(lambda: "impossible" not in page.inner_text("main"))  # now it is a corner
     page.get_by_role("button", name="Next question").click()
     page.wait_for_selector("text=2. a query matrix")
     page.get_by_role("link", name="Data").click()

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from fairtrial.analysis.text import encode_texts, unknown_notice
+from fairtrial.analysis.text import EncodedText, encode_texts, unknown_notice
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import gap, spelled
 from fairtrial.environment import use_threads
@@ -247,33 +247,14 @@ class Generator:
     ) -> None:
         self.network, self.tokenizer = cast(LanguageModel, run.network), run.tokenizer
         self.prompt, self.tokens, self.sampling = prompt, tokens, sampling
-        start = () if self.tokenizer.start is None else (self.tokenizer.start,)
-        if not prompt.strip() and not start:
-            raise BadInput("the prompt is empty", 'give a prompt: "My fellow Americans"')
-        encoded = encode_texts(self.tokenizer, [prompt] if prompt.strip() else [])
-        self.ids = (*start, *(id_ for text in encoded for id_ in text.ids))
+        self.ids, encoded = encode_prompt(self.tokenizer, prompt)
         self.stops = stop_tokens(self.tokenizer, stop)
-        # no text can show these
-        marks = (self.tokenizer.pad, self.tokenizer.start, self.tokenizer.unknown, self.tokenizer.mask)
-        self.never = {id_ for id_ in marks if id_ is not None}
+        self.never = never_shown(self.tokenizer)
         self.plan = plan_context(self.network, self.ids, tokens, context)
         self.notices = tuple(filter(None, (unknown_notice(self.tokenizer, encoded), *self.plan.notices)))
 
     def generate(self, samples: int = 1, seed: int = 0) -> Generation:
         return Generation(tuple(self.sample(seed, number) for number in range(samples)), self.notices)
-
-    def next_tokens(self) -> list[dict[str, Any]]:
-        """All tokens that may come next, the most probable first: their probability to the model, and to be drawn."""
-        with scoring(self.network), use_threads(1):
-            logits = last_logits(self.network, self.ids, self.plan, KVCache(len(self.network.body.blocks)))
-        plain = token_probabilities(logits, Sampling(), (), self.never)
-        drawn = token_probabilities(logits, self.sampling, self.ids, self.never)
-        order = [int(token) for token in np.argsort(-plain, kind="stable") if int(token) not in self.never]
-        words = self.tokenizer.words(order)
-        return [
-            {"word": word, "probability": float(plain[token]), "drawn": float(drawn[token])}
-            for word, token in zip(words, order, strict=True)
-        ]
 
     def sample(self, seed: int = 0, sample: int = 0, on_text: Callable[[str], None] = lambda text: None) -> Generated:
         """One continuation. `on_text` gets each new piece of text, beginning with the prompt."""
@@ -296,6 +277,34 @@ class Generator:
         on_text(pieces[-1])
         words = self.tokenizer.words(new)
         return Generated(self.prompt, "".join(pieces), words, new[-1] in self.stops, seed, sample)
+
+
+def encode_prompt(tokenizer: Tokenizer, prompt: str) -> tuple[tuple[int, ...], list[EncodedText]]:
+    """With a start mark, where the model was trained with one."""
+    start = () if tokenizer.start is None else (tokenizer.start,)
+    if not prompt.strip() and not start:
+        raise BadInput("the prompt is empty", 'give a prompt: "My fellow Americans"')
+    encoded = encode_texts(tokenizer, [prompt] if prompt.strip() else [])
+    return (*start, *(id_ for text in encoded for id_ in text.ids)), encoded
+
+
+def never_shown(tokenizer: Tokenizer) -> set[int]:
+    """Marks that no text can show."""
+    marks = (tokenizer.pad, tokenizer.start, tokenizer.unknown, tokenizer.mask)
+    return {id_ for id_ in marks if id_ is not None}
+
+
+def next_tokens(run: Run, prompt: str, most: int | None = None) -> list[tuple[str, float]]:
+    """What may come next, the most probable first, with its probability; from the last tokens that the model was
+    trained to see at once."""
+    network, never = cast(LanguageModel, run.network), never_shown(run.tokenizer)
+    ids, _ = encode_prompt(run.tokenizer, prompt)
+    with scoring(network):
+        logits = network(torch.tensor([ids[-network.body.shape.length :]]))[0, -1].numpy()
+    chances = token_probabilities(logits, Sampling(), (), never)
+    order = [int(token) for token in np.argsort(-chances, kind="stable")[: None if most is None else most + len(never)]]
+    order = [token for token in order if token not in never][:most]
+    return list(zip(run.tokenizer.words(order), chances[order].tolist(), strict=True))
 
 
 def stop_tokens(tokenizer: Tokenizer, word: str | None) -> set[int]:

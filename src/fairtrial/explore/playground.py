@@ -55,9 +55,11 @@ def read(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     answers = []
     for each in names:
         ticket.check()
-        answers.append(one_answer(library.models.get(library, each, untrained), text, off))
-    single = len(names) == 1 and names[0] == name
-    told = packed(answers[0]) if single else over_seeds(answers)
+        answers.append(
+            one_answer(library.models.get(library, each, untrained), text, off, NEXT if names == [name] else None)
+        )
+    single = names == [name]
+    told = answers[0] | {"maps": packed_maps(answers[0]["maps"])} if single else over_seeds(answers)
     return told | {"folder": str(folder), "untrained": untrained, "seeds": [each.rpartition("-")[2] for each in names]}
 
 
@@ -72,16 +74,16 @@ def heads_off(model: Model, off: Sequence[tuple[int, int]]) -> Iterator[None]:
         yield
 
 
-def one_answer(model: Model, text: str, off: Sequence[tuple[int, int]]) -> Plain:
-    """Maps and answer of one network; `before`: the answer with all heads, where some are off."""
+def one_answer(model: Model, text: str, off: Sequence[tuple[int, int]], most: int | None) -> Plain:
+    """Maps and answer of one network; `before`: the answer with all heads, where some are off; `most`: next tokens."""
     run = model.run
     with model.lock:
         with heads_off(model, off):
             maps = run.attention(text)
             if maps.weights.size > MOST_WEIGHTS:
                 raise BadInput("the maps of this text are too large", "give a shorter text")
-            answer, notices = answer_of(model, text)
-        before = answer_of(model, text)[0] if off else None
+            answer, notices = answer_of(model, text, most)
+        before = answer_of(model, text, most)[0] if off else None
     if maps.cut:
         notices = [*notices, maps.cut]
     failed = [f"check failed: {each.name} ({each.meaning})" for each in maps.checks if not each.passed]
@@ -91,13 +93,13 @@ def one_answer(model: Model, text: str, off: Sequence[tuple[int, int]]) -> Plain
     }  # fmt: skip
 
 
-def answer_of(model: Model, text: str) -> tuple[Plain, list[str]]:
+def answer_of(model: Model, text: str, most: int | None) -> tuple[Plain, list[str]]:
     run = model.run
     given: Plain
     if run.recipe.task == "lm":
         found = run.surprisal(text)
         tokens = [asdict(token) for token in found.texts[0].tokens]
-        likely = run.generator(text, tokens=1).next_tokens()
+        likely = [{"word": word, "probability": chance} for word, chance in run.next_tokens(text, most)]
         given = {"tokens": tokens, "perplexity": found.texts[0].perplexity, "counting": found.counting, "next": likely}
         return given, list(found.notices)
     if run.recipe.task == "classify":
@@ -110,15 +112,6 @@ def answer_of(model: Model, text: str) -> tuple[Plain, list[str]]:
         }  # fmt: skip
         return given, list(predicted.notices)
     return {}, ["a masked language model answers no text: its maps are shown"]
-
-
-def packed(answer: Plain) -> Plain:
-    """One network's answer, for the page: of the next tokens the most probable."""
-    told = answer | {"maps": packed_maps(answer["maps"])}
-    for part in ("answer", "before"):
-        if told[part] and "next" in told[part]:
-            told[part] = told[part] | {"next": told[part]["next"][:NEXT]}
-    return told
 
 
 def packed_maps(maps: AttentionMaps, weights: np.ndarray | None = None, spread: np.ndarray | None = None) -> Plain:
