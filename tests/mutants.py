@@ -167,8 +167,8 @@ MODEL = (
         "cache-position",
         "model",
         "in cached decoding every piece is embedded as if it began the text",
-        "layout = Layout.full(batch, time, past) if",
-        "layout = Layout.full(batch, time) if",
+        "layout = Layout.full(batch, time, past, device=ids.device)",
+        "layout = Layout.full(batch, time, device=ids.device)",
         ("model/test_kv_cache.py",),
     ),
     Mutant(
@@ -904,8 +904,8 @@ TRAINING = (
         "scoring-in-training-mode",
         "training",
         "scores are taken with dropout",
-        "network.eval()\n    try:\n        with torch.no_grad():",
-        "network.train()\n    try:\n        with torch.no_grad():",
+        "network.eval()\n    try:\n        with torch.no_grad(), computing(network):",
+        "network.train()\n    try:\n        with torch.no_grad(), computing(network):",
         ("training/test_score_lm.py", "-k drops"),
     ),
     Mutant(
@@ -915,6 +915,14 @@ TRAINING = (
         "np.bincount(labels * classes + guesses,",
         "np.bincount(guesses * classes + labels,",
         ("training/test_score_classify.py",),
+    ),
+    Mutant(
+        "mask-on-the-cpu",
+        "model",
+        "the mask of a padded batch is made on the CPU, whatever device computes",
+        "torch.zeros(visible.shape, dtype=dtype, device=visible.device)",
+        "torch.zeros(visible.shape, dtype=dtype)",
+        ("training/test_device.py", "-k every_part"),
     ),
     Mutant(
         "large-set-at-full-context",
