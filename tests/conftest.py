@@ -9,10 +9,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 
 from course_text import write_course
@@ -124,10 +126,15 @@ class Said(NamedTuple):
     err: str
 
 
+built_once = cache(typer.main.get_command)  # typer builds all commands anew at each call, longer than most run
+
+
 @pytest.fixture
 def fairtrial(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
     """A command line, run in this process through the entry point."""
     from fairtrial.cli.main import run
+
+    monkeypatch.setattr(typer.main, "get_command", built_once)
 
     def call(*words: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["fairtrial", *map(str, words)])

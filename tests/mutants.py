@@ -989,6 +989,14 @@ TRAINING = (
         ("record/test_record.py", "-k meanwhile"),
     ),
     Mutant(
+        "checksum-taken-away",
+        "record",
+        "a result without its checksum is taken for one of version 0.1",
+        "if version < least:",
+        "if False:",
+        ("record/test_proof.py", "-k refused_by_name"),
+    ),
+    Mutant(
         "events-told-twice",
         "training",
         "events after the last checkpoint stay and are told again",

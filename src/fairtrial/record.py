@@ -200,9 +200,10 @@ class Record:
     def result(self) -> dict[str, Any]:
         if not self.complete:
             raise BadInput(f"{self.folder} is not finished", f"go on with: fairtrial resume {self.folder}")
-        result = stored.read_document(self.folder / "result.json", stored.RESULT)
+        least = stored.FORMAT if "sha256" in load_json(self.folder / "trial.json") else 1
+        result = stored.read_document(self.folder / "result.json", stored.RESULT, "train it again", least=least)
         if "sha256" not in result:
-            if "sha256" in load_json(self.folder / "trial.json"):
+            if least == stored.FORMAT:
                 raise BadInput("has lost its checksums", "train it again", path=self.folder / "result.json")
             text = "records of version 0.1 have no checksums: what they hold is read as it is"
             warnings.warn(text, FairtrialWarning, stacklevel=2)
@@ -232,7 +233,7 @@ class Record:
         path, hint = self.folder / "baseline.json", "remove it; `fairtrial baseline` scores the same data"
         if not self.complete or not path.exists():
             return {}
-        found = stored.read_document(path, stored.BASELINE, hint)
+        found = stored.read_document(path, stored.BASELINE, hint, least=stored.FORMAT)
         if found["outcomes"] != sha256_of(self.checked("outcomes.safetensors")):
             raise BadInput("belongs to other outcomes than those beside it", hint, path=path)
         return found

@@ -159,15 +159,23 @@ def digest(plain: Mapping[str, Any]) -> str:
 
 
 def read_document(
-    path: Path, shape: Mapping[Any, Any], hint: str = "", *, clean: Clean = lambda value: value, edited: bool = False
+    path: Path,
+    shape: Mapping[Any, Any],
+    hint: str = "",
+    *,
+    clean: Clean = lambda value: value,
+    edited: bool = False,
+    least: int = 1,
 ) -> Plain:
     """A document without its checksum; a damaged one is refused. `clean` is applied before its shape is checked;
-    `edited`: its checksum may differ."""
+    `edited`: its checksum may differ; `least`: the format that it has at least, known from what it belongs to."""
     found = load_json(path, hint)
     version, kept = found.get("format", 1), found.get(CHECKSUM)
     found = {key: value for key, value in found.items() if key != CHECKSUM}
     if not count(version) or version > FORMAT:
         raise BadInput(f"{path} has format {version!r}, this fairtrial reads up to {FORMAT}", "update fairtrial")
+    if version < least:
+        raise BadInput(f"{path} is damaged or was edited: it has lost its checksum", hint)
     try:
         if version == FORMAT and kept != digest(found) and not edited:
             raise BadInput(f"{path} is damaged or was edited: its checksum differs", hint)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import functools
 import json
 import os
 import resource
@@ -95,16 +96,20 @@ class Faulty:
 
 
 def serve() -> None:
+    import typer.main
+
     import fairtrial.analysis.look
     import fairtrial.audit.run
     import fairtrial.cli.main
     import fairtrial.study.run
-    import fairtrial.trial  # noqa: F401
+    import fairtrial.trial
     from fairtrial.engines.processes import PRELOADED
 
     for name in PRELOADED:
         __import__(name)
     os.environ.pop("LD_PRELOAD")  # processes of a study are new ones
+    typer.main.get_command = functools.cache(typer.main.get_command)  # it would build all commands in every child
+    typer.main.get_command(fairtrial.cli.main.app)
     library = ctypes.CDLL(os.environ["FAULTS"])
     answers = os.dup(1)
     for line in sys.stdin:
