@@ -989,6 +989,14 @@ TRAINING = (
         ("record/test_record.py", "-k meanwhile"),
     ),
     Mutant(
+        "records-swapped",
+        "study",
+        "a record in another variant's folder is taken for that variant's",
+        'wanted = facts.get("asked") or asked.get(',
+        "wanted = asked.get(",
+        ("record/test_proof.py", "-k swapped_records"),
+    ),
+    Mutant(
         "checksum-taken-away",
         "record",
         "a result without its checksum is taken for one of version 0.1",

@@ -148,7 +148,7 @@ class Record:
             what = f"{self.folder}: {' and '.join(names)} changed since the trial began, so it would be another trial"
             raise BadInput(what, "restore what it was, or resume with --anyway (the record then says so)")
         note = f"resumed although {' and '.join(names)} had changed since the trial began"
-        proofs = {"recipe": fingerprint(recipe), "sha256": {"tokenizer.json": now}}
+        proofs = {"recipe": fingerprint(recipe), "asked": fingerprint(recipe), "sha256": {"tokenizer.json": now}}
         new = {"notes": [*trial["notes"], note], **proofs, "changed": names}
         stored.write_document(self.folder / "trial.json", trial | new)
         self.add_time(0, what="changed", trial=sha256_of(self.folder / "trial.json"))
@@ -157,8 +157,8 @@ class Record:
     def recipe(self) -> Recipe:
         """Data that were moved may be named anew; whatever else decides the trial is as it was."""
         path = self.folder / "recipe.toml"
-        found = load_recipe(path)
-        if "sha256" in self.trial and fingerprint(found) != self.trial["recipe"]:
+        found, mark = recipe_and_mark(path)
+        if "sha256" in self.trial and mark != self.trial["recipe"]:
             raise BadInput("was changed after the trial wrote it (its checksum differs)", path=path)
         return found
 
@@ -269,6 +269,24 @@ class Record:
     def outcomes(self) -> dict[str, np.ndarray]:
         """Arrays by `test set/what`, one entry for each item."""
         return renamed_keys(stored.read_arrays(self.checked("outcomes.safetensors"), "train it again"))
+
+
+_recipes: dict[bytes, tuple[Recipe, str]] = {}
+
+
+def recipe_and_mark(path: Path) -> tuple[Recipe, str]:
+    """A recipe and its fingerprint. Records of a study share their recipes, and a folder of thousands would take long:
+    each text is parsed once."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        content = b""  # load_recipe says what is wrong
+    if not content or content not in _recipes:
+        found = load_recipe(path)
+        if len(_recipes) >= 100:
+            _recipes.clear()
+        _recipes[content] = found, fingerprint(found)
+    return _recipes[content]
 
 
 class EventLog:

@@ -52,7 +52,7 @@ SCORE = {
 }
 TRIAL = {
     "seed!": count, "recipe!": str, "data!": {str: str}, "code!": str, "labels!": [str], "test_sets!": [str],
-    "class_names": [str], "environment!": {"threads!": positive, str: object},
+    "asked": str, "class_names": [str], "environment!": {"threads!": positive, str: object},
     "tokenizer!": {"unknown_trained": bool, "kind": str, "size": count, "lowercase": bool, str: object},
     "cite!": str, "notes!": [str], "documents!": {str: count}, "vocabulary!": count, "cut_to_length": {str: count},
     "plugins": {str: str}, "strangers": {str: str}, "sha256": {str: str}, "changed": [str],

@@ -19,7 +19,7 @@ from fairtrial.plugins import keep_written, load_installed, require_plugins
 from fairtrial.prepare import Prepared, prepare, prepare_like
 from fairtrial.progress import doing
 from fairtrial.provenance import located, result_facts, start_facts, trial_facts
-from fairtrial.recipe import Recipe
+from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
 from fairtrial.run import Run, require_task
 from fairtrial.training.checkpoint import Checkpoints
@@ -55,7 +55,7 @@ def run_trial(
     plugins = {**plugins, **load_installed(names), **digests}
     with use_threads(threads):
         prepared = prepare(recipe, seed)
-        facts = trial_facts(prepared, threads, plugins)
+        facts = trial_facts(prepared, threads, plugins) | {"asked": fingerprint(recipe)}
         with Record.create(folder, located(prepared.recipe), facts, prepared.tokenizer.to_json(), sources) as record:
             return train(prepared, record, on_event, stop, save_seconds, with_baseline=with_baseline)
 

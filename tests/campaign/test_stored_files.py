@@ -173,6 +173,9 @@ def campaign(
                 if said.code not in (2, 5) or not re.search("^fairtrial: ", said.err, flags=re.M):
                     problems.append(f"{question}: exit {said.code}: {said.err}")
                 continue
+            if f"damaged: {copy / name}" in said.out:  # in a list of records
+                answers.add(2)
+                continue
             unproven = name == "clock.jsonl" or (title == "study" and edit is change_an_old_value)
             unfinished = name.endswith("result.json") and "finished" in said.out
             if not unproven and not unfinished and plain(said.out) != plain(before[question].out):

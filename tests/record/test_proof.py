@@ -112,12 +112,20 @@ def small_study(tiny_recipe: Call, folder: Path) -> tuple[Any, Path]:
 
 
 @pytest.mark.usefixtures("audits_here")
-def test_a_study_refuses_edited_outcomes_and_outcomes_that_do_not_give_the_metrics(
+def test_a_study_refuses_swapped_records_edited_outcomes_and_outcomes_that_do_not_give_the_metrics(
     tiny_recipe: Call, tmp_path: Path
 ) -> None:
     study, folder = small_study(tiny_recipe, tmp_path)
     verdict = run_study(study, folder, InProcess())
     assert run_study(study, folder, InProcess()) == verdict
+    one, other = (folder / f"trials/classify/{name}/seed-0" for name in ("learned", "rope"))
+    for swapped in (True, False):
+        one.rename(folder / "x")
+        other.rename(one)
+        (folder / "x").rename(other)
+        if swapped:  # each record is whole, but not where it belongs
+            with pytest.raises(BadInput, match=r"learned/seed-0 holds a trial with another recipe"):
+                run_study(study, folder, InProcess())
     trial = folder / "trials/classify/rope/seed-1"
     guess_right(trial / "outcomes.safetensors")
     with pytest.raises(BadInput, match=r"rope/seed-1/outcomes\.safetensors: was changed"):

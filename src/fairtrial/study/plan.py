@@ -284,7 +284,9 @@ def missing(plan: Plan, trials: Sequence[Trial]) -> tuple[list[Trial], list[str]
         if record is None:
             continue
         facts, mark = record.trial, fingerprint(trial.recipe)
-        marks = (asked.get(plan.home.name_of(trial.folder)), fingerprint(record.recipe), facts["recipe"])
+        # what its folder was asked says nothing of a record that was moved there; version 0.1 knows no better
+        wanted = facts.get("asked") or asked.get(plan.home.name_of(trial.folder))
+        marks = (wanted, fingerprint(record.recipe), facts["recipe"])
         plugins = {Path(name).name: sha256_of(Path(name)) for name in trial.variant.plugins}
         reasons = {
             "another recipe": mark not in marks or facts["seed"] != trial.seed,
