@@ -135,7 +135,10 @@ class Record:
         if not tokenizer.is_file():
             raise BadInput("is missing", "restore it, or train a new record", path=tokenizer)
         begun = [line["trial"] for line in self.clock() if "trial" in line]
-        now = sha256_of(tokenizer)
+        try:
+            now = sha256_of(tokenizer)
+        except OSError as error:
+            raise BadInput(f"cannot be read ({error.strerror})", path=tokenizer) from error
         changed = {
             "recipe.toml": fingerprint(recipe) != trial["recipe"],
             "tokenizer.json": trial.get("sha256", {}).get("tokenizer.json", now) != now,

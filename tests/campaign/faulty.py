@@ -4,9 +4,11 @@ library of ours (faults.c) between it and the system; nothing in fairtrial knows
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import ctypes
 import errno
+import fcntl
 import functools
 import json
 import os
@@ -107,6 +109,8 @@ def serve() -> None:
 
     for name in PRELOADED:
         __import__(name)
+    for name in ("ascii", "unicode-escape"):  # another user may not be allowed to read Python's own files
+        codecs.lookup(name)
     os.environ.pop("LD_PRELOAD")  # processes of a study are new ones
     typer.main.get_command = functools.cache(typer.main.get_command)  # it would build all commands in every child
     typer.main.get_command(fairtrial.cli.main.app)
@@ -123,9 +127,13 @@ def run_order(order: Order, library: Any) -> Answer:
     room = Path(tempfile.mkdtemp())
     room.chmod(0o777)
     started = time.monotonic()
+    pipes = [os.pipe(), os.pipe()]  # files would count for a limit on their size
+    for reader, _ in pipes:
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)
+        os.set_blocking(reader, False)  # a process that is left behind may hold the other end
     child = os.fork()
     if child == 0:
-        run_child(order, library, room)
+        run_child(order, library, room, [writer for _, writer in pipes])
     code: int | str | None = None
     limit = order.seconds if order.kill_after is None else order.kill_after
     while code is None:
@@ -139,19 +147,30 @@ def run_order(order: Order, library: Any) -> Answer:
             code = HANG if order.kill_after is None else -signal.SIGKILL
         else:
             time.sleep(0.002)
-    names = ("1", "2", "operations", "memory")
+    said = [drain(*pipe) for pipe in pipes]
+    names = ("operations", "memory")
     texts = [(room / name).read_text(errors="replace") if (room / name).exists() else "" for name in names]
     shutil.rmtree(room)
-    return Answer(code, *texts, time.monotonic() - started)
+    return Answer(code, *said, *texts, time.monotonic() - started)
 
 
-def run_child(order: Order, library: Any, room: Path) -> None:
+def drain(reader: int, writer: int) -> str:
+    os.close(writer)
+    found = b""
+    with contextlib.suppress(BlockingIOError):
+        while piece := os.read(reader, 1 << 20):
+            found += piece
+    os.close(reader)
+    return found.decode(errors="replace")
+
+
+def run_child(order: Order, library: Any, room: Path, pipes: list[int]) -> None:
     code = 1
     try:
         os.setsid()
         os.chdir(order.cwd)
-        for number in (1, 2):
-            os.dup2(os.open(room / str(number), os.O_WRONLY | os.O_CREAT, 0o666), number)
+        for number, pipe in enumerate(pipes, 1):
+            os.dup2(pipe, number)
         operations = os.open(room / "operations", os.O_WRONLY | os.O_CREAT, 0o666)
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         (room / "memory").write_text(str(pages * resource.getpagesize()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import re
@@ -20,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from fairtrial import __version__
 from fairtrial.cli import inside, judge, parts, puzzle, replicate, text, train
 from fairtrial.cli.options import SeveralWords, waiting_line
-from fairtrial.errors import FairtrialError, FairtrialWarning, Interrupted, PipeClosed, Stopped
+from fairtrial.errors import DiskTrouble, FairtrialError, FairtrialWarning, Interrupted, PipeClosed, Stopped
 
 # group -> command, its function, an example
 COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
@@ -205,8 +206,12 @@ def run_command(stopped: list[int]) -> None:
     except (ImportError, MemoryError, RuntimeError) as error:
         if stopped:  # while a library was loading, which made an error of its own of it
             give_up(Interrupted("stopped"))
-        if isinstance(error, ImportError):
+        if isinstance(error, ImportError) and "failed to map segment" not in str(error):
             raise
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
             raise
         give_up(FairtrialError("not enough memory", "try a smaller shape or batch"))
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE, errno.EACCES):
+            raise
+        give_up(DiskTrouble(f"{error.filename}: {error.strerror}", "raise the limit (ulimit -n), or allow access"))
