@@ -612,6 +612,6 @@ def fingerprint(recipe: Recipe) -> str:
     encoder = recipe.encoder if recipe.encoder.sha256 == "none" else replace(recipe.encoder, source="")
     plain = to_table(replace(recipe, name="", data=replace(recipe.data, source=""), encoder=encoder))
     for section, name in ADDED_FIELDS:
-        if not plain[section][name]:
+        if plain[section][name] == getattr(type(getattr(recipe, section)), name):  # its default
             del plain[section][name]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

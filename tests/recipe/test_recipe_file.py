@@ -22,6 +22,7 @@ from fairtrial.recipe import (
     Shape,
     Tokens,
     Training,
+    built_in_recipe,
     fingerprint,
     load_recipe,
     recipe_from,
@@ -176,7 +177,8 @@ CHOICES: dict[str, tuple[Any, Any]] = {
     "optimizer": ("sgd", "adam"), "schedule": ("linear", "constant"), "keep": ("last", "best"),
     "presidents": (("trump",), ()), "parts": ((PartChoice(name="rope"),), ()), "width": (128, 64), "heads": (4, 2),
     "classifier_activation": ("tanh", "relu"), "norm_place": ("post", "pre"),
-    "dropout": (0.3, 0.2), "clip": (1.0, 2.0), "patience": (3.0, 4.0),
+    "dropout": (0.3, 0.2), "clip": (1.0, 2.0), "patience": (3.0, 4.0), "device": ("cpu", "auto"),
+    "precision": ("bfloat16", "float32"),
 }  # fmt: skip
 
 
@@ -212,3 +214,7 @@ def test_every_field_changes_the_fingerprint_but_the_name_and_the_datas_place() 
     same = {name for name, recipe in recipes.items() if fingerprint(recipe) == fingerprint(Recipe())}
     assert same == {"name", "data.source"}
     assert len({fingerprint(recipe) for recipe in recipes.values()}) == len(recipes) - 1
+
+
+def test_fields_that_came_later_do_not_change_the_fingerprint_of_earlier_records() -> None:
+    assert fingerprint(built_in_recipe("course", "lm")) == "0b80c58ef9720eba"  # as it was before devices and strides
