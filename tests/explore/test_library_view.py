@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,10 @@ from typing import Any
 import pytest
 from client import Client, until
 
+from fairtrial.errors import Interrupted
 from fairtrial.explore.library import Library
+from fairtrial.trial import run_trial
+from tiny import make_tiny
 
 
 def test_records_and_their_numbers_are_listed(client: Client, shelf: Path) -> None:
@@ -86,6 +91,32 @@ def test_a_new_record_appears_by_itself(open_page: Any, shelf: Path) -> None:
     finally:
         shutil.rmtree(shelf / "new-one")
     until(lambda: "new-one" not in page.inner_text("body"))
+
+
+def test_a_running_trial_moves(open_page: Any, shelf: Path) -> None:
+    stop, recipe = (
+        threading.Event(),
+        make_tiny("classify", shelf / "speechesdataset", "training.duration=1000000 steps"),
+    )
+
+    def train() -> None:
+        with contextlib.suppress(Interrupted):
+            run_trial(recipe, 5, shelf / "moving", stop=stop.is_set)
+
+    thread = threading.Thread(target=train, daemon=True)
+    thread.start()
+    try:
+        page = open_page("/?filter=moving")
+        page.wait_for_selector(".chip.running")
+        page.wait_for_selector("svg polyline")  # its curve
+        first = page.inner_text("tbody")
+        until(lambda: page.inner_text("tbody") != first)
+        assert "of 1000000" in page.inner_text("tbody")
+        assert " left" in page.inner_text("tbody")
+    finally:
+        stop.set()
+        thread.join()
+        shutil.rmtree(shelf / "moving")
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -21,18 +21,30 @@ HOSTILE = '<img src=x onerror="document.title=1">'
 FAULTS = (Path(__file__).parent / "faults.js").read_text()
 
 
+WHILE_RUNNING: set[str] = set()  # what the library said of the study
+
+
 @pytest.fixture(scope="session")
-def study(shelf: Path) -> str:
-    """A real study of tiny trials, in the explored folder."""
+def study(shelf: Path, client: Client) -> str:
+    """A real study of tiny trials, run in the explored folder while the explorer is open."""
     settings = [*TINY, "training.batch=8"]
+
+    def on_event(kind: str, facts: dict[str, Any]) -> None:
+        if kind in ("begin", "done"):
+            rows = client.ask("library").json["rows"]
+            WHILE_RUNNING.update(row["state"] for row in rows if row["path"] == "study")
+
     made = ft.study(
         ["learned", "rope"], data=str(shelf / "speechesdataset"), task="classify", seeds=2, steps=8, settings=settings,
-        out=shelf / "study", engine="here", quiet=True,
+        out=shelf / "study", engine="here", on_event=on_event,
     )  # fmt: skip
     return made.folder.name
 
 
 def test_a_study_is_compared_as_its_verdict_says(client: Client, study: str, shelf: Path) -> None:
+    assert "running" in WHILE_RUNNING
+    (row,) = (row for row in client.ask("library").json["rows"] if row["path"] == study)
+    assert (row["state"], row["done"]) == ("finished", 4)
     verdict = json.loads((shelf / study / "verdict.json").read_text())["tasks"]["classify"]
     overview = client.ask("study", {"study": study}).json
     assert overview["tasks"]["classify"]["comparisons"]
