@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.progress import Bar, Waiting, doing, open_bar, stopping, study_listener, trial_listener
 from fairtrial.recipe import (
+    PartChoice,
     Recipe,
     choose_recipe,
     duration_of,
@@ -22,6 +24,8 @@ from fairtrial.recipe import (
     full_name,
     one_of,
     plain_value,
+    read_model,
+    split_model,
     toml,
     with_data,
     with_settings,
@@ -50,6 +54,7 @@ def train(
     what: str | Path | Recipe,
     data: Given = None,
     *,
+    model: Any = None,
     recipe: str | None = None,
     seed: int = 0,
     out: Source | None = None,
@@ -68,12 +73,13 @@ def train(
     """Train a transformer on your text, and load it. The record is a folder, `out`.
 
     `what`: a task ('classify', 'lm' or 'mlm'), a recipe file or a recipe; `recipe`: with a task, a built-in recipe
-    ('default' or 'course'). `data`: a path, a list of texts, a list of (label, text), a pandas or polars frame, a
-    Hugging Face Dataset, or a dict of them by split, `{"train": ..., "test": ..., "news": ...}`. Further keywords
-    change fields of the recipe: `steps=500`, `layers=2`, `parts=["rope", Fade]`, `text_column="review"`; `settings` are
-    such changes as on the command line, `["shape.heads=4"]`. Ctrl-C, or a notebook's stop button, raises `Interrupted`
-    once all is saved. `reuse`: where this very recipe, seed and data were trained before, go on with that record or
-    load it, so that a notebook's cell can be run again.
+    ('default' or 'course'). `model`: a network of your own instead of ours, 'my_model.py:build', 'hf:CLASS' or a
+    function (vocabulary, length, classes, seed) -> torch module. `data`: a path, a list of texts, a list of (label,
+    text), a pandas or polars frame, a Hugging Face Dataset, or a dict of them by split, `{"train": ..., "test": ...,
+    "news": ...}`. Further keywords change fields of the recipe: `steps=500`, `layers=2`, `parts=["rope", Fade]`,
+    `text_column="review"`; `settings` are such changes as on the command line, `["shape.heads=4"]`. Ctrl-C, or a
+    notebook's stop button, raises `Interrupted` once all is saved. `reuse`: where this very recipe, seed and data were
+    trained before, go on with that record or load it, so that a notebook's cell can be run again.
 
     >>> run = ft.train("classify", data=reviews, steps=5, layers=1, width=16, hidden=16, parts=["rope"], quiet=True)
     >>> run.recipe.parts[0].name, run.record.result["steps"]
@@ -84,6 +90,9 @@ def train(
     chosen = recipe_of(what, source, recipe, settings, changes)
     if watch_test:
         chosen = replace(chosen, scoring=replace(chosen.scoring, watch_test=True))
+    if model is not None:
+        choice, files = chosen_model(model)
+        chosen, plugins = replace(chosen, model=choice), [*plugins, *files]
     folder = Path(out) if out is not None else marked(default_folder(chosen, seed), written_parts(chosen))
     if reuse and out is not None:
         raise BadInput(
@@ -102,11 +111,11 @@ def train(
             from fairtrial.plugins import load_files
             from fairtrial.trial import load as load_run
             from fairtrial.trial import run_trial
-        files = load_files(map(Path, plugins))
+        digests = load_files(map(Path, plugins))
         with open_loggers(log, folder, chosen) as on_log:
             record = run_trial(
                 chosen, seed, folder, threads=threads, on_event=both(listen, on_log), stop=asked,
-                save_seconds=save_seconds, plugins=files, with_baseline=True,
+                save_seconds=save_seconds, plugins=digests, with_baseline=True,
             )  # fmt: skip
     return load_run(record)
 
@@ -219,9 +228,10 @@ def study(
     call continues a stopped study.
 
     `variants`: a list, the first is the baseline; each is the name of a part ('rope', 'window:size=8', 'alibi+rope'), a
-    part of your own (its class, or `Fade(rate=2)`), several parts, a recipe or a recipe file; or a dict that names
-    them. Or a study file, or the folder of a study to continue (`source`, where variants are given, too). Further
-    keywords change fields of all recipes. With `dry_run` nothing is trained: what is shown is the plan.
+    part of your own (its class, or `Fade(rate=2)`), several parts, a network of your own ('my_model.py:build',
+    'hf:CLASS', or the function that builds it), a recipe or a recipe file; or a dict that names them. Or a study file,
+    or the folder of a study to continue (`source`, where variants are given, too). Further keywords change fields of
+    all recipes. With `dry_run` nothing is trained: what is shown is the plan.
 
     >>> finished.verdict.name
     'none vs learned'
@@ -375,23 +385,58 @@ def verify(
         return Verification(tuple(verify_folder(folder, options, tell) for folder in folders))
 
 
-def audit(what: Any, *, plugins: Sequence[Source] = ()) -> Audit:
+def audit(
+    what: Any = None,
+    *,
+    model: Any = None,
+    kind: str = "",
+    task: str | None = None,
+    vocabulary: int | None = None,
+    length: int | None = None,
+    classes: int | None = None,
+    plugins: Sequence[Source] = (),
+    settings: Sequence[str] = (),
+    bf16: bool = False,
+    on_status: OnStatus | None = None,
+    **declared: Any,
+) -> Audit:
     """Does it cheat? Check that a variant sees no future, no padding and no other items of its batch, and that what it
     claims is true: a part (its name or class), a recipe or its file, a run or its folder, which keeps its passport.
+
+    Or a network of your own: a torch module, with its `kind` ('causal' or 'classifier') and what it declares
+    (`pads="left"`, `chunk=16`); or `model`, a builder ('my_model.py:build', 'hf:CLASS', a function) for a `task` ('lm',
+    'classify'), built in the recipe's shape, which `settings` change. `bf16`: ask under autocast, too.
 
     >>> ft.audit("none").passed
     True
     """
-    from fairtrial.audit.run import audit_target
+    from fairtrial.audit.run import audit_module, audit_target
     from fairtrial.plugins import load_files
     from fairtrial.results import Audit
     from fairtrial.run import Run
 
+    how: Any = {"bf16": bf16, "on_progress": with_time_left(on_status or silent)}
+    if is_module(what):
+        from fairtrial.audit.subject import plan_of_module
+
+        load_files(map(Path, plugins))
+        sizes = {"vocabulary": vocabulary, "length": length, "classes": classes}
+        plan = plan_of_module(what, kind, sizes, declared)
+        return Audit(type(what).__name__, tuple(audit_module(plan, **how)))
+    if declared or vocabulary or length or classes:
+        given = [*declared, *(name for name, value in (("vocabulary", vocabulary), ("length", length)) if value)]
+        raise BadInput(f"{', '.join(given)}: only a torch module is told what it is", "its builder declares it")
+    if model is not None or (callable(what) and not isinstance(what, type)):
+        choice, files = chosen_model(model if model is not None else what)
+        one_of("task", found := task or task_of_model(choice, kind), ("lm", "classify"))
+        load_files(map(Path, (*plugins, *files)))
+        recipe = recipe_of(found, None, None, settings, {"model": choice, "name": choice.name})
+        return Audit(choice.name, tuple(audit_target(recipe, **how)))
     load_files(map(Path, plugins))
     if isinstance(what, Run):
         what = what.folder
     target = what if isinstance(what, Recipe) else str(plain_value(what))
-    return Audit(target.name if isinstance(target, Recipe) else target, tuple(audit_target(target)))
+    return Audit(target.name if isinstance(target, Recipe) else target, tuple(audit_target(target, **how)))
 
 
 def audit_data(
@@ -612,6 +657,48 @@ def explore(
     )
 
 
+def is_module(what: Any) -> bool:
+    """Whether this is a torch module; torch is imported only by someone who has one."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(what, torch.nn.Module)
+
+
+def chosen_model(model: Any) -> tuple[PartChoice, list[str]]:
+    """A model as a recipe has it, and the files that the user has named by naming it: `path/my_model.py:build`,
+    `hf:CLASS`, `hf:FOLDER`, a function, or a table with one of these as its name and options."""
+    options: dict[str, Any] = {}
+    if isinstance(model, Mapping):
+        model, options = model["name"], {key: value for key, value in model.items() if key != "name"}
+    if isinstance(model, PartChoice):
+        model, options = model.name, {**model.options, **options}
+    if callable(model):
+        from fairtrial.plugins import register_written
+
+        return PartChoice(name=register_written(model), options=options), []
+    choice, files = split_model(read_model(str(model)))
+    return replace(choice, options={**choice.options, **options}), files
+
+
+def task_of_model(choice: PartChoice, kind: str) -> str:
+    """What a model is audited as, unless it is said: by its class's name, else as a language model."""
+    if kind:
+        one_of("kind", kind, ("causal", "classifier"))
+        return {"causal": "lm", "classifier": "classify"}[kind]
+    return "classify" if choice.name.endswith(("ForSequenceClassification", ":Encoder")) else "lm"
+
+
+def with_time_left(on_status: OnStatus) -> Callable[[str, float], None]:
+    """`M7 batch-mate invariance, about 12 s left`"""
+    started = time.monotonic()
+
+    def tell(what: str, share: float) -> None:
+        spent = time.monotonic() - started
+        left = f", about {spent / share - spent:.0f} s left" if share > 0.05 else ""
+        on_status(what + left)
+
+    return tell
+
+
 def recipe_of(
     what: str | Path | Recipe, source: str | None, name: str | None, settings: Sequence[str], changes: Mapping[str, Any]
 ) -> Recipe:
@@ -648,12 +735,13 @@ def keep_given(data: Given, folder: Path) -> str:
 
 
 def written_parts(*recipes: Recipe) -> dict[str, str]:
-    """Sources of the parts that were written in a notebook or a script, by file; torch is imported for them only."""
+    """Sources of parts and models that were written in a notebook or a script, by file; torch is imported for them
+    only."""
     if "fairtrial.model.part" not in sys.modules:
         return {}  # nobody has written any
-    from fairtrial.plugins import keep_written
+    from fairtrial.plugins import code_names, keep_written
 
-    return keep_written(choice.name for recipe in recipes for choice in recipe.parts)
+    return keep_written(name for recipe in recipes for name in code_names(recipe))
 
 
 def marked(folder: Path, sources: Mapping[str, str]) -> Path:

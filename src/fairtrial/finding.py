@@ -14,6 +14,7 @@ from fairtrial.errors import BadInput
 # A check of a network passes or fails, and its level says how much that weighs. A check of data measures how bad it is:
 # its verdict is the level. REPORT: there is nothing to pass, only to know.
 PASS, FAIL, REPORT, AMBER, RED = "PASS", "FAIL", "REPORT", "AMBER", "RED"
+NOT_ASKED = "not asked"  # the network does not offer what the check needs: neither passed nor failed
 KINDS = {"classify": "encoder", "lm": "decoder"}
 HEADER = "| part | in | verdict | what it does wrong |\n|---|---|---|---|"
 OF_NETWORK, OF_DATA = ("task", "level"), ("where", "shown", "examples")  # fields that only one of the two has
@@ -101,7 +102,7 @@ def table_lines(findings: Sequence[Finding], width: int = 120, explain_passed: b
 def _rows(findings: Sequence[Finding], width: int, explain_passed: bool) -> Iterator[str]:
     heads = ("id", "check", "where" if findings[0].where else "level", "measured", "limit", "verdict")
     rows = [
-        (each.id, each.name, each.where or each.level, each.shown or f"{each.value:.2g}", each.limit, each.verdict)
+        (each.id, each.name, each.where or each.level, each.shown or shown_value(each), each.limit, each.verdict)
         for each in findings
     ]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
@@ -120,11 +121,16 @@ def _rows(findings: Sequence[Finding], width: int, explain_passed: bool) -> Iter
             yield from (f"{indent}- {example}" for example in finding.examples)
 
 
+def shown_value(finding: Finding) -> str:
+    return "-" if finding.verdict == NOT_ASKED else f"{finding.value:.2g}"
+
+
 def summary(findings: Sequence[Finding]) -> str:
     """`FAIL: M3 no future: changed words, M14 first loss (amber)`; of data the most severe findings only."""
     failed = sorted((each for each in findings if each.severity != "pass"), key=lambda each: each.severity != "red")
     if not failed:
-        return f"PASS: {len(findings)} checks"
+        missing = [each.id for each in findings if each.verdict == NOT_ASKED]
+        return f"PASS: {len(findings) - len(missing)} checks" + (f"; not asked: {listed(missing)}" if missing else "")
     verdict = failed[0].verdict
     names = (
         f"{each.id} {each.name}{' (amber)' if (each.verdict, each.level) == (FAIL, 'amber') else ''}"
@@ -132,6 +138,10 @@ def summary(findings: Sequence[Finding]) -> str:
         if each.verdict == verdict
     )
     return f"{verdict}: {', '.join(dict.fromkeys(names))}"
+
+
+def listed(ids: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(ids))
 
 
 def markdown_row(name: str, findings: Sequence[Finding]) -> str:

@@ -1,5 +1,6 @@
-"""The source of a part that was written in a notebook or a script, as one file of its own: the class, what it uses of
-the notebook, and its imports. So a record can say what it was trained with, and another process can build it."""
+"""The source of a part or a model that was written in a notebook or a script, as one file of its own: the class or
+function, what it uses of the notebook, and its imports. So a record can say what it was trained with, and another
+process can build it."""
 
 from __future__ import annotations
 
@@ -19,19 +20,18 @@ HINT = "define it in a notebook's cell or in a file, or give a file with parts: 
 Definition = ast.ClassDef | ast.FunctionDef
 
 
-def source_of(kind: type, name: str) -> str:
-    """A Python file that defines this class and registers it under this name."""
+def source_of(kind: Any, name: str) -> str:
+    """A Python file that defines this class or function, and registers a part under this name."""
     written = Written(kind)
     written.add(kind.__name__, kind)
     imports = sorted(written.imports)
-    head = f'"""The part {name!r}, as it was written in a notebook or a script."""'
-    last = f'fairtrial.part("{name}")({kind.__name__})'
+    head = f'"""{name!r}, as it was written in a notebook or a script."""'
     blocks = [
         head,
         "from __future__ import annotations",
         "\n".join(["import fairtrial", *imports]),
         *written.blocks,
-        last,
+        *([f'fairtrial.part("{name}")({kind.__name__})'] if hasattr(kind, "choice") else []),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -39,7 +39,7 @@ def source_of(kind: type, name: str) -> str:
 class Written:
     """Definitions of one module, in the order in which they need one another, and what they import."""
 
-    def __init__(self, kind: type) -> None:
+    def __init__(self, kind: Any) -> None:
         self.kind = kind
         self.imports: dict[str, None] = {}
         self.blocks: list[str] = []

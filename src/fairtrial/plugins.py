@@ -1,8 +1,10 @@
-"""Plugins: parts from a user's file or an installed package, registered as the built-in ones are."""
+"""Plugins: parts and models from a user's file or an installed package, registered as the built-in ones are. A file
+runs only where the user names it (`--with`, `--model`, a study file); nothing that a record holds is ever run."""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import re
 import sys
 import traceback
@@ -12,11 +14,14 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import fairtrial.parts  # noqa: F401  (first, so that a plugin cannot take their names)
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
+from fairtrial.model.adapters import find_builder, sources_of
+from fairtrial.model.external import BUILD, models
+from fairtrial.model.flex import register_mods
 from fairtrial.model.part import Part, build_parts, parts
 from fairtrial.part_source import source_of
 from fairtrial.recipe import Recipe, with_length
@@ -49,8 +54,44 @@ def load_file(path: Path) -> list[str]:
     digest = hashlib.sha256(content).hexdigest()
     if digest not in _loaded:
         name = re.sub(r"\W", "_", f"fairtrial_plugin_{path.stem}_{digest[:12]}")
-        _loaded[digest] = (path.name, _register(path, lambda: run_file(name, path, content)))
+
+        def run() -> None:
+            module = run_file(name, path, content)
+            register_builders(module, path)
+            register_mods(module)
+
+        _loaded[digest] = (path.name, _register(path, run))
     return list(_loaded[digest][1])
+
+
+def register_builders(module: ModuleType, path: Path) -> None:
+    """Every function or class of a file that takes what a builder is given, as the model `file.py:function`."""
+    for name, value in vars(module).items():
+        own = getattr(value, "__module__", None) == module.__name__ and callable(value)
+        if own and not name.startswith("_") and builds(value):
+            models.add(f"{path.name}:{name}")(value)
+
+
+def builds(value: Any) -> bool:
+    try:
+        return set(BUILD) <= set(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        return False
+
+
+def register_written(builder: Any) -> str:
+    """The name of a builder that was written in a notebook or a script; one of the same name is replaced."""
+    if not callable(builder) or not builds(builder):
+        what = f"{getattr(builder, '__name__', builder)!r} is not a model"
+        raise BadInput(what, f"a builder is a function ({', '.join(BUILD)}) -> torch.nn.Module")
+    known = next((name for name in models.list() if models.find(name) is builder), "")
+    if known:
+        return known
+    name = f"{builder.__name__}.py:{builder.__name__}"
+    if name in models.list():
+        models.drop(name)
+    models.add(name)(builder)
+    return name
 
 
 def load_files(paths: Iterable[Path]) -> dict[str, str]:
@@ -83,6 +124,22 @@ def load_installed(names: Iterable[str]) -> dict[str, str]:
     return {source: digest for source, digest in used if not source.endswith(".py")}
 
 
+def load_code(recipe: Recipe) -> dict[str, str]:
+    """Import the packages that a recipe's parts or its model come from; those used, with their sha256."""
+    found = load_installed(choice.name for choice in recipe.parts)
+    for label, path in sources_of(recipe.model.name).items():
+        found[label] = sha256_of(path)
+        _loaded[found[label]] = (label, (recipe.model.name,))
+    if recipe.external:
+        find_builder(recipe.model.name)  # refused where its file was not named
+    return found
+
+
+def code_names(recipe: Recipe) -> list[str]:
+    """Parts and model of a recipe."""
+    return [*(choice.name for choice in recipe.parts), *([recipe.model.name] if recipe.external else [])]
+
+
 def load_all_installed() -> dict[str, str]:
     """Import everything that installed packages offer; errors by part name."""
     broken = {}
@@ -98,16 +155,16 @@ def load_all_installed() -> dict[str, str]:
 
 
 def keep_written(names: Iterable[str]) -> dict[str, str]:
-    """Sources of those parts that come from a notebook or a script, by the name of the file that they become. From here
-    on they count as loaded from it; an older version of the same part no longer does."""
+    """Sources of those parts and models that come from a notebook or a script, by the name of the file that they
+    become. From here on they count as loaded from it; an older version of the same no longer does."""
     found: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        if name not in parts.list():
+        if name not in parts.list() and name not in models.list():
             continue  # a package's, or a mistake that is told elsewhere
-        kind = parts.find(name)
+        kind: Any = parts.find(name) if name in parts.list() else models.find(name)
         if kind.__module__.startswith(("fairtrial.", "fairtrial_plugin_")) or kind.__module__ in _packages():
             continue
-        text, file = source_of(kind, name), f"{name}.py"
+        text, file = source_of(kind, name), name.partition(":")[0] if name in models.list() else f"{name}.py"
         for old in [digest for digest, (source, brought) in _loaded.items() if (source, brought) == (file, (name,))]:
             del _loaded[old]
         _loaded[hashlib.sha256(text.encode()).hexdigest()] = (file, (name,))
@@ -134,6 +191,8 @@ def fingerprint(path: Path) -> str:
 def require_plugins(record: Record) -> None:
     """A record is used with the plugins that it was begun with, to the byte; others are refused."""
     load_installed(choice.name for choice in record.recipe.parts)
+    for label, path in sources_of(record.recipe.model.name).items():
+        _loaded[sha256_of(path)] = (label, (record.recipe.model.name,))
     refuse_changed(record, [(source, digest) for digest, (source, _) in _loaded.items()])
     for file, digest in record.plugins.items():
         if digest not in _loaded:
@@ -142,7 +201,8 @@ def require_plugins(record: Record) -> None:
             found = next((path for path in kept if path.is_file()), file)
             again = f"go on with: fairtrial resume {record.folder} --with {found}"
             hint = again if file.endswith(".py") else f"install {file}"
-            raise BadInput(f"{record.folder} needs parts from {file}", hint)
+            what = "its model" if record.recipe.model.name.startswith(f"{file}:") else "parts"
+            raise BadInput(f"{record.folder} needs {what} from {file}", hint)
 
 
 def refuse_changed(record: Record, given: Sequence[tuple[str, str]]) -> None:
@@ -178,20 +238,22 @@ def run_file(name: str, path: Path, content: bytes) -> ModuleType:
 
 def _register(path: Path | str, run: Callable[[], object]) -> tuple[str, ...]:
     """The names that `run` adds to the registry. If anything is wrong, none is added."""
-    before = set(parts.list())
+    before = {*parts.list(), *models.list()}
     try:
         run()
-        added = tuple(name for name in parts.list() if name not in before)
-        for name in added:
+        added = tuple(name for name in (*parts.list(), *models.list()) if name not in before)
+        for name in (each for each in added if each in parts.list()):
             kind = parts.find(name)
             if not (isinstance(kind, type) and issubclass(kind, Part)):
                 raise BadInput(f"{name!r} is not a Part", "derive its class from fairtrial.model.part.Part", path=path)
         if not added:
-            raise BadInput("registers no part", 'write @parts.add("name") above its class', path=path)
+            hint = f'write @parts.add("name") above a part\'s class; a model is a function ({", ".join(BUILD)})'
+            raise BadInput("registers no part and has no model", hint, path=path)
         return added
     except BaseException as error:
-        for name in set(parts.list()) - before:
-            parts.drop(name)
+        for registry in (parts, models):
+            for name in set(registry.list()) - before:
+                registry.drop(name)
         if isinstance(error, BadInput) and error.what.startswith(f"{path}: "):
             raise
         if isinstance(error, (Exception, SystemExit)):
@@ -244,6 +306,8 @@ def _known(name: str) -> bool:
 
 def check_parts(recipe: Recipe) -> None:
     """Refuse parts that are not known, and options that they do not take, without running a plugin's code."""
+    if recipe.external:
+        return  # known once its file or its library is loaded, in the process that builds it
     offers = offered()
     plain = [choice for choice in recipe.parts if choice.name in parts.list() or choice.name not in offers]
     if recipe.encoder.source == "none":

@@ -82,7 +82,7 @@ def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores:
     """result.json. The test sets were scored for it this once, unless the recipe watches them."""
     recipe, tests = record.recipe, record.trial["test_sets"]
     curve = [event for event in record.events() if event["event"] == "score"]
-    named = task.network.body.parts.items()
+    named = () if recipe.external else task.network.body.parts.items()
     notes = [f"{name}: {note}" for name, part in named for note in part.notes()]
     rule = "accuracy" if recipe.task == "classify" else "loss"  # as `Score.selection_key`
     return {
@@ -163,6 +163,10 @@ def notes_on(prepared: Prepared, task: Task) -> list[str]:
         notes.append("the tokenizer was fitted on both training files, labels included, not on the training split")
     if recipe.scoring.watch_test:
         notes.append("test watched: the test sets were scored during training")
+    if recipe.external:
+        notes.append(
+            f"the network is {recipe.model.name}: its first weights are its own, not shared with other variants"
+        )
     if not splits.validation:
         notes.append("no validation set: weights could not be selected without the test set")
     return notes

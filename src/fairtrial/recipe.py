@@ -66,6 +66,9 @@ class Duration:
 
 
 TASKS = ("classify", "lm", "mlm")
+MODELS = (
+    "write a file and its function (my_model.py:build), hf:CLASS or x-transformers:Decoder; options: hf:CLASS:n_layer=2"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,11 +246,23 @@ class Recipe:
     encoder: Encoder = field(default_factory=Encoder)
     shape: Shape = field(default_factory=Shape)
     parts: Annotated[tuple[PartChoice, ...], "architecture parts, in order"] = (PartChoice(name="learned"),)
+    model: Annotated[
+        PartChoice, "a network of your own instead: 'my_model.py:build' or 'hf:CLASS', with options; 'none': ours"
+    ] = PartChoice(name="none")
     training: Training = field(default_factory=Training)
     scoring: Scoring = field(default_factory=Scoring)
 
     def __post_init__(self) -> None:
         one_of("task", self.task, TASKS)
+        if self.external:
+            object.__setattr__(self, "parts", ())  # such a network has none of ours
+            if self.encoder.source != "none":
+                raise BadInput(f"model = {self.model.name!r} and encoder.source exclude each other")
+
+    @property
+    def external(self) -> bool:
+        """Whether the network is the user's own."""
+        return self.model.name != "none"
 
     def with_(self, **changes: Any) -> Recipe:
         """The recipe with some fields changed. A field is called by its own name, or with its table's where two tables
@@ -494,6 +509,49 @@ def parse_value(text: str, kind: Any = None) -> Any:
     return value
 
 
+def read_model(text: str) -> PartChoice:
+    """A model as it is typed: `my_model.py` (its function `build`), `my_model.py:small`, `hf:GPT2LMHeadModel`; options
+    follow a second colon.
+
+    >>> read_model("hf:GPT2LMHeadModel:n_layer=2,tie_word_embeddings=false")
+    PartChoice(name='hf:GPT2LMHeadModel', options={'n_layer': 2, 'tie_word_embeddings': False})
+    """
+    if text == "none":
+        return PartChoice(name=text)
+    first, _, rest = text.partition(":")
+    second, _, options = rest.partition(":")
+    if first.endswith(".py") and "=" in second:
+        second, options = "", rest
+    second = second or "build" * first.endswith(".py")
+    if not first or not second:
+        raise BadInput(f"{text!r} is not a model", MODELS)
+    return PartChoice(name=f"{first}:{second}", options=read_options(options, text, MODELS))
+
+
+def split_model(choice: PartChoice) -> tuple[PartChoice, list[str]]:
+    """A model by the name of its file alone, as a recipe has it, and the file that the user named. Of a Hugging Face
+    folder it is the class with the folder's configuration."""
+    first, _, second = choice.name.partition(":")
+    if first == "hf" and os.path.isdir(os.path.expanduser(second)):
+        from fairtrial.model.adapters import from_folder
+
+        return from_folder(Path(second).expanduser(), choice.options), []
+    if not first.endswith(".py"):
+        return choice, []
+    return replace(choice, name=f"{Path(first).name}:{second}"), [first]
+
+
+def read_options(text: str, whole: str, hint: str) -> dict[str, Any]:
+    """`size=8,over=row` -> a table"""
+    found = {}
+    for option in re.split(r",(?![^\[]*\])", text) if text else ():
+        key, equals, value = (piece.strip() for piece in option.partition("="))
+        if not equals or not key or not value:
+            raise BadInput(f"{whole!r}: {option!r} is not an option", hint)
+        found[key] = parse_value(value)
+    return found
+
+
 @cache
 def field_hints(kind: type) -> dict[str, tuple[Any, str]]:
     """A dataclass's fields: the type and the help text of each."""
@@ -512,12 +570,13 @@ def _value(kind: Any, value: Any, name: str) -> Any:
     """A TOML value as the type of a field, or a clear error."""
     if kind is PartChoice:
         if isinstance(value, str):
-            return PartChoice(name=value)
+            return read_model(value) if name == "model" else PartChoice(name=value)
         if isinstance(value, dict) and isinstance(value.get("name"), str):
             options = {key: _plain(inner, name) for key, inner in value.items() if key != "name"}
             return PartChoice(name=value["name"], options=options)
         example = 'parts = ["rope", {name = "window", size = 8}]'
-        raise BadInput(f"{name}: a part is a name or a table with a name", example)
+        what = "a model" if name == "model" else "a part"
+        raise BadInput(f"{name}: {what} is a name or a table with a name", example)
     if _is_section(kind):
         if not isinstance(value, dict):
             raise BadInput(f"{name} must be a table")
@@ -614,4 +673,6 @@ def fingerprint(recipe: Recipe) -> str:
     for section, name in ADDED_FIELDS:
         if plain[section][name] == getattr(type(getattr(recipe, section)), name):  # its default
             del plain[section][name]
+    if not recipe.external:
+        del plain["model"]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

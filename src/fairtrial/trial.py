@@ -15,7 +15,7 @@ from safetensors.torch import save as save_tensors
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.environment import peak_memory_mb, refuse_changed, use_threads
 from fairtrial.errors import Interrupted
-from fairtrial.plugins import keep_written, load_installed, require_plugins
+from fairtrial.plugins import code_names, keep_written, load_code, require_plugins
 from fairtrial.prepare import Prepared, prepare, prepare_like
 from fairtrial.progress import doing
 from fairtrial.provenance import located, result_facts, start_facts, trial_facts
@@ -49,10 +49,9 @@ def run_trial(
     `plugins`: files that were loaded for this trial (`load_files`), with their sha256. `with_baseline`: when all is
     done, score a simple model on the same items, too."""
     ensure_free(folder)
-    names = [choice.name for choice in recipe.parts]
-    sources = keep_written(names)
+    sources = keep_written(code_names(recipe))
     digests = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in sources.items()}
-    plugins = {**plugins, **load_installed(names), **digests}
+    plugins = {**plugins, **load_code(recipe), **digests}
     with use_threads(threads):
         prepared = prepare(recipe, seed)
         facts = trial_facts(prepared, threads, plugins) | {"asked": fingerprint(recipe)}
@@ -79,7 +78,7 @@ def resume_trial(
             return record
         record.settle_changes(accept=anyway)
         if anyway:
-            load_installed(choice.name for choice in record.recipe.parts)
+            load_code(record.recipe)
         else:
             refuse_changed(record.trial)
             require_plugins(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from fairtrial.audit.run import CHECKS
@@ -21,7 +22,7 @@ def small_plan(task: str, name: str, shape: Shape = SMALL, **options: Any) -> Pl
 
 
 def small_subject(task: str, name: str, **options: Any) -> Subject:
-    return subject_of(small_plan(task, name, **options))
+    return replace(subject_of(small_plan(task, name, **options)), calls=20)
 
 
 def failed(findings: list[Finding]) -> dict[str, str]:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from audits import SMALL, UNTRAINED, failed, small_plan, small_subject
 from cheats import ZOO
+from own_models import CHEATS
 from torch import Tensor
 
 from fairtrial.audit.order import orders
@@ -23,11 +24,11 @@ from fairtrial.model.part import Part, Site, concatenate
 
 Know = Callable[[type[Part]], str]
 CONTROLLED_HERE = {"M2", "M11", "E1"}  # no part can break these: the tests below break attention and blocks themselves
-NEVER_FAIL = {"M12d"}  # a list
+NEVER_FAIL = {"M12d", "K2p"}  # reports
 
 
 def test_every_check_has_a_control_that_proves_that_it_can_fail() -> None:
-    caught = set().union(*(case.caught_by for case in ZOO))
+    caught = set().union(*(case.caught_by for case in ZOO), (case.caught_by for case in CHEATS))
     assert caught | CONTROLLED_HERE | NEVER_FAIL == {check.id for check in CHECKS}
 
 
@@ -162,7 +163,9 @@ def test_a_decoder_and_an_encoder_get_the_checks_that_apply_to_them() -> None:
     def ids(subject: Subject) -> set[str]:
         return {finding.id for finding in audit(subject, only=UNTRAINED)}
 
-    assert {"M3", "M4", "M5", "C1"} == ids(small_subject("lm", "rope")) - ids(small_subject("classify", "rope"))
+    assert {"M3", "M4", "M5", "C1", "C1p", "C2"} == ids(small_subject("lm", "rope")) - ids(
+        small_subject("classify", "rope")
+    )
     assert "M9r" not in ids(small_subject("lm", "rope"))
     assert {"M9r"} <= ids(small_subject("lm", "window"))
     assert "M9" not in ids(small_subject("lm", "learned"))

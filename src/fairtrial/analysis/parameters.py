@@ -22,8 +22,9 @@ from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 from fairtrial.errors import BadInput
+from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Block, LanguageModel, MaskedModel
-from fairtrial.plugins import load_installed
+from fairtrial.plugins import load_code
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
 from fairtrial.recipe import Recipe, with_length
@@ -97,6 +98,9 @@ def component_of(name: str) -> tuple[int, str, str]:
     for rank, (pattern, component) in enumerate(COMPONENTS):
         if match := re.match(pattern, name):
             return rank, component.format(*match.groups()), match.group()
+    if name.startswith("model."):  # of a user's own network: layers that are numbered are copies of one another
+        layer = name.removeprefix("model.").rpartition(".")[0]
+        return len(COMPONENTS), re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", layer), layer
     return len(COMPONENTS) - 1, name.rsplit(".", 1)[0], ""
 
 
@@ -150,7 +154,13 @@ class Flops:
 
 
 def flops_of(network: Network, *, rows_in_step: int = 1) -> Flops:
-    """Linear layers and attention by their formulas; what parts add, by torch's counter, which runs one row."""
+    """Linear layers and attention by their formulas; what parts add, by torch's counter, which runs one row. A network
+    of the user's own is counted as a whole."""
+    if isinstance(network, ExternalModel):
+        total, backward = counted(network, network.length)
+        row = FlopRow("matrix products", "counted as they run", total)
+        per_step = (total + backward) * rows_in_step
+        return Flops((row,), network.length, total, backward, total / network.length, rows_in_step, per_step)
     shape, length = network.body.shape, network.body.shape.length
     forward, backward = counted(network, length)
     prefixes = sum(len(found) for part in network.body.listed_parts() if (found := part.prefix()) is not None)
@@ -259,7 +269,7 @@ def cost_of_recipe(
         raise BadInput("how many classes?", "give --classes 3, or --data instead of --vocabulary")
     elif recipe.encoder.sha256 == "none":
         recipe = with_encoder(recipe, open_encoder(recipe))
-    load_installed(choice.name for choice in recipe.parts)
+    load_code(recipe)
     recipe = with_length(recipe)
     network = fresh_network(recipe, vocabulary, classes or 0)
     rows_in_step = recipe.training.batch * recipe.training.accumulate

@@ -20,16 +20,19 @@ from typing import Any, cast
 import numpy as np
 import torch
 from safetensors.torch import load, save
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import fairtrial
 from fairtrial.audit.subject import MOST, Plan, Subject, as_batch, largest_change
 from fairtrial.data.batches import Batches, LabelledSentences, Sentences
 from fairtrial.errors import HelperDied
 from fairtrial.finding import Measured, at_most
+from fairtrial.model.external import ExternalModel, attention_kernel, models
 from fairtrial.model.layers import watch
 from fairtrial.model.part import Part, parts
 from fairtrial.part_source import source_of
-from fairtrial.plugins import load_installed, run_file
+from fairtrial.plugins import load_file, load_installed, run_file
 from fairtrial.recipe import Duration, PartChoice, Scoring, Shape, Training
 from fairtrial.rng import generator_for
 from fairtrial.training.checkpoint import Checkpoints
@@ -42,7 +45,9 @@ SECONDS = 180  # for a training in a fresh process
 RAISED, AGAIN = "raised ", "nothing was found about the network: run the audit again"
 
 
-def eager_is_fast(subject: Subject) -> Measured:
+def eager_is_fast(subject: Subject) -> Measured | str:
+    if subject.external is not None:
+        return external_kernels(subject, subject.external)
     fast = [*subject.answers(subject.rows), *subject.log_p(subject.full_rows)]
     with watch(subject.network):  # watched attention is computed as its equation says
         eager = [*subject.answers(subject.rows), *subject.log_p(subject.full_rows)]
@@ -51,14 +56,50 @@ def eager_is_fast(subject: Subject) -> Measured:
     return at_most(largest_change(fast, eager), subject.tolerance, good, bad)
 
 
-def cached_is_full(subject: Subject) -> Measured:
+def external_kernels(subject: Subject, network: ExternalModel) -> Measured | str:
+    """Attention as its equation says beside torch's fused kernel, where a network has both ways."""
+
+    def answers() -> list[Tensor]:
+        return [*subject.answers(subject.rows), *subject.log_p(subject.full_rows)]
+
+    usual = answers()
+    others: dict[str, list[Tensor]] = {}
+    for kind in ("eager", "sdpa"):
+        with attention_kernel(network, kind) as chosen:
+            if chosen:
+                others[kind] = answers()
+    if len(others) < 2 and subject.trace.fused:
+        with sdpa_kernel(SDPBackend.MATH):
+            others = {"math": answers()}
+    if not others or (len(others) < 2 and "math" not in others):
+        return "It has one way to compute attention, or none."
+    worst = max(largest_change(usual, found) for found in others.values())
+    good, bad = "Eager and fused attention give the same numbers.", "Eager and fused attention give different numbers"
+    return at_most(worst, max(1e-6, subject.tolerance), good, f"{bad}, by up to {worst:.2g} nats.")
+
+
+def cached_is_full(subject: Subject) -> Measured | str:
+    if subject.network.new_cache() is None:
+        return "It offers no cache."
+    time = subject.full_rows.shape[1]
+    begun = [[time // 2] + [1] * (time - time // 2)] if time > 1 else []  # a prompt, then word by word
+    return cached(subject, [[1] * time, *begun], "word by word")
+
+
+def cached_in_pieces(subject: Subject) -> Measured | str | None:
+    """A cache that is given several tokens at once, as when a second prompt follows."""
+    if subject.network.new_cache() is None:
+        return "It offers no cache."
+    time = subject.full_rows.shape[1]
+    return cached(subject, [[time // 2, 1, time - time // 2 - 1]], "in pieces") if time > 3 else None
+
+
+def cached(subject: Subject, ways: Sequence[list[int]], how: str) -> Measured:
     ids = subject.full_rows
-    time = ids.shape[1]
     full = subject.log_p(ids)
-    pieces = [time // 2, 1, time - time // 2 - 1] if time > 2 else [time]
-    worst = max(largest_change([full], [subject.in_pieces(ids, sizes)]) for sizes in ([1] * time, pieces))
-    good = "Reading word by word with a cache gives the same predictions as reading all at once."
-    bad = f"Reading word by word with a cache changes predictions by up to {worst:.2g} nats."
+    worst = max(largest_change([full], [subject.in_pieces(ids, sizes)]) for sizes in ways)
+    good = f"Reading {how} with a cache gives the same predictions as reading all at once."
+    bad = f"Reading {how} with a cache changes predictions by up to {worst:.2g} nats."
     return at_most(worst, subject.tolerance, good, bad)
 
 
@@ -112,7 +153,8 @@ def small_loop(plan: Plan, steps: int) -> Loop:
     rng = generator_for(plan.seed, "passport", "training")
     longest = min(plan.shape.length, MOST // 2) + (plan.task == "lm")  # a language model's row holds its last target
     sizes = rng.integers(min(2, longest), longest + 1, size=ROWS)
-    rows = [rng.integers(plan.vocabulary, size=size) for size in sizes]
+    lowest = 0 if plan.model.name == "none" and plan.module is None else 1  # 0 is padding, which some networks look for
+    rows = [rng.integers(lowest, plan.vocabulary, size=size) for size in sizes]
     batches: Batches
     if plan.task == "lm":
         batches = Sentences(rows, batch=BATCH, seed=plan.seed, pad=0)
@@ -188,7 +230,7 @@ class RepeatedRuns:
 
 
 def start_process(plans: Sequence[Plan], number: int, plugins: dict[str, tuple[str, str]]) -> Popen[str]:
-    request = json.dumps([[asdict(plan) for plan in plans], number, plugins])
+    request = json.dumps([[asdict(plan) for plan in plans], number, plugins])  # a plan of a module has no process
     ours, here = str(Path(fairtrial.__file__).parents[1]), {"", os.getcwd()}  # no import from the working folder
     paths = os.pathsep.join((ours, *(path for path in sys.path if path not in here)))
     command = [sys.executable, "-P", "-m", "fairtrial.audit.determinism", request]
@@ -212,7 +254,19 @@ def plugins_of(plans: Sequence[Plan], folder: Path) -> dict[str, tuple[str, str]
     """File and class of every part that is not built in."""
     kinds = {choice.name: parts.find(choice.name) for plan in plans for choice in plan.choices}
     others = {name: kind for name, kind in kinds.items() if not kind.__module__.startswith("fairtrial.")}
-    return {name: (file_of(kind, name, folder), kind.__qualname__) for name, kind in others.items()}
+    found = {name: (file_of(kind, name, folder), kind.__qualname__) for name, kind in others.items()}
+    for name in {plan.model.name for plan in plans} & set(models.list()):
+        found[name] = (file_of_model(name, folder), "")
+    return found
+
+
+def file_of_model(name: str, folder: Path) -> str:
+    builder: Any = models.find(name)
+    if builder.__module__.startswith("fairtrial_plugin_"):
+        return inspect.getfile(builder)
+    copy = folder / name.partition(":")[0]
+    copy.write_text(source_of(builder, name), encoding="utf-8")
+    return str(copy)
 
 
 def file_of(kind: type[Part], name: str, folder: Path) -> str:
@@ -227,9 +281,12 @@ def file_of(kind: type[Part], name: str, folder: Path) -> str:
 def train_as_requested(plans: list[dict[str, Any]], number: int, plugins: dict[str, tuple[str, str]]) -> list[str]:
     """In the fresh process: the state of each plan after its training."""
     torch.set_num_threads(1)
-    load_installed(plugins)
+    load_installed(name for name, (_, class_name) in plugins.items() if class_name)
     for name, (file, class_name) in plugins.items():
-        if name in parts.list():
+        if name in parts.list() or name in models.list():
+            continue
+        if not class_name:
+            load_file(Path(file))
             continue
         sys.path.insert(0, str(Path(file).parent))
         module = run_file(Path(file).stem, Path(file), Path(file).read_bytes())
@@ -238,7 +295,8 @@ def train_as_requested(plans: list[dict[str, Any]], number: int, plugins: dict[s
     states = []
     for fields in plans:
         choices = tuple(PartChoice(**choice) for choice in fields["choices"])
-        plan = Plan(**fields | {"shape": Shape(**fields["shape"]), "choices": choices})
+        built = {"shape": Shape(**fields["shape"]), "choices": choices, "model": PartChoice(**fields["model"])}
+        plan = Plan(**fields | built)
         try:
             states.append(trained_state(plan, number))
         except Exception as error:  # whatever a part raises

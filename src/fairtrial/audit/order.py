@@ -96,6 +96,10 @@ def hides_nothing(subject: Subject, part: Part) -> bool:
 
 
 def sees_order(subject: Subject) -> Measured:
+    if subject.external is not None:
+        seen = total_variation(subject)
+        meaning = "It sees word order." if seen > LEAST else "It sees no word order: a text is a bag of words."
+        return Measured(seen, "-", None, meaning)
     claims = {name: part for name, part in subject.parts.items() if part.sees_order}
     testable = {name: part for name, part in claims.items() if not hides_nothing(subject, part)}
     seen = total_variation(subject)

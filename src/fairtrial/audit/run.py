@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from fairtrial.audit import determinism, order, sanity, visibility
+from fairtrial.audit import conditions, determinism, order, sanity, visibility
 from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, plan_of_recipe, plans_of_part, subject_of, subject_of_record
 from fairtrial.environment import use_threads
 from fairtrial.errors import FairtrialError, HelperDied
-from fairtrial.finding import FAIL, PASS, REPORT, Finding, Measured, as_passport
+from fairtrial.finding import FAIL, NOT_ASKED, PASS, REPORT, Finding, Measured, as_passport
 from fairtrial.model.layers import own_rng
 from fairtrial.model.part import parts
-from fairtrial.plugins import load_installed, require_plugins
+from fairtrial.plugins import load_code, load_installed, require_plugins
 from fairtrial.progress import doing, follow
 from fairtrial.recipe import Recipe, load_recipe
 from fairtrial.record import Record
@@ -29,7 +30,7 @@ class Check:
     id: str
     name: str
     level: str
-    measure: Callable[[Subject], Measured | None]  # None: the check does not apply
+    measure: Callable[[Subject], Measured | str | None]  # text: why it cannot be asked; None: it does not apply
     decoder_only: bool = False
 
 
@@ -53,6 +54,16 @@ CHECKS = (
     Check("M14g", "gradient reaches every weight", "amber", sanity.gradients_arrive),
     Check("E1", "eager = fast path", "red", determinism.eager_is_fast),
     Check("C1", "cached = full decoding", "red", determinism.cached_is_full, decoder_only=True),
+    Check("C1p", "cached in pieces", "amber", determinism.cached_in_pieces, decoder_only=True),
+    Check("C2", "cache beside padding", "amber", conditions.cache_beside_padding, decoder_only=True),
+    Check("K1", "no mask = a mask of ones", "red", conditions.mask_of_ones),
+    Check("K2", "padding on the left", "red", conditions.left_padding),
+    Check("K2p", "left, without position ids", "amber", conditions.left_without_positions),
+    Check("T1", "training mode, no dropout", "red", conditions.in_training),
+    Check("F1", "float32", "red", conditions.in_float32),
+    Check("F2", "autocast to bfloat16", "red", conditions.in_bf16),
+    Check("L1", "long texts", "red", conditions.over_long_texts),
+    Check("S1", "state after many calls", "red", conditions.after_many_calls),
     Check("R1", "determinism", "red", determinism.repeats_in_process),
     Check("R2", "resume equality", "red", determinism.resumes),
     Check("R3", "reload equality", "red", determinism.reloads),
@@ -60,14 +71,20 @@ CHECKS = (
 
 
 OnFinding = Callable[[Finding], None]
+OnProgress = Callable[[str, float], None]  # what is being checked, which share of the audit is done
 
 
-def ignore(finding: Finding) -> None:
+def ignore(*told: object) -> None:
     """Nobody waits for it."""
 
 
 def audit(
-    subject: Subject, runs: RepeatedRuns | None = None, *, only: Sequence[str] = (), on_finding: OnFinding = ignore
+    subject: Subject,
+    runs: RepeatedRuns | None = None,
+    *,
+    only: Sequence[str] = (),
+    on_finding: OnFinding = ignore,
+    on_progress: OnProgress = ignore,
 ) -> list[Finding]:
     """Every check that applies, or only those of these ids. Without repeated runs R1 trains twice in this process.
     `on_finding` gets each as it ends."""
@@ -75,7 +92,8 @@ def audit(
     chosen = [check for check in chosen if subject.causal or not check.decoder_only]
     findings = []
     with use_threads(1), own_rng(), doing(f"auditing a network ({subject.plan.task}, {len(chosen)} checks)"):
-        for check in follow(chosen, len(chosen)):
+        for number, check in enumerate(follow(chosen, len(chosen))):
+            on_progress(f"{check.id} {check.name}", number / len(chosen))
             finding = run_check(check, subject, runs)
             if finding is not None:
                 findings.append(finding)
@@ -83,49 +101,63 @@ def audit(
     return findings
 
 
-def audit_plans(plans: Sequence[Plan], on_finding: OnFinding = ignore) -> list[Finding]:
-    return list(chain.from_iterable(audit_each(plans, on_finding)))
+def audit_plans(plans: Sequence[Plan], on_finding: OnFinding = ignore, **how: Any) -> list[Finding]:
+    return list(chain.from_iterable(audit_each(plans, on_finding, **how)))
 
 
-def audit_each(plans: Sequence[Plan], on_finding: OnFinding = ignore) -> list[list[Finding]]:
+def audit_module(plan: Plan, *, bf16: bool = False, on_progress: OnProgress = ignore) -> list[Finding]:
+    """A module that is there as an object: no other process can build it, so R1 trains copies of it in this one."""
+    return audit(subject_of(plan, bf16=bf16), on_progress=on_progress)
+
+
+def audit_each(
+    plans: Sequence[Plan], on_finding: OnFinding = ignore, *, bf16: bool = False, on_progress: OnProgress = ignore
+) -> list[list[Finding]]:
     """Build and audit each plan. What a user got wrong is raised; what a part does wrong is a finding, also while it is
     built."""
     found: list[list[Finding]] = []
     for choice in chain.from_iterable(plan.choices for plan in plans):
         parts.find(choice.name)  # an unknown name is refused before any work
     with RepeatedRuns(plans) as runs:
-        for plan in plans:
+        for number, plan in enumerate(plans):
+
+            def partly(what: str, share: float, number: int = number) -> None:
+                on_progress(what, (number + share) / len(plans))
+
             try:
-                subject = subject_of(plan)
+                subject = subject_of(plan, bf16=bf16)
             except FairtrialError:
                 raise
             except Exception as error:
                 found.append([raised("B1", "can be built", plan.task, error)])
                 on_finding(found[-1][0])
             else:
-                found.append(audit(subject, runs, on_finding=on_finding))
+                found.append(audit(subject, runs, on_finding=on_finding, on_progress=partly))
     return found
 
 
-def audit_target(what: str | Recipe, on_finding: OnFinding = ignore) -> list[Finding]:
+def audit_target(
+    what: str | Recipe, on_finding: OnFinding = ignore, *, bf16: bool = False, on_progress: OnProgress = ignore
+) -> list[Finding]:
     """Audit a part, a recipe, a recipe file or the folder of a record, which keeps its passport."""
+    how: Any = {"on_finding": on_finding, "bf16": bf16, "on_progress": on_progress}
     if isinstance(what, Recipe):
-        load_installed(choice.name for choice in what.parts)
-        return audit_plans([plan_of_recipe(what)])
+        load_code(what)
+        return audit_plans([plan_of_recipe(what)], **how)
     if os.path.isdir(what):
         record = Record.open(Path(what))
         with record.hold():  # refused as busy where it is being written, before any work is done
             record.result  # noqa: B018  (refuses a record that is not finished)
             require_plugins(record)
-            subject = subject_of_record(record)
+            subject = replace(subject_of_record(record), bf16=bf16)
             with RepeatedRuns([subject.plan]) as runs:
-                findings = audit(subject, runs)
+                findings = audit(subject, runs, on_finding=on_finding, on_progress=on_progress)
             write_document(record.folder / "passport.json", as_passport(record.folder.name, findings))
             return findings
     if what.endswith(".toml") or os.path.isfile(what):
-        return audit_target(load_recipe(Path(what)))
+        return audit_target(load_recipe(Path(what)), **how)
     load_installed([what])
-    return audit_plans(plans_of_part(what), on_finding)
+    return audit_plans(plans_of_part(what), **how)
 
 
 def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None) -> Finding | None:
@@ -138,6 +170,8 @@ def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None) -> Find
         return raised(check.id, check.name, task, error)
     if found is None:
         return None
+    if isinstance(found, str):
+        return Finding(check.id, check.name, 0.0, "-", NOT_ASKED, found, task=task, level=check.level)
     verdict = REPORT if found.passed is None else PASS if found.passed else FAIL
     level = "amber" if verdict == REPORT else check.level
     return Finding(check.id, check.name, found.value, found.limit, verdict, found.meaning, task=task, level=level)

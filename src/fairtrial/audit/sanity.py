@@ -12,14 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from fairtrial.audit.subject import Subject, as_batch, largest_change
-from fairtrial.audit.visibility import maps_of
+from fairtrial.audit.visibility import maps_of, no_maps
 from fairtrial.finding import Measured, at_most
 from fairtrial.model.layers import Dropout, FeedForward
 from fairtrial.training.loop import weights_of
 
 
-def collapsed(subject: Subject) -> Measured | None:
+def collapsed(subject: Subject) -> Measured | str | None:
     """The share of queries, in the worst head of a fresh network, that attend to one key, or all to the same key."""
+    if why := no_maps(subject):
+        return why
     if subject.longest < 4:
         return None
     worst = 0.0
@@ -41,9 +43,11 @@ def collapsed(subject: Subject) -> Measured | None:
 
 
 @torch.no_grad()
-def residual_identity(subject: Subject) -> Measured | None:
+def residual_identity(subject: Subject) -> Measured | str | None:
     """With the output projections at zero, the input of the first block is the output of the last. Not for post-norm
     blocks, which normalize the residual stream itself, as BERT's do."""
+    if subject.external is not None:
+        return "Its blocks are its own."
     if subject.network.body.shape.norm_place == "post":
         return None
     network: Any = copy.deepcopy(subject.network)
@@ -106,7 +110,11 @@ def loss_of(subject: Subject, network: Any) -> tuple[Tensor, int]:
 
 
 @torch.no_grad()
-def first_loss(subject: Subject) -> Measured:
+def first_loss(subject: Subject) -> Measured | str:
+    if subject.plan.module is not None:
+        return "A module is audited as it is: its first weights are not known."
+    if subject.external is not None and subject.external.declared.loss:
+        return "It has a loss of its own."
     total, count = loss_of(subject, subject.fresh)
     uniform = math.log(subject.plan.vocabulary if subject.causal else subject.plan.classes)
     gap = abs(float(total) / count - uniform) / max(uniform, 1e-9)

@@ -1,22 +1,27 @@
 """What is audited: a network in float64 and eval mode, with rows of real text and of random tokens. Some faults of a
-fresh network are hidden (a gate that starts shut) until its weights have moved. So a part or a recipe is audited with
-every weight perturbed, and a record with its trained weights."""
+fresh network are hidden (a gate that starts shut) until its weights have moved. So a part, a recipe or a builder is
+audited with every weight perturbed, a record and a module of the user's own with the weights that they have."""
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import KVCache
+from fairtrial.model.adapters import build_model
+from fairtrial.model.external import KINDS, Declared, ExternalModel, spoken, tensors_in
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import Part, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape, with_length
@@ -26,8 +31,11 @@ from fairtrial.training.loop import put_weights
 
 MOST = 64  # tokens of a row; longer rows would cost much and show nothing more
 CLASSES = 3
+LENGTH = 32  # tokens of a row, for a module that does not say how many it reads
 STRICT = 1e-9  # in float64: a correct network drifts by 4e-16, the smallest real fault seen is 1e-2
 AUDITED = ("classify", "lm")  # an encoder and a decoder
+CALLS = 2000  # after which a network still gives its first answers
+Network = Classifier | LanguageModel | ExternalModel
 
 # from presidents' speeches (public domain)
 SENTENCES = """
@@ -56,8 +64,16 @@ class Plan:
     vocabulary: int = VOCABULARY
     classes: int = CLASSES
     seed: int = 0
+    model: PartChoice = PartChoice(name="none")  # a network of the user's own
+    module: nn.Module | None = field(default=None, repr=False)  # the same as an object: it cannot be built again
+    declared: Declared | None = None  # of that object
 
-    def build(self) -> Classifier | LanguageModel:
+    def build(self) -> Network:
+        if self.module is not None:
+            sizes, name = (self.vocabulary, self.shape.length, self.classes), type(self.module).__name__
+            return ExternalModel(copy.deepcopy(self.module), self.task, *sizes, name=name, declared=self.declared)
+        if self.model.name != "none":
+            return build_model(self.model, self.task, self.vocabulary, self.classes, self.shape, self.seed)
         if self.task == "classify":
             return Classifier(self.shape, self.choices, self.vocabulary, self.classes, seed=self.seed)
         return LanguageModel(self.shape, self.choices, self.vocabulary, seed=self.seed)
@@ -66,9 +82,11 @@ class Plan:
 @dataclass(frozen=True)
 class Subject:
     plan: Plan
-    network: Classifier | LanguageModel  # perturbed or trained
-    fresh: Classifier | LanguageModel  # as built
+    network: Any  # a Network, perturbed or trained
+    fresh: Any  # as built
     rows: tuple[Tensor, ...] = field(repr=False)  # token ids [time]: eight real, eight random
+    calls: int = CALLS
+    bf16: bool = False  # whether autocast is asked about
 
     @property
     def causal(self) -> bool:
@@ -84,14 +102,42 @@ class Subject:
         return torch.stack([row for row in self.rows if len(row) == self.longest])
 
     @property
+    def external(self) -> ExternalModel | None:
+        """The network, where it is the user's own."""
+        return self.network if isinstance(self.network, ExternalModel) else None
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return dtype_of(self.network)
+
+    @cached_property
+    def embedding(self) -> nn.Module | None:
+        """The layer that turns tokens into vectors, where it is known."""
+        return self.network.body.tokens if self.external is None else self.external.embedding()
+
+    @property
+    def pad(self) -> int | None:
+        """The token that the network takes for padding whatever the mask says."""
+        return None if self.external is None else self.external.declared.pad
+
+    @cached_property
+    def trace(self) -> Trace:
+        """What one pass over a row computes with."""
+        with torch.no_grad(), Trace() as trace:
+            self.network(self.rows[0][None])
+        return trace
+
+    @property
     def parts(self) -> dict[str, Part]:
+        if self.external is not None:
+            return {}
         names = (choice.name for choice in self.plan.choices)
         return dict(zip(names, self.network.body.listed_parts(), strict=True))
 
     @cached_property
     def tolerance(self) -> float:
-        """1e-9 in float64; in float32, where a part refuses float64, what batching may cost."""
-        if self.network.out.weight.dtype == torch.float64:
+        """1e-9 in float64; where a network refuses float64, or computes in float32 inside, what batching may cost."""
+        if self.dtype == torch.float64 and (self.external is None or not self.trace.single):
             return STRICT
         return 1e-5 * (1 + max(float(answer.abs().max()) for answer in self.answers(self.rows)))
 
@@ -108,8 +154,7 @@ class Subject:
     @torch.no_grad()
     def in_pieces(self, ids: Tensor, sizes: list[int]) -> Tensor:
         """A decoder's log-probabilities when it reads pieces one after another with a cache [batch time entry]"""
-        assert isinstance(self.network, LanguageModel)
-        cache = KVCache(self.plan.shape.layers)
+        cache = self.network.new_cache()
         return torch.cat([self.network(piece, cache=cache) for piece in ids.split(sizes, 1)], 1).log_softmax(-1)
 
 
@@ -135,46 +180,79 @@ def generator(seed: int, *use: str) -> torch.Generator:
     return torch.Generator().manual_seed(seed_for(seed, "passport", *use))
 
 
+class Trace(TorchDispatchMode):
+    """Notes which precision a network computes in, and whether it calls torch's fused attention."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.single = self.fused = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        self.fused |= "scaled_dot_product" in str(func)
+        self.single |= isinstance(found, Tensor) and found.dtype == torch.float32 and found.dim() > 1
+        return found
+
+
+def dtype_of(network: nn.Module) -> torch.dtype:
+    return next((each.dtype for each in network.parameters() if each.is_floating_point()), torch.float32)
+
+
 @torch.no_grad()
-def perturb_weights(network: Classifier | LanguageModel, seed: int) -> None:
+def perturb_weights(network: nn.Module, seed: int) -> None:
     """Move every weight, as training would."""
     for name, weight in network.named_parameters():
+        if not weight.is_floating_point():
+            continue
         rng = generator(seed, "shake", name)
         size = 1 / math.sqrt(weight.shape[-1]) if weight.dim() > 1 else 0.1
         weight.add_((size * torch.randn(weight.shape, generator=rng)).to(weight.dtype))
 
 
-def to_float64_eval(network: Classifier | LanguageModel, row: Tensor) -> Classifier | LanguageModel:
+def to_float64_eval(network: Network, row: Tensor) -> Network:
     """Float64 and eval mode; float32 where a part refuses float64."""
     network = network.double().eval()
     try:
         with torch.no_grad():
             network(row[None])
     except Exception as error:  # the checks will report any other error
-        if isinstance(error, RuntimeError) and "float" in str(error).lower():
+        cause = error if isinstance(error, RuntimeError) else error.__cause__
+        if isinstance(cause, RuntimeError) and re.search("float|double|dtype", str(cause).lower()):
             network.float()
     return network
 
 
-def subject_of(plan: Plan, stream: list[int] | None = None, weights: dict[str, Tensor] | None = None) -> Subject:
-    rows = sample_rows(stream or word_ids(), plan.vocabulary, plan.shape.length, plan.seed)
+def subject_of(
+    plan: Plan, stream: list[int] | None = None, weights: dict[str, Tensor] | None = None, *, bf16: bool = False
+) -> Subject:
     network, fresh = plan.build(), plan.build()
-    if weights is None:
-        perturb_weights(network, plan.seed)
-    else:
+    known = stream or [token % plan.vocabulary for token in word_ids()]
+    pad = network.declared.pad if isinstance(network, ExternalModel) else None
+    rows = sample_rows(known, plan.vocabulary, plan.shape.length, plan.seed, pad)
+    if weights is not None:
         put_weights(network, weights)
-    return Subject(plan, to_float64_eval(network, rows[0]), to_float64_eval(fresh, rows[0]), rows)
+    elif plan.module is None:
+        perturb_weights(network, plan.seed)
+    if isinstance(network, ExternalModel):
+        with torch.no_grad():
+            network.eval()(rows[0][None])  # a network that does not keep the contract is the user's mistake
+    subject = Subject(plan, to_float64_eval(network, rows[0]), to_float64_eval(fresh, rows[0]), rows)
+    return replace(subject, bf16=bf16)
 
 
-def sample_rows(stream: list[int], vocabulary: int, length: int, seed: int) -> tuple[Tensor, ...]:
-    """Eight rows of real text and eight of random tokens [time], from the full length to a single token."""
+def sample_rows(
+    stream: list[int], vocabulary: int, length: int, seed: int, pad: int | None = None
+) -> tuple[Tensor, ...]:
+    """Eight rows of real text and eight of random tokens [time], from the full length to a single token; none holds
+    `pad`."""
     most = min(length, MOST)
     sizes = (most, most, most - 1, most * 3 // 4, most // 2, most // 2 + 1, most // 4, 1)
     lengths = [min(max(1, size), most) for size in sizes]
     stream = stream * (1 + (most * 8) // len(stream))
     real = [torch.tensor(stream[number * most : number * most + size]) for number, size in enumerate(lengths)]
     rng = generator(seed, "rows")
-    return (*real, *(torch.randint(vocabulary, (size,), generator=rng) for size in lengths))
+    rows = (*real, *(torch.randint(vocabulary, (size,), generator=rng) for size in lengths))
+    return rows if pad is None else tuple(row.masked_fill(row == pad, (pad + 1) % vocabulary) for row in rows)
 
 
 def word_ids() -> list[int]:
@@ -192,7 +270,38 @@ def plans_of_part(name: str) -> list[Plan]:
 def plan_of_recipe(recipe: Recipe) -> Plan:
     """The recipe's network over the audit's own small vocabulary, so that its data are not needed. A masked language
     model is audited as the classifier that it will become."""
-    return Plan("classify" if recipe.task == "mlm" else recipe.task, with_length(recipe).shape, recipe.parts)
+    task = "classify" if recipe.task == "mlm" else recipe.task
+    return Plan(task, with_length(recipe).shape, recipe.parts, model=recipe.model)
+
+
+def plan_of_module(module: nn.Module, kind: str, sizes: Mapping[str, int | None], said: Mapping[str, Any]) -> Plan:
+    """A module of the user's own. `sizes`: vocabulary, length and classes, where they are given; else they are asked of
+    its configuration, its embedding and its answer."""
+    declared = Declared.of(module, said)
+    task = KINDS[kind or declared.kind or "causal"]
+    config = getattr(module, "config", None)
+    probe = ExternalModel(module, task, 0, 0, 0, name=type(module).__name__, declared=declared)
+    tables = [each.num_embeddings for each in module.modules() if isinstance(each, nn.Embedding)]
+    embedding: Any = probe.embedding()
+    found = sizes.get("vocabulary") or getattr(embedding, "num_embeddings", None) or getattr(config, "vocab_size", None)
+    vocabulary = found or max(tables, default=0)
+    if not vocabulary:
+        raise BadInput("the size of its vocabulary is not known", "give it: ft.audit(module, vocabulary=1000)")
+    longest = declared.longest or getattr(config, "max_position_embeddings", None) or LENGTH
+    length = sizes.get("length") or min(int(longest), LENGTH)
+    classes = sizes.get("classes") or 0
+    if task == "classify" and not classes:
+        ids = torch.ones(3, min(length, 5), dtype=torch.long)
+        with torch.no_grad():
+            output = copy.deepcopy(module).eval()(ids)
+        shapes = [each.shape for each in tensors_in(output) if each.dim() == 2 and len(each) == len(ids)]
+        if not shapes:
+            raise BadInput(f"model(ids [3, {ids.shape[1]}]) gives {spoken(output)}, and no logits [3, classes]")
+        classes = int(shapes[0][1])
+    return Plan(
+        task, Shape(length=length), (), vocabulary=int(vocabulary), classes=classes or CLASSES, module=module,
+        declared=declared,
+    )  # fmt: skip
 
 
 def subject_of_record(record: Record) -> Subject:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
 from fairtrial.finding import Measured, at_most
+from fairtrial.model.external import ExternalModel
 from fairtrial.model.layers import watch
 from fairtrial.model.part import OTHER_WEIGHTS, Site
 
@@ -27,6 +28,13 @@ def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[Tensor, Ten
     Open keys are computed here, from lengths, causality and the parts' own `allow`, not taken from attention."""
     network: Any = subject.fresh if fresh else subject.network
     ids, lengths = as_batch(subject.rows)
+    if isinstance(network, ExternalModel):
+        real = torch.arange(ids.shape[1]) < lengths[:, None]
+        open_keys = real[:, None, :].expand(-1, ids.shape[1], -1)
+        open_keys = open_keys.tril() if subject.causal else open_keys
+        for maps in network.attention_maps(ids, lengths):
+            yield maps, open_keys, real
+        return
     views: list[Any] = []
     with ExitStack() as hooks, watch(network) as seen:
         for block in network.body.blocks:
@@ -47,7 +55,21 @@ def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[Tensor, Ten
         yield maps, open_keys, real
 
 
-def rows_sum(subject: Subject) -> Measured | None:
+def no_maps(subject: Subject) -> str:
+    """Why attention maps cannot be asked for; empty: they can."""
+    found = subject.external
+    if found is None:
+        return ""
+    if not found.declared.maps:
+        return "It offers no attention maps."
+    if found.declared.pads not in ("right", "both"):
+        return "It does not pad on the right, where the maps are asked for."
+    return ""
+
+
+def rows_sum(subject: Subject) -> Measured | str | None:
+    if why := no_maps(subject):
+        return why
     if any(part.owns(verb) for part in subject.parts.values() for verb in OTHER_WEIGHTS):
         return None
     worst = 0.0
@@ -61,7 +83,9 @@ def rows_sum(subject: Subject) -> Measured | None:
     return at_most(worst, 1e-6, good, bad)
 
 
-def nothing_hidden(subject: Subject) -> Measured:
+def nothing_hidden(subject: Subject) -> Measured | str:
+    if why := no_maps(subject):
+        return why
     on_hidden = [maps * (real[:, :, None] & ~open_keys)[:, None] for maps, open_keys, real in maps_of(subject)]
     worst = max((float(weights.abs().nan_to_num(torch.inf).max()) for weights in on_hidden), default=0.0)
     good = "No token attends to padding or to what is hidden from it."
@@ -90,7 +114,9 @@ def future_changed(subject: Subject) -> Measured:
     return at_most(worst, subject.tolerance, good, bad)
 
 
-def future_gradient(subject: Subject) -> Measured:
+def future_gradient(subject: Subject) -> Measured | str:
+    if subject.embedding is None:
+        return 'Its token embedding is not known: declare "embedding".'
     ids = subject.full_rows[:: max(1, len(subject.full_rows) // 2)]  # a real and a random row
     leaf: list[Tensor] = []
 
@@ -98,19 +124,22 @@ def future_gradient(subject: Subject) -> Measured:
         leaf.append(vectors.detach().requires_grad_())
         return leaf[-1]
 
-    with subject.network.body.tokens.register_forward_hook(cut_off):
+    with subject.embedding.register_forward_hook(cut_off):
         logits = subject.network(ids)
+    if len(leaf) != 1 or leaf[0].numel() % ids.numel():
+        return "Its token embedding is not called once for each text."
     rng = generator(subject.plan.seed, "gradient")
     weights = torch.randn(logits.shape[-1], generator=rng).to(logits.dtype)  # so that the sum does not cancel
-    worst = 0.0
+    worst = largest = 0.0
     for cut in cut_points(ids.shape[1]):
         target = (logits[:, : cut + 1] @ weights).sum()
         (gradient,) = torch.autograd.grad(target, leaf[0], retain_graph=True)
-        later = gradient.view(*ids.shape, -1)[:, cut + 1 :]
-        worst = max(worst, float(later.abs().nan_to_num(torch.inf).max()))
+        gradient = gradient.reshape(*ids.shape, -1).abs().nan_to_num(torch.inf)
+        worst, largest = max(worst, float(gradient[:, cut + 1 :].max())), max(largest, float(gradient.max()))
+    limit = 0.0 if subject.external is None else min(1e-6, subject.tolerance) * largest  # ours masks to exact zeros
     good = "No gradient flows from a prediction to a later word."
     bad = "A gradient flows from a prediction to later words: training can learn to read the answer."
-    return at_most(worst, 0.0, good, bad)
+    return at_most(worst, limit, good, bad)
 
 
 def bare_prefixes(subject: Subject) -> Measured:
@@ -133,13 +162,16 @@ def padding_widths(size: int, most: int) -> list[int]:
     return sorted({width for width in (size + 1, 2 * size, most) if size < width <= most})
 
 
-def padding(subject: Subject) -> Measured:
+def padding(subject: Subject) -> Measured | str:
+    if subject.external is not None and subject.external.declared.pads == "none" and not subject.causal:
+        return "It takes no mask: texts of one length are read together."
     rng = generator(subject.plan.seed, "padding")
     drawn = torch.randint(subject.plan.vocabulary, (subject.longest,), generator=rng)
     worst = 0.0
+    fillers = (torch.zeros_like(drawn), drawn) if subject.pad is None else (torch.full_like(drawn, subject.pad),)
     for row in subject.rows:
         alone = subject.answers([row])
-        for width, filler in product(padding_widths(len(row), subject.longest), (torch.zeros_like(drawn), drawn)):
+        for width, filler in product(padding_widths(len(row), subject.longest), fillers):
             worst = max(worst, largest_change(alone, subject.answers([row], width, filler)))
     good = "Padding changes nothing."
     bad = f"Padding after a text changes its predictions, by up to {worst:.2g} nats."

@@ -41,8 +41,16 @@ def study(
         list[str] | None,
         Option(
             help="Variants, the first is the baseline: parts (rope), options (window:size=8), several parts"
-            " (alibi+rope), recipe files (mine.toml).",
+            " (alibi+rope), recipe files (mine.toml), networks of your own (as --model).",
             metavar="VARIANT...",
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        Option(
+            help="A network of your own, one more variant: FILE.py:FUNCTION, hf:CLASS, x-transformers:Decoder; options:"
+            " hf:CLASS:n_layer=2. The file's code is run. Repeatable.",
+            metavar="MODEL",
         ),
     ] = None,
     baseline: Annotated[str | None, Option(help="The variant that the others are compared with.")] = None,
@@ -84,6 +92,8 @@ def study(
     """Is it really better? Compare variants over several seeds and get a verdict.
 
     Trials are run beside baselines and audits. Finished ones are reused: the same command continues a stopped study."""
+    if model:
+        variants = [*(variants or ["learned"]), *model]
     run_with_screen(
         json, variants=variants or None, data=data, source=what, task=task, baseline=baseline, seeds=seeds,
         recipe=recipe, steps=steps, epochs=epochs, settings=[*columns, *(settings or [])], plugins=plugins or [],

@@ -30,6 +30,14 @@ TextFile = Annotated[Path | None, Option("--text-file", help="A file with one se
 With = Annotated[
     list[Path] | None, Option("--with", help="A Python file that adds your own parts. Repeatable.", metavar="FILE.py")
 ]
+Model = Annotated[
+    str | None,
+    Option(
+        help="A network of your own instead of ours: FILE.py:FUNCTION, hf:CLASS, x-transformers:Decoder; options follow"
+        " a colon, hf:CLASS:n_layer=2. The file's code is run.",
+        metavar="MODEL",
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     Option("--set", help="Change one field of the recipe: --set shape.heads=4. Repeatable.", metavar="FIELD=VALUE"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from fairtrial import api
-from fairtrial.cli.options import Json, Settings, Task, With, show_status, status, takes_columns
+from fairtrial.cli.options import Json, Model, Settings, Task, With, show_status, status, takes_columns
 from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput
 
@@ -122,6 +122,8 @@ def audit(
         str | None,
         Argument(help="A part (rope), a recipe file (TOML), or a record's folder.", metavar="PART|RECIPE.toml|RECORD"),
     ] = None,
+    model: Model = None,
+    bf16: Annotated[bool, Option("--bf16", help="Ask a network under autocast to bfloat16, too.")] = False,
     plugins: With = None,
     data: Annotated[
         str | None, Option(help="Audit a data set instead: copies, label leaks, vocabulary, drift.", metavar="PATH")
@@ -138,10 +140,12 @@ def audit(
 
     Its own claims (such as "by distance alone") are checked, too. Exits with 1 if a check fails.
 
+    With --model: a network of your own, as a language model or as --task says; --set shape.layers=2.
+
     With --data: does a test set measure what it should? Exits with 1 if a check is red."""
     if data is not None:
-        if what is not None or plugins:
-            raise BadInput("--data audits a data set: it takes no part, recipe or record")
+        if what is not None or plugins or model:
+            raise BadInput("--data audits a data set: it takes no part, recipe, model or record")
         settings = [*columns, *(settings or [])]
         audited = api.audit_data(data, task=task, recipe=recipe, settings=settings, on_status=status(json))
         from fairtrial.report.text import audit_lines
@@ -150,19 +154,24 @@ def audit(
         for number, facts in enumerate(audited.data.values()):
             print(dumps(facts) if json else "\n" * bool(number) + "\n".join(audit_lines(facts)), flush=True)
         sys.exit(int(audited.level == "red"))
-    if what is None:
-        hint = "fairtrial audit rope, fairtrial audit RECORD, or fairtrial audit --data FOLDER"
-        raise BadInput("nothing to audit was named", hint)
-    if task or recipe or settings or columns:
-        raise BadInput("--task, --recipe, --set and columns need --data")
+    if (what is None) == (model is None):
+        hint = "fairtrial audit rope, fairtrial audit RECORD, fairtrial audit --model FILE.py:build, or --data FOLDER"
+        raise BadInput("nothing to audit was named" if what is None else "--model is what is audited", hint)
+    if recipe or columns or (model is None and (task or settings)):
+        raise BadInput("--task, --recipe, --set and columns need --data; --task and --set fit --model, too")
     from fairtrial.finding import as_passport, summary, table_lines
 
-    found = api.audit(what, plugins=plugins or [])
+    told = status(json)
+    found = api.audit(
+        what, model=model, task=task, settings=settings or [], plugins=plugins or [], bf16=bf16, on_status=told
+    )
+    told("")
+    name = what or found.what
     if json:
-        print(dumps(as_passport(what, found.findings)))
+        print(dumps(as_passport(name, found.findings)))
     else:
-        print("\n".join([f"passport of {what}\n", *table_lines(found.findings), summary(found.findings)]))
-        if os.path.isdir(what):
+        print("\n".join([f"passport of {name}\n", *table_lines(found.findings), summary(found.findings)]))
+        if what is not None and os.path.isdir(what):
             print(f"written to {Path(what) / 'passport.json'}")
     sys.exit(int(not found.passed))
 

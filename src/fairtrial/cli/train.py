@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from fairtrial import api
-from fairtrial.cli.options import Seed, Settings, With, takes_columns
+from fairtrial.cli.options import Model, Seed, Settings, With, takes_columns
 from fairtrial.errors import Stopped
 from fairtrial.progress import stopping
 from fairtrial.recipe import Recipe, finetune_recipe, load_recipe, one_of
@@ -40,7 +40,7 @@ def train(
         str | None,
         Option(help="A built-in recipe: 'default', or 'course' (of five student reports).", show_default="default"),
     ] = None,
-    seed: Seed = 0, out: Out = None,
+    model: Model = None, seed: Seed = 0, out: Out = None,
     steps: Annotated[int | None, Option(help="Optimizer steps.", min=1, show_default="the recipe's duration")] = None,
     epochs: Annotated[float | None, Option(help="Epochs.", min=0.0, show_default="the recipe's duration")] = None,
     settings: Settings = None,
@@ -56,7 +56,7 @@ def train(
     Weights are selected on validation, and the test sets are scored once, at the end. The record is a folder."""
     given = {name: value for name, value in (("steps", steps), ("epochs", epochs)) if value is not None}
     chosen = api.recipe_of(what, data, recipe, [*columns, *(settings or [])], given)
-    run(chosen, seed, out, threads, plugins, log, save_seconds, json, watch_test=watch_test)
+    run(chosen, seed, out, threads, plugins, log, save_seconds, json, watch_test=watch_test, model=model)
 
 
 @takes_columns
@@ -106,12 +106,12 @@ def finetune(
 
 def run(
     recipe: Recipe, seed: int, out: Path | None, threads: int, plugins: list[Path] | None, log: list[str] | None,
-    save_seconds: float, json: bool, *, estimate: bool = False, watch_test: bool = False,
+    save_seconds: float, json: bool, *, estimate: bool = False, watch_test: bool = False, model: str | None = None,
 ) -> None:  # fmt: skip
     with showing(recipe, json, estimate) as on_event, asking_to_stop() as stop:
         api.train(
-            recipe, seed=seed, out=out, watch_test=watch_test, threads=threads, plugins=plugins or [], log=log or [],
-            save_seconds=save_seconds, on_event=on_event, stop=stop,
+            recipe, model=model, seed=seed, out=out, watch_test=watch_test, threads=threads, plugins=plugins or [],
+            log=log or [], save_seconds=save_seconds, on_event=on_event, stop=stop,
         )  # fmt: skip
 
 

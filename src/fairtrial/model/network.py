@@ -270,6 +270,9 @@ class VocabularyModel(nn.Module):
         """The loss is computed in the weights' own precision, also where the network computes in less."""
         return nullcontext() if self.precision == "float32" else torch.autocast(x.device.type, enabled=False)
 
+    def new_cache(self) -> KVCache:
+        return KVCache(len(self.body.blocks))
+
     @torch.no_grad()
     def nll(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> Tensor:
         """Nats of each answer, in reading order [answer]"""

@@ -95,6 +95,8 @@ def spoken_time(seconds: float) -> str:
 
 
 def spoken_parts(recipe: Recipe) -> str:
+    if recipe.external:
+        return spoken_part(recipe.model.name, recipe.model.options)
     return " + ".join(spoken_part(part.name, part.options) for part in recipe.parts) or "none"
 
 

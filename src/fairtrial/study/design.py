@@ -21,11 +21,13 @@ from fairtrial.recipe import (
     Recipe,
     built_in_recipe,
     load_recipe,
-    parse_value,
     plain_value,
+    read_model,
+    read_options,
     read_setting,
     read_toml,
     recipe_from,
+    split_model,
     to_table,
     toml,
     with_data,
@@ -35,30 +37,42 @@ from fairtrial.registry import did_you_mean
 from fairtrial.statistics.outcomes import LEAST
 
 DEMO = Path(__file__).parents[1] / "studies" / "demo.toml"
-HOW = "write a part (rope), its options (window:size=8), several parts (alibi+rope), or a recipe file (mine.toml)"
+HOW = (
+    "write a part (rope), its options (window:size=8), several parts (alibi+rope), a recipe file (mine.toml), or a"
+    " model (my_model.py:build, hf:GPT2LMHeadModel)"
+)
 
 
 def read_variant(text: str) -> tuple[str, dict[str, Any]]:
     """The name of a variant and its table, as it would stand in a study file."""
     if text.endswith(".toml"):
         return Path(text).stem, {"recipe": text}
+    if is_model(text):
+        choice = read_model(text)
+        return model_name(choice), {"model": to_table(choice)}
     parts = [_part(word, text) for word in re.split(r"\+(?![\d.])", text)]  # 1e+3 is a number
     return "+".join(_name(part) for part in parts), {"parts": parts}
+
+
+def is_model(text: str) -> bool:
+    """`my_model.py`, `my_model.py:build`, `hf:CLASS`, `x-transformers:Decoder`"""
+    first, colon, _ = text.partition(":")
+    return first.endswith(".py") or bool(colon and first in LIBRARIES)
+
+
+def model_name(choice: PartChoice) -> str:
+    """A variant's name, fit to be a folder's."""
+    first, _, second = choice.name.partition(":")
+    name = Path(first).stem if second == "build" else second
+    options = (f"{key}={value}" for key, value in choice.options.items() if not isinstance(value, dict | list))
+    return re.sub(r"[^\w+=,.()\[\] -]", "-", " ".join((Path(name).name, *options)))[:80].strip()
 
 
 def _part(word: str, whole: str) -> Any:
     name, colon, options = word.strip().partition(":")
     if not re.fullmatch(r"[\w-]+", name) or (colon and not options):
         raise BadInput(f"{whole!r} is not a variant", HOW)
-    if not colon:
-        return name
-    found: dict[str, Any] = {"name": name}
-    for option in options.split(","):
-        key, equals, value = (piece.strip() for piece in option.partition("="))
-        if not equals or not key or not value:
-            raise BadInput(f"{whole!r}: {option!r} is not an option", HOW)
-        found[key] = parse_value(value)
-    return found
+    return {"name": name, **read_options(options, whole, HOW)} if colon else name
 
 
 def _name(part: Any) -> str:
@@ -69,6 +83,7 @@ def _name(part: Any) -> str:
 
 
 Settings = Mapping[str, Any]  # recipe fields by their dotted names
+LIBRARIES = ("hf", "x-transformers")  # whose networks can be named
 METRIC = {"classify": "accuracy", "lm": "perplexity"}  # the tasks that are judged, and by what
 # what decides the test items: variants that differ here were not asked the same questions
 SHARED_DATA = (
@@ -88,6 +103,7 @@ class Variant:
 
     name: str
     parts: tuple[PartChoice, ...] | None = None  # None: the recipe's own
+    model: PartChoice | None = None  # a network of the user's own; its file is one of the plugins
     recipe: str = ""  # a recipe file of its own
     plugins: tuple[str, ...] = ()  # files that bring its parts
     settings: Settings = field(default_factory=dict)
@@ -208,6 +224,7 @@ def recipe_of(study: Study, task: str, variant: Variant, chosen: Settings | None
     if variant.parts is not None:
         recipe = replace(recipe, parts=variant.parts)
     try:
+        recipe = recipe if variant.model is None else replace(recipe, model=variant.model)
         own = (variant.settings, chosen or {}, variant.task_settings.get(task, {}))
         return settled(recipe, study.settings, study.task_settings.get(task, {}), *own)
     except BadInput as error:
@@ -238,7 +255,7 @@ KNOWN = (
 UNTUNED = "untuned"
 # what may be matched -> the field that is adjusted for it
 BUDGETS = {"parameters": "shape.hidden", "flops": "training.duration", "seconds": "training.duration"}
-OF_A_VARIANT = ("parts", "recipe", "with", "seeds_from", "accept_failed_passport", "search")
+OF_A_VARIANT = ("parts", "model", "recipe", "with", "seeds_from", "accept_failed_passport", "search")
 DEFAULT_VARIANTS = ("learned", "rope", "alibi")
 DEFAULT_SEEDS = 5
 LARGEST_STUDY = 10_000  # seeds
@@ -262,6 +279,11 @@ def load_study(path: Path) -> dict[str, Any]:
         if isinstance(variant, dict):
             variant["with"] = [seen(each) for each in as_list(variant.get("with", []))]
             variant["recipe"] = seen(variant.get("recipe", ""))
+            if "model" in variant:
+                choice = recipe_from({"model": variant["model"]}).model
+                first, _, second = choice.name.partition(":")
+                there = f"{seen(first)}:{second}" if first.endswith(".py") else f"{first}:{seen(second)}"
+                variant["model"] = {"name": there, **choice.options}
     return table
 
 
@@ -329,11 +351,18 @@ def variant_of(value: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(value, str | Path):
         return read_variant(str(value))
     if isinstance(value, Recipe):
-        sections = {key: inner for key, inner in to_table(value).items() if isinstance(inner, dict) and key != "data"}
+        table = to_table(value)
+        sections = {key: each for key, each in table.items() if isinstance(each, dict) and key not in ("data", "model")}
         fields = {f"{key}.{name}": each for key, inner in sections.items() for name, each in inner.items()}
-        return value.name or "recipe", {"parts": to_table(value)["parts"], **fields}
+        network = {"model": value.model} if value.external else {"parts": to_table(value)["parts"]}
+        return value.name or "recipe", {**network, **fields}
     if isinstance(value, Mapping) and "name" not in value:
         return "variant", dict(value)  # as in a study file
+    if callable(value) and not hasattr(value, "choice"):
+        from fairtrial.plugins import register_written
+
+        choice = PartChoice(name=register_written(value))
+        return value.__name__, {"model": choice}
     parts = [plain_value(each) for each in (value if isinstance(value, list | tuple) else [value])]
     if not all(isinstance(each, str) or (isinstance(each, dict) and "name" in each) for each in parts):
         raise BadInput(f"{value!r} is not a variant", HOW)
@@ -369,8 +398,10 @@ def with_written(study: Study, files: Mapping[str, Path]) -> Study:
     """Variants with the files of the parts that they use, of those that were written in a notebook (by file name)."""
 
     def plugins_of(variant: Variant) -> tuple[str, ...]:
-        used = {choice.name for task in study.tasks for choice in recipe_of(study, task, variant).parts}
-        own = (located(str(path)) for name, path in files.items() if name.removesuffix(".py") in used)
+        recipes = [recipe_of(study, task, variant) for task in study.tasks]
+        used = {f"{choice.name}.py" for recipe in recipes for choice in recipe.parts}
+        used |= {recipe.model.name.partition(":")[0] for recipe in recipes}
+        own = (located(str(path)) for name, path in files.items() if name in used)
         return tuple(dict.fromkeys((*variant.plugins, *own)))
 
     return replace(study, variants=tuple(replace(each, plugins=plugins_of(each)) for each in study.variants))
@@ -440,11 +471,21 @@ def variant_from(name: str, table: dict[str, Any]) -> Variant:
     if start is not None and (type(start) is not int or start < 0):
         raise BadInput(f"variant {name!r}: seeds_from = {start!r} must be a whole number from 0")
     recipe = typed(table, "recipe", str, "")
+    plugins = [located(each) for each in as_list(table.get("with", []))]
+    model = table.get("model")  # as a value: it was written in a notebook, and has no file yet
+    if model is not None and parts:
+        raise BadInput(f"variant {name!r}: a model has no parts of ours", "leave one of them out")
+    if model is not None and not isinstance(model, PartChoice):
+        model = recipe_from({"model": model}).model
+        model, files = split_model(model)
+        names = [Path(each).name for each in plugins]
+        plugins += [located(file) for file in files if file not in names]  # a stored study names it under `with`
     return Variant(
         name=name,
         parts=parts,
+        model=model,
         recipe=located(recipe) if recipe else "",
-        plugins=tuple(located(each) for each in as_list(table.get("with", []))),
+        plugins=tuple(plugins),
         settings=settings,
         seeds_from=start,
         accept_failed_passport=typed(table, "accept_failed_passport", bool, False),
@@ -571,6 +612,7 @@ def write_study(study: Study) -> str:
 def _variant_lines(variant: Variant) -> list[str]:
     fields = {
         "parts": None if variant.parts is None else to_table(Recipe(parts=variant.parts))["parts"],
+        "model": None if variant.model is None else to_table(variant.model),
         "recipe": variant.recipe or None,
         "with": list(variant.plugins) or None,
         "seeds_from": variant.seeds_from,

@@ -28,7 +28,7 @@ from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput, Busy, EnvironmentChanged
 from fairtrial.finding import as_passport
 from fairtrial.model.network import count_parameters
-from fairtrial.plugins import load_files, load_installed
+from fairtrial.plugins import load_code, load_files
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
 from fairtrial.recipe import recipe_from
@@ -86,7 +86,7 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     costs. No test set is read."""
     load_files(Path(name) for name in job.plugins)
     recipe = recipe_from(tomllib.loads(job.recipe))
-    load_installed(choice.name for choice in recipe.parts)
+    load_code(recipe)
     with use_threads(1):
         started = time.monotonic()
         until = started + job.options.get("seconds", math.inf)  # with a budget: fewer steps are timed then
@@ -113,7 +113,7 @@ def match_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     """The feed-forward dimension with which a variant comes nearest to so many parameters, which grow with it alike."""
     load_files(Path(name) for name in job.plugins)
     recipe = recipe_from(tomllib.loads(job.recipe))
-    load_installed(choice.name for choice in recipe.parts)
+    load_code(recipe)
     prepared = prepare(recipe, job.seed)
     recipe, sizes = prepared.recipe, (prepared.tokenizer.size, len(prepared.splits.labels))
 
@@ -169,7 +169,8 @@ def passport_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     load_files(Path(name) for name in job.plugins)
     asked = job.options["plans"]
     recipes = [recipe_from(tomllib.loads(row["recipe"])) for row in asked]
-    load_installed(choice.name for recipe in recipes for choice in recipe.parts)
+    for recipe in recipes:
+        load_code(recipe)
     with use_threads(1):
         found = audit_each([plan_of_recipe(with_encoder(recipe, open_encoder(recipe))) for recipe in recipes])
     passports = [

@@ -40,7 +40,7 @@ Chosen = Mapping[str, Mapping[str, Settings]]  # task -> variant -> what a searc
 SHORT, LONG = 6, 14  # words of a sentence that fits an attention map
 CALIBRATION_SECONDS = 600.0  # a variant that does not take a few steps in this time is not going to finish
 # measured on two calm cores: what comes beside the trials
-PASSPORT_SECONDS = 7.0
+PASSPORT_SECONDS = 10.0
 BASELINE_SECONDS = 4.0
 PAGE_SECONDS = 6.0
 LEAST_SEEDS = 5  # fewer are refused a verdict

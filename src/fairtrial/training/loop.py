@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +15,11 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from fairtrial.errors import Diverged
+from fairtrial.model.external import ExternalModel, seeded
 from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.progress import doing
 from fairtrial.recipe import Scoring, Training
+from fairtrial.rng import seed_for
 from fairtrial.training.device import computing, device_of
 from fairtrial.training.optimizer import gradient_norm, learning_rate, make_optimizer
 from fairtrial.training.scoring import Score, as_tensors
@@ -54,6 +57,7 @@ class Loop:
         self.device = device_of(task.network)
         self.optimizer: Optimizer = make_optimizer(self.network, training)
         self.dropouts = dropouts_of(self.network)
+        self.external = isinstance(self.network, ExternalModel)  # it may draw from the global generators
         self.progress = Progress()
         per_epoch = -(-task.batches.batches_per_epoch() // training.accumulate)
         self.steps_per_epoch = per_epoch
@@ -92,16 +96,8 @@ class Loop:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["scale"]
         seed_dropout(self.dropouts, self.seed, step)
-        batches = [self.task.batches.batch(index) for index in self.batch_numbers(step)]
-        count = sum(batch.count for batch in batches)
-        self.optimizer.zero_grad(set_to_none=True)
-        nats = 0.0
-        for batch in batches:
-            tensors = as_tensors(batch, self.device)
-            with computing(self.network):
-                objective, batch_nats = self.network.loss(*tensors, training.label_smoothing, 1 / count)
-            objective.backward()
-            nats += float(batch_nats)
+        with seeded(seed_for(self.seed, "dropout", "model", step)) if self.external else nullcontext():
+            nats, count = self.gradients(step)
         if not math.isfinite(nats):
             norm = gradient_norm(self.network)
             what = f"the loss is {nats} at step {step + 1} (learning rate {rate:g}, gradient {norm:g})"
@@ -110,6 +106,20 @@ class Loop:
             clip_grad_norm_(self.network.parameters(), training.clip)
         self.optimizer.step()
         return nats / count, rate
+
+    def gradients(self, step: int) -> tuple[float, int]:
+        """Those of one step, in the network: (summed nats, answers)"""
+        batches = [self.task.batches.batch(index) for index in self.batch_numbers(step)]
+        count = sum(batch.count for batch in batches)
+        self.optimizer.zero_grad(set_to_none=True)
+        nats = 0.0
+        for batch in batches:
+            tensors = as_tensors(batch, self.device)
+            with computing(self.network):
+                objective, batch_nats = self.network.loss(*tensors, self.training.label_smoothing, 1 / count)
+            objective.backward()
+            nats += float(batch_nats)
+        return nats, count
 
     def batch_numbers(self, step: int) -> range:
         """The batches of a step; the last step of an epoch takes those that are left."""

@@ -60,13 +60,14 @@ def evenly(count: int, most: int | None) -> Sequence[int]:
 def log_probabilities(network: Classifier, rows: Sequence[np.ndarray], pad: int) -> np.ndarray:
     """[item class], float64"""
     order = np.argsort([len(row) for row in rows], kind="stable")
-    answers = np.empty((len(rows), network.out.out_features))
+    answers = np.empty((len(rows), 0))
     device = device_of(network)
     with scoring(network):
         for begin in follow(range(0, len(rows), ROWS), -(-len(rows) // ROWS)):
             chosen = order[begin : begin + ROWS]
             ids, lengths = padded([rows[item] for item in chosen], pad)
             logits = network(torch.from_numpy(ids).to(device), torch.from_numpy(lengths))
+            answers = answers if answers.size else np.empty((len(rows), logits.shape[1]))
             answers[chosen] = logits.cpu().double().log_softmax(-1).numpy()
     return answers
 

@@ -19,6 +19,8 @@ from fairtrial.data.spelling import HiddenText
 from fairtrial.data.splits import item_groups
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
+from fairtrial.model.adapters import build_model
+from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel, count_parameters
 from fairtrial.model.part import refuse_idle
 from fairtrial.recipe import Recipe
@@ -35,7 +37,7 @@ LARGE = 5_000_000  # parameters
 STRIDED = 0.5  # share of the context that a token of a large set sees at least
 
 
-Network = Classifier | LanguageModel | MaskedModel
+Network = Classifier | LanguageModel | MaskedModel  # or an ExternalModel, which has no `body`
 
 
 @dataclass
@@ -147,6 +149,9 @@ Sets = tuple[dict[str, Any], Batches, dict[str, Any]]  # encoded documents by sp
 
 def build_network(recipe: Recipe, seed: int, vocabulary: int, classes: int) -> Network:
     """A network with its first weights."""
+    if recipe.external:
+        found = build_model(recipe.model, recipe.task, vocabulary, classes, recipe.shape, seed)
+        return cast(Network, found)  # as far as training and scoring go
     if recipe.task == "classify":
         return Classifier(recipe.shape, recipe.parts, vocabulary, classes, seed=seed)
     kind = LanguageModel if recipe.task == "lm" else MaskedModel
@@ -168,7 +173,10 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     facts = {"documents": {name: len(split) for name, split in documents.items()}, "vocabulary": tokenizer.size, **more}
     if network is None:
         network = build_network(recipe, seed, tokenizer.size, len(splits.labels))
-    network.body.save_memory = recipe.training.save_memory
+    if not isinstance(network, ExternalModel):
+        network.body.save_memory = recipe.training.save_memory
+    elif recipe.training.save_memory:
+        raise BadInput("training.save_memory recomputes blocks of ours; a model of your own does that itself")
     cast(Any, network).precision = recipe.training.precision
     common = (cast(Any, network), batches, choose_on, curves, sets, facts, groups)
     if recipe.task == "lm":

@@ -1,0 +1,298 @@
+"""The same questions under other conditions, each of which has hidden a released fault: in training mode (T1), in
+float32 (F1), under autocast (F2), over long texts (L1), with a mask of ones (K1), with padding on the left (K2, K2p),
+with a cache beside padding (C2), and after thousands of calls (S1)."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
+from fairtrial.audit.visibility import cut_points
+from fairtrial.errors import BadInput
+from fairtrial.finding import Measured, at_most
+from fairtrial.model.external import ExternalModel, padded_left, seeded, unpadded_left
+from fairtrial.model.layers import Dropout
+from fairtrial.training.loop import weights_of
+
+Answer = Callable[[Tensor, Tensor | None], Tensor]  # ids, lengths -> log-probabilities
+FEW = 3  # cuts of a text
+LONGEST = 2048  # tokens of a long text
+CHUNKS = 3  # that it crosses, at least
+CALL_SECONDS = 20.0  # spent on calls at most
+HALF = 2**-8  # the rounding of bfloat16
+
+
+def leaks(subject: Subject, answer: Answer, rows: Sequence[Tensor] = ()) -> dict[str, float]:
+    """How much answers depend on later tokens, on what padding holds and on other rows. What is compared has one shape,
+    so that a network which drops something drops the same."""
+    rows = rows or subject.rows
+    ids, lengths = as_batch(rows, filler=subject.pad or 0)
+    rng = generator(subject.plan.seed, "conditions")
+    low = 0 if subject.pad is None else 1
+    drawn = torch.randint(low, subject.plan.vocabulary, ids.shape, generator=rng)
+    if subject.pad is not None:
+        drawn = drawn.masked_fill(drawn == subject.pad, (subject.pad + 1) % subject.plan.vocabulary)
+    real = torch.arange(ids.shape[1]) < lengths[:, None]
+    found = {}
+    if subject.causal:
+        full = ids[lengths == ids.shape[1]]
+        before, worst = answer(full, None), 0.0
+        for cut in cut_points(full.shape[1])[:: max(1, 5 // FEW)]:
+            other = torch.cat((full[:, : cut + 1], drawn[: len(full), cut + 1 :]), 1)
+            worst = max(worst, largest_change([before[:, : cut + 1]], [answer(other, None)[:, : cut + 1]]))
+        found["later words"] = worst
+    before = answer(ids, lengths)
+    chosen = real if subject.causal else torch.ones(len(ids), dtype=torch.bool)
+    if subject.pad is None and bool((lengths < ids.shape[1]).any()):
+        after = answer(torch.where(real, ids, drawn), lengths)
+        found["padding"] = largest_change([before[chosen]], [after[chosen]])
+    kept = torch.zeros(len(ids), dtype=torch.bool)
+    kept[:: max(1, len(ids) // 2)] = True
+    if len(ids) > 1:
+        after = answer(torch.where(real & ~kept[:, None], drawn, ids), lengths)
+        mine = chosen & (kept[:, None] if subject.causal else kept)
+        found["other texts of its batch"] = largest_change([before[mine]], [after[mine]])
+    return found
+
+
+def judged(found: dict[str, float], limit: float, where: str) -> Measured:
+    name = max(found, key=lambda name: found[name] if found[name] == found[name] else torch.inf)
+    bad = f"{where} predictions depend on {name}, by up to {found[name]:.2g} nats."
+    return at_most(found[name], limit, f"{where} predictions depend on nothing that they may not see.", bad)
+
+
+class TrainingMode:
+    """A copy in training mode whose dropouts drop nothing; what it draws or remembers is the same at every call."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.network = copy.deepcopy(subject.network).train()
+        for module in self.network.modules():
+            if isinstance(module, Dropout):
+                module.share = 0.0
+            elif isinstance(module, nn.modules.dropout._DropoutNd):
+                module.p = 0.0
+        self.buffers = {name: each.clone() for name, each in self.network.named_buffers()}
+
+    @torch.no_grad()
+    def __call__(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
+        for name, buffer in self.network.named_buffers():
+            if name in self.buffers:
+                buffer.copy_(self.buffers[name])
+        with seeded(0):
+            return self.network(ids, lengths).log_softmax(-1)
+
+
+def in_training(subject: Subject) -> Measured:
+    return judged(leaks(subject, TrainingMode(subject)), subject.tolerance, "In training mode")
+
+
+def in_float32(subject: Subject) -> Measured | str:
+    if subject.dtype == torch.float32:
+        return "All checks ran in float32: it refuses float64."
+    network = copy.deepcopy(subject.network).float()
+
+    @torch.no_grad()
+    def answer(ids: Tensor, lengths: Tensor | None) -> Tensor:
+        return network(ids, lengths).log_softmax(-1).double()
+
+    exact, single = subject.log_p(subject.full_rows), answer(subject.full_rows, None)
+    size = 1 + float(exact.abs().max())
+    found = leaks(subject, answer)
+    if not max(found.values()) <= 1e-5 * size:
+        return judged(found, 1e-5 * size, "In float32")
+    gap = largest_change([exact], [single])
+    good = "In float32 predictions depend on nothing that they may not see, and are those of float64."
+    return at_most(gap, 1e-2 * size, good, f"Predictions in float32 and float64 differ by up to {gap:.2g} nats.")
+
+
+def in_bf16(subject: Subject) -> Measured | str | None:
+    if not subject.bf16:
+        return None
+    network = copy.deepcopy(subject.network).float()
+
+    @torch.no_grad()
+    def answer(ids: Tensor, lengths: Tensor | None) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return network(ids, lengths).float().log_softmax(-1)
+
+    size = 1 + float(answer(subject.full_rows, None).abs().max())
+    return judged(leaks(subject, answer), 4 * HALF * size, "Under autocast to bfloat16")
+
+
+def over_long_texts(subject: Subject) -> Measured | str:
+    """Texts of twice the training length, and of at least three chunks or windows, where it reads so many tokens."""
+    length, chunk = subject.plan.shape.length, chunk_of(subject)
+    sizes = {min(LONGEST, max(2 * length, CHUNKS * chunk + 1)), min(LONGEST, length), subject.longest}
+    why = ""
+    for time_ in sorted(sizes, reverse=True):
+        if time_ <= subject.longest:
+            break
+        rows = long_rows(subject, time_)
+        try:
+            subject.log_p(rows[0][None])
+        except (BadInput, IndexError, RuntimeError, ValueError) as error:
+            why = first_line(error)
+            continue
+        found = leaks(subject, subject.log_p, rows)
+        if subject.causal and subject.network.new_cache() is not None:
+            few = min(FEW, time_ - 1)
+            full, pieces = subject.log_p(rows[0][None]), [time_ - few, *[1] * few]
+            found["whether a cache is used"] = largest_change([full], [subject.in_pieces(rows[0][None], pieces)])
+        return judged(found, subject.tolerance, f"Over {time_} tokens")
+    if chunk and CHUNKS * chunk < subject.longest:
+        return f"It reads at most {subject.longest} tokens, {subject.longest // chunk} chunks, as all checks did."
+    return f"It reads at most {subject.longest} tokens{f' ({why})' if why else ''}."
+
+
+def chunk_of(subject: Subject) -> int:
+    """Tokens of a chunk or window, where the network or a part declares one."""
+    if subject.external is not None:
+        return subject.external.declared.chunk
+    reaches = [part.window(subject.causal) for part in subject.parts.values() if part.owns("window")]
+    return max((max(reach) for reach in reaches if reach is not None), default=0)
+
+
+def long_rows(subject: Subject, size: int) -> list[Tensor]:
+    rng = generator(subject.plan.seed, "long")
+    low = 0 if subject.pad is None else subject.pad + 1
+    return [torch.randint(low, subject.plan.vocabulary, (each,), generator=rng) for each in (size, size, size // 2 + 1)]
+
+
+def mask_of_ones(subject: Subject) -> Measured | str:
+    """No mask, and a mask that says that all tokens are real."""
+    if subject.external is not None and not subject.external.mask_name:
+        return "It takes no mask."
+    worst = 0.0
+    for ids in (subject.full_rows, subject.full_rows[:1]):
+        if subject.external is not None:
+            with torch.no_grad():
+                masked = subject.external.logits(ids, torch.ones_like(ids)).log_softmax(-1)
+        else:
+            masked = subject.log_p(ids, torch.full((len(ids),), ids.shape[1]))
+        worst = max(worst, largest_change([subject.log_p(ids)], [masked]))
+    bad = f"A mask that hides nothing changes predictions, by up to {worst:.2g} nats."
+    return at_most(worst, subject.tolerance, "A mask that hides nothing changes nothing.", bad)
+
+
+def no_left(subject: Subject) -> str:
+    """Why padding on the left cannot be asked about; empty: it can."""
+    if subject.external is None:
+        return "It takes lengths: padding stands on the right."
+    pads = subject.external.declared.pads
+    return "" if pads in ("left", "both") else f"It declares pads = {pads}."
+
+
+@torch.no_grad()
+def left_padded(network: ExternalModel, rows: Sequence[Tensor], width: int, filler: Tensor, positions: bool) -> Any:
+    """Log-probabilities of each row when all are one batch, padded on the left."""
+    ids, lengths = as_batch(rows, width, filler)
+    found = network.logits(*padded_left(ids, lengths), positions=positions).log_softmax(-1)
+    if not network.causal:
+        return list(found)
+    return [each[: len(row)] for each, row in zip(unpadded_left(found, lengths), rows, strict=True)]
+
+
+def left_change(subject: Subject, *, positions: bool) -> tuple[float, str]:
+    """The largest change by padding on the left, and where: each row by itself, and all together."""
+    network = subject.external
+    assert network is not None
+    rng = generator(subject.plan.seed, "left")
+    drawn = torch.randint(subject.plan.vocabulary, (subject.longest,), generator=rng)
+    fillers = (torch.zeros_like(drawn), drawn) if subject.pad is None else (torch.full_like(drawn, subject.pad),)
+    rows = [row for row in subject.rows if len(row) > 1] or list(subject.rows)
+    alone = [subject.answers([row])[0] for row in rows]
+    found = {"a batch of one": 0.0, "a batch": 0.0}
+    for filler in fillers:
+        for row, answer in zip(rows, alone, strict=True):
+            for width in sorted({len(row) + 1, subject.longest} - {len(row)}):
+                if width <= subject.longest:
+                    changed = left_padded(network, [row], width, filler, positions)
+                    found["a batch of one"] = max(found["a batch of one"], largest_change([answer], changed))
+        changed = left_padded(network, rows, subject.longest, filler, positions)
+        found["a batch"] = max(found["a batch"], largest_change(alone, changed))
+    where = max(found, key=found.__getitem__)
+    return found[where], where
+
+
+def left_padding(subject: Subject) -> Measured | str:
+    """With position ids, where the network takes them."""
+    if why := no_left(subject):
+        return why
+    assert subject.external is not None
+    positions = subject.external.takes_positions
+    worst, where = left_change(subject, positions=positions)
+    how = " with position ids" if positions else ""
+    bad = f"Padding before a text{how} changes its predictions in {where}, by up to {worst:.2g} nats."
+    return at_most(worst, subject.tolerance, f"Padding before a text{how} changes nothing.", bad)
+
+
+def left_without_positions(subject: Subject) -> Measured | str | None:
+    """A network with absolute positions cannot know where a text begins unless it counts by the mask: to know, not to
+    pass."""
+    if subject.external is None or no_left(subject) or not subject.external.takes_positions:
+        return None
+    worst, _ = left_change(subject, positions=False)
+    needs = "Padding before a text changes its predictions unless position ids are given."
+    good = "Padding before a text changes nothing, also without position ids."
+    return Measured(worst, "-", None, needs if worst > subject.tolerance else good)
+
+
+@torch.no_grad()
+def cache_beside_padding(subject: Subject) -> Measured | str:
+    """Texts of several lengths, padded on the left: a prompt, then token by token with a cache and a mask."""
+    network = subject.external
+    if subject.network.new_cache() is None:
+        return "It offers no cache."
+    if network is None:
+        return "Its cache takes texts of one length."
+    if why := no_left(subject):
+        return why
+    rows = [row for row in subject.rows if len(row) > 1][:6]
+    if not rows:
+        return "The texts are too short."
+    ids, lengths = as_batch(rows, filler=subject.pad or 0)
+    shifted, mask = padded_left(ids, lengths)
+    alone = [subject.answers([row])[0] for row in rows]
+    few, worst = min(FEW, ids.shape[1] - 1), 0.0
+    for size in (len(rows), 1):  # and a batch of one, with padding
+        cache, found, seen = network.new_cache(), [], 0
+        assert cache is not None
+        for piece in shifted[-size:].split([ids.shape[1] - few, *[1] * few], 1):
+            seen += piece.shape[1]
+            found.append(network.cached(piece, cache, mask[-size:, :seen], positions=network.takes_positions))
+        whole = unpadded_left(torch.cat(found, 1).log_softmax(-1), lengths[-size:])
+        each = [log_p[: len(row)] for log_p, row in zip(whole, rows[-size:], strict=True)]
+        worst = max(worst, largest_change(alone[-size:], each))
+    bad = f"With a cache, a padded batch changes predictions by up to {worst:.2g} nats."
+    return at_most(worst, subject.tolerance, "With a cache, texts of several lengths are read as alone.", bad)
+
+
+@torch.no_grad()
+def after_many_calls(subject: Subject) -> Measured:
+    """The same answer after thousands of calls; as many as a limited time allows."""
+    ids, lengths = as_batch(subject.rows[:4])
+    short, network = subject.rows[0][None, :4], subject.network
+    before, weights = subject.log_p(ids, lengths), {name: each.clone() for name, each in weights_of(network).items()}
+    done, until = 0, time.monotonic() + CALL_SECONDS
+    while done < subject.calls and time.monotonic() < until:
+        network(short)
+        done += 1
+    worst = largest_change([before], [subject.log_p(ids, lengths)])
+    moved = [name for name, each in weights_of(network).items() if name in weights and not same(each, weights[name])]
+    good = f"After {done:,} calls it gives its first answers."
+    bad = f"After {done:,} calls its answers have moved by {worst:.2g} nats"
+    return at_most(worst, 0.0, good, bad + (f" ({moved[0]!r} has changed)." if moved else "."))
+
+
+def same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.equal(one, other)
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or ["no message"])[0][:120]

@@ -1,0 +1,213 @@
+"""Networks of other libraries that need no code: `hf:CLASS` (Hugging Face, random first weights), and
+`x-transformers:Decoder` or `x-transformers:Encoder`. They take the recipe's shape; options are their own."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Mapping
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from fairtrial.errors import BadInput
+from fairtrial.model.external import Builder, ExternalModel, build_external, models
+from fairtrial.recipe import PartChoice, Shape
+from fairtrial.registry import did_you_mean
+
+LIBRARIES = {"hf": "transformers", "x-transformers": "x-transformers"}
+HEADS = {"lm": "ForCausalLM", "classify": "ForSequenceClassification"}
+CHUNKS = ("chunk_size", "mamba_chunk_size", "sliding_window", "attention_window", "window_size", "block_size")
+SMALL_CHUNK = 8  # tokens: so that a short text has several
+
+
+def library_of(name: str) -> str:
+    """`hf:GPT2LMHeadModel` -> `hf`; empty: no library's"""
+    prefix = name.partition(":")[0]
+    return prefix if prefix in LIBRARIES else ""
+
+
+def build_model(choice: PartChoice, task: str, vocabulary: int, classes: int, shape: Shape, seed: int) -> ExternalModel:
+    """The network that a recipe's `model` names."""
+    if task not in HEADS:
+        raise BadInput(f"a model of your own cannot be trained for the task {task!r}", "tasks: lm, classify")
+    builder = find_builder(choice.name)
+    return build_external(choice.name, builder, choice.options, task, (vocabulary, shape.length, classes), shape, seed)
+
+
+def find_builder(name: str) -> Builder:
+    library, inner = library_of(name), name.partition(":")[2]
+    if library == "hf":
+        return partial(build_hf, hf_class(inner))
+    if library == "x-transformers":
+        return partial(build_x_transformers, inner)
+    if name in models.list():
+        return models.find(name)
+    file = name.partition(":")[0]
+    hint = f"its code runs only if you name it: --model {name}, or --with {file}"
+    raise BadInput(f"no model is called {name!r}{did_you_mean(name, models.list())}", hint)
+
+
+def sources_of(name: str) -> dict[str, Path]:
+    """The library behind a name, with its version, and the file that has the class: what a record was trained with."""
+    library = library_of(name)
+    if not library:
+        return {}
+    if library == "hf":
+        kind: Any = hf_class(name.partition(":")[2])
+    else:
+        kind = imported("x_transformers", "x-transformers").TransformerWrapper
+    label = f"{LIBRARIES[library]} {version(LIBRARIES[library])} ({kind.__module__})"
+    return {label: Path(inspect.getfile(kind))}
+
+
+def imported(module: str, package: str) -> Any:
+    from importlib import import_module
+
+    try:
+        version(package)
+        return import_module(module)
+    except (ImportError, PackageNotFoundError) as error:
+        raise BadInput(f"{package} is not installed", f"pip install {package}") from error
+
+
+def hf_class(name: str) -> Any:
+    """A class of transformers. Nothing is downloaded and no remote code is run."""
+    transformers = imported("transformers", "transformers")
+    kind = getattr(transformers, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, nn.Module) and getattr(kind, "config_class", None)):
+        known = [each for each in dir(transformers) if each.endswith((*HEADS.values(), "LMHeadModel"))]
+        raise BadInput(f"transformers has no model {name!r}{did_you_mean(name, known)[:80]}")
+    return kind
+
+
+def from_folder(folder: Path, given: Mapping[str, Any]) -> PartChoice:
+    """A folder of save_pretrained -> its class, with its configuration, and what is given, as options. Its weights stay
+    there: they belong to its own vocabulary."""
+    path = folder / "config.json"
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        name = str(table["architectures"][0])
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise BadInput("names no architecture", "a folder that save_pretrained wrote has one", path=path) from error
+    own = settable(hf_class(name).config_class)
+    unfit = {"vocab_size", "architectures", "transformers_version", "dtype", "torch_dtype", "id2label", "label2id"}
+    options = {key: plain(value) for key, value in table.items() if key in own - unfit and value is not None}
+    return PartChoice(name=f"hf:{name}", options={**options, **given})
+
+
+def plain(value: Any) -> Any:
+    """As it may stand in TOML, which has no null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items() if each is not None}
+    return [plain(each) for each in value if each is not None] if isinstance(value, list) else value
+
+
+def settable(config_class: Any) -> set[str]:
+    """The fields that a configuration takes by name; what it computes from them is not among them."""
+    return set(inspect.signature(config_class.__init__).parameters) - {"self", "kwargs"}
+
+
+def config_of(kind: Any, vocabulary: int, length: int, classes: int, shape: Shape, options: Mapping[str, Any]) -> Any:
+    """A configuration of this size: the recipe's shape under the names that the class has, then the options."""
+    own, known = kind.config_class, settable(kind.config_class)
+    renamed = getattr(own, "attribute_map", {}) or {}
+    wanted = {
+        "vocab_size": vocabulary, "hidden_size": shape.width, "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads, "num_key_value_heads": shape.heads, "intermediate_size": shape.hidden,
+        "n_inner": shape.hidden, "head_dim": shape.head_dim, "max_position_embeddings": length,
+        "chunk_size": SMALL_CHUNK, "mamba_chunk_size": SMALL_CHUNK, "pad_token_id": 0, "num_labels": classes,
+    }  # fmt: skip
+    if "expand" in known and "num_heads" in known:  # a state-space model: heads x their size = expand x width
+        expand = int(options.get("expand", 2))
+        wanted |= {"expand": expand, "num_heads": shape.heads, "head_dim": expand * shape.width // shape.heads}
+    given = {renamed.get(name, name): value for name, value in wanted.items()}
+    given = {name: value for name, value in given.items() if name in known or name == "num_labels"}
+    special = {name: None for name in ("bos_token_id", "eos_token_id") if name in known}
+    for name in options:
+        if renamed.get(name, name) not in known:
+            raise BadInput(f"{own.__name__} has no field {name!r}{did_you_mean(name, sorted(known))}")
+    return own(**{**special, **given, **{renamed.get(name, name): value for name, value in options.items()}})
+
+
+def build_hf(
+    kind: Any, vocabulary: int, length: int, classes: int, seed: int, shape: Shape, task: str, **options: Any
+) -> nn.Module:
+    if task == "lm" and kind.__name__.endswith(HEADS["classify"]):
+        raise BadInput(f"{kind.__name__} is a classifier, and the task is 'lm'", f"take a class such as {HEADS['lm']}")
+    config = config_of(kind, vocabulary, length, classes, shape, options)
+    try:
+        model = kind(config)
+    except Exception as error:
+        first = next(iter(str(error).strip().splitlines()), "no message")
+        hint = "give options that fit together: hf:CLASS:hidden_size=32,num_attention_heads=2"
+        raise BadInput(
+            f"{kind.__name__} cannot be built so small: {type(error).__name__}: {first[:200]}", hint
+        ) from error
+    takes = inspect.signature(kind.forward).parameters
+    sizes = [size for name in CHUNKS if isinstance(size := getattr(config, name, None), int) and size > 0]
+    can_map = bool(getattr(kind, "_can_record_outputs", None) or "output_attentions" in takes)
+    said: dict[str, Any] = {
+        "pads": ("both" if task == "lm" else "right") if "attention_mask" in takes else "none",
+        "chunk": max((size for size in sizes if size <= 4 * length), default=0),
+        "maps": can_map and getattr(config, "num_attention_heads", 0) > 0,
+        "longest": longest_of(model, length),
+    }
+    if task == "classify" and not re.search("Bert|Electra|MPNet|Deberta|Albert|FNet|Funnel|Longformer", kind.__name__):
+        said["pad"] = 0  # decoders look for the last token that is no padding by its id
+    model.fairtrial = said
+    return model
+
+
+def longest_of(model: nn.Module, length: int) -> int:
+    """How much it can read at once: the rows of a table of positions; 0: no limit is known."""
+    tables = [
+        each.num_embeddings
+        for name, each in model.named_modules()
+        if isinstance(each, nn.Embedding) and re.search(r"(?:^|[._])(wpe|position|pos)", name.rpartition(".")[2])
+    ]
+    return min((size for size in tables if size >= length), default=0)
+
+
+class Pooled(nn.Module):
+    """An x-transformers encoder, the mean over real tokens, a linear layer."""
+
+    def __init__(self, encoder: nn.Module, width: int, classes: int) -> None:
+        super().__init__()
+        self.encoder, self.out = encoder, nn.Linear(width, classes)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        x = self.encoder(ids, mask=mask, return_embeddings=True)
+        if mask is None:
+            return self.out(x.mean(1))
+        real = mask[..., None].to(x.dtype)
+        return self.out((x * real).sum(1) / real.sum(1))
+
+
+def build_x_transformers(
+    kind: str, vocabulary: int, length: int, classes: int, seed: int, shape: Shape, task: str, **options: Any
+) -> nn.Module:
+    """`options`: of the layers (`rotary_pos_emb`, `attn_flash`, ...); dim, depth and heads are the recipe's."""
+    x_transformers = imported("x_transformers", "x-transformers")
+    kinds = {"Decoder": "lm", "Encoder": "classify"}
+    if kinds.get(kind) != task:
+        hint = "x-transformers:Decoder for lm, x-transformers:Encoder for classify"
+        raise BadInput(f"x-transformers:{kind} does not fit the task {task!r}", hint)
+    sizes: dict[str, Any] = {
+        "dim": shape.width,
+        "depth": shape.layers,
+        "heads": shape.heads,
+        "attn_dim_head": shape.head_dim,
+    }
+    sizes |= {"layer_dropout": 0.0, "attn_dropout": shape.attention_dropout, "ff_dropout": shape.dropout}
+    layers = getattr(x_transformers, kind)(**sizes | options)
+    model = x_transformers.TransformerWrapper(num_tokens=vocabulary, max_seq_len=length, attn_layers=layers)
+    if task == "classify":
+        model = Pooled(model, shape.width, classes)
+    absolute = not any(options.get(name) for name in ("rotary_pos_emb", "alibi_pos_bias", "rel_pos_bias"))
+    model.fairtrial = {"pads": "right", "longest": length if absolute else 0}
+    return model

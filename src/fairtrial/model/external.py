@@ -1,0 +1,359 @@
+"""A network of the user's own: `build(vocabulary, length, classes, seed) -> nn.Module`, called `model(ids, mask=None)`.
+It gives logits as a tensor, as `.logits` or inside a tuple; what else it can do it declares, or its signature says."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from fairtrial.errors import BadInput
+from fairtrial.model.layers import own_rng
+from fairtrial.recipe import Shape
+from fairtrial.registry import Registry, did_you_mean
+from fairtrial.rng import seed_for
+
+BUILD = ("vocabulary", "length", "classes", "seed")  # what every builder is given
+KINDS = {"causal": "lm", "classifier": "classify"}  # what a network is -> the task that it can be trained for
+PADS = ("right", "left", "both", "none")
+MASKS = {"mask": torch.bool, "attention_mask": torch.long}  # keyword -> type; 1 or True: a real token
+POSITIONS = "position_ids"
+CACHES = ("cache", "past_key_values", "cache_params")
+CONTRACT = "the contract: model(ids [batch, time], mask=None) -> logits"
+
+Builder = Callable[..., nn.Module]
+models: Registry[Builder] = Registry("model")  # by `file.py:function`; plugins fill it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """What a network says of itself, in a dict called `fairtrial` that it or its builder has: `fairtrial = {"pads":
+    "left"}`. What it does not say is found in its signature."""
+
+    kind: str = ""  # causal or classifier; empty: what it is trained or audited as
+    pads: str = ""  # right, left, both or none; empty: right where it takes a mask, else none
+    pad: int | None = None  # the token that it takes for padding whatever the mask says
+    embedding: str = ""  # the name of its token embedding; empty: the only nn.Embedding of the vocabulary's size
+    cache: str = ""  # the keyword that takes a cache, and the name under which the output gives it back
+    maps: bool = False  # `output_attentions=True` gives `.attentions`, one [batch, head, query, key] for each layer
+    chunk: int = 0  # tokens of a chunk or window that it reads at a time
+    longest: int = 0  # tokens that it can read; 0: no limit is known
+    loss: str = ""  # a method (ids, mask, answers) -> the mean loss, used in training instead of the cross entropy
+    optimizer: str = ""  # a method (learning_rate, weight_decay) -> a torch optimizer, used instead of the recipe's
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("kind", ("", *KINDS)), ("pads", ("", *PADS))):
+            if getattr(self, name) not in allowed:
+                found = did_you_mean(str(getattr(self, name)), list(allowed[1:]))
+                raise BadInput(f"a model declares {name} = {getattr(self, name)!r}{found}")
+
+    @classmethod
+    def of(cls, *sources: Any) -> Declared:
+        """What several say, the later over the earlier."""
+        said: dict[str, Any] = {}
+        known = [each.name for each in fields(cls)]
+        for source in sources:
+            found = source if isinstance(source, Mapping) else getattr(source, "fairtrial", {})
+            if not isinstance(found, Mapping):
+                raise BadInput(f"the declarations of a model are a dict, got {type(found).__name__}")
+            for name in found:
+                if name not in known:
+                    raise BadInput(f"a model cannot declare {name!r}{did_you_mean(str(name), known)}")
+            said |= found
+        return cls(**said)
+
+
+class ModelCache:
+    """What a network remembers of the tokens so far, as it gave it."""
+
+    def __init__(self) -> None:
+        self.state: Any = None
+        self.length = 0
+
+
+class ExternalModel(nn.Module):
+    """A user's network behind the interface of ours: rows are padded at their end, answers come where tokens stand."""
+
+    def __init__(
+        self, model: nn.Module, task: str, vocabulary: int, length: int, classes: int, *, name: str,
+        declared: Declared | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.model, self.name = model, name
+        self.causal, self.length = task == "lm", length
+        self.outputs = vocabulary if self.causal else classes  # entries of the last axis of its logits
+        self.vocabulary = vocabulary
+        said = declared or Declared.of(model)
+        if said.kind and KINDS[said.kind] != task:
+            raise BadInput(f"{name} declares that it is {said.kind}, and the task is {task!r}")
+        takes = inspect.signature(model.forward).parameters
+        self.takes = list(takes)
+        self.open = any(each.kind is each.VAR_KEYWORD for each in takes.values())  # **kwargs
+        self.mask_name = next((each for each in MASKS if each in self.takes), "")
+        pads = said.pads or ("right" if self.mask_name else "none")
+        if pads != "none" and not self.mask_name:
+            raise BadInput(f"{name} declares pads = {pads!r}, and its forward takes no mask", CONTRACT)
+        cache = said.cache or (next((each for each in CACHES if each in self.takes), "") if self.causal else "")
+        self.declared = replace(said, pads=pads, cache=cache)
+        for method in filter(None, (said.loss, said.optimizer)):
+            if not callable(getattr(model, method, None)):
+                raise BadInput(f"{name} declares {method!r}, and has no method of that name")
+
+    @property
+    def takes_positions(self) -> bool:
+        return POSITIONS in self.takes
+
+    def forward(self, ids: Tensor, lengths: Tensor | None = None, cache: ModelCache | None = None) -> Tensor:
+        """[batch time] -> logits [batch time entry] or [batch class]; those at padding mean nothing"""
+        if cache is not None:
+            return self.cached(ids, cache)
+        if lengths is None or bool((lengths == ids.shape[1]).all()):
+            return self.logits(ids)
+        if self.declared.pads == "none":  # a causal network has read all of a text before its padding
+            return self.logits(ids) if self.causal else self.by_length(ids, lengths)
+        if self.declared.pads != "left":
+            return self.logits(ids, real_tokens(ids, lengths))
+        found = self.logits(*padded_left(ids, lengths), positions=self.takes_positions)
+        return unpadded_left(found, lengths) if self.causal else found
+
+    def by_length(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Rows of one length at a time: no padding is ever seen."""
+        found = torch.empty(0)
+        for length in lengths.unique().tolist():
+            chosen = (lengths == length).nonzero()[:, 0]
+            logits = self.logits(ids[chosen, :length])
+            found = logits.new_empty(len(ids), self.outputs) if not len(found) else found
+            found = found.index_copy(0, chosen, logits)
+        return found
+
+    def logits(self, ids: Tensor, mask: Tensor | None = None, *, positions: bool = False) -> Tensor:
+        """One call. `mask` [batch time]: which tokens are real; `positions`: give their positions, too."""
+        given: dict[str, Any] = {}
+        if mask is not None:
+            given[self.mask_name] = mask.to(MASKS[self.mask_name])
+        if positions:
+            given[POSITIONS] = positions_of(ids, mask)
+        return self.find_logits(self.call(ids, given), ids, given)
+
+    def call(self, ids: Tensor, given: Mapping[str, Any]) -> Any:
+        try:
+            return self.model(ids, **given)
+        except (BadInput, MemoryError):
+            raise
+        except Exception as error:
+            first = next(iter(str(error).strip().splitlines()), "no message")
+            what = f"{self.spoken_call(ids, given)} raises {type(error).__name__}: {first[:300]}"
+            raise BadInput(what, CONTRACT) from error
+
+    def find_logits(self, output: Any, ids: Tensor, given: Mapping[str, Any]) -> Tensor:
+        wanted = (*ids.shape, self.outputs) if self.causal else (ids.shape[0], self.outputs)
+        for each in tensors_in(output):
+            if each.shape == wanted:
+                return each
+        hint = f"it must be {spoken_shape(wanted)}, alone, as .logits or inside a tuple"
+        last = (ids.shape[0], 1, self.outputs)
+        if self.causal and any(each.shape in (last, last[::2]) for each in tensors_in(output)):
+            hint += "; this is the last position alone, as nanoGPT gives it without targets"
+        raise BadInput(f"{self.spoken_call(ids, given)} gives {spoken(output)}, and no logits", hint)
+
+    def spoken_call(self, ids: Tensor, given: Mapping[str, Any]) -> str:
+        """`my_model.py:build: model(ids [4, 32], mask [4, 32])`"""
+        words = [f"ids {spoken_shape(ids.shape)}", *(f"{name} {spoken(value)}" for name, value in given.items())]
+        return f"{self.name}: model({', '.join(words)})"
+
+    def new_cache(self) -> ModelCache | None:
+        """An empty cache; None: it offers none."""
+        return ModelCache() if self.declared.cache else None
+
+    def cached(self, ids: Tensor, cache: ModelCache, mask: Tensor | None = None, *, positions: bool = False) -> Tensor:
+        """Logits of the next tokens [batch time entry]; `mask` [batch all-tokens-so-far]."""
+        given: dict[str, Any] = {self.declared.cache: cache.state}
+        if "use_cache" in self.takes or self.open:
+            given["use_cache"] = True
+        if mask is not None:
+            given[self.mask_name] = mask.to(MASKS[self.mask_name])
+            if positions:
+                given[POSITIONS] = positions_of(mask, mask)[:, -ids.shape[1] :]
+        output = self.call(ids, given)
+        logits = self.find_logits(output, ids, given)
+        cache.state = getattr(output, self.declared.cache, None)
+        if cache.state is None and isinstance(output, tuple | list):
+            cache.state = next((each for each in output if each is not None and each is not logits), None)
+        if cache.state is None:
+            raise BadInput(f"{self.spoken_call(ids, given)} gives {spoken(output)}, and no {self.declared.cache}")
+        cache.length += ids.shape[1]
+        return logits
+
+    def answered(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and answers of the real tokens whose answer is not below 0 [answer entry], [answer]"""
+        chosen = answers >= 0 if lengths is None else (answers >= 0) & real_tokens(answers, lengths)
+        return self(ids, lengths)[chosen], answers[chosen]
+
+    def loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float) -> Any:
+        """(objective x scale, summed nats) over the answers; of a loss of its own, its value in place of the nats"""
+        if self.declared.loss:
+            return self.own_loss(ids, lengths, answers, scale)
+        logits, targets = self.answered(ids, lengths, answers) if self.causal else (self(ids, lengths), answers)
+        nats = cross_entropy(logits, targets, reduction="sum")
+        smoothed = cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing) if smoothing else nats
+        return smoothed * scale, nats.detach().double()
+
+    def own_loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, scale: float) -> Any:
+        real = torch.ones_like(ids, dtype=torch.bool) if lengths is None else real_tokens(ids, lengths)
+        chosen = answers.masked_fill(~real, -1) if self.causal else answers
+        given = None if bool(real.all()) or not self.mask_name else real.to(MASKS[self.mask_name])
+        value = getattr(self.model, self.declared.loss)(ids, given, chosen)
+        if not isinstance(value, Tensor) or value.numel() != 1:
+            raise BadInput(f"{self.name}: {self.declared.loss} gives {spoken(value)}; a loss is one number")
+        total = value.squeeze() * int((chosen >= 0).sum())
+        return total * scale, total.detach().double()
+
+    @torch.no_grad()
+    def nll(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> Tensor:
+        """Nats of each answer, in reading order [answer]"""
+        logits, targets = self.answered(ids, lengths, answers)
+        return cross_entropy(logits, targets, reduction="none").double()
+
+    def embedding(self) -> nn.Module | None:
+        """The layer that turns tokens into vectors; None: it is not known."""
+        if self.declared.embedding:
+            named = dict(self.model.named_modules())
+            if self.declared.embedding not in named:
+                raise BadInput(f"{self.name} declares embedding = {self.declared.embedding!r}, and has no such layer")
+            return named[self.declared.embedding]
+        if callable(getattr(self.model, "get_input_embeddings", None)):
+            try:
+                return self.model.get_input_embeddings()  # type: ignore[operator]
+            except (NotImplementedError, AttributeError):
+                return None
+        kinds = [each for each in self.model.modules() if isinstance(each, nn.Embedding)]
+        fitting = [each for each in kinds if each.num_embeddings == self.vocabulary]
+        return fitting[0] if len(fitting) == 1 else None
+
+    @torch.no_grad()
+    def attention_maps(self, ids: Tensor, lengths: Tensor | None = None) -> list[Tensor]:
+        """Attention weights of each layer [batch head query key], where it offers them."""
+        if not self.declared.maps:
+            raise BadInput(f"{self.name} offers no attention maps", 'declare "maps": True (see docs/own-model.md)')
+        given: dict[str, Any] = {"output_attentions": True}
+        if lengths is not None and self.mask_name:
+            given[self.mask_name] = real_tokens(ids, lengths).to(MASKS[self.mask_name])
+        with attention_kernel(self, "eager"):
+            output = self.call(ids, given)
+        found = getattr(output, "attentions", None)
+        maps = [each for each in found or () if isinstance(each, Tensor) and each.dim() == 4]
+        if not maps:
+            raise BadInput(f"{self.spoken_call(ids, given)} gives no attention maps", 'declare "maps": False')
+        return maps
+
+
+@contextmanager
+def attention_kernel(network: ExternalModel, kind: str) -> Iterator[bool]:
+    """A Hugging Face network with this implementation of attention; False: it has no choice."""
+    model: Any = network.model
+    config = getattr(model, "config", None)
+    old = getattr(config, "_attn_implementation", None)
+    if old is None or not callable(getattr(model, "set_attn_implementation", None)):
+        yield False
+        return
+    try:
+        model.set_attn_implementation(kind)
+        yield config is not None and config._attn_implementation == kind
+    except (ValueError, ImportError):
+        yield False
+    finally:
+        model.set_attn_implementation(old)
+
+
+def build_external(
+    name: str, builder: Builder, options: Mapping[str, Any], task: str, sizes: Sequence[int], shape: Shape, seed: int,
+    said: Mapping[str, Any] = {},
+) -> ExternalModel:  # fmt: skip
+    """Call a builder with `sizes` (vocabulary, length, classes); all that it draws comes from a stream of the seed."""
+    given = dict(zip(BUILD, (*sizes, seed), strict=True))
+    takes = inspect.signature(builder).parameters
+    every = any(each.kind is each.VAR_KEYWORD for each in takes.values())
+    for each in options:
+        if each not in takes and not every:
+            known = [other for other in takes if other not in given]
+            raise BadInput(f"{name} has no option {each!r}{did_you_mean(each, known)}")
+    extra = {key: value for key, value in (("shape", shape), ("task", task)) if key in takes}
+    with seeded(seed_for(seed, "init", "model")):
+        model = builder(**given, **extra, **options)
+    if not isinstance(model, nn.Module):
+        raise BadInput(f"{name} gives {spoken(model)}; it must give a torch.nn.Module")
+    return ExternalModel(model, task, *sizes, name=name, declared=Declared.of(builder, model, said))
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """All global random generators start from `seed`, and are left as they were: a user's network draws from them."""
+    python, array = random.getstate(), np.random.get_state()
+    with own_rng(seed):
+        random.seed(seed)
+        np.random.seed(seed % (1 << 32))
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(array)
+
+
+def tensors_in(output: Any) -> Iterator[Tensor]:
+    """Tensors that may be logits: what is called so first, then those of a tuple or a dict in order."""
+    if isinstance(output, Tensor):
+        yield output
+        return
+    named = getattr(output, "logits", None)
+    if isinstance(named, Tensor):
+        yield named
+    values = output.values() if isinstance(output, Mapping) else output if isinstance(output, tuple | list) else ()
+    yield from (each for each in values if isinstance(each, Tensor))
+
+
+def real_tokens(ids: Tensor, lengths: Tensor) -> Tensor:
+    """[batch time]"""
+    return torch.arange(ids.shape[1]) < lengths[:, None]
+
+
+def positions_of(ids: Tensor, mask: Tensor | None) -> Tensor:
+    """Positions that count real tokens only [batch time]"""
+    real = torch.ones_like(ids) if mask is None else mask.long()
+    return (real.cumsum(1) - 1).clamp(min=0)
+
+
+def padded_left(ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows that are padded at their end -> the same padded at their beginning, and which tokens are real there."""
+    time = ids.shape[1]
+    places = (torch.arange(time) - (time - lengths)[:, None]) % time  # the padding comes round to the front
+    return ids.gather(1, places), torch.arange(time) >= (time - lengths)[:, None]
+
+
+def unpadded_left(logits: Tensor, lengths: Tensor) -> Tensor:
+    """[batch time entry] of rows padded at their beginning -> of rows padded at their end"""
+    time = logits.shape[1]
+    places = (torch.arange(time) + (time - lengths)[:, None]) % time
+    return logits.gather(1, places[..., None].expand_as(logits))
+
+
+def spoken_shape(shape: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def spoken(value: Any) -> str:
+    """What a call gave, in a few words: `(tensor [4, 32, 100], None)`."""
+    if isinstance(value, Tensor):
+        return f"tensor {spoken_shape(value.shape)}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {spoken(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, tuple | list):
+        return f"({', '.join(spoken(each) for each in value[:6])}{', ...' * (len(value) > 6)})"
+    return str(value) if value is None or isinstance(value, bool | int | float) else type(value).__name__

@@ -1,0 +1,76 @@
+"""The passport of networks that are not ours: an honest one passes, each fault is found under its condition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from audits import failed
+from own_models import CHEATS, Cheat, Own
+from torch import Tensor, nn
+
+import fairtrial as ft
+from fairtrial.audit.run import CHECKS, audit
+from fairtrial.audit.subject import Subject, plan_of_module, subject_of
+from fairtrial.errors import BadInput
+from fairtrial.finding import NOT_ASKED, PASS, summary
+
+SIZES = {"vocabulary": 40, "length": 20, "classes": 3}
+
+
+def subject(module: nn.Module, kind: str = "causal", calls: int = 20) -> Subject:
+    return replace(subject_of(plan_of_module(module, kind, SIZES, {}), bf16=True), calls=calls)
+
+
+def test_an_honest_network_that_offers_all_is_asked_all_and_passes() -> None:
+    torch.manual_seed(0)
+    findings = audit(subject(Own(40, 20, 0, 0)))
+    assert failed(findings) == {}
+    assert {each.id for each in findings if each.verdict == NOT_ASKED} == {"M11", "M14", "E1"}
+    assert {"M1", "M2", "M4", "C1", "C1p", "C2", "K1", "K2", "K2p", "T1", "F1", "F2", "L1", "S1", "R1", "R2"} <= {
+        each.id for each in findings if each.verdict != NOT_ASKED
+    }
+
+
+@pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.kind.__name__)
+def test_a_fault_is_found_under_its_condition_and_by_no_other_check(cheat: Cheat) -> None:
+    torch.manual_seed(0)
+    others = {each.caught_by for each in CHEATS} | {"M3", "M5", "M6", "M7", "C1"}
+    calls = 1600 if cheat.caught_by == "S1" else 20
+    found = failed(audit(subject(cheat.kind(40, 20, 0, 0), calls=calls), only=sorted(others)))
+    assert found.keys() == {cheat.caught_by}
+
+
+class Bag(nn.Module):
+    """A classifier that takes no mask and says nothing of itself."""
+
+    def __init__(self, entries: int = 40, classes: int = 3) -> None:
+        super().__init__()
+        self.tokens, self.out = nn.Embedding(entries, 8), nn.Linear(8, classes)
+
+    def forward(self, ids: Tensor) -> tuple[None, Tensor]:
+        return None, self.out(self.tokens(ids).mean(1))
+
+
+def test_what_a_network_does_not_offer_is_not_asked_and_never_passed() -> None:
+    audited = ft.audit(Bag(), kind="classifier", length=6)
+    verdicts = {each.id: each.verdict for each in audited.findings}
+    assert audited.passed
+    assert [id for id in ("M1", "M6", "K1", "K2") if verdicts[id] != NOT_ASKED] == []
+    assert verdicts["M7"] == PASS
+    assert "not asked: M1, M2, M6" in summary(audited.findings)
+    assert verdicts.keys() <= {check.id for check in CHECKS}
+
+
+def test_a_network_that_breaks_the_contract_is_told_what_was_called_and_what_came_back() -> None:
+    class Last(Own):
+        def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+            return super().forward(ids, mask).logits[:, [-1]]
+
+    with pytest.raises(BadInput, match=r"Last: model\(ids \[1, 20\]\) gives tensor \[1, 1, 40\], and no logits") as bad:
+        ft.audit(Last(40, 20, 0, 0), kind="causal", length=20, maps=False)
+    assert "[1, 20, 40]" in bad.value.hint
+    assert "nanoGPT" in bad.value.hint
+    with pytest.raises(BadInput, match="cannot declare 'pad_side'; did you mean"):
+        ft.audit(Own(40, 20, 0, 0), kind="causal", pad_side="left")
