@@ -107,13 +107,15 @@ def audits_here() -> Iterator[None]:
 def plugins_leave() -> Iterator[Callable[[], None]]:
     """Parts that a test brings in are gone afterwards; call it to be rid of them earlier, as in a new process."""
     from fairtrial import plugins as plugins
+    from fairtrial.model.external import models
     from fairtrial.model.part import parts
 
-    before = set(parts.list())
+    before = {*parts.list(), *models.list()}
 
     def leave() -> None:
-        for name in set(parts.list()) - before:
-            parts.drop(name)
+        for registry in (parts, models):
+            for name in set(registry.list()) - before:
+                registry.drop(name)
         plugins._loaded.clear()
 
     yield leave

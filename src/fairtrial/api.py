@@ -415,7 +415,7 @@ def audit(
     from fairtrial.results import Audit
     from fairtrial.run import Run
 
-    how: Any = {"bf16": bf16, "on_progress": with_time_left(on_status or silent)}
+    how: Any = {"bf16": bf16, "on_progress": with_time_left(on_status or (lambda what: None))}
     if is_module(what):
         from fairtrial.audit.subject import plan_of_module
 

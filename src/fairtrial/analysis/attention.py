@@ -14,6 +14,7 @@ from torch import Tensor
 from fairtrial.analysis.text import encode_text
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
+from fairtrial.model.external import ExternalModel
 from fairtrial.model.layers import watch
 from fairtrial.model.part import OTHER_WEIGHTS, Site
 from fairtrial.pretrained.encoder import fill, open_encoder
@@ -145,7 +146,16 @@ def model_input(tokenizer: Tokenizer, text: str, length: int) -> ModelInput:
 
 def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> AttentionMaps:
     """Maps of one text. It is padded to the model's length, so that the checks see what happens on padding; the maps
-    show the text alone."""
+    show the text alone. Those of a user's own network are shown as it gives them."""
+    if isinstance(network, ExternalModel):
+        encoded = model_input(tokenizer, text, network.length)
+        with scoring(network):
+            given = network.attention_maps(torch.from_numpy(encoded.ids)[None])
+        shown = np.stack([maps[0].float().numpy() for maps in given])  # layer head query key
+        open_ = np.ones(shown.shape[2:], bool)
+        visible = np.broadcast_to(np.tril(open_) if network.causal else open_, (len(shown), *open_.shape))
+        words = tuple(tokenizer.words(encoded.ids))
+        return AttentionMaps(words, shown, visible, network.causal, 0, network.length, encoded.cut, encoded.unknown, ())
     length = network.body.shape.length
     encoded = model_input(tokenizer, text, length)
     real = len(encoded.ids)

@@ -96,7 +96,7 @@ class ContextPlan:
 
 def plan_context(network: LanguageModel, ids: Sequence[int], tokens: int, context: int | None = None) -> ContextPlan:
     """For a prompt and `tokens` more: a cache if it agrees with the full pass, a window where positions end."""
-    length = network.body.shape.length
+    length = network.length
     notices = []
     needed = len(ids) + tokens - 1  # the last token is not read
     if context is None and needed > length:
@@ -109,8 +109,10 @@ def plan_context(network: LanguageModel, ids: Sequence[int], tokens: int, contex
         raise BadInput(f"{why}: the context must be at most {length} tokens, got {context}")
     if context is not None and len(ids) > context:
         notices.append(f"only the last {context} of the prompt's {len(ids)} tokens are seen")
-    cached = cache_agrees(network, ids[-(context or 0) :])
-    if not cached:
+    cached = network.new_cache() is not None and cache_agrees(network, ids[-(context or 0) :])
+    if network.new_cache() is None:
+        notices.append("the model offers no cache: every prefix is recomputed")
+    elif not cached:
         notices.append("a part gives other outputs when tokens come one by one: every prefix is recomputed")
     return ContextPlan(context, cached, tuple(notices))
 
@@ -129,10 +131,10 @@ def why_not_beyond(network: LanguageModel, tokens: int) -> str:
 
 def cache_agrees(network: LanguageModel, ids: Sequence[int]) -> bool:
     """Token by token or all at once, the last token's logits are the same; not if a part mixes tokens."""
-    least = min(TRIAL_TOKENS, network.body.shape.length)
+    least = min(TRIAL_TOKENS, network.length)
     row = torch.tensor([(list(ids) * TRIAL_TOKENS)[: max(least, len(ids))]])  # a single token would always agree
     with scoring(network):
-        cache = KVCache(len(network.body.blocks))
+        cache = network.new_cache()
         for piece in row.split([row.shape[1] - least // 2] + [1] * (least // 2), dim=1):
             last = network(piece, cache=cache)[0, -1]
         full = network(row)[0, -1]
@@ -145,7 +147,7 @@ def generate_tokens(
 ) -> Iterator[int]:  # fmt: skip
     """Up to `tokens` more tokens; a stop token is the last one. Seed and sample number name the random stream."""
     sequence, rng = list(ids), generator_for(seed, "generate", sample)
-    cache = KVCache(len(network.body.blocks))
+    cache = network.new_cache()
     with scoring(network):
         for _ in range(tokens):
             logits = last_logits(network, sequence, plan, cache)

@@ -109,6 +109,9 @@ def look(
     run: Run, texts: Sequence[str] = (), *, ablate: bool = True, on_progress: OnProgress = no_progress
 ) -> LookResult:
     """Of these texts, or of the record's first test set; with `ablate`, every test set is scored without each head."""
+    if run.recipe.external:
+        what = f"{run.recipe.model.name}: its heads are its own, and can be neither measured nor switched off"
+        raise BadInput(what, "its maps, where it offers them: run.attention(text)")
     record, length, notices = run.record, run.recipe.shape.length, []
     task: Task | None = None
     no_task_because, source = "", "given texts"

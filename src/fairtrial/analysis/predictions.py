@@ -20,6 +20,8 @@ from torch import Tensor
 from fairtrial.analysis.text import OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.errors import BadInput
+from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Classifier
 from fairtrial.report.plots import draw_bars
 from fairtrial.report.shown import Shown
@@ -157,7 +159,13 @@ def gradient_times_input(network: Classifier, rows: Rows, classes: Sequence[int]
         vectors.append(output.detach().requires_grad_())  # a leaf of its own, whatever is frozen below it
         return vectors[-1]
 
-    handle = network.body.tokens.register_forward_hook(keep)
+    model: Any = network
+    external = isinstance(network, ExternalModel)
+    embedding = model.embedding() if external else model.body.tokens
+    if embedding is None or (external and model.declared.pads not in ("right", "both")):
+        what = "words can be attributed only where a model pads on the right and its token embedding is known"
+        raise BadInput(what, 'declare "embedding" (see docs/own-model.md), or predict without --words')
+    handle = embedding.register_forward_hook(keep)
     found: list[np.ndarray] = []
     try:
         with scoring(network), torch.enable_grad():
@@ -168,6 +176,8 @@ def gradient_times_input(network: Classifier, rows: Rows, classes: Sequence[int]
                 answers = torch.tensor(classes[begin : begin + len(chunk)])
                 (gradient,) = torch.autograd.grad(log_odds(log_p, answers).sum(), vectors[-1])
                 values = (gradient * vectors.pop()).sum(-1).detach().numpy()  # token, packed row after row
+                if external:  # [row time], with padding
+                    values = values[np.arange(ids.shape[1]) < lengths[:, None]]
                 found += np.split(values.astype(np.float64), np.cumsum(lengths)[:-1])
     finally:
         handle.remove()

@@ -20,6 +20,7 @@ from fairtrial.analysis.text import EncodedText, OnProgress, encode_texts, no_pr
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import START, STOP, Tokenizer
 from fairtrial.errors import BadInput
+from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import Site, and_masks, collect_biases
 from fairtrial.report.plots import draw_bars
@@ -185,10 +186,8 @@ def window_numbers(network: LanguageModel, rows: Sequence[np.ndarray], windows: 
     counted = torch.from_numpy((positions >= first[:, None]) & (positions < lengths[:, None] - 1))
     ids, answers = torch.from_numpy(tokens[:, :-1].copy()), torch.from_numpy(tokens[:, 1:].copy())
     with scoring(network):
-        x, layout = network.body(ids, torch.from_numpy(lengths - 1))
-        chosen = layout.pack(counted).nonzero()[:, 0]
-        targets = layout.pack(answers).index_select(0, chosen)[:, None]
-        log_p = network.out(x.index_select(0, chosen)).double().log_softmax(-1)  # target entry
+        logits, targets = network.logits_of(ids, torch.from_numpy(lengths - 1), answers.masked_fill(~counted, -1))
+        log_p, targets = logits.double().log_softmax(-1), targets[:, None]  # target entry
         own = log_p.gather(1, targets)
         best, guess = log_p.max(1, keepdim=True)
         rank = (log_p > own).sum(1, keepdim=True) + 1
@@ -239,7 +238,10 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
 
 
 def tokens_seen(network: LanguageModel, length: int) -> int:
-    """How many tokens of a context a prediction can depend on: what parts allow in one layer, layer by layer."""
+    """How many tokens of a context a prediction can depend on: what parts allow in one layer, layer by layer. Of a
+    user's own network it is not known."""
+    if isinstance(network, ExternalModel):
+        return length
     parts, positions = network.body.listed_parts(), torch.arange(length)
     depends = torch.eye(length)  # token token
     for layer in range(network.body.shape.layers):

@@ -192,7 +192,7 @@ class ExternalModel(nn.Module):
         cache.length += ids.shape[1]
         return logits
 
-    def answered(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> tuple[Tensor, Tensor]:
+    def logits_of(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> tuple[Tensor, Tensor]:
         """Logits and answers of the real tokens whose answer is not below 0 [answer entry], [answer]"""
         chosen = answers >= 0 if lengths is None else (answers >= 0) & real_tokens(answers, lengths)
         return self(ids, lengths)[chosen], answers[chosen]
@@ -201,7 +201,7 @@ class ExternalModel(nn.Module):
         """(objective x scale, summed nats) over the answers; of a loss of its own, its value in place of the nats"""
         if self.declared.loss:
             return self.own_loss(ids, lengths, answers, scale)
-        logits, targets = self.answered(ids, lengths, answers) if self.causal else (self(ids, lengths), answers)
+        logits, targets = self.logits_of(ids, lengths, answers) if self.causal else (self(ids, lengths), answers)
         nats = cross_entropy(logits, targets, reduction="sum")
         smoothed = cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing) if smoothing else nats
         return smoothed * scale, nats.detach().double()
@@ -219,7 +219,7 @@ class ExternalModel(nn.Module):
     @torch.no_grad()
     def nll(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> Tensor:
         """Nats of each answer, in reading order [answer]"""
-        logits, targets = self.answered(ids, lengths, answers)
+        logits, targets = self.logits_of(ids, lengths, answers)
         return cross_entropy(logits, targets, reduction="none").double()
 
     def embedding(self) -> nn.Module | None:

@@ -259,6 +259,11 @@ class VocabularyModel(nn.Module):
             x, answers = x.index_select(0, chosen), answers.index_select(0, chosen)
         return self.read(x), answers
 
+    def logits_of(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and answers of the real tokens whose answer is not below 0 [answer entry], [answer]"""
+        x, targets = self.answered(ids, lengths, answers)
+        return self.out(x), targets
+
     def loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float) -> Loss:
         """(objective x scale, summed nats) over the answers"""
         x, targets = self.answered(ids, lengths, answers)
@@ -269,6 +274,10 @@ class VocabularyModel(nn.Module):
     def exactly(self, x: Tensor) -> AbstractContextManager[Any]:
         """The loss is computed in the weights' own precision, also where the network computes in less."""
         return nullcontext() if self.precision == "float32" else torch.autocast(x.device.type, enabled=False)
+
+    @property
+    def length(self) -> int:
+        return self.body.shape.length
 
     def new_cache(self) -> KVCache:
         return KVCache(len(self.body.blocks))

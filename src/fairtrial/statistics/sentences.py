@@ -419,6 +419,10 @@ LOW_VARIANCE = {"accuracy": Shares(0.7**2, 7.0**2, 34.0**2), "perplexity": Share
 HIGH_VARIANCE = {"accuracy": Shares(2.9**2, 7.0**2, 34.0**2), "perplexity": Shares(0.02**2, 0.15**2, 0.17**2)}
 
 
+# how much larger the variance over seeds is where first weights are not shared: measured, 8 to 25 times as many seeds
+UNPAIRED = {"perplexity": (8.0, 25.0)}
+
+
 @dataclass(frozen=True)
 class Expected:
     """The smallest detectable difference, if seeds differ little and if they differ much."""
@@ -441,13 +445,18 @@ def expected_smallest(
     alpha: float = ALPHA,
     family: int = 1,
     shares: Sequence[Shares] | None = None,
+    *,
+    paired: bool = True,
 ) -> Expected | None:
     """`task` is 'classify' (accuracy, points) or 'lm' (perplexity, nats per token); None for a single seed or item.
-    `alpha` of the first look, `family`: comparisons that will be judged together; `shares`: variances, if known."""
+    `alpha` of the first look, `family`: comparisons that will be judged together; `shares`: variances, if known.
+    `paired`: whether the two sides share their first weights at each seed."""
     if seeds < 2 or items < 2:
         return None
     metric, level = {"classify": "accuracy", "lm": "perplexity"}.get(task, task), alpha / max(1, family)
     assumed = shares or [table[metric] for table in (LOW_VARIANCE, HIGH_VARIANCE)]
+    if not paired and not shares and metric in UNPAIRED:
+        assumed = [replace(each, seed=each.seed * more) for each, more in zip(assumed, UNPAIRED[metric], strict=True)]
     found = [reach_of(each, seeds, items, level) for each in assumed]
     return Expected(metric, min(found), max(found))
 

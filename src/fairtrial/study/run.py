@@ -165,8 +165,22 @@ def judge(plan: Plan, options: Options, search: Mapping[str, Any]) -> dict[str, 
         judged["match"] = match_facts(plan, task)
         verdict["sentences"] += match_lines(task, judged, VERDICTS)
     verdict["sentences"] += [*tuning_lines(plan, verdict, VERDICTS), *training_lines(plan), *data_lines(verdict)]
-    verdict["sentences"] += earlier_looks(plan, options)
+    verdict["sentences"] += [*own_weights_lines(plan), *earlier_looks(plan, options)]
     return verdict
+
+
+def own_weights_lines(plan: Plan) -> list[str]:
+    """Networks of the user's own start from weights of their own, which a pair of trials does not share."""
+    lines = []
+    for task, recipes in plan.recipes.items():
+        own = {name: recipe.model.name for name, recipe in recipes.items() if recipe.external}
+        if own:
+            lines.append(
+                f"[{task}] {', '.join(own)}: the network is the user's own ({', '.join(dict.fromkeys(own.values()))})."
+                " Splits, batches and schedule are shared with the baseline, first weights are not: seeds are not"
+                " paired, and a difference needs more of them."
+            )
+    return lines
 
 
 def add_untuned(plan: Plan, options: Options, verdict: dict[str, Any], look: Look | None) -> None:
@@ -246,6 +260,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
     own = [(task, name) for task in plan.recipes for name in plan.calibration.get(task, {})
            if plan.trained_as(task, study.variant(name)) == name]  # fmt: skip
     final = sum(plan.calibration[task][name].get("final_seconds", 0.0) for task, name in own)
+    paired = {task: not any(recipe.external for recipe in named.values()) for task, named in plan.recipes.items()}
     alpha, compared = LOOKS[0].alpha if options.until_clear else ALPHA, len(study.judged) - 1
     return {
         "name": study.name,
@@ -268,7 +283,8 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
         "comparisons": {task: compared * len(sets.items) for task, sets in plan.eval_sets.items()},
         "smallest_detectable": {
             task: {
-                name: str(expected_smallest(task, seeds, items, alpha, compared * len(sets.items)) or "")
+                name: str(expected_smallest(task, seeds, items, alpha, family, paired=paired[task]) or "")
+                for family in [compared * len(sets.items)]
                 for name, items in sets.items.items()
             }
             for task, sets in plan.eval_sets.items()

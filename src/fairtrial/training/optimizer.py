@@ -13,6 +13,7 @@ from torch import nn
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 
 from fairtrial.errors import BadInput
+from fairtrial.model.external import ExternalModel
 from fairtrial.recipe import Training
 from fairtrial.training.device import device_of
 
@@ -20,7 +21,16 @@ FUSED = ("cpu", "cuda", "mps")  # devices that have one kernel for a whole step
 
 
 def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
-    """Weight decay applies to matrices only, not to norms and biases."""
+    """Weight decay applies to matrices only, not to norms and biases. A user's network may bring an optimizer of its
+    own; the schedule scales the learning rates that it sets."""
+    if isinstance(network, ExternalModel) and network.declared.optimizer:
+        own = getattr(network.model, network.declared.optimizer)(training.learning_rate, training.weight_decay)
+        if not isinstance(own, Optimizer):
+            what = f"{network.name}: {network.declared.optimizer} gives {type(own).__name__}, not a torch optimizer"
+            raise BadInput(what)
+        for group in own.param_groups:
+            group["scale"] = group["lr"] / training.learning_rate
+        return own
     sgd = partial(SGD, momentum=training.momentum)
     kinds: dict[str, Callable[..., Optimizer]] = {"adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "sgd": sgd}
     groups = list(group_parameters(network, training))
