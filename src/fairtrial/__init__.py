@@ -19,16 +19,20 @@ if TYPE_CHECKING:
     from fairtrial.api import audit as audit
     from fairtrial.api import audit_data as audit_data
     from fairtrial.api import baseline as baseline
+    from fairtrial.api import cache as cache
     from fairtrial.api import catalogue as catalogue
     from fairtrial.api import clean as clean
     from fairtrial.api import compare as compare
+    from fairtrial.api import demo as demo
     from fairtrial.api import ensemble as ensemble
     from fairtrial.api import explore as explore
     from fairtrial.api import finetune as finetune
     from fairtrial.api import load as load
     from fairtrial.api import parameters as parameters
     from fairtrial.api import power as power
+    from fairtrial.api import report as report
     from fairtrial.api import resume as resume
+    from fairtrial.api import show as show
     from fairtrial.api import study as study
     from fairtrial.api import train as train
     from fairtrial.api import verdict as verdict
@@ -47,7 +51,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-FUNCTIONS = "train resume load finetune study verdict audit audit_data baseline ensemble clean catalogue parameters"
+FUNCTIONS = (
+    "train resume load show finetune study demo verdict report audit audit_data baseline ensemble clean cache catalogue"
+    " parameters"
+)
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast
 PUBLIC = {
     **dict.fromkeys([*FUNCTIONS.split(), "compare", "power", "explore", "verify"], "api"),

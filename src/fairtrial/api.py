@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from fairtrial.disk import write_bytes, write_text
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.progress import Bar, Waiting, doing, open_bar, stopping, study_listener, trial_listener
 from fairtrial.recipe import (
@@ -20,6 +21,7 @@ from fairtrial.recipe import (
     Recipe,
     choose_recipe,
     duration_of,
+    find_recipes,
     finetune_recipe,
     full_name,
     one_of,
@@ -30,7 +32,7 @@ from fairtrial.recipe import (
     with_data,
     with_settings,
 )
-from fairtrial.record import Record, default_folder, ensure_free
+from fairtrial.record import Listed, Record, default_folder, ensure_free, list_records
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -39,7 +41,18 @@ if TYPE_CHECKING:
     from fairtrial.analysis.parameters import Parameters
     from fairtrial.explore import Explorer
     from fairtrial.model.part import Part
-    from fairtrial.results import Audit, Baselines, Comparison, Ensemble, Power, Study, Verdict, Verification
+    from fairtrial.results import (
+        Audit,
+        Baselines,
+        Cache,
+        Comparison,
+        Ensemble,
+        Power,
+        Records,
+        Study,
+        Verdict,
+        Verification,
+    )
     from fairtrial.run import Run
 
 Source = str | Path
@@ -275,10 +288,10 @@ def study(
             plan.update(facts)
         elif kind == "notice":
             notices.append(facts["text"])
-        show(kind, facts)
+        tell(kind, facts)
 
     with open_bar(quiet or on_event is not None) as bar, stopping_unless(stop) as asked:
-        show = on_event or study_listener(bar)
+        tell = on_event or study_listener(bar)
         try:
             with waiting(bar, quiet or on_event is not None):
                 run_study(chosen, target, open_engine(engine, jobs, address), options, listen, asked)
@@ -383,6 +396,81 @@ def verify(
     options = Options(steps, None if data is None else str(data), trials)
     with telling(on_status) as tell:
         return Verification(tuple(verify_folder(folder, options, tell) for folder in folders))
+
+
+def report(study: Any, *, out: Source | None = None, **results: Any) -> Path:
+    """Write a page of a study (`report.html` in its folder) or of results that were made elsewhere, as `verdict` takes
+    them: one file that needs no network.
+
+    >>> ft.report(finished.folder).name
+    'report.html'
+    """
+    from fairtrial.results import Study
+
+    if isinstance(study, str | Path) and is_study(Path(study)):
+        study = Study(Path(study))
+    if isinstance(study, Study) and out is None:
+        return study.write_page()
+    found = verdict(study, **results)
+    return found.write_page(out or f"{found.name}-report.html")
+
+
+def demo(
+    out: Source = "demo", *, jobs: int | None = None, quiet: bool = False, on_event: OnStudyEvent | None = None,
+    stop: Stop | None = None,
+) -> Study:  # fmt: skip
+    """A small study on the embedded speeches, in a few minutes: three kinds of position encoding, two tasks, five
+    seeds.
+
+    >>> study = ft.demo()  # doctest: +SKIP
+    """
+    from fairtrial.study.design import DEMO
+
+    return study(source=DEMO, out=out, jobs=jobs, quiet=quiet, on_event=on_event, stop=stop)
+
+
+def show(
+    record: Source | Run = "runs", *, html: Source | None = None, figure: Source | None = None,
+    names: Sequence[str] | None = None,
+) -> Records:  # fmt: skip
+    """What was trained: all that is known of a record, also of an unfinished one; of a folder that holds many, one row
+    each. `html`: also write a page; `figure`: curves of a single record; `names`: of the classes.
+
+    >>> ft.show(classifier.folder).to_frame().loc[0, "state"]
+    'finished'
+    """
+    from fairtrial.results import Records
+
+    folder = folder_of(record)
+    listed = [] if os.path.exists(folder / "trial.json") else list(list_records(folder))
+    found = Records(tuple(listed) or (Listed(Record.open(folder)),))
+    sound = [each.record for each in found.listed if not each.problem]
+    if html is not None:
+        from fairtrial.report.page import records_page
+
+        write_text(Path(html), records_page(sound, f"fairtrial: {folder.name}", names))
+    if figure is not None:
+        from fairtrial.report.plots import curves_figure
+
+        if len(sound) != 1:
+            raise BadInput(f"{folder} holds {len(sound)} records", "a figure is of one of them")
+        write_bytes(Path(figure), curves_figure(sound[0], Path(figure).suffix.lstrip(".").lower() or "png"))
+    return found
+
+
+def cache(clear: bool = False) -> Cache:
+    """What was computed from large data sets and kept, below ~/.cache/fairtrial or what FAIRTRIAL_CACHE names; `clear`:
+    remove it all.
+
+    >>> ft.cache(clear=True).files
+    ()
+    """
+    from fairtrial.data import cache as kept
+    from fairtrial.results import Cache
+
+    freed = kept.clear() if clear else None
+    files = ({"file": path.name, "what": kept.what_of(path), "bytes": facts.st_size} for path, facts in kept.files())
+    return Cache(kept.folder(), tuple(files), kept.MOST_BYTES, freed)
 
 
 def audit(
@@ -510,45 +598,71 @@ def compare(
 
 
 def parameters(
-    what: Recipe | Run,
+    what: Source | Recipe | Run,
     *,
+    task: str | None = None,
+    data: Given = None,
     vocabulary: int | None = None,
     classes: int | None = None,
+    settings: Sequence[str] = (),
     seed: int = 0,
     plugins: Sequence[Source] = (),
+    **changes: Any,
 ) -> Parameters:
-    """Parameters and FLOPs of a recipe's network, component by component, before anything is trained. The vocabulary is
-    that of the recipe's data, unless its size is given.
+    """Parameters and FLOPs of a network, component by component: of a run or its folder, of a recipe, its file or its
+    name ('lm', 'course' with a `task`), before anything is trained. The vocabulary is that of the recipe's data, or of
+    `data`, unless its size is given. Further keywords change fields of the recipe.
 
-    >>> ft.parameters(ft.Recipe(task="lm"), vocabulary=5000).ledger.rows[0].formula
-    '5,000 × 64'
+    >>> ft.parameters("lm", vocabulary=5000, width=32).ledger.rows[0].formula
+    '5,000 × 32'
     """
     from fairtrial.analysis.parameters import cost_of_recipe
     from fairtrial.plugins import load_files
+    from fairtrial.run import Run
 
     load_files(map(Path, plugins))
-    return cost_of_recipe(what, vocabulary, classes, seed) if isinstance(what, Recipe) else what.parameters()
+    if isinstance(what, Run) or (not isinstance(what, Recipe) and os.path.isdir(what)):
+        if data is not None or vocabulary is not None or settings or changes:
+            raise BadInput("a record's network is fixed", "leave out data, vocabulary and fields, or name a recipe")
+        record = Record.open(folder_of(what))
+        return cost_of_recipe(record.recipe, record.trial["vocabulary"], len(record.trial["labels"]))
+    with reading(data) if data is not None else nullcontext() as source:
+        if isinstance(what, Recipe):
+            found = [with_settings(with_data(what, source), settings)]
+        else:
+            found = find_recipes(str(what), task, source, settings)
+        if len(found) > 1:
+            raise BadInput(f"{what!r} is a recipe for {', '.join(each.task for each in found)}", "name one: task='lm'")
+        return cost_of_recipe(found[0].with_(**changes), vocabulary, classes, seed)
 
 
 def catalogue(
-    part: str | type[Part] | None = None, *, plugins: Sequence[Source] = (), installed: bool = True
-) -> Catalogue:
-    """All parts that there are, or one of them: what it does, its options, what it claims.
+    name: str | type[Part] | None = None, *, plugins: Sequence[Source] = (), installed: bool = True,
+    page: Source | None = None, on_status: OnStatus | None = None,
+) -> Catalogue:  # fmt: skip
+    """All parts that there are, or one of them: what it does, its options, what it claims. `page`: write a Markdown
+    page of all that are known to this process, each plotted and audited.
 
     >>> ft.catalogue("alibi").entries[0].claims
     ('sees order', 'by distance alone')
     """
-    from fairtrial.analysis.catalogue import Catalogue, describe
+    from fairtrial.analysis.catalogue import Catalogue, describe, write_page
     from fairtrial.analysis.catalogue import catalogue as describe_all
     from fairtrial.plugins import load_all_installed, load_files, load_installed
 
     load_files(map(Path, plugins))
-    name = None if part is None else str(plain_value(part))
+    if page is not None and name is not None:
+        raise BadInput("a page is about all parts", "leave out the part's name")
     if name is None:
-        broken = load_all_installed() if installed else {}
-        return Catalogue(tuple(describe_all()), broken)
-    load_installed([name])
-    return Catalogue((describe(name),))
+        broken = load_all_installed() if installed and page is None else {}
+        found = Catalogue(tuple(describe_all()), broken)
+        if page is not None:
+            with telling(on_status) as tell:
+                write_page(Path(page), found.entries, tell)
+        return found
+    chosen = str(plain_value(name))
+    load_installed([chosen])
+    return Catalogue((describe(chosen),))
 
 
 def ensemble(

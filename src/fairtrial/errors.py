@@ -6,7 +6,14 @@ from pathlib import Path
 
 
 class FairtrialError(Exception):
-    """What happened, and a hint what to do. The command line prints both and exits with `exit_code`."""
+    """What happened, and a hint what to do. The command line prints both and exits with `exit_code`.
+
+    >>> try:
+    ...     ft.audit("rpoe")
+    ... except ft.FairtrialError as error:
+    ...     print(error.what)
+    no part is called 'rpoe'; did you mean 'rope'?
+    """
 
     exit_code = 2
 
@@ -24,7 +31,13 @@ class FairtrialWarning(UserWarning):
 
 
 class BadInput(FairtrialError):
-    """A file, a recipe or an option that cannot be used; `path` and `line` say where."""
+    """A file, a recipe or an option that cannot be used; `path` and `line` say where.
+
+    >>> ft.train("lm", data=reviews, layers=0)
+    Traceback (most recent call last):
+    ...
+    fairtrial.errors.BadInput: shape.layers must be at least 1, got 0
+    """
 
     def __init__(self, what: str, hint: str = "", *, path: Path | str | None = None, line: int | None = None) -> None:
         where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
@@ -68,6 +81,17 @@ class PipeClosed(BaseException):
 
 
 class Interrupted(FairtrialError):
-    """The user stopped it; the record can be resumed."""
+    """The user stopped it; the record can be resumed. A notebook shows the sentence without a traceback.
+
+    >>> try:
+    ...     ft.train("classify", reviews, steps=9, layers=1, width=16, out="run", quiet=True, stop=lambda: True)
+    ... except ft.Interrupted as error:
+    ...     print(error)
+    stopped after step 0 of 9; all is saved
+      go on with: fairtrial resume run
+    """
 
     exit_code = 130
+
+    def _render_traceback_(self) -> list[str]:  # IPython asks for it: the user knows where he stopped it
+        return [f"Interrupted: {self}"]

@@ -187,23 +187,22 @@ class NotebookBar:
     def __enter__(self) -> NotebookBar:
         from IPython.display import display
 
-        self.handle, self.drawn = display(self.html(""), display_id=True), time.monotonic()
+        self.handle, self.drawn = display(self.drawing(""), display_id=True, raw=True), time.monotonic()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.handle.update(self.html(""))
+        self.handle.update(self.drawing(""), raw=True)
 
     def show(self, words: str, share: float | None) -> None:
         if time.monotonic() - self.drawn > SECONDS:
             self.drawn = time.monotonic()
             value = "" if share is None else f' value="{share:.4f}"'
-            self.handle.update(self.html(f"<progress{value}></progress> <code>{escape(words)}</code>"))
+            html = f"<progress{value}></progress> <code>{escape(words)}</code>"
+            self.handle.update(self.drawing(html, words), raw=True)
 
     @staticmethod
-    def html(text: str) -> Any:
-        from IPython.display import HTML
-
-        return HTML(text)
+    def drawing(html: str, words: str = "") -> dict[str, str]:
+        return {"text/html": html, "text/plain": words}
 
 
 @contextmanager

@@ -235,7 +235,12 @@ class PartChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything that decides a trial, but for its seed."""
+    """Everything that decides a trial, but for its seed.
+
+    >>> recipe = ft.Recipe(task="lm").with_(parts=["rope"], layers=2)
+    >>> recipe.shape.layers, recipe.parts[0].name
+    (2, 'rope')
+    """
 
     task: Annotated[
         str, "classify (encoder and classifier), lm (decoder language model) or mlm (masked language model)"
@@ -268,7 +273,7 @@ class Recipe:
         """The recipe with some fields changed. A field is called by its own name, or with its table's where two tables
         have it (`**{"encoder.source": "minilm"}`); `data` is `data.source`, and `steps` or `epochs` the duration.
 
-        >>> recipe = Recipe().with_(layers=2, learning_rate=3e-4, parts=["rope"], steps=100)
+        >>> recipe = ft.Recipe().with_(layers=2, learning_rate=3e-4, parts=["rope"], steps=100)
         >>> recipe.shape.layers, str(recipe.training.duration)
         (2, '100 steps')
         """
@@ -278,7 +283,7 @@ class Recipe:
     def load(cls, what: str | Path, name: str = "default") -> Recipe:
         """A recipe from a TOML file, or a built-in one: `Recipe.load("lm")`, `Recipe.load("classify", "course")`.
 
-        >>> Recipe.load("lm").task
+        >>> ft.Recipe.load("lm").task
         'lm'
         """
         return built_in_recipe(name, str(what)) if what in TASKS else load_recipe(Path(what))
@@ -286,7 +291,7 @@ class Recipe:
     def to_toml(self) -> str:
         """The whole recipe as TOML, every field with its meaning.
 
-        >>> print(Recipe().to_toml().splitlines()[0])
+        >>> print(ft.Recipe().to_toml().splitlines()[0])
         task = "classify"                     # classify (encoder and classifier), lm (decoder language model) or mlm \
 (masked language model)
         """

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput
 from fairtrial.finding import PASS, Finding, summary, worst
+from fairtrial.record import Listed
 from fairtrial.report import verdict_tables
 from fairtrial.report.page import fragment
 from fairtrial.report.shown import Shown
 from fairtrial.report.study_files import StudyFiles, without_nulls
 from fairtrial.report.table import Cell, Table, row
-from fairtrial.report.words import few_digits, plan_lines, probability, with_interval
+from fairtrial.report.text import LISTING, listing_lines, listing_row, record_lines
+from fairtrial.report.words import few_digits, headline, plan_lines, probability, spoken_parts, with_interval
 from fairtrial.statistics.crossed import Shares
 from fairtrial.statistics.outcomes import METRICS
 from fairtrial.statistics.sentences import Expected, counted, expected_smallest
@@ -41,22 +43,40 @@ class Verdict(Shown):
 
     @property
     def name(self) -> str:
+        """Of the study.
+
+        >>> finished.verdict.name
+        'none vs learned'
+        """
         return str(self.facts["name"])
 
     @property
     def text(self) -> tuple[str, ...]:
-        """Its sentences, the most important first."""
+        """Its sentences, the most important first.
+
+        >>> finished.verdict.text[-1].startswith("Picking the best of 2 variants")
+        True
+        """
         return tuple(self.facts["sentences"])
 
     @property
     def comparisons(self) -> list[dict[str, Any]]:
-        """One row for each variant, task and test set, with its difference, interval, p and verdict."""
+        """One row for each variant, task and test set, with its difference, interval, p and verdict.
+
+        >>> row = finished.verdict.comparisons[0]
+        >>> row["variant"], row["low"] <= row["difference"] <= row["high"]
+        ('learned', True)
+        """
         tasks: Mapping[str, Any] = self.facts["tasks"]
         return [{"task": name, **each} for name, task in tasks.items() for each in task["comparisons"]]
 
     @property
     def clear(self) -> bool:
-        """Whether every comparison that can be judged is decided."""
+        """Whether every comparison that can be judged is decided.
+
+        >>> finished.verdict.clear
+        False
+        """
         return is_clear(self.facts)
 
     @cached_property
@@ -81,7 +101,11 @@ class Verdict(Shown):
         return verdict_fragment(self.shown)
 
     def write_page(self, page: str | Path) -> Path:
-        """Write it as a page to open in a browser."""
+        """Write it as a page to open in a browser.
+
+        >>> finished.verdict.write_page("verdict.html").name
+        'verdict.html'
+        """
         from fairtrial.disk import write_text
         from fairtrial.report.study_page import study_page
 
@@ -89,7 +113,10 @@ class Verdict(Shown):
         return Path(page)
 
     def plot(self) -> Figure:
-        """Every difference with its 95% interval."""
+        """Every difference with its 95% interval.
+
+        >>> finished.verdict.plot().savefig("verdict.svg")
+        """
         from fairtrial.report.plots import draw_intervals
 
         rows, least = [], []
@@ -103,12 +130,30 @@ class Verdict(Shown):
         title = f"difference from {self.shown.get('baseline', '')}, 95% intervals"
         return draw_intervals(rows, title, " or ".join(units), zero=True, least=least[0] if len(least) == 1 else None)
 
-    def to_markdown(self) -> str:
-        return "\n".join(verdict_tables.verdict_lines(self.shown, "markdown", every=False))
+    def to_text(self, *, every: bool = False) -> str:
+        """Sentences and tables. `every`: all tables, also contamination, test reuse, passports and search.
 
-    def to_latex(self, *, wide: bool = False) -> str:
-        """A table that fits a column of a paper; `wide`: all that a verdict is read with."""
-        return "\n".join(verdict_tables.verdict_lines(self.shown, "latex", every=False, narrow=not wide))
+        >>> len(finished.verdict.to_text(every=True)) > len(finished.verdict.to_text())
+        True
+        """
+        return "\n".join(verdict_tables.verdict_lines(self.shown, every=every))
+
+    def to_markdown(self, *, every: bool = False) -> str:
+        """The same as Markdown.
+
+        >>> print(finished.verdict.to_markdown().splitlines()[0])
+        # none vs learned
+        """
+        return "\n".join(verdict_tables.verdict_lines(self.shown, "markdown", every=every))
+
+    def to_latex(self, *, wide: bool = False, every: bool = False) -> str:
+        """A table that fits a column of a paper; `wide`: all that a verdict is read with.
+
+        >>> "toprule" in finished.verdict.to_latex()
+        True
+        """
+        narrow = not (wide or every)
+        return "\n".join(verdict_tables.verdict_lines(self.shown, "latex", every=every, narrow=narrow))
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,29 +168,49 @@ class Study(Shown):
     plan: Mapping[str, Any] = field(default_factory=dict, repr=False)  # what was about to be run, if it just was
     notices: tuple[str, ...] = ()  # what a user should know of how it went
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", Path(self.folder))  # a user may give it as text
+
     @cached_property
     def files(self) -> StudyFiles:
         return StudyFiles.open(self.folder)
 
     @cached_property
     def verdict(self) -> Verdict:
+        """What it found.
+
+        >>> len(finished.verdict.comparisons)
+        1
+        """
         return Verdict(self.files.read_verdict())
 
     @property
     def page(self) -> Path:
-        """The page to open in a browser."""
+        """The page to open in a browser.
+
+        >>> finished.page.is_file()
+        True
+        """
         return self.folder / "report.html"
 
-    def run(self, variant: str, seed: int = 0, task: str | None = None) -> Run:
-        """One trial of the study with its trained network."""
+    def run(self, variant: str, seed: int = 0, task: str | None = None, *, plugins: Sequence[str | Path] = ()) -> Run:
+        """One trial of the study with its trained network. `plugins`: the file of a part of your own, in a process that
+        does not know it yet (the study keeps it in its folder `parts`).
+
+        >>> finished.run("learned", seed=1).metrics["test"]["items"]
+        48
+        """
         from fairtrial.api import load
 
-        return load(
-            self.folder / "trials" / (task or next(iter(self.verdict.facts["tasks"]))) / variant / f"seed-{seed}"
-        )
+        chosen = task or next(iter(self.verdict.facts["tasks"]))
+        return load(self.folder / "trials" / chosen / variant / f"seed-{seed}", plugins=plugins)
 
     def write_page(self) -> Path:
-        """Write `report.html` again."""
+        """Write `report.html` again.
+
+        >>> finished.write_page().name
+        'report.html'
+        """
         from fairtrial.report.study_page import write_study_page
 
         return write_study_page(self.folder)
@@ -171,7 +236,11 @@ class Study(Shown):
 
     @property
     def planned(self) -> bool:
-        """Whether nothing was run yet: what can be shown is the plan."""
+        """Whether nothing was run yet: what can be shown is the plan.
+
+        >>> finished.planned
+        False
+        """
         return bool(self.plan) and not (self.folder / "verdict.json").is_file()
 
 
@@ -190,15 +259,29 @@ class Audit(Shown):
 
     @property
     def level(self) -> str:
-        """pass, amber or red"""
+        """pass, amber or red
+
+        >>> ft.audit_data(reviews).level
+        'amber'
+        """
         return worst(self.findings)
 
     @property
     def passed(self) -> bool:
+        """Whether no check failed.
+
+        >>> ft.audit_data(reviews).passed
+        False
+        """
         return self.level == "pass"
 
     @property
     def failed(self) -> tuple[Finding, ...]:
+        """The checks that did.
+
+        >>> [finding.id for finding in ft.audit_data(reviews).failed]
+        ['D5', 'P3']
+        """
         return tuple(finding for finding in self.findings if finding.severity != "pass")
 
     def sentences(self) -> Sequence[str]:
@@ -230,7 +313,10 @@ class Audit(Shown):
         return [finding.to_dict() for finding in self.findings]
 
     def plot(self) -> Figure:
-        """One square for each check: passed, amber or red."""
+        """One square for each check: passed, amber or red.
+
+        >>> ft.audit_data(reviews).plot().savefig("audit.svg")
+        """
         from fairtrial.report.plots import draw_checks
 
         kinds = {"classify": "encoder", "lm": "decoder"}
@@ -242,7 +328,12 @@ class Audit(Shown):
 
 @dataclass(frozen=True, repr=False)
 class Baselines(Shown):
-    """Simple models on exactly the items of a trial: what a transformer must beat."""
+    """Simple models on exactly the items of a trial: what a transformer must beat.
+
+    >>> found = ft.baseline(reviews, task="classify").to_frame()
+    >>> found[(found.subset == "all") & (found.set == "test") & (found.baseline == "majority")].accuracy.tolist()
+    [0.5]
+    """
 
     tasks: Mapping[str, Mapping[str, Any]]  # by task
 
@@ -279,7 +370,11 @@ class Baselines(Shown):
 
 @dataclass(frozen=True, repr=False)
 class Ensemble(Shown):
-    """A transformer together with models that count: its weights, its scores and those of its members."""
+    """A transformer together with models that count: its weights, its scores and those of its members.
+
+    >>> sorted(ft.ensemble([classifier]).facts["weights"])
+    ['logistic regression', 'naive Bayes', 'transformer']
+    """
 
     facts: Mapping[str, Any] = field(repr=False)
 
@@ -295,6 +390,88 @@ class Ensemble(Shown):
             for name, subsets in scores.items()
             for subset, score in subsets.items()
         ]
+
+
+@dataclass(frozen=True, repr=False)
+class Records(Shown):
+    """The records in a folder: what each was trained on, how far it came, what it scored.
+
+    >>> ft.show(finished.folder).to_frame()["test accuracy"].between(0, 1).tolist()
+    [True, True, True, True, True, True, True, True, True, True]
+    """
+
+    listed: tuple[Listed, ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self, names: Sequence[str] | None = None) -> list[str]:
+        """All that is known of a single record; of several, one line each. `names`: of the classes."""
+        single = self.listed[0].record if len(self.listed) == 1 and not self.listed[0].problem else None
+        return listing_lines(self.listed) if single is None else record_lines(single, names)
+
+    def tables(self) -> Sequence[Table]:
+        return [Table("", LISTING, tuple(row(*listing_row(each)) for each in self.listed), text_columns=6)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        found = []
+        for each in self.listed:
+            facts: dict[str, Any] = {"folder": str(each.record.folder), "state": each.state, "problem": each.problem}
+            if not each.problem:
+                recipe, trial = each.record.recipe, each.record.trial
+                facts |= {
+                    "task": recipe.task,
+                    "recipe": recipe.name,
+                    "parts": spoken_parts(recipe),
+                    "seed": trial["seed"],
+                }
+                tests = each.record.result["tests"] if each.record.complete else {}
+                for name, score in tests.items():
+                    metric, _ = headline(score)
+                    facts[f"{name} {metric}"] = score[metric]
+            found.append(facts)
+        return found
+
+    def plot(self) -> Figure:
+        """Loss and score of every split during training, of a single record."""
+        from fairtrial.report.plots import draw_curves
+
+        if len(self.listed) != 1:
+            raise BadInput(f"curves are drawn of one record, and there are {len(self.listed)}", "show one of them")
+        return draw_curves(self.listed[0].record)
+
+
+@dataclass(frozen=True, repr=False)
+class Cache(Shown):
+    """What was computed from large data sets and kept.
+
+    >>> ft.cache().most_bytes
+    4000000000
+    """
+
+    folder: Path | None  # None: it is switched off
+    files: tuple[Mapping[str, Any], ...]  # file, what, bytes
+    most_bytes: int
+    freed: int | None = None  # by clearing it
+
+    @property
+    def bytes(self) -> int:
+        return sum(int(each["bytes"]) for each in self.files)
+
+    def sentences(self) -> Sequence[str]:
+        if self.folder is None:
+            return ["the cache is switched off (FAIRTRIAL_CACHE=off)"]
+        if self.freed is not None:
+            return [f"{self.folder}: {self.freed / 1e6:,.1f} MB removed"]
+        what = f"{self.bytes / 1e6:,.1f} MB in {len(self.files)} files" if self.files else "empty"
+        return [f"{self.folder}: {what}, at most {self.most_bytes / 1e9:g} GB"]
+
+    def tables(self) -> Sequence[Table]:
+        rows = tuple(row(str(each["what"]), f"{each['bytes'] / 1e6:,.1f}") for each in self.files)
+        return [Table("", ("what", "MB"), rows)] if rows else []
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [dict(each) for each in self.files]
 
 
 @dataclass(frozen=True, repr=False)
@@ -319,13 +496,22 @@ class Comparison(Shown):
     items: int
     smallest_detectable: float | None  # that a comparison like this one finds in 4 of 5 cases
     variance_shares: Mapping[str, float]  # seed, item and rest, of one seed's outcome on one item
-    facts: Mapping[str, Any] = field(repr=False)  # all else: by_seed, df, more_seeds, second_opinion ...
+    facts: dict[str, Any] = field(repr=False)  # all else: by_seed, df, more_seeds, second_opinion ...
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Comparison:
-        """From a row of the judge's."""
+    def of(cls, row: dict[str, Any]) -> Comparison:
         names = ("verdict", "sentence", "difference", "low", "high", "p", "seeds", "items", "smallest_detectable")
         return cls(**{name: row[name] for name in names}, variance_shares=row.get("variance_shares", {}), facts=row)
+
+    @property
+    def shown(self) -> tuple[float | None, float | None, float | None]:
+        """Difference, low and high as the sentence tells them: points, or per cent of the other's perplexity.
+
+        >>> found = ft.compare([[4.0, 5.0]] * 5, [[4.1, 5.1]] * 5, weights=[10, 10], metric="perplexity")
+        >>> round(found.difference, 3), round(found.shown[0], 2)
+        (-0.1, -9.52)
+        """
+        return verdict_tables.shown_difference(self.facts, self.facts)
 
     def sentences(self) -> Sequence[str]:
         return (self.sentence,)
@@ -334,28 +520,33 @@ class Comparison(Shown):
         shares = ", ".join(f"{name} {share:.0%}" for name, share in self.variance_shares.items()) or "–"
         columns = ("verdict", "difference", "p", "seeds", "items", "80% power", "variance")
         cell = verdict_tables.verdict_cell({"verdict": self.verdict})
-        interval = with_interval(self.difference, self.low, self.high, sign=True)
-        numbers = (interval, probability(self.p), self.seeds, self.items, few_digits(self.smallest_detectable))
+        percent = "%" if self.facts["metric"] == "perplexity" else ""
+        interval = with_interval(*self.shown, sign=True) + f" {percent}".rstrip()
+        smallest = f"{few_digits(verdict_tables.shown_least(self.facts, self.smallest_detectable))}{percent}"
+        numbers = (interval, probability(self.p), self.seeds, self.items, smallest)
         return [Table("", columns, (row(cell, *numbers, shares),))]
 
     def charts(self) -> Sequence[str]:
         from fairtrial.report.charts import Scale, difference_strip
 
-        values = (self.difference, self.low, self.high)
-        least = self.facts["least_difference"] or None
+        values, least = self.shown, verdict_tables.shown_least(self.facts, self.facts["least_difference"]) or None
         scale = Scale.around([0.0, *([-least, least] if least else []), *values])
         return [] if scale is None else [difference_strip(self.sentence, values, least, scale, self.verdict)]
 
     def plot(self) -> Figure:
-        """The difference with its 95% interval, and that of each seed."""
+        """The difference with its 95% interval, and that of each seed.
+
+        >>> ft.compare([[1, 0, 1, 1]] * 5, [[0, 0, 1, 1]] * 5).plot().savefig("comparison.svg")
+        """
         from fairtrial.report.plots import draw_intervals
 
         name = f"{self.facts['variant']} - {self.facts['against']}"
-        rows, seeds = [(name, self.difference, self.low, self.high)], [self.facts.get("by_seed", [])]
-        least = self.facts["least_difference"] or None
-        return draw_intervals(
-            rows, self.verdict.replace("_", " "), self.facts["unit"], zero=True, least=least, dots=seeds
-        )
+        by_seed = ({"difference": each} for each in self.facts.get("by_seed", ()))
+        found = (verdict_tables.shown_difference(self.facts, each)[0] for each in by_seed)
+        seeds = [value for value in found if value is not None]
+        least = verdict_tables.shown_least(self.facts, self.facts["least_difference"]) or None
+        title, unit = self.verdict.replace("_", " "), verdict_tables.difference_unit(self.facts)
+        return draw_intervals([(name, *self.shown)], title, unit, zero=True, least=least, dots=[seeds])
 
     def rows(self) -> list[dict[str, Any]]:
         names = ("verdict", "difference", "low", "high", "p", "seeds", "items", "smallest_detectable")
@@ -463,7 +654,12 @@ def state_cell(state: str) -> Cell:
 
 @dataclass(frozen=True, repr=False)
 class Power(Shown):
-    """What a comparison with so many seeds and items can see, before anything is trained."""
+    """What a comparison with so many seeds and items can see, before anything is trained.
+
+    >>> found = ft.power(seeds=10, items=2000)
+    >>> round(found.low, 1), round(found.high, 1)
+    (1.1, 3.0)
+    """
 
     metric: str
     seeds: int

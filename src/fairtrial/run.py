@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.data.corpus import Splits
 from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.disk import write_text
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
 from fairtrial.prepare import Prepared, prepare_like
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fairtrial.analysis.attention import AttentionMaps
+    from fairtrial.analysis.errors import Errors
     from fairtrial.analysis.generation import Generation, Generator
     from fairtrial.analysis.look import LookResult
     from fairtrial.analysis.parameters import Parameters
     from fairtrial.analysis.predictions import Predictions
-    from fairtrial.analysis.surprisal import LengthScore, Surprisal
+    from fairtrial.analysis.surprisal import Lengths, LengthScore, Surprisal
 
 Texts = str | Sequence[str]
+Source = str | Path
 OnProgress = Callable[[str, int, int], None]  # what is being done, how much is done, how much there is
 TASKS = {"classify": "a classifier", "lm": "a language model", "mlm": "a masked language model"}
 
@@ -63,47 +66,87 @@ class Run(Shown):
 
     @property
     def folder(self) -> Path:
+        """Where the record is.
+
+        >>> (classifier.folder / "recipe.toml").is_file()
+        True
+        """
         return self.record.folder
 
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
-        """Scores by split: validation, and each test set."""
+        """Scores by split: validation, and each test set.
+
+        >>> classifier.metrics["validation"]["items"]
+        20
+        """
         result = self.record.result
         return {**({"validation": result["validation"]} if result["validation"] else {}), **result["tests"]}
 
     @property
     def curves(self) -> list[Curve]:
-        """The training loss, and the score of each split while it was trained."""
+        """The training loss, and the score of each split while it was trained.
+
+        >>> [curve.name for curve in classifier.curves]
+        ['loss', 'train', 'validation']
+        """
         events = self.record.events()
         return [loss_curve(events), *curves_of(events)]
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The data as the trial saw them. Refused where they have changed or are gone."""
+        """The data as the trial saw them. Refused where they have changed or are gone.
+
+        >>> len(classifier.prepared.splits.train)
+        172
+        """
         return prepare_like(self.record)
 
     @property
     def splits(self) -> Splits:
+        """The documents of each split.
+
+        >>> classifier.splits.tests["test"][0].label
+        'good'
+        """
         return self.prepared.splits
 
     @cached_property
     def task(self) -> Task:
-        """The encoded data, to be scored with the trained network."""
+        """The encoded data, to be scored with the trained network.
+
+        >>> classifier.task.score("test").metrics["items"]
+        48
+        """
         return build_task(self.recipe, self.seed, self.splits, self.tokenizer, self.network)
 
     def initial_network(self) -> Network:
-        """The network with its first weights; those of a pretrained encoder are not put in."""
+        """The network with its first weights; those of a pretrained encoder are not put in.
+
+        >>> first, trained = (network.out.bias for network in (classifier.initial_network(), classifier.network))
+        >>> first.tolist() == trained.tolist()
+        False
+        """
         return build_network(self.recipe, self.seed, self.tokenizer.size, len(self.labels)).eval()
 
     def attention(self, text: str) -> AttentionMaps:
-        """Attention maps of a text: which positions each head attends to."""
+        """Attention maps of a text: which positions each head attends to.
+
+        >>> maps = classifier.attention("a warm film")
+        >>> maps.weights.shape  # layer head query key
+        (1, 2, 3, 3)
+        """
         from fairtrial.analysis.attention import maps_of
 
         with use_threads(1):
             return maps_of(self.network, self.tokenizer, text)
 
     def parameters(self) -> Parameters:
-        """Parameters and FLOPs of the network, component by component."""
+        """Parameters and FLOPs of the network, component by component.
+
+        >>> classifier.parameters().total == classifier.record.result["parameters"]
+        True
+        """
         from fairtrial.analysis.parameters import cost_of_recipe
 
         with use_threads(1):
@@ -113,20 +156,33 @@ class Run(Shown):
         self, texts: Texts, *, names: Sequence[str] | None = None, words: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Predictions:  # fmt: skip
-        """The probability of each class for each text; with `words`, also how much each word supports the answer."""
+        """The probability of each class for each text; with `words`, also how much each word supports the answer.
+        `names`: of the classes, instead of their labels.
+
+        >>> classifier.predict(["a warm and funny film", "slow and dull"]).guesses
+        ['good', 'bad']
+        """
         from fairtrial.analysis.predictions import predict
 
         require_task(self.record, "classify")
         with use_threads(1):
             return predict(self, listed(texts), names=names, words=words, on_progress=on_progress or silent)
 
-    def surprisal(self, texts: Texts, *, on_progress: OnProgress | None = None) -> Surprisal:
-        """How surprising each token is to a language model, and the perplexity of texts."""
-        from fairtrial.analysis.surprisal import surprisal
+    def surprisal(
+        self, texts: Texts = (), *, samples: bool = False, on_progress: OnProgress | None = None
+    ) -> Surprisal:
+        """How surprising each token is to a language model, and the perplexity of texts. `samples`: also of three
+        built-in sentences, one of them normal, one weird, one long.
+
+        >>> found = language_model.surprisal("a warm and funny film")
+        >>> [token.word for token in found.texts[0].tokens if token.unknown]
+        ['<unk>', '<unk>']
+        """
+        from fairtrial.analysis.surprisal import SAMPLES, surprisal
 
         require_task(self.record, "lm")
         with use_threads(1):
-            return surprisal(self, listed(texts), on_progress or silent)
+            return surprisal(self, [*(SAMPLES.values() if samples else ()), *listed(texts)], on_progress or silent)
 
     def generate(
         self, prompt: str = "", *, tokens: int = 60, temperature: float = 1.0, top_k: int | None = None,
@@ -134,7 +190,11 @@ class Run(Shown):
         samples: int = 1, seed: int = 0,
     ) -> Generation:  # fmt: skip
         """Continue a text with a language model; the same seed gives the same texts. `temperature` 0 is greedy; `top_k`
-        and `top_p` sample from the most probable tokens only; `stop`: a word that ends the text."""
+        and `top_p` sample from the most probable tokens only; `stop`: a word that ends the text.
+
+        >>> print(language_model.generate("a warm", tokens=3, temperature=0))  # doctest: +ELLIPSIS
+        a warm ...
+        """
         generator = self.generator(
             prompt, tokens=tokens, temperature=temperature, top_k=top_k, top_p=top_p,
             repetition_penalty=repetition_penalty, stop=stop, context=context,
@@ -145,7 +205,13 @@ class Run(Shown):
         self, prompt: str = "", *, tokens: int = 60, stop: str | None = None, context: int | None = None,
         **sampling: Any,
     ) -> Generator:  # fmt: skip
-        """What `generate` uses: it can give the text piece by piece."""
+        """What `generate` uses: it can give the text piece by piece.
+
+        >>> pieces = []
+        >>> found = language_model.generator("a warm", tokens=3).sample(seed=1, on_text=pieces.append)
+        >>> "".join(pieces) == found.text
+        True
+        """
         from fairtrial.analysis.generation import Generator, Sampling
 
         require_task(self.record, "lm")
@@ -153,39 +219,67 @@ class Run(Shown):
             return Generator(self, prompt, tokens=tokens, sampling=Sampling(**sampling), stop=stop, context=context)
 
     def next_tokens(self, prompt: str, most: int | None = 20) -> list[tuple[str, float]]:
-        """What a language model expects next, the most probable first, with its probability."""
+        """What a language model expects next, the most probable first, with its probability.
+
+        >>> len(language_model.next_tokens("a warm", most=3))
+        3
+        """
         from fairtrial.analysis.generation import next_tokens
 
         require_task(self.record, "lm")
         with use_threads(1):
             return next_tokens(self, prompt, most)
 
-    def look(self, texts: Texts = (), *, ablate: bool = True, on_progress: OnProgress | None = None) -> LookResult:
+    def look(
+        self, texts: Texts = (), *, layer: int | None = None, head: int | None = None, format: str = "png",
+        out: Source | None = None, ablate: bool = True, on_progress: OnProgress | None = None,
+    ) -> LookResult:  # fmt: skip
         """What each head does: maps before and after training, statistics over texts (the first test set's, unless
-        some are given); with `ablate`, the scores of the test sets without it."""
-        from fairtrial.analysis.look import look
+        some are given); with `ablate`, the scores of the test sets without it. `out`: a folder for a page with figures
+        (`format`: png, svg or pdf) of all heads, or of one `layer` or `head`.
 
+        >>> found = classifier.look("a warm and funny film", ablate=False, layer=0, head=1, out="looked")
+        >>> found.heads[1].caption, found.page.name
+        ('...', 'index.html')
+        """
+        from fairtrial.analysis.look import look, look_target, write_look
+
+        target = None if out is None else look_target(self.record, Path(out), layer, head, format)
         with use_threads(1):
-            return look(self, listed(texts), ablate=ablate, on_progress=on_progress or silent)
+            found = look(self, listed(texts), ablate=ablate, on_progress=on_progress or silent)
+            return found if target is None else write_look(found, self.record, target, on_progress or silent)
 
     def errors(
         self, test: str | None = None, *, bins: int = 10, most: int = 10, words: bool = True,
-        names: Sequence[str] | None = None, on_progress: OnProgress | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """A classifier's confusions, calibration, confident mistakes and influential words."""
-        from fairtrial.analysis.errors import errors
+        names: Sequence[str] | None = None, html: Source | None = None, on_progress: OnProgress | None = None,
+    ) -> Errors:  # fmt: skip
+        """A classifier's confusions, calibration, confident mistakes and, with `words`, influential words. `html`: also
+        write a page.
+
+        >>> classifier.errors("test", words=False).tests["test"]["calibration"]["expected_error"] < 0.5
+        True
+        """
+        from fairtrial.analysis.errors import Errors, errors
 
         require_task(self.record, "classify")
+        how: dict[str, Any] = {"test": test, "bins": bins, "most": most, "names": names, "words": words}
         with use_threads(1):
-            return errors(
-                self, test=test, bins=bins, most=most, names=names, words=words, on_progress=on_progress or silent
-            )
+            found = errors(self, **how, on_progress=on_progress or silent)
+        if html is not None:
+            from fairtrial.report.page import errors_page
+
+            write_text(Path(html), errors_page(found))
+        return Errors(found)
 
     def lengths(
         self, times: Sequence[int] = (1, 2, 4, 8), *, on_score: Callable[[LengthScore], None] = ignore
-    ) -> list[LengthScore]:
-        """A language model's perplexity at multiples of its training length. `on_score` gets each as it comes."""
-        from fairtrial.analysis.surprisal import score_lengths
+    ) -> Lengths:
+        """A language model's perplexity at multiples of its training length. `on_score` gets each as it comes.
+
+        >>> language_model.lengths([1, 4]).to_frame()["length"].tolist()
+        [12, 48]
+        """
+        from fairtrial.analysis.surprisal import Lengths, score_lengths
 
         require_task(self.record, "lm")
         found = []
@@ -193,10 +287,14 @@ class Run(Shown):
             for score in score_lengths(self, times):
                 on_score(score)
                 found.append(score)
-        return found
+        return Lengths(tuple(found))
 
     def export(self, out: str | Path | None = None) -> Path:
-        """Write a folder that `transformers` loads with from_pretrained."""
+        """Write a folder that `transformers` loads with from_pretrained; beside the record, unless `out` names it.
+
+        >>> (language_model.export("exported") / "model.safetensors").is_file()
+        True
+        """
         from fairtrial.pretrained.export import export_record
 
         return export_record(self.record, Path(out) if out is not None else sibling(self.folder, "hf")).folder
@@ -221,7 +319,10 @@ class Run(Shown):
         return record_charts(self.record)
 
     def plot(self) -> Figure:
-        """Loss and score of every split during training."""
+        """Loss and score of every split during training.
+
+        >>> classifier.plot().savefig("curves.png")
+        """
         from fairtrial.report.plots import draw_curves
 
         return draw_curves(self.record)

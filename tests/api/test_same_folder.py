@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import fairtrial as ft
-from fairtrial.cli import inside, judge, parts, text, train
+from fairtrial.analysis.catalogue import Catalogue
+from fairtrial.apps.reports.replicate import replicate
+from fairtrial.cli.main import COMMANDS
+from fairtrial.recipe import full_name
 from fairtrial.run import Run
 from sampling import cases
 
@@ -71,15 +74,44 @@ def test_the_answers_are_the_same(library: dict[str, Any], fairtrial: Call) -> N
     assert line == json.loads(json.dumps(ft.baseline(library["reviews"], task="classify").tasks["classify"]))
 
 
-@cases(
-    ("command", "function"),
-    [
-        (train.train, ft.train), (train.resume, ft.resume), (train.finetune, ft.finetune), (judge.study, ft.study),
-        (judge.baseline, ft.baseline), (judge.ensemble, ft.ensemble), (parts.clean, ft.clean),
-        (text.generate, Run.generate), (text.predict, Run.predict), (inside.errors, Run.errors),
-    ],
-)  # fmt: skip
-def test_defaults_are_the_same(command: Callable[..., None], function: Callable[..., Any]) -> None:
-    asked, taken = (inspect.signature(each).parameters for each in (command, function))
-    for name in asked.keys() & taken.keys() - {"plugins", "settings", "log", "more", "chosen_on", "texts"}:
-        assert asked[name].default == taken[name].default, name
+# how each command is said in Python
+PYTHON: dict[str, tuple[Call, ...]] = {
+    "train": (ft.train,), "finetune": (ft.finetune, ft.train), "resume": (ft.resume,), "recipe": (ft.Recipe.load,),
+    "export": (ft.load, Run.export), "study": (ft.study,), "verdict": (ft.verdict, ft.Verdict.to_latex),
+    "report": (ft.report, ft.verdict), "baseline": (ft.baseline,), "ensemble": (ft.ensemble,), "demo": (ft.demo,),
+    "explore": (ft.explore,), "power": (ft.power, ft.verdict), "verify": (ft.verify,), "show": (ft.show,),
+     "look": (ft.load, Run.look), "params": (ft.parameters,), "predict": (ft.load, Run.predict),
+    "errors": (ft.load, Run.errors), "surprisal": (ft.load, Run.surprisal), "generate": (ft.load, Run.generate),
+    "length": (ft.load, Run.lengths), "parts": (ft.catalogue, Catalogue.plot), "audit": (ft.audit, ft.audit_data),
+    "clean": (ft.clean,), "cache": (ft.cache,), "replicate": (replicate,),
+}  # fmt: skip
+WORDS = {
+    ("study", "what"): "source", ("recipe", "task"): "what", ("errors", "telling"): "words",
+    ("generate", "penalty"): "repetition_penalty", ("verdict", "what"): "study", ("report", "what"): "study",
+}  # fmt: skip
+# of the screen and of files: results are values that can be printed, plotted and written in any form
+SCREEN = {"json", "kind", "form", "table", "file", "draw", ("parts", "out"), ("export", "to")}
+EMPTY = (None, "", ())
+OTHER = [
+    ("recipe", "task"),
+    ("length", "times"),
+    ("verify", "trials"),
+]  # a default here, and none there; a list, and not its text
+
+
+@cases("name", [name for group in COMMANDS.values() for name, *_ in group])
+def test_every_option_of_a_command_is_an_argument_with_the_same_default(name: str) -> None:
+    (command,) = (function for group in COMMANDS.values() for known, function, _ in group if known == name)
+    asked = inspect.signature(command).parameters
+    signatures = [inspect.signature(function).parameters for function in PYTHON[name]]
+    taken = {key: value for each in reversed(signatures) for key, value in each.items()}
+    fields = any(value.kind is value.VAR_KEYWORD for value in taken.values())
+    for option, given in asked.items():
+        if option in SCREEN or (name, option) in SCREEN:
+            continue
+        word = WORDS.get((name, option), option)
+        if word not in taken:
+            assert fields, option
+            assert word in ("steps", "epochs") or full_name(word), option
+        elif given.default not in (*EMPTY, given.empty) and (name, option) not in OTHER:
+            assert taken[word].default in (given.default, str(given.default)), option

@@ -63,7 +63,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[s
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Every kind of page, made by our own commands of data and recipes in which every name is a payload."""
-    from fairtrial.analysis.look import look, write_look
+    from fairtrial.analysis.look import Target, look, write_look
     from fairtrial.engines.job import InProcess
     from fairtrial.report.page import errors_page, records_page
     from fairtrial.report.study_page import write_study_page
@@ -98,7 +98,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for record, given in ((classify, [PAYLOADS[0], f"we will {PAYLOADS[3]}"]), (language, [PAYLOADS[1]])):
         seen = look(record, given, ablate=False)
         out, command = room / f"look-{record.recipe.task}", " ".join(PAYLOADS)
-        page, _ = write_look(seen, record, out, [(0, 0)], "svg", command, lambda *_: None)
+        page = write_look(seen, record, Target(out, [(0, 0)], "svg", command), lambda *_: None).page
         found[f"look {record.recipe.task}"] = page.read_text()
 
     (room / "recipe.toml").write_text(write_recipe(make_tiny("classify", data, name)))

@@ -50,7 +50,12 @@ class Check:
 @dataclass(frozen=True, repr=False)
 class AttentionMaps(Shown):
     """Which positions each head attends to in a text: plain numbers. `words` label both axes: vectors that parts put
-    before a sentence, the text."""
+    before a sentence, the text.
+
+    >>> maps = language_model.attention("a warm and funny film")
+    >>> bool(abs(maps.weights.sum(-1) - 1).max() < 1e-5), all(check.passed for check in maps.checks)
+    (True, True)
+    """
 
     words: tuple[str, ...]
     weights: np.ndarray  # float32 [layer head query key]; zero where hidden

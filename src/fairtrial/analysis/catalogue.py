@@ -89,7 +89,11 @@ class Entry:
 
 @dataclass(frozen=True, repr=False)
 class Catalogue(Shown):
-    """Parts, and what each is and does."""
+    """Parts, and what each is and does.
+
+    >>> {"rope", "alibi"} <= {entry.name for entry in ft.catalogue().entries}
+    True
+    """
 
     entries: tuple[Entry, ...]
     broken: Mapping[str, str] = field(default_factory=dict)  # parts of packages that cannot be used, and why
@@ -109,7 +113,7 @@ class Catalogue(Shown):
     def rows(self) -> list[dict[str, Any]]:
         return [asdict(each) for each in self.entries]
 
-    def plot(self, *, heads: int = 4, length: int = 24, encoder: bool = False, **options: Any) -> Figure:
+    def plot(self, *, heads: int = 4, length: int = 18, encoder: bool = False, **options: Any) -> Figure:
         """What a part does, measured on initial weights; `encoder`: bidirectional, as all pools are."""
         if len(self.entries) != 1:
             raise BadInput("nothing to plot", "name a part: catalogue('alibi').plot()")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -12,6 +13,11 @@ from fairtrial.analysis.predictions import Names, Rows, attribute, log_odds, str
 from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.errors import BadInput
 from fairtrial.registry import did_you_mean
+from fairtrial.report.page import reliability_charts
+from fairtrial.report.plots import draw_intervals
+from fairtrial.report.shown import Shown
+from fairtrial.report.table import Table
+from fairtrial.report.text import errors_summary, errors_tables
 from fairtrial.report.words import spoken_parts
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import wilson
@@ -20,8 +26,55 @@ from fairtrial.training.scoring import evenly, log_probabilities
 from fairtrial.training.tasks import ClassifyTask
 from fairtrial.trial import Run
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 MAX_TEXTS = 1000  # that are searched for influential words, evenly spaced where there are more
 LEAST_TIMES = 5  # occurrences; a rarer word is an anecdote
+
+
+@dataclass(frozen=True, repr=False)
+class Errors(Shown):
+    """A classifier's mistakes: confusions, calibration, the most confident ones, influential words.
+
+    >>> found = classifier.errors(most=3)
+    >>> found.labels, len(found.tests["test"]["mistakes"]) <= 3
+    (('bad', 'good'), True)
+    """
+
+    facts: Mapping[str, Any] = field(repr=False)  # what `fairtrial errors --json` prints
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self.facts["labels"])
+
+    @property
+    def tests(self) -> dict[str, dict[str, Any]]:
+        """What was found on each test set: accuracy, confusion, calibration, mistakes ..."""
+        return dict(self.facts["tests"])
+
+    def sentences(self) -> Sequence[str]:
+        return [line for name, found in self.tests.items() for line in errors_summary(name, found)]
+
+    def tables(self) -> Sequence[Table]:
+        return [table for name, found in self.tests.items() for table in errors_tables(name, found, self.labels)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each mistake that is shown."""
+        return [{"test": name, **mistake} for name, found in self.tests.items() for mistake in found["mistakes"]]
+
+    def charts(self) -> Sequence[str]:
+        return list(reliability_charts(self.facts).values())
+
+    def plot(self) -> Figure:
+        """Reliability: the share right of each bin of confidence, with its 95% interval."""
+        rows = [
+            (f"{name}, {each['low']:.0%} to {each['high']:.0%} sure", each["accuracy"], *each["interval"])
+            for name, found in self.tests.items()
+            for each in found["calibration"]["bins"]
+            if each["items"]
+        ]
+        return draw_intervals(rows, "reliability", "share right")
 
 
 def calibrate(log_p: np.ndarray, labels: np.ndarray, bins: int = 10) -> dict[str, Any]:

@@ -216,7 +216,12 @@ class Generated:
 
 @dataclass(frozen=True, repr=False)
 class Generation(Shown):
-    """Continuations of a prompt. Printed, it is their text."""
+    """Continuations of a prompt. Printed, it is their text.
+
+    >>> found = language_model.generate("a warm", samples=2, tokens=3)
+    >>> [sample.sample for sample in found.samples], found.text.startswith("a warm")
+    ([0, 1], True)
+    """
 
     samples: tuple[Generated, ...]
     notices: tuple[str, ...] = ()

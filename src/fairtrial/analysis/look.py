@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from json import dumps
 from pathlib import Path
@@ -17,7 +17,7 @@ from fairtrial.analysis.heads import Effect, Heads, HeadSummary, ablate_heads, h
 from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Shape
+from fairtrial.recipe import Shape, one_of
 from fairtrial.record import Record
 from fairtrial.report.page import look_page
 from fairtrial.report.plots import drawing, figure_bytes, our_look
@@ -51,7 +51,12 @@ class Drawn:
 
 @dataclass(frozen=True, repr=False)
 class LookResult(Shown):
-    """What the heads of a network do: maps of a few texts, statistics over all, and what is lost without each head."""
+    """What the heads of a network do: maps of a few texts, statistics over all, and what is lost without each head.
+
+    >>> found = classifier.look(ablate=False)
+    >>> found.texts, len(found.heads)
+    (48, 2)
+    """
 
     length: int  # tokens that the model sees at once
     texts: int
@@ -63,6 +68,8 @@ class LookResult(Shown):
     source: str = ""
     not_ablated_because: str = ""
     notices: tuple[str, ...] = ()
+    page: Path | None = None  # where it was written, with its figures
+    figures: tuple[Path, ...] = ()
 
     @property
     def captions(self) -> Captions:
@@ -170,10 +177,30 @@ def check_look_folder(folder: Path, record: Path) -> None:
         raise BadInput(f"{folder} is a file", "choose another folder with --out")
 
 
-def write_look(
-    result: LookResult, record: Record, folder: Path, heads: Heads, kind: str, command: str, on_progress: OnProgress
-) -> tuple[Path, list[Path]]:
+@dataclass(frozen=True)
+class Target:
+    """Where a look is written, and what of it is drawn."""
+
+    folder: Path
+    heads: Heads
+    kind: str  # of the figures
+    command: str  # that writes it again
+
+
+def look_target(
+    record: Record, folder: Path, layer: int | None = None, head: int | None = None, kind: str = "png",
+    command: str = "",
+) -> Target:  # fmt: skip
+    """What cannot be written is refused, before anything is computed."""
+    one_of("--format", kind, ("png", "svg", "pdf"))
+    heads = choose_heads(record.recipe.shape, layer, head)
+    check_look_folder(folder, record.folder)
+    return Target(folder, heads, kind, command or f"ft.load({str(record.folder)!r}).look(..., out={str(folder)!r})")
+
+
+def write_look(result: LookResult, record: Record, target: Target, on_progress: OnProgress) -> LookResult:
     """The page with its numbers, and the figures: for each drawn text a grid of all these heads, and one of each."""
+    folder, heads, kind = target.folder, target.heads, target.kind
     recipe, trial, name = record.recipe, record.trial, record.folder.resolve().name
     one_text = "the one text above (many texts say more: give a file, or no text to read a test set)"
     facts = {
@@ -181,7 +208,7 @@ def write_look(
         f" heads each; parts: {spoken_parts(recipe)}; seed {trial['seed']}; context length {result.length} tokens.",
         "notes": trial["notes"],
         "read": f"{result.texts:,} {result.source}" if result.texts > 1 else one_text,
-        "command": command,
+        "command": target.command,
     }
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -202,7 +229,7 @@ def write_look(
             path.parent.mkdir(exist_ok=True)
         title = f"{name}: {drawn.text}"
         write_bytes(path, map_figure(drawn.trained, drawn.untrained, shown, result.captions, title, kind, result.stage))
-    return page, [path for _, path, _ in plans]
+    return replace(result, page=page, figures=tuple(path for _, path, _ in plans))
 
 
 def remove_figures(folder: Path) -> None:

@@ -63,7 +63,12 @@ class Attribution:
 
 @dataclass(frozen=True, repr=False)
 class Predictions(Shown):
-    """The probability of each class for each text."""
+    """The probability of each class for each text.
+
+    >>> found = classifier.predict("a warm and funny film", words=True)
+    >>> found.labels, round(sum(found.predictions[0].shares), 6)
+    (('bad', 'good'), 1.0)
+    """
 
     labels: tuple[str, ...]
     predictions: list[Prediction]

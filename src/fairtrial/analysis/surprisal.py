@@ -23,10 +23,11 @@ from fairtrial.errors import BadInput
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import Site, and_masks, collect_biases
-from fairtrial.report.plots import draw_bars
+from fairtrial.report.plots import draw_bars, draw_intervals
 from fairtrial.report.shown import Shown
 from fairtrial.report.table import MISSING, Table, row
 from fairtrial.report.text import shaded_html
+from fairtrial.report.words import bracket
 from fairtrial.training.scoring import Window, in_batches, score_lm, scoring, sliding
 from fairtrial.training.tasks import LanguageTask
 from fairtrial.trial import Run
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TOKENS = 2048  # read at once
+LIMITED = (
+    "Through its layers, a prediction of this model depends on the last {} tokens and no others: a longer context"
+    " changes nothing, so equal numbers are expected."
+)
+INTERVALS = "95% intervals over documents, of this one seed."
 SAMPLES = {
     "normal": "Thank you all for being here tonight, and God bless the United States of America.",
     "weird": "Yesterday the quiet ladder sang blue arithmetic to the river",
@@ -97,7 +103,12 @@ class Totals:
 
 @dataclass(frozen=True, repr=False)
 class Surprisal(Shown):
-    """How surprising each token of each text is to a language model."""
+    """How surprising each token of each text is to a language model.
+
+    >>> found = language_model.surprisal(["a warm film", "a dull film"])
+    >>> found.to_frame().groupby("text").nll.sum().round(6).tolist() == [round(each.nll, 6) for each in found.texts]
+    True
+    """
 
     texts: list[TextSurprisal]
     totals: Totals
@@ -217,6 +228,41 @@ class LengthScore:
     interval: tuple[float, float] | None
     why_not: str = ""
     sees: int = 0  # tokens of the context that the model can use, the last one included
+
+
+@dataclass(frozen=True, repr=False)
+class Lengths(Shown):
+    """A language model's perplexity at multiples of its training length.
+
+    >>> [score.length for score in language_model.lengths([1, 2]).scores]
+    [12, 24]
+    """
+
+    scores: tuple[LengthScore, ...]
+
+    def sentences(self) -> Sequence[str]:
+        limit = min((each.sees for each in self.scores if each.sees < each.length), default=0)
+        return [LIMITED.format(limit)] if limit else []
+
+    def tables(self) -> Sequence[Table]:
+        rows = (
+            row(each.test, f"{each.times}x", each.length,
+                f"not possible: {each.why_not}" if each.perplexity is None else
+                f"{each.perplexity:,.1f}{bracket(each.interval)}")
+            for each in self.scores
+        )  # fmt: skip
+        return [Table("", ("test set", "times", "length", "perplexity"), tuple(rows), INTERVALS)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [asdict(each) for each in self.scores]
+
+    def plot(self) -> Figure:
+        """The perplexity at each length with its 95% interval."""
+        rows = [
+            (f"{each.test}, {each.length} tokens", each.perplexity, *(each.interval or (None, None)))
+            for each in self.scores
+        ]
+        return draw_intervals(rows, "perplexity beyond the training length", "perplexity")
 
 
 def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[LengthScore]:

@@ -27,7 +27,6 @@ from fairtrial.cli.options import (
     takes_columns,
 )
 from fairtrial.cli.text import Names, split_names
-from fairtrial.disk import write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import find_recipes, one_of, to_table
 from fairtrial.record import Listed, Record, list_records, sibling
@@ -63,18 +62,10 @@ def show(
     facts = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
     facts["baseline"] = opened.baseline or None
     print(dumps(facts) if json else "\n".join(record_lines(opened, called)))
-    if figure is not None:
-        from fairtrial.report.plots import curves_figure
-
-        write_bytes(figure, curves_figure(opened, figure.suffix.lstrip(".").lower() or "png"))
-        if not json:
-            print(f"figure: {figure}")
-    if html is not None:
-        from fairtrial.report.page import records_page
-
-        write_text(html, records_page([opened], f"fairtrial: {record.name}", called))
-        if not json:
-            print(f"page: {html}")
+    api.show(record, html=html, figure=figure, names=called)
+    for what, path in (("figure", figure), ("page", html)):
+        if path is not None and not json:
+            print(f"{what}: {path}")
 
 
 def listed_json(each: Listed) -> str:
@@ -108,24 +99,23 @@ def look(
 
     given = read_texts(texts, file) if texts or file is not None else []
     opened = Record.open(record)
-    one_of("--format", format, ("png", "svg", "pdf"))
-    from fairtrial.analysis.look import check_look_folder, choose_heads, write_look
+    from fairtrial.analysis.look import look_target, write_look
 
     shape, tests = opened.recipe.shape, opened.trial["test_sets"]
-    heads, folder = choose_heads(shape, layer, head), out if out is not None else sibling(record, "look")
-    check_look_folder(folder, record)
+    folder, command = out if out is not None else sibling(record, "look"), join(["fairtrial", *sys.argv[1:]])
+    target = look_target(opened, folder, layer, head, format, command)
     scores = len(tests) * (shape.layers * shape.heads + 1)
     if ablate and scores > MANY_SCORES:
         notice(f"ablating each head takes {scores} scores of whole test sets; --no-ablate skips them")
     with progress_bars() as on_progress:
         result = api.load(record, plugins=plugins or []).look(given, ablate=ablate, on_progress=on_progress)
-        command = join(["fairtrial", *sys.argv[1:]])
-        page, figures = write_look(result, opened, folder, heads, format, command, on_progress)
+        result = write_look(result, opened, target, on_progress)
     print("\n".join(look_lines(result)))
     for text in result.notices:
         notice(text)
-    print(f"page: {page}")
-    print(f"figures: {figures[0]}{f' and {len(figures) - 1} more' if len(figures) > 1 else ''}")
+    print(f"page: {result.page}")
+    more = len(result.figures) - 1
+    print(f"figures: {result.figures[0]}{f' and {more} more' if more else ''}")
 
 
 @takes_columns
@@ -220,10 +210,9 @@ def length(
 
     run.lengths(factors, on_score=show)
     if limit and not json:
-        print(
-            f"Through its layers, a prediction of this model depends on the last {limit} tokens and no others: a longer"
-            " context changes nothing, so equal numbers are expected."
-        )
+        from fairtrial.analysis.surprisal import LIMITED
+
+        print(LIMITED.format(limit))
 
 
 def errors(
@@ -238,7 +227,9 @@ def errors(
     run = api.load(record, "classify", plugins=plugins or [])
     with progress_bars() as on_progress:
         labels = split_names(names)
-        found = run.errors(test, bins=bins, most=most, names=labels, words=telling, on_progress=on_progress)
+        found = run.errors(
+            test, bins=bins, most=most, names=labels, words=telling, html=html, on_progress=on_progress
+        ).facts
     if json:
         print(dumps(found))
     else:
@@ -246,12 +237,8 @@ def errors(
 
         for number, (name, of_test) in enumerate(found["tests"].items()):
             print("\n" * (number > 0) + "\n".join(errors_lines(name, of_test, found["labels"])))
-    if html is not None:
-        from fairtrial.report.page import errors_page
-
-        write_text(html, errors_page(found))
-        if not json:
-            print(f"page: {html}")
+    if html is not None and not json:
+        print(f"page: {html}")
 
 
 def explore(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -110,17 +110,15 @@ def demo(
     """Run a small study on the embedded speeches: three kinds of position encoding, two tasks, five seeds.
 
     It ends in a verdict and a page, in a few minutes. Run again, it continues where it was stopped."""
-    from fairtrial.study.design import DEMO
-
-    run_with_screen(json, source=DEMO, out=out, jobs=jobs)
+    run_with_screen(json, api.demo, out=out, jobs=jobs)
 
 
-def run_with_screen(json: bool, **options: Any) -> None:
+def run_with_screen(json: bool, run: Callable[..., Any] = api.study, **options: Any) -> None:
     """Run a study and show its progress; Ctrl-C saves and tells how to continue."""
     from fairtrial.cli.screen import open_study_screen
 
     with open_study_screen(json) as on_event, asking_to_stop() as stop:
-        api.study(**options, on_event=on_event, stop=stop)
+        run(**options, on_event=on_event, stop=stop)
 
 
 @takes_results
@@ -166,13 +164,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Write a page of a study, or of results that were made elsewhere: one file that needs no network."""
-    from fairtrial.results import Study
-
-    if len(what) == 1 and out is None and api.is_study(Path(what[0])):
-        page = Study(Path(what[0])).write_page()
-    else:
-        found = api.verdict(what[0] if len(what) == 1 else what, **results)
-        page = found.write_page(out or Path(f"{found.name}-report.html"))
+    page = api.report(what[0] if len(what) == 1 else what, out=out, **results)
     facts = {"page": str(page), "bytes": page.stat().st_size}
     print(dumps(facts) if json else f"open this page: {page.resolve()}")
 

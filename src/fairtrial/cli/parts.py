@@ -49,12 +49,11 @@ def parts(
     if page is not None and page.suffix != ".md":
         raise BadInput("the page is a .md file", path=page)
 
-    found = api.catalogue(name, plugins=plugins or [], installed=page is None)
+    found = api.catalogue(name, plugins=plugins or [], page=page, on_status=status(json))
     entries, broken = found.entries, found.broken
-    from fairtrial.analysis.catalogue import plot_part, write_page
+    from fairtrial.analysis.catalogue import plot_part
 
     if page is not None:
-        write_page(page, entries, status(json))
         show_status("")
     if json:
         print(dumps([asdict(entry) for entry in entries]))
@@ -228,21 +227,11 @@ def cache(
 
     The folder is ~/.cache/fairtrial, or what FAIRTRIAL_CACHE names ('off': nothing is kept). It stays below 4 GB: what
     was not used for longest goes first."""
-    from fairtrial.data import cache as kept
-
-    place, found = kept.folder(), kept.files()
-    size = sum(facts.st_size for _, facts in found)
-    rows = [{"file": path.name, "what": kept.what_of(path), "bytes": facts.st_size} for path, facts in found]
-    freed = kept.clear() if clear else 0
+    before, found = api.cache(), api.cache(clear)
     if json:
-        folder = None if place is None else str(place)
-        print(dumps({"folder": folder, "bytes": size, "most_bytes": kept.MOST_BYTES, "freed": freed, "files": rows}))
-    elif place is None:
-        print("the cache is switched off (FAIRTRIAL_CACHE=off)")
-    elif clear:
-        print(f"{place}: {freed / 1e6:,.1f} MB removed")
-    else:
-        for path, facts in found:
-            print(f"{facts.st_size / 1e6:10,.1f} MB  {kept.what_of(path)}")
-        what = f"{size / 1e6:,.1f} MB in {len(rows)} files" if rows else "empty"
-        print(f"{place}: {what}, at most {kept.MOST_BYTES / 1e9:g} GB")
+        sizes = {"bytes": before.bytes, "most_bytes": found.most_bytes, "freed": found.freed or 0}
+        print(dumps({"folder": found.folder and str(found.folder), **sizes, "files": before.files}))
+        return
+    for each in found.files:
+        print(f"{each['bytes'] / 1e6:10,.1f} MB  {each['what']}")
+    print(found.sentences()[0])

@@ -50,56 +50,23 @@ def replicate(
     is run as the report ran it and, except for fine-tuning, once more with weights chosen on validation.
 
     Finished trials are reused: the same command continues where it was stopped."""
-    from fairtrial.apps.reports.evidence import with_validated
-    from fairtrial.apps.reports.page import write_page
-    from fairtrial.apps.reports.published import chosen_reports, studies_of
-    from fairtrial.apps.reports.run import at_hand, estimate, find_answers, run_all
+    from fairtrial.apps.reports.replicate import replicate as retry
     from fairtrial.cli.screen import open_study_screen
-    from fairtrial.engines.processes import Processes
-    from fairtrial.errors import Interrupted
-    from fairtrial.study.run import Options
 
-    chosen = chosen_reports(reports or [])
-    selection = at_hand(with_validated(studies_of(chosen)), data, seeds=seeds, quick=quick, fine_tuning=fine_tuning)
-    folder = out or Path("replication-quick" if quick else "replication")
-    engine = Processes(jobs)
     with open_study_screen(json) as on_event, stopping() as stop:
-
-        def on_study_event(kind: str, facts: dict[str, Any]) -> None:
-            if kind != "verdict":  # of a single study: the answers come at the end
-                on_event(kind, facts)
-
-        try:
-            plans = estimate(selection, folder, engine, on_event, stop, write=not dry_run)
-            on_event("notice", {"text": plan_text(plans, selection.left_out)})
-            if dry_run:
-                return
-            seconds = run_all(selection, folder, engine, Options(retry_failed=retry_failed), on_study_event, stop)
-        except Interrupted as error:
-            raise Interrupted(error.what, "the same command continues where this one stopped") from error
-        found = find_answers(chosen, selection, folder, lambda text: on_event("notice", {"text": f"measuring: {text}"}))
-        command = spoken_command(reports or [], seeds, quick, fine_tuning)
-        target = page or folder / "five-reports.md"
-        written = write_page(found, target, command=command, quick=quick, seconds=seconds, width=engine.width)
+        found = retry(
+            reports or (), data=data, seeds=seeds, quick=quick, fine_tuning=fine_tuning, out=out, page=page, jobs=jobs,
+            retry_failed=retry_failed, dry_run=dry_run, on_event=on_event, stop=stop,
+        )  # fmt: skip
+    if found is None:
+        return
     if json:
-        print(dumps({"event": "answers", "page": str(written), "answers": [plain(each) for each in found.answers]}))
+        print(dumps({"event": "answers", "page": str(found.page), "answers": [plain(each) for each in found.answers]}))
         return
     print()
     for each in found.answers:
         print(f"{each.claim.report}  {each.claim.says}", f"    {each.headline}. {each.because}", sep="\n")
-    print(f"\npage: {written.resolve()}")
-
-
-def plan_text(plans: dict[str, Any], left_out: tuple[str, ...]) -> str:
-    from fairtrial.report.words import spoken_time
-
-    lines = ["Plan:"]
-    for key, plan in plans.items():
-        left, seconds = plan["left"], spoken_time(plan["expected_seconds"])
-        lines.append(f"  {key}: {plan['trial_count']} trials, {left} left to run; about {seconds}")
-    lines += [f"  left out: {line}" for line in left_out]
-    total = sum(plan["expected_seconds"] for plan in plans.values())
-    return "\n".join([*lines, f"about {spoken_time(total)} in total"])
+    print(f"\npage: {found.page.resolve()}")
 
 
 def plain(answer: Answer) -> dict[str, Any]:
@@ -109,9 +76,3 @@ def plain(answer: Answer) -> dict[str, Any]:
         "at_one_rate": at_one_rate, "headline": answer.headline, "because": answer.because,
         "unsound": answer.unsound, "weak": answer.weak,
     }  # fmt: skip
-
-
-def spoken_command(names: list[str], seeds: int | None, quick: bool, fine_tuning: bool) -> str:
-    words = ["fairtrial", "replicate", *names, *(["--quick"] if quick else ["--data", "DIR"])]
-    words += ["--seeds", str(seeds)] if seeds else []
-    return " ".join([*words, *(["--fine-tuning"] if fine_tuning else [])])

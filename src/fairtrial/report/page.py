@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
@@ -60,20 +60,25 @@ def fragment(lines: Sequence[str] = (), charts: Sequence[str] = (), tables: Sequ
     """A result for a notebook's output: like a page, but without its head and without scripts, and in light colours,
     since a notebook's theme is not the system's."""
     template = environment().get_template("fragment.html")
-    drawn = template.render(style=fragment_style(), lines=lines, charts=charts, tables=tables, **values)
-    return re.sub(r"\n\s*\n+", "\n", drawn)
+    drawn = re.sub(r"\n\s*\n+", "\n", template.render(lines=lines, charts=charts, tables=tables, **values))
+    used = {name for names in re.findall(r'class="([^"]*)"', drawn) for name in names.split()}
+    style = " ".join(rule for classes, rule in fragment_rules() if classes <= used)
+    return f'<div class="fairtrial"><style>.fairtrial {{ {style} }}</style>{drawn}</div>'
 
 
 @cache
-def fragment_style() -> str:
-    """The pages' style, for what is inside a fragment only."""
+def fragment_rules() -> list[tuple[set[str], str]]:
+    """The pages' style, rule by rule, with the classes that a rule is about: a notebook stores only what it needs."""
     style = "".join((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "study.css"))
     style = re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
     style = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", style)  # of other screens, themes and paper
     style = re.sub(r"(?m)^(:root|body)(?= )", "&", style).replace("color-scheme: light dark", "color-scheme: light")
     own = "&, & .study { max-width: 60rem; margin: 0; padding: .2rem .6rem; } h3 { margin-top: 1rem; }"
     own += " .words { max-width: 24rem; } .table { background: none; }"
-    return f".fairtrial {{ {' '.join(style.split())} {own} }}"
+    rules = re.findall(r"[^{}]+\{[^{}]*\}", f"{' '.join(style.split())} {own}")
+    return [
+        (set(re.findall(r"\.([a-z_][\w-]*)", re.sub(r":not\([^)]*\)", "", rule.split("{")[0]))), rule) for rule in rules
+    ]
 
 
 @cache
@@ -139,11 +144,16 @@ def record_charts(record: Record) -> list[str]:
 
 def errors_page(found: dict[str, Any]) -> str:
     """`found`: record, parts, labels, and what was found on each test set."""
-    charts = {
+    charts = reliability_charts(found)
+    return render("errors", f"Errors of {found['record']}", **found, charts=charts, methods=text.ATTRIBUTIONS)
+
+
+def reliability_charts(found: Mapping[str, Any]) -> dict[str, str]:
+    """By test set."""
+    return {
         name: reliability_chart(of_set["calibration"]["bins"], f"Share right over confidence on {name}")
         for name, of_set in found["tests"].items()
     }
-    return render("errors", f"Errors of {found['record']}", **found, charts=charts, methods=text.ATTRIBUTIONS)
 
 
 def look_page(look: Any, heads: Sequence[tuple[int, int]], title: str, facts: dict[str, Any]) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 MOST_CURVE_ROWS = 21
+LISTING = ("record", "task", "recipe", "parts", "seed", "test sets")
 SPARKS = "▁▂▃▄▅▆▇█"
 
 BAR = 20  # letters of a reliability bar
@@ -88,20 +89,26 @@ def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str
 
 def listing_lines(listed: Iterable[Listed]) -> list[str]:
     """One line for each record; the damaged ones say why below."""
-    rows, damaged, counts = [("record", "task", "recipe", "parts", "seed", "test sets")], [], Counter[str]()
+    rows, damaged, counts = [LISTING], [], Counter[str]()
     for each in listed:  # of thousands: none is kept
         counts[each.state] += 1
         if each.problem:
             damaged.append(f"damaged: {each.problem}")
             continue
-        recipe, scores = each.record.recipe, each.record.result["tests"] if each.record.complete else {}
-        told = ", ".join(describe_score(name, score) for name, score in scores.items()) or each.state
-        name, seed = recipe.name or "unnamed", str(each.record.trial["seed"])
-        rows.append((str(each.record.folder), recipe.task, name, spoken_parts(recipe), seed, told))
+        rows.append(listing_row(each))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in rows]
     told = ", ".join(f"{count:,} {state}" for state, count in sorted(counts.items()))
     return [plain(line.rstrip()) for line in [*table, *damaged, f"{counts.total():,} records: {told}"]]
+
+
+def listing_row(each: Listed) -> tuple[str, str, str, str, str, str]:
+    if each.problem:
+        return (str(each.record.folder), "", "", "", "", f"damaged: {each.problem}")
+    recipe, scores = each.record.recipe, each.record.result["tests"] if each.record.complete else {}
+    told = ", ".join(describe_score(name, score) for name, score in scores.items()) or each.state
+    name, seed = recipe.name or "unnamed", str(each.record.trial["seed"])
+    return (str(each.record.folder), recipe.task, name, spoken_parts(recipe), seed, told)
 
 
 def curve_lines(curves: list[Curve]) -> list[str]:
@@ -287,6 +294,29 @@ def change(effect: dict[str, Any]) -> str:
 
 def errors_lines(name: str, found: dict[str, Any], labels: Sequence[str]) -> list[str]:
     """A classifier's mistakes on one test set."""
+    lines = errors_summary(name, found)
+    lines += ["", *as_text(confusion_table("confusion", found["confusion"], labels, found["classes"]))]
+    lines += ["", *calibration_lines(found["calibration"]), "", *mistake_lines(found["mistakes"])]
+    return [*lines, "", *attribution_lines(found["telling"], labels)] if "telling" in found else lines
+
+
+def errors_tables(name: str, found: dict[str, Any], labels: Sequence[str]) -> Iterator[Table]:
+    """The same as tables."""
+    yield confusion_table(f"{name}: confusion", found["confusion"], labels, found["classes"])
+    mistakes = tuple(
+        row(f"{each['confidence']:.1%}", each["guess"], each["true"], each["text"][:100]) for each in found["mistakes"]
+    )
+    if mistakes:
+        columns = ("confidence", "guess", "true class", "text")
+        yield Table(f"{name}: most confident mistakes", columns, mistakes, text_columns=4)
+    words = found.get("telling", {}).get("leave_one_out", {})
+    told = tuple(row(label, ", ".join(f"{e['word']} {e['mean']:+.2f}" for e in words[label])) for label in words)
+    if told:
+        title = f"{name}: words with the largest attributions (leave-one-out, nats of log-odds)"
+        yield Table(title, ("class", "words"), told, text_columns=2)
+
+
+def errors_summary(name: str, found: dict[str, Any]) -> list[str]:
     right = f"{found['accuracy']:.1%} right of {found['items']:,}{span(found['interval'], ', 95%')}"
     lines = [f"{plain(name)}: {right}; macro-F1 {found['macro_f1']:.1%}"]
     if copies := found["copies"]:
@@ -295,9 +325,7 @@ def errors_lines(name: str, found: dict[str, Any], labels: Sequence[str]) -> lis
             accuracy = f"{clean['accuracy']:.1%} right{span(clean['interval'])}"
             error = f"calibration error (ECE) {clean['expected_error']:.3f}"
             lines.append(f"on the other {clean['items']:,}: {accuracy}, {error}")
-    lines += ["", *as_text(confusion_table("confusion", found["confusion"], labels, found["classes"]))]
-    lines += ["", *calibration_lines(found["calibration"]), "", *mistake_lines(found["mistakes"])]
-    return [*lines, "", *attribution_lines(found["telling"], labels)] if "telling" in found else lines
+    return lines
 
 
 def span(interval: Sequence[float] | None, level: str = "") -> str:
