@@ -2117,6 +2117,48 @@ API = (
 )
 
 
+SHOWN = (
+    Mutant(
+        "notebook-markup",
+        "shown",
+        "what a user wrote becomes markup in a notebook",
+        "{escape(plain(piece))}</span>",
+        "{plain(piece)}</span>",
+        ("api/test_results.py", "-k cannot_become_markup"),
+    ),
+    Mutant(
+        "notebook-style-lost",
+        "shown",
+        "a result in a notebook loses the style of its classes",
+        "if classes <= used)",
+        "if not classes)",
+        ("api/test_results.py", "-k first_screen"),
+    ),
+    Mutant(
+        "comparison-unit",
+        "shown",
+        "a comparison's table tells a log ratio where its sentence tells per cent",
+        "return verdict_tables.shown_difference(self.facts, self.facts)",
+        "return self.difference, self.low, self.high",
+        ("api/test_names.py", "-k Comparison"),
+    ),
+    Mutant(
+        "records-score-lost",
+        "shown",
+        "the frame of many records has no scores",
+        'facts[f"{name} {metric}"] = score[metric]',
+        'facts[f"{name} {metric}"] = None',
+        ("api/test_names.py", "-k Records"),
+    ),
+    Mutant(
+        "python-default-drifts",
+        "shown",
+        "a part is plotted with another length in Python than by the command",
+        "heads: int = 4, length: int = 18, encoder: bool = False",
+        "heads: int = 4, length: int = 24, encoder: bool = False",
+        ("api/test_same_folder.py", "-k every_option"),
+    ),
+)
 APPS = (
     Mutant(
         "puzzle-scale",
@@ -2314,7 +2356,7 @@ EXPLORE = (
 
 MUTANTS = (
     *MODEL, *PARTS, *DATA, *TRAINING, *STATISTICS, *AUDIT, *RECORD, *STUDY, *ENGINES, *BASELINES, *ANALYSIS,
-    *REPORT, *PRETRAINED, *API, *APPS, *OWN_RESULTS, *EXPLORE, *VERIFICATION,
+    *REPORT, *PRETRAINED, *API, *SHOWN, *APPS, *OWN_RESULTS, *EXPLORE, *VERIFICATION,
 )  # fmt: skip
 
 

@@ -71,6 +71,9 @@ def test_a_verdict_in_a_notebook_is_the_first_screen_of_the_page(library: dict[s
     assert lead is not None
     assert "".join(lead[0].removesuffix("</section>").split()) in "".join(shown.split())
     assert 'class="strips differences"' in shown
+    plain = library["classifier"]._repr_html_()
+    assert ".strips" in shown.split("</style>")[0]
+    assert ".strips" not in plain, "an output stores the style of what it shows, and no other"
 
 
 def test_numbers_are_plain_attributes(library: dict[str, Any]) -> None:
