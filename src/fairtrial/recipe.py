@@ -266,7 +266,11 @@ class Recipe:
 
     @property
     def external(self) -> bool:
-        """Whether the network is the user's own."""
+        """Whether the network is the user's own.
+
+        >>> ft.Recipe().external
+        False
+        """
         return self.model.name != "none"
 
     def with_(self, **changes: Any) -> Recipe:
