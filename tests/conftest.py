@@ -6,6 +6,7 @@ import errno
 import io
 import math
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -93,6 +94,19 @@ def finished_records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
     with pytest.raises(Interrupted):
         run_trial(make_tiny("classify", source), 2, folders["unfinished"], stop=lambda: True)
     return folders
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium: one for all tests of a process, as playwright's loop can run only once in it."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install -e '.[dev]'")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("needs Chromium, Debian's package `chromium`")
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,18 +32,6 @@ def explorer(shelf: Path) -> Iterator[Explorer]:
 @pytest.fixture(scope="session")
 def client(explorer: Explorer) -> Client:
     return Client(explorer)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install -e '.[dev]'")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("needs Chromium, Debian's package `chromium`")
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture
