@@ -101,6 +101,7 @@ def test_what_a_user_wrote_cannot_become_markup(library: dict[str, Any]) -> None
     html = library["language_model"].surprisal("<script>alert(1)</script> warm")._repr_html_()
     assert "<script" not in html
     assert "&lt;script&gt;" in html
+    html5lib.HTMLParser(strict=True).parseFragment(html)  # also where each token stands in an element of its own
 
 
 def test_a_plan_is_shown_where_nothing_was_run(library: dict[str, Any], tmp_path: Any) -> None:
