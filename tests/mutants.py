@@ -1334,8 +1334,8 @@ AUDIT = (
         "future-gradient",
         "audit",
         "the gradient that flows to later words is dropped",
-        "gradient.view(*ids.shape, -1)[:, cut + 1 :]",
-        "gradient.view(*ids.shape, -1)[:, cut + 1 :] * 0",
+        "float(gradient[:, cut + 1 :].max())",
+        "float(gradient[:, cut + 1 :].max() * 0)",
         ("audit/test_zoo.py", "-k cheat"),
     ),
     Mutant(
@@ -1350,8 +1350,8 @@ AUDIT = (
         "batch-mates-skipped",
         "audit",
         "rows are compared with themselves alone instead of in a batch",
-        "alone = [subject.answers([row])[0] for row in rows]",
-        "alone = subject.answers(rows)",
+        "    alone = [subject.answers([row])[0] for row in rows]\n    numbers = range(len(rows))",
+        "    alone = subject.answers(rows)\n    numbers = range(len(rows))",
         ("audit/test_zoo.py", "-k cheat"),
     ),
     Mutant(
