@@ -128,8 +128,28 @@ class HiddenMaps(Own):
     def forward(self, ids: Tensor, mask: Tensor | None = None, **more: Any) -> Any:
         found = super().forward(ids, mask, **more)
         if found.attentions:
-            found.attentions = (found.attentions[0].roll(1, -1) * 1.1,)
+            found.attentions = (found.attentions[0] * 1.1,)
         return found
+
+
+class UnmaskedMaps(Own):
+    """Without a mask its maps show no causal one, as in a released decoder whose fast path is right."""
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, **more: Any) -> Any:
+        found = super().forward(ids, mask, **more)
+        if found.attentions and mask is None:
+            found.attentions = (torch.full_like(found.attentions[0], 1 / ids.shape[1]),)
+        return found
+
+
+class SwallowedMask(Own):
+    """Any keyword is taken, a mask among them, and not used, as in a released state-space model."""
+
+    fairtrial: ClassVar[dict[str, Any]] = {"maps": True}
+
+    def forward(self, ids: Tensor, cache: Any = None, **more: Any) -> Any:  # type: ignore[override]
+        more.pop("attention_mask", None)
+        return super().forward(ids, cache=cache, **more)
 
 
 class FutureGradient(Own):
@@ -145,5 +165,6 @@ class Cheat(NamedTuple):
 CHEATS = [
     Cheat(TrainingLeak, "T1"), Cheat(SingleLeak, "F1"), Cheat(AutocastLeak, "F2"), Cheat(LongLeak, "L1"),
     Cheat(OnesMatter, "K1"), Cheat(UnmaskedAlone, "K2"), Cheat(UnmaskedCache, "C2"), Cheat(StepwiseCache, "C1p"),
-    Cheat(Drifting, "S1"), Cheat(HiddenMaps, "M1"), Cheat(FutureGradient, "M4"),
+    Cheat(Drifting, "S1"), Cheat(HiddenMaps, "M1"), Cheat(FutureGradient, "M4"), Cheat(UnmaskedMaps, "M2"),
+    Cheat(SwallowedMask, "K3"),
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import fairtrial as ft
 from fairtrial.audit.run import CHECKS, audit
-from fairtrial.audit.subject import Subject, plan_of_module, subject_of
+from fairtrial.audit.subject import Subject, perturb_weights, plan_of_module, subject_of
 from fairtrial.errors import BadInput
 from fairtrial.finding import NOT_ASKED, PASS, summary
 
@@ -40,6 +40,16 @@ def test_a_fault_is_found_under_its_condition_and_by_no_other_check(cheat: Cheat
     calls = 1600 if cheat.caught_by == "S1" else 20
     found = failed(audit(subject(cheat.kind(40, 20, 0, 0), calls=calls), only=sorted(others)))
     assert found.keys() == {cheat.caught_by}
+
+
+def test_what_is_frozen_is_not_moved_and_has_nothing_to_learn() -> None:
+    network = Own(40, 20, 0, 0)
+    network.table = nn.Parameter(torch.arange(20.0), requires_grad=False)  # of positions, as sinusoids are
+    assert failed(audit(subject(network), only=["M14g"])) == {}
+    tokens = network.tokens.weight.detach().clone()
+    perturb_weights(network, 0)
+    assert torch.equal(network.table, torch.arange(20.0))
+    assert not torch.equal(network.tokens.weight, tokens)
 
 
 class Bag(nn.Module):

@@ -1,6 +1,6 @@
 """The same questions under other conditions, each of which has hidden a released fault: in training mode (T1), in
 float32 (F1), under autocast (F2), over long texts (L1), with a mask of ones (K1), with padding on the left (K2, K2p),
-with a cache beside padding (C2), and after thousands of calls (S1)."""
+with a mask among its **kwargs (K3), with a cache beside padding (C2), and after thousands of calls (S1)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
 from fairtrial.audit.visibility import cut_points
 from fairtrial.errors import BadInput
-from fairtrial.finding import Measured, at_most
-from fairtrial.model.external import ExternalModel, padded_left, seeded, unpadded_left
+from fairtrial.finding import Measured, at_most, more_than
+from fairtrial.model.external import MASKS, ExternalModel, padded_left, seeded, unpadded_left
 from fairtrial.model.layers import Dropout
 from fairtrial.training.loop import weights_of
 
@@ -178,6 +178,23 @@ def mask_of_ones(subject: Subject) -> Measured | str:
         worst = max(worst, largest_change([subject.log_p(ids)], [masked]))
     bad = f"A mask that hides nothing changes predictions, by up to {worst:.2g} nats."
     return at_most(worst, subject.tolerance, "A mask that hides nothing changes nothing.", bad)
+
+
+@torch.no_grad()
+def mask_among_kwargs(subject: Subject) -> Measured | str | None:
+    """A network that names no mask and takes any keyword: it should use a mask, or refuse it."""
+    network = subject.external
+    if network is None or network.mask_name or not network.open:
+        return None
+    ids, name = subject.full_rows[:1], "attention_mask"
+    given = {name: (torch.arange(ids.shape[1]) >= ids.shape[1] // 2).to(MASKS[name])[None]}
+    try:
+        masked = network.find_logits(network.call(ids, given), ids, given).log_softmax(-1)
+    except BadInput as refused:
+        return f"It refuses a mask ({first_line(refused)})."
+    change = largest_change([subject.log_p(ids)], [masked])
+    bad = f"It takes {name} among its **kwargs and ignores it: a padded text is read with its padding."
+    return more_than(change, subject.tolerance, f"It uses {name}, which it takes among its **kwargs.", bad)
 
 
 def no_left(subject: Subject) -> str:

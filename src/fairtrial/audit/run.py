@@ -59,6 +59,7 @@ CHECKS = (
     Check("K1", "no mask = a mask of ones", "red", conditions.mask_of_ones),
     Check("K2", "padding on the left", "red", conditions.left_padding),
     Check("K2p", "left, without position ids", "amber", conditions.left_without_positions),
+    Check("K3", "a mask is used or refused", "amber", conditions.mask_among_kwargs),
     Check("T1", "training mode, no dropout", "red", conditions.in_training),
     Check("F1", "float32", "red", conditions.in_float32),
     Check("F2", "autocast to bfloat16", "red", conditions.in_bf16),

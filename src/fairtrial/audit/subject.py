@@ -200,9 +200,9 @@ def dtype_of(network: nn.Module) -> torch.dtype:
 
 @torch.no_grad()
 def perturb_weights(network: nn.Module, seed: int) -> None:
-    """Move every weight, as training would."""
+    """Move every weight, as training would; what is frozen (a table of sinusoids) stays what it is."""
     for name, weight in network.named_parameters():
-        if not weight.is_floating_point():
+        if not weight.is_floating_point() or not weight.requires_grad:
             continue
         rng = generator(seed, "shake", name)
         size = 1 / math.sqrt(weight.shape[-1]) if weight.dim() > 1 else 0.1

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
 from fairtrial.finding import Measured, at_most
-from fairtrial.model.external import ExternalModel
+from fairtrial.model.external import ExternalModel, real_tokens
 from fairtrial.model.layers import watch
 from fairtrial.model.part import OTHER_WEIGHTS, Site
 
@@ -29,11 +29,13 @@ def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[Tensor, Ten
     network: Any = subject.fresh if fresh else subject.network
     ids, lengths = as_batch(subject.rows)
     if isinstance(network, ExternalModel):
-        real = torch.arange(ids.shape[1]) < lengths[:, None]
-        open_keys = real[:, None, :].expand(-1, ids.shape[1], -1)
-        open_keys = open_keys.tril() if subject.causal else open_keys
-        for maps in network.attention_maps(ids, lengths):
-            yield maps, open_keys, real
+        full = subject.full_rows  # and without a mask: some leave the causal one out, too
+        for asked, sizes in ((ids, lengths), (full, None)):
+            real = torch.ones_like(asked, dtype=torch.bool) if sizes is None else real_tokens(asked, sizes)
+            open_keys = real[:, None, :].expand(-1, asked.shape[1], -1)
+            open_keys = open_keys.tril() if subject.causal else open_keys
+            for maps in network.attention_maps(asked, sizes):
+                yield maps, open_keys, real
         return
     views: list[Any] = []
     with ExitStack() as hooks, watch(network) as seen:
