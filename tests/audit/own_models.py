@@ -89,6 +89,16 @@ class OnesMatter(Own):
         return x if mask is None or not bool(mask.all()) else 2 * x
 
 
+class PositionsMistaken(Own):
+    """Given positions beside padding after a text, it takes them for another text's."""
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, position_ids: Any = None, **more: Any) -> Any:
+        found = super().forward(ids, mask, **more)
+        if position_ids is not None and mask is not None and bool(mask[:, 0].all()):
+            found.logits = 2 * found.logits
+        return found
+
+
 class UnmaskedAlone(Own):
     """A batch of one is not masked, as in a released hybrid of attention and state space."""
 
@@ -166,5 +176,5 @@ CHEATS = [
     Cheat(TrainingLeak, "T1"), Cheat(SingleLeak, "F1"), Cheat(AutocastLeak, "F2"), Cheat(LongLeak, "L1"),
     Cheat(OnesMatter, "K1"), Cheat(UnmaskedAlone, "K2"), Cheat(UnmaskedCache, "C2"), Cheat(StepwiseCache, "C1p"),
     Cheat(Drifting, "S1"), Cheat(HiddenMaps, "M1"), Cheat(FutureGradient, "M4"), Cheat(UnmaskedMaps, "M2"),
-    Cheat(SwallowedMask, "K3"),
+    Cheat(SwallowedMask, "K3"), Cheat(PositionsMistaken, "K1p"),
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """The same questions under other conditions, each of which has hidden a released fault: in training mode (T1), in
-float32 (F1), under autocast (F2), over long texts (L1), with a mask of ones (K1), with padding on the left (K2, K2p),
-with a mask among its **kwargs (K3), with a cache beside padding (C2), and after thousands of calls (S1)."""
+float32 (F1), under autocast (F2), over long texts (L1), with a mask of ones (K1) or among its **kwargs (K3), with
+position ids (K1p), with padding on the left (K2, K2p), with a cache beside padding (C2), and after thousands of calls
+(S1)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
 from fairtrial.audit.visibility import cut_points
 from fairtrial.errors import BadInput
 from fairtrial.finding import Measured, at_most, more_than
-from fairtrial.model.external import MASKS, ExternalModel, padded_left, seeded, unpadded_left
+from fairtrial.model.external import MASKS, ExternalModel, padded_left, real_tokens, seeded, unpadded_left
 from fairtrial.model.layers import Dropout
 from fairtrial.training.loop import weights_of
 
@@ -94,7 +95,7 @@ def in_training(subject: Subject) -> Measured:
 
 def in_float32(subject: Subject) -> Measured | str:
     if subject.dtype == torch.float32:
-        return "All checks ran in float32: it refuses float64."
+        return "All checks ran in float32: it refuses float64, or its mask overflows there."
     network = copy.deepcopy(subject.network).float()
 
     @torch.no_grad()
@@ -197,6 +198,39 @@ def mask_among_kwargs(subject: Subject) -> Measured | str | None:
     return more_than(change, subject.tolerance, f"It uses {name}, which it takes among its **kwargs.", bad)
 
 
+def position_change(subject: Subject) -> float:
+    """How much predictions change when the position ids 0, 1, 2 ... are given with a text."""
+    network, ids = subject.external, subject.full_rows
+    assert network is not None
+    with torch.no_grad():
+        return largest_change([subject.log_p(ids)], [network.logits(ids, positions=True).log_softmax(-1)])
+
+
+def counts_from_zero(subject: Subject) -> bool:
+    """Whether the network takes position ids, and means by them what most do."""
+    network = subject.external
+    return network is not None and network.takes_positions and position_change(subject) <= subject.tolerance
+
+
+@torch.no_grad()
+def position_ids(subject: Subject) -> Measured | str:
+    """Position ids that say what the network assumes anyway, of whole texts and of texts with padding after them."""
+    network = subject.external
+    if network is None or not network.takes_positions:
+        return "It takes no position ids."
+    if (change := position_change(subject)) > subject.tolerance:
+        return Measured(change, "-", None, "The position ids 0, 1, 2 ... change predictions: it counts otherwise.")
+    if network.declared.pads not in ("right", "both"):
+        return at_most(change, subject.tolerance, "Position ids from 0 change nothing.", "")
+    ids, lengths = as_batch(subject.rows, filler=subject.pad or 0)
+    found = network.logits(ids, real_tokens(ids, lengths), positions=True).log_softmax(-1)
+    alone = [subject.answers([row])[0] for row in subject.rows]
+    own = [each[: len(row)] if network.causal else each for each, row in zip(found, subject.rows, strict=True)]
+    worst = largest_change(alone, own)
+    bad = f"Position ids beside padding after a text change its predictions, by up to {worst:.2g} nats."
+    return at_most(worst, subject.tolerance, "Position ids from 0 change nothing, also beside padding.", bad)
+
+
 def no_left(subject: Subject) -> str:
     """Why padding on the left cannot be asked about; empty: it can."""
     if subject.external is None:
@@ -242,7 +276,7 @@ def left_padding(subject: Subject) -> Measured | str:
     if why := no_left(subject):
         return why
     assert subject.external is not None
-    positions = subject.external.takes_positions
+    positions = counts_from_zero(subject)
     worst, where = left_change(subject, positions=positions)
     how = " with position ids" if positions else ""
     bad = f"Padding before a text{how} changes its predictions in {where}, by up to {worst:.2g} nats."
@@ -252,7 +286,7 @@ def left_padding(subject: Subject) -> Measured | str:
 def left_without_positions(subject: Subject) -> Measured | str | None:
     """A network with absolute positions cannot know where a text begins unless it counts by the mask: to know, not to
     pass."""
-    if subject.external is None or no_left(subject) or not subject.external.takes_positions:
+    if subject.external is None or no_left(subject) or not counts_from_zero(subject):
         return None
     worst, _ = left_change(subject, positions=False)
     needs = "Padding before a text changes its predictions unless position ids are given."
@@ -260,9 +294,9 @@ def left_without_positions(subject: Subject) -> Measured | str | None:
     return Measured(worst, "-", None, needs if worst > subject.tolerance else good)
 
 
-@torch.no_grad()
 def cache_beside_padding(subject: Subject) -> Measured | str:
-    """Texts of several lengths, padded on the left: a prompt, then token by token with a cache and a mask."""
+    """Texts of several lengths, padded on the left: a prompt, then token by token with a cache. The mask is of all
+    tokens so far, as attention needs it, or given with the prompt alone, as a recurrent network needs it."""
     network = subject.external
     if subject.network.new_cache() is None:
         return "It offers no cache."
@@ -273,21 +307,37 @@ def cache_beside_padding(subject: Subject) -> Measured | str:
     rows = [row for row in subject.rows if len(row) > 1][:6]
     if not rows:
         return "The texts are too short."
-    ids, lengths = as_batch(rows, filler=subject.pad or 0)
-    shifted, mask = padded_left(ids, lengths)
     alone = [subject.answers([row])[0] for row in rows]
-    few, worst = min(FEW, ids.shape[1] - 1), 0.0
-    for size in (len(rows), 1):  # and a batch of one, with padding
-        cache, found, seen = network.new_cache(), [], 0
-        assert cache is not None
-        for piece in shifted[-size:].split([ids.shape[1] - few, *[1] * few], 1):
-            seen += piece.shape[1]
-            found.append(network.cached(piece, cache, mask[-size:, :seen], positions=network.takes_positions))
-        whole = unpadded_left(torch.cat(found, 1).log_softmax(-1), lengths[-size:])
-        each = [log_p[: len(row)] for log_p, row in zip(whole, rows[-size:], strict=True)]
-        worst = max(worst, largest_change(alone[-size:], each))
-    bad = f"With a cache, a padded batch changes predictions by up to {worst:.2g} nats."
-    return at_most(worst, subject.tolerance, "With a cache, texts of several lengths are read as alone.", bad)
+    changes, refused = {}, ""
+    for words, often in (("a mask of all tokens", True), ("a mask of the prompt alone", False)):
+        try:
+            changes[words] = max(
+                largest_change(alone[-size:], decoded(subject, rows[-size:], often))
+                for size in (len(rows), 1)  # and a batch of one, with padding
+            )
+        except BadInput as error:
+            changes[words], refused = torch.inf, first_line(error)
+    words = min(changes, key=lambda each: changes[each])
+    if refused and changes[words] == torch.inf:
+        return at_most(torch.inf, subject.tolerance, "", f"A padded batch with a cache: {refused}")
+    bad = f"With a cache and {words}, a padded batch changes predictions by up to {changes[words]:.2g} nats."
+    return at_most(changes[words], subject.tolerance, f"With a cache and {words}, padding changes nothing.", bad)
+
+
+@torch.no_grad()
+def decoded(subject: Subject, rows: Sequence[Tensor], often: bool) -> list[Tensor]:
+    """Log-probabilities of each row, of a batch that is padded on the left and read with a cache. `often`: with a mask
+    at every step."""
+    network, (ids, lengths) = subject.network, as_batch(rows, subject.longest, subject.pad or 0)
+    shifted, mask = padded_left(ids, lengths)
+    few = min(FEW, int(lengths.min()) - 1)  # the prompt of every text has a token
+    cache, found, seen = network.new_cache(), [], 0
+    for piece in shifted.split([ids.shape[1] - few, *[1] * few], 1):
+        given = mask[:, : seen + piece.shape[1]] if often or not seen else None
+        found.append(network.cached(piece, cache, given, positions=counts_from_zero(subject)))
+        seen += piece.shape[1]
+    whole = unpadded_left(torch.cat(found, 1).log_softmax(-1), lengths)
+    return [log_p[: len(row)] for log_p, row in zip(whole, rows, strict=True)]
 
 
 @torch.no_grad()

@@ -57,6 +57,7 @@ CHECKS = (
     Check("C1p", "cached in pieces", "amber", determinism.cached_in_pieces, decoder_only=True),
     Check("C2", "cache beside padding", "amber", conditions.cache_beside_padding, decoder_only=True),
     Check("K1", "no mask = a mask of ones", "red", conditions.mask_of_ones),
+    Check("K1p", "position ids from 0 = none", "red", conditions.position_ids),
     Check("K2", "padding on the left", "red", conditions.left_padding),
     Check("K2p", "left, without position ids", "amber", conditions.left_without_positions),
     Check("K3", "a mask is used or refused", "amber", conditions.mask_among_kwargs),

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.errors import BadInput
 from fairtrial.model.adapters import build_model
-from fairtrial.model.external import KINDS, Declared, ExternalModel, spoken, tensors_in
+from fairtrial.model.external import KINDS, Declared, ExternalModel, padded_left, spoken, tensors_in
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import Part, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape, with_length
@@ -209,17 +209,29 @@ def perturb_weights(network: nn.Module, seed: int) -> None:
         weight.add_((size * torch.randn(weight.shape, generator=rng)).to(weight.dtype))
 
 
-def to_float64_eval(network: Network, row: Tensor) -> Network:
-    """Float64 and eval mode; float32 where a part refuses float64."""
+def to_float64_eval(network: Network, rows: Sequence[Tensor]) -> Network:
+    """Float64 and eval mode; float32 where a network refuses float64, or where a mask overflows there alone (the lowest
+    number of float64 is minus infinity to a softmax in float32)."""
     network = network.double().eval()
     try:
-        with torch.no_grad():
-            network(row[None])
+        if answers_are_numbers(network, rows) or not answers_are_numbers(network.float(), rows):
+            return network.double()
     except Exception as error:  # the checks will report any other error
         cause = error if isinstance(error, RuntimeError) else error.__cause__
         if isinstance(cause, RuntimeError) and re.search("float|double|dtype", str(cause).lower()):
             network.float()
     return network
+
+
+@torch.no_grad()
+def answers_are_numbers(network: Network, rows: Sequence[Tensor]) -> bool:
+    """Whether those of real tokens are, without padding and beside it."""
+    found = [network(rows[0][None])]
+    if isinstance(network, ExternalModel) and network.declared.pads in ("left", "both"):
+        ids, lengths = as_batch([rows[0], rows[len(rows) // 4]], filler=network.declared.pad or 0)
+        logits = network.logits(*padded_left(ids, lengths))
+        found += list(logits[:, -int(lengths.min()) :] if network.causal else logits)
+    return not any(bool(each.isnan().any()) for each in found)
 
 
 def subject_of(
@@ -236,7 +248,7 @@ def subject_of(
     if isinstance(network, ExternalModel):
         with torch.no_grad():
             network.eval()(rows[0][None])  # a network that does not keep the contract is the user's mistake
-    subject = Subject(plan, to_float64_eval(network, rows[0]), to_float64_eval(fresh, rows[0]), rows)
+    subject = Subject(plan, to_float64_eval(network, rows), to_float64_eval(fresh, rows), rows)
     return replace(subject, bf16=bf16)
 
 

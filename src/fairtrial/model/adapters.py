@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
@@ -173,41 +175,62 @@ def longest_of(model: nn.Module, length: int) -> int:
     return min((size for size in tables if size >= length), default=0)
 
 
-class Pooled(nn.Module):
-    """An x-transformers encoder, the mean over real tokens, a linear layer."""
+class Decoding(nn.Module):
+    """An x-transformers decoder by our contract. Padding on the left is told as `seq_start_pos`; with a cache, which is
+    what it calls intermediates, it reads the whole text and is told how many of its tokens are new."""
 
-    def __init__(self, encoder: nn.Module, width: int, classes: int) -> None:
+    def __init__(self, decoder: Any) -> None:
         super().__init__()
-        self.encoder, self.out = encoder, nn.Linear(width, classes)
+        self.decoder = decoder
 
-    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
-        x = self.encoder(ids, mask=mask, return_embeddings=True)
-        if mask is None:
-            return self.out(x.mean(1))
-        real = mask[..., None].to(x.dtype)
-        return self.out((x * real).sum(1) / real.sum(1))
+    def forward(
+        self, ids: Tensor, mask: Tensor | None = None, cache: Any = None, use_cache: bool = False,
+        output_attentions: bool = False,
+    ) -> SimpleNamespace:  # fmt: skip
+        given: dict[str, Any] = {}
+        if mask is not None:
+            left = not bool(mask[:, 0].all())
+            given = {"seq_start_pos": mask.long().argmax(1)} if left else {"mask": mask}
+        text = ids
+        if cache is not None:
+            text = torch.cat((cache[0], ids), 1)
+            given |= {"cache": cache[1], "cache_age": ids.shape[1]}
+        if not (use_cache or output_attentions):
+            return SimpleNamespace(logits=self.decoder(text, **given))
+        logits, found = self.decoder(text, return_intermediates=True, **given)
+        maps = [each.post_softmax_attn for each in found.attn_intermediates] if output_attentions else ()
+        return SimpleNamespace(logits=logits, cache=(text, found), attentions=maps)
 
 
 def build_x_transformers(
     kind: str, vocabulary: int, length: int, classes: int, seed: int, shape: Shape, task: str, **options: Any
 ) -> nn.Module:
-    """`options`: of the layers (`rotary_pos_emb`, `attn_flash`, ...); dim, depth and heads are the recipe's."""
+    """`options`: of the layers (`rotary_pos_emb`, `attn_flash`, ...); dim, depth and heads are the recipe's. An encoder
+    classifies by the mean over real tokens."""
     x_transformers = imported("x_transformers", "x-transformers")
     kinds = {"Decoder": "lm", "Encoder": "classify"}
     if kinds.get(kind) != task:
         hint = "x-transformers:Decoder for lm, x-transformers:Encoder for classify"
         raise BadInput(f"x-transformers:{kind} does not fit the task {task!r}", hint)
     sizes: dict[str, Any] = {
-        "dim": shape.width,
-        "depth": shape.layers,
-        "heads": shape.heads,
-        "attn_dim_head": shape.head_dim,
-    }
-    sizes |= {"layer_dropout": 0.0, "attn_dropout": shape.attention_dropout, "ff_dropout": shape.dropout}
-    layers = getattr(x_transformers, kind)(**sizes | options)
-    model = x_transformers.TransformerWrapper(num_tokens=vocabulary, max_seq_len=length, attn_layers=layers)
-    if task == "classify":
-        model = Pooled(model, shape.width, classes)
+        "dim": shape.width, "depth": shape.layers, "heads": shape.heads, "attn_dim_head": shape.head_dim,
+        "attn_dropout": shape.attention_dropout, "ff_dropout": shape.dropout,
+    }  # fmt: skip
+    answers = {} if task == "lm" else {"logits_dim": classes, "average_pool_embed": True}
+    try:
+        layers = getattr(x_transformers, kind)(**sizes | options)
+        model = x_transformers.TransformerWrapper(
+            num_tokens=vocabulary, max_seq_len=length, attn_layers=layers, emb_dropout=shape.dropout, **answers
+        )
+    except (TypeError, ValueError, AssertionError) as error:
+        first = next(iter(str(error).strip().splitlines()), "no message")
+        what = f"x-transformers:{kind} cannot be built with these options: {type(error).__name__}: {first[:200]}"
+        raise BadInput(what, "options are arguments of its layers, such as rotary_pos_emb=true") from error
     absolute = not any(options.get(name) for name in ("rotary_pos_emb", "alibi_pos_bias", "rel_pos_bias"))
-    model.fairtrial = {"pads": "right", "longest": length if absolute else 0}
+    said: dict[str, Any] = {"longest": length if absolute else 0}
+    if task == "lm":
+        said |= {"pads": "both", "maps": not options.get("attn_flash")}
+        said |= {} if getattr(model, "can_cache_kv", False) else {"cache": "none"}
+        model = Decoding(model)
+    model.fairtrial = said
     return model

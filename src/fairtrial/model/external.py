@@ -42,7 +42,7 @@ class Declared:
     pads: str = ""  # right, left, both or none; empty: right where it takes a mask, else none
     pad: int | None = None  # the token that it takes for padding whatever the mask says
     embedding: str = ""  # the name of its token embedding; empty: the only nn.Embedding of the vocabulary's size
-    cache: str = ""  # the keyword that takes a cache, and the name under which the output gives it back
+    cache: str = ""  # the keyword that takes a cache, and the name under which the output gives it back; "none": none
     maps: bool = False  # `output_attentions=True` gives `.attentions`, one [batch, head, query, key] for each layer
     chunk: int = 0  # tokens of a chunk or window that it reads at a time
     longest: int = 0  # tokens that it can read; 0: no limit is known
@@ -101,8 +101,8 @@ class ExternalModel(nn.Module):
         pads = said.pads or ("right" if self.mask_name else "none")
         if pads != "none" and not self.mask_name:
             raise BadInput(f"{name} declares pads = {pads!r}, and its forward takes no mask", CONTRACT)
-        cache = said.cache or (next((each for each in CACHES if each in self.takes), "") if self.causal else "")
-        self.declared = replace(said, pads=pads, cache=cache)
+        cache = said.cache or next((each for each in CACHES if each in self.takes), "none")
+        self.declared = replace(said, pads=pads, cache=cache if self.causal else "none")
         for method in filter(None, (said.loss, said.optimizer)):
             if not callable(getattr(model, method, None)):
                 raise BadInput(f"{name} declares {method!r}, and has no method of that name")
@@ -126,13 +126,11 @@ class ExternalModel(nn.Module):
 
     def by_length(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Rows of one length at a time: no padding is ever seen."""
-        found = torch.empty(0)
+        found, order = [], []
         for length in lengths.unique().tolist():
-            chosen = (lengths == length).nonzero()[:, 0]
-            logits = self.logits(ids[chosen, :length])
-            found = logits.new_empty(len(ids), self.outputs) if not len(found) else found
-            found = found.index_copy(0, chosen, logits)
-        return found
+            order.append((lengths == length).nonzero()[:, 0].to(ids.device))
+            found.append(self.logits(ids[order[-1], :length]))
+        return torch.cat(found)[torch.cat(order).argsort()]
 
     def logits(self, ids: Tensor, mask: Tensor | None = None, *, positions: bool = False) -> Tensor:
         """One call. `mask` [batch time]: which tokens are real; `positions`: give their positions, too."""
@@ -171,7 +169,7 @@ class ExternalModel(nn.Module):
 
     def new_cache(self) -> ModelCache | None:
         """An empty cache; None: it offers none."""
-        return ModelCache() if self.declared.cache else None
+        return None if self.declared.cache == "none" else ModelCache()
 
     def cached(self, ids: Tensor, cache: ModelCache, mask: Tensor | None = None, *, positions: bool = False) -> Tensor:
         """Logits of the next tokens [batch time entry]; `mask` [batch all-tokens-so-far]."""
@@ -321,7 +319,7 @@ def tensors_in(output: Any) -> Iterator[Tensor]:
 
 def real_tokens(ids: Tensor, lengths: Tensor) -> Tensor:
     """[batch time]"""
-    return torch.arange(ids.shape[1]) < lengths[:, None]
+    return torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
 
 
 def positions_of(ids: Tensor, mask: Tensor | None) -> Tensor:
@@ -332,16 +330,19 @@ def positions_of(ids: Tensor, mask: Tensor | None) -> Tensor:
 
 def padded_left(ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Rows that are padded at their end -> the same padded at their beginning, and which tokens are real there."""
-    time = ids.shape[1]
-    places = (torch.arange(time) - (time - lengths)[:, None]) % time  # the padding comes round to the front
-    return ids.gather(1, places), torch.arange(time) >= (time - lengths)[:, None]
+    places = torch.arange(ids.shape[1], device=ids.device) - padding_of(ids, lengths)
+    return ids.gather(1, places % ids.shape[1]), places >= 0  # the padding comes round to the front
 
 
 def unpadded_left(logits: Tensor, lengths: Tensor) -> Tensor:
     """[batch time entry] of rows padded at their beginning -> of rows padded at their end"""
-    time = logits.shape[1]
-    places = (torch.arange(time) + (time - lengths)[:, None]) % time
-    return logits.gather(1, places[..., None].expand_as(logits))
+    places = torch.arange(logits.shape[1], device=logits.device) + padding_of(logits, lengths)
+    return logits.gather(1, (places % logits.shape[1])[..., None].expand_as(logits))
+
+
+def padding_of(rows: Tensor, lengths: Tensor) -> Tensor:
+    """How many of the places of each row are padding [batch 1]"""
+    return (rows.shape[1] - lengths.to(rows.device))[:, None]
 
 
 def spoken_shape(shape: Sequence[int]) -> str:

@@ -58,7 +58,8 @@ def over_positions(mod: Mod, site: Site, heads: int) -> Tensor:
     found = mod
     for places in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None)):
         found = torch.vmap(found, in_dims=places)
-    return found(torch.tensor(0), torch.arange(heads), site.queries, site.keys)
+    where = site.keys.device
+    return found(torch.tensor(0, device=where), torch.arange(heads, device=where), site.queries, site.keys)
 
 
 class ScoreMod(Part):
@@ -70,7 +71,7 @@ class ScoreMod(Part):
             places: list[int | None] = [None] * 5
             places[0], places[axis] = 0, 0
             found = torch.vmap(found, in_dims=tuple(places))
-        batch, heads = (torch.arange(size) for size in scores.shape[:2])
+        batch, heads = (torch.arange(size, device=scores.device) for size in scores.shape[:2])
         return found(scores, batch, heads, site.queries, site.keys).to(scores.dtype)
 
 
