@@ -2120,7 +2120,7 @@ API = (
         "ft.compare judges theirs against ours",
         "judge_arrays(ours, theirs, groups, weights, metric",
         "judge_arrays(theirs, ours, groups, weights, metric",
-        ("api/test_compare.py", "-k own_verdict"),
+        ("api/test_compare.py", "-k direction"),
     ),
     Mutant(
         "power-without-pilot",

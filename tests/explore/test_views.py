@@ -26,8 +26,14 @@ WHILE_RUNNING: set[str] = set()  # what the library said of the study
 
 @pytest.fixture(scope="session")
 def study(shelf: Path, client: Client) -> str:
-    """A real study of tiny trials, run in the explored folder while the explorer is open."""
+    """A real study of tiny trials, run in the explored folder while the explorer is open. Its items belong to groups."""
     settings = [*TINY, "training.batch=8"]
+    grouped = shelf / "grouped"
+    grouped.mkdir()
+    for split in ("train", "test"):
+        lines = (shelf / "speechesdataset" / f"{split}_CLS.tsv").read_text().splitlines()
+        rows = [f"{line}\t{split}-{number // 3}\n" for number, line in enumerate(lines)]
+        (grouped / f"{split}.tsv").write_text("label\ttext\tgroup\n" + "".join(rows))
 
     def on_event(kind: str, facts: dict[str, Any]) -> None:
         if kind in ("begin", "done"):
@@ -35,7 +41,7 @@ def study(shelf: Path, client: Client) -> str:
             WHILE_RUNNING.update(row["state"] for row in rows if row["path"] == "study")
 
     made = ft.study(
-        ["learned", "rope"], data=str(shelf / "speechesdataset"), task="classify", seeds=2, steps=8, settings=settings,
+        ["learned", "rope"], data=str(grouped), task="classify", seeds=2, steps=8, settings=settings,
         out=shelf / "study", engine="here", on_event=on_event,
     )  # fmt: skip
     return made.folder.name
