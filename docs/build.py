@@ -1,6 +1,7 @@
-"""Makes the pages that are not written by hand: `python docs/build.py` writes api.md from the docstrings, commands.md from
-the command line's parser and recipe.md from the fields of a recipe; `python docs/build.py NOTEBOOK...` runs notebooks
-and stores them with their outputs."""
+"""Makes the pages that are not written by hand: `python docs/build.py` writes api.md from the docstrings, commands.md
+from the command line's parser and recipe.md from the fields of a recipe; `python docs/build.py NOTEBOOK...` runs
+notebooks and stores them with their outputs; `python docs/build.py PAGE.html` takes the picture at the top of the
+README, the first screen of a study's page (`make demo` makes one), in Debian's chromium."""
 
 from __future__ import annotations
 
@@ -136,9 +137,10 @@ def prose(doc: str) -> str:
 
 COMMANDS_HEAD = """# Commands
 
-Made from the command line's parser by `python docs/build.py`. `fairtrial COMMAND --help` prints the same; [tour.md](tour.md) shows the
-commands in use. Exit codes: 0 done, 1 a check failed (`audit`, `verify`), 2 a mistake in what was given, 3 the folder is in use, 4 training diverged, 5 the
-disk, 6 a fault of fairtrial or of a process that it started, 130 stopped by Ctrl-C, 141 a closed pipe.
+Made from the command line's parser by `python docs/build.py`. `fairtrial COMMAND --help` prints the same;
+[tour.md](tour.md) shows the commands in use. Exit codes: 0 done, 1 a check failed (`audit`, `verify`), 2 a mistake in
+what was given, 3 the folder is in use, 4 training diverged, 5 the disk, 6 a fault of fairtrial or of a process that it
+started, 130 stopped by Ctrl-C, 141 a closed pipe.
 """
 
 
@@ -189,9 +191,10 @@ def marked(text: str) -> str:
 
 RECIPE_HEAD = """# Recipe fields
 
-Made from `recipe.py` by `python docs/build.py`. `fairtrial recipe classify > recipe.toml` prints a recipe with every field and its meaning, to be
-edited and trained by `fairtrial train recipe.toml`; `--set shape.heads=4` changes one field on the command line, `heads=4` in Python. Defaults are those of
-the recipe `default` for each task; a dash: the same as the first.
+Made from `recipe.py` by `python docs/build.py`. `fairtrial recipe classify > recipe.toml` prints a recipe with every
+field and its meaning, to be edited and trained by `fairtrial train recipe.toml`; `--set shape.heads=4` changes one
+field on the command line, `heads=4` in Python. Defaults are those of the recipe `default` for each task; a dash: the
+same as the first.
 """
 
 
@@ -237,11 +240,26 @@ def run_notebook(path: Path, folder: Path) -> Any:
     return notebook
 
 
+def take_picture(page: Path, picture: Path) -> None:
+    """The first screen of a page, as a person with a laptop sees it."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": 1100, "height": 620}, device_scale_factor=1.5)
+        tab.goto(page.resolve().as_uri())
+        tab.screenshot(path=picture)
+        browser.close()
+
+
 def main() -> None:
     if not sys.argv[1:]:
         for name, write in PAGES.items():
             (HERE / name).write_text(write(), encoding="utf-8")
     for name in sys.argv[1:]:
+        if name.endswith(".html"):
+            take_picture(Path(name), HERE / "images" / "verdict.png")
+            continue
         import nbformat
 
         with TemporaryDirectory() as folder:

@@ -26,7 +26,7 @@ WHILE_RUNNING: set[str] = set()  # what the library said of the study
 
 @pytest.fixture(scope="session")
 def study(shelf: Path, client: Client) -> str:
-    """A real study of tiny trials, run in the explored folder while the explorer is open. Its items belong to groups."""
+    """A real study of tiny trials on items in groups, run in the explored folder while the explorer is open."""
     settings = [*TINY, "training.batch=8"]
     grouped = shelf / "grouped"
     grouped.mkdir()

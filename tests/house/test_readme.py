@@ -1,4 +1,4 @@
-"""What the README and the example recipes promise, they do."""
+"""What the README, the pages of the documentation and the example recipes promise, they do."""
 
 from __future__ import annotations
 
@@ -6,41 +6,76 @@ import csv
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 
+from fairtrial.cli.main import app
 from fairtrial.recipe import BUILT_IN, built_in_recipe, load_recipe, recipe_from, write_recipe
 from sampling import cases
 
 Call = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # these take minutes, or need what is not here
-LONG = {"demo", "study", "verdict", "report", "finetune", "export", "replicate", "puzzle"}
+LONG = {"demo", "study", "verdict", "report", "finetune", "export", "replicate", "puzzle", "explore"}
 
 
-def commands() -> list[str]:
-    """Every `fairtrial ...` line of the README's code blocks, without its comment."""
-    blocks = re.findall(r"```(\w*)\n(.*?)```", README, flags=re.S)
+def commands(page: Path) -> list[str]:
+    """Every `fairtrial ...` line of a page's code blocks, without its comment."""
+    blocks = re.findall(r"```(\w*)\n(.*?)```", page.read_text().replace("\\\n", " "), flags=re.S)
     lines = [line.split("  #")[0].strip() for kind, block in blocks if kind != "python" for line in block.splitlines()]
-    return [line for line in lines if line.startswith("fairtrial ")]
+    return [line.removeprefix("$ ") for line in lines if line.removeprefix("$ ").startswith("fairtrial ")]
 
 
-def test_the_readme_shows_commands() -> None:
-    shown = {line.split()[1] for line in commands()}
-    assert {"train", "show", "resume", "parts", "audit", "length", "study", "look", "finetune"} <= shown
+@pytest.fixture(scope="module")
+def parser() -> Any:
+    return typer.main.get_command(app)
 
 
-@cases("line", [line for line in commands() if line.split()[1] in LONG])
-def test_the_readmes_long_commands_have_the_options_that_it_names(line: str, fairtrial: Call) -> None:
-    words = shlex.split(line)[1:]
-    told = fairtrial(*words[: 2 if words[0] == "puzzle" else 1], "--help")
-    assert told.code == 0, told.err
-    assert all(word in told.out for word in words if word.startswith("--"))
+def test_the_tour_shows_every_command(parser: Any) -> None:
+    shown = {line.split()[1] for line in commands(ROOT / "docs" / "tour.md")}
+    known = {name for name, command in parser.commands.items() if not command.hidden}
+    assert known - shown <= {"demo", "ensemble", "explore", "replicate"}, "told in sentences, or by the README"
+
+
+@cases("page", PAGES)
+def test_the_commands_of_a_page_have_the_options_that_it_names(page: Path, parser: Any) -> None:
+    for line in (each for whole in commands(page) for each in re.split(r"; (?=fairtrial )", whole)):
+        words, command = shlex.split(line)[1:], parser
+        while hasattr(command, "commands") and words and not words[0].startswith("-"):
+            assert words[0] in command.commands or words[0].isupper(), line
+            command = command.commands.get(words.pop(0), command)
+        known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | {"--help"}
+        given = {word.split("=")[0] for word in words if word.startswith("--")}
+        assert given <= known | {"--version"}, line
+
+
+def test_links_lead_to_files() -> None:
+    for page in (*PAGES, *ROOT.glob("*.md")):
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+            assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_site_is_built_and_asks_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In strict mode: every link and every anchor leads somewhere, every page is in the navigation."""
+    pytest.importorskip("mkdocs", reason="pip install 'fairtrial[docs]'")
+    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > len(PAGES)
+    for page in pages:
+        loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=\"?(?:https?:)?//[^>]*", page.read_text())
+        assert not [each for each in loaded if "canonical" not in each], page.name
 
 
 def run_as_written(line: str, fairtrial: Call) -> None:
@@ -63,12 +98,14 @@ def run_as_written(line: str, fairtrial: Call) -> None:
 
 
 @pytest.mark.usefixtures("audits_here")
-def test_the_readmes_commands_work_one_after_another(
+def test_the_commands_of_readme_and_tour_work_one_after_another(
     course_folder: Path, fairtrial: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a folder that holds what they name. Later commands use the records of earlier ones."""
     cwd = course_folder.parent
     monkeypatch.chdir(cwd)
+    course_folder.rename(cwd / "my-texts")
+    course_folder = cwd / "my-texts"
     sentences = (course_folder / "train_LM.txt").read_text()
     (cwd / "my-novel.txt").write_text("\n\n".join([sentences] * 3))
     rows = [line.split("\t") for line in (course_folder / "train_CLS.tsv").read_text().splitlines()[:60]]
@@ -76,7 +113,7 @@ def test_the_readmes_commands_work_one_after_another(
     with (cwd / "reviews.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["stars", "body", "fold"], *folds])
     shutil.copy(ROOT / "examples" / "classifier.toml", cwd / "recipe.toml")
-    for line in commands():
+    for line in dict.fromkeys((*commands(ROOT / "README.md"), *commands(ROOT / "docs" / "tour.md"))):  # each once
         if line.split()[1] not in LONG:  # these have tests of their own
             run_as_written(line, fairtrial)
 
