@@ -444,6 +444,8 @@ def show(
     folder = folder_of(record)
     listed = [] if os.path.exists(folder / "trial.json") else list(list_records(folder))
     found = Records(tuple(listed) or (Listed(Record.open(folder)),))
+    if not listed:
+        found.listed[0].record.refuse_changed()
     sound = [each.record for each in found.listed if not each.problem]
     if html is not None:
         from fairtrial.report.page import records_page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import os
 import platform
 import sys
@@ -86,8 +87,33 @@ def refuse_changed(trial: Mapping[str, Any]) -> None:
         raise EnvironmentChanged(f"{what}: results may differ", "resume with --anyway to accept that")
 
 
+# what libraries take beside it, of which some crash where they find none; and what they take once they are imported
+RESERVE_BYTES, LIBRARY_BYTES = 256e6, 700e6
+COUNTED = {"RLIMIT_AS": "VmSize", "RLIMIT_DATA": "VmData"}  # what counts for a limit, in /proc/self/status
+
+
+def bytes_to_limit() -> float:
+    """How much more memory the limits of this process allow (ulimit -v, ulimit -d)."""
+    try:
+        import resource
+
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except (ImportError, OSError):  # no Linux
+        return math.inf
+    used = {name: int(value.split()[0]) << 10 for name, _, value in (row.partition(":") for row in status.splitlines())
+            if name in COUNTED.values()}  # fmt: skip
+    limits = {name: resource.getrlimit(getattr(resource, name))[0] for name in COUNTED}
+    left = (most - used[COUNTED[name]] for name, most in limits.items() if most != resource.RLIM_INFINITY)
+    return min(left, default=math.inf)
+
+
 def refuse_memory(needed: float, what: str) -> None:
-    """Refuse before it is built what this machine cannot hold."""
+    """Refuse before it is built what this machine, or a limit, cannot hold."""
+    left = bytes_to_limit()
+    whole = needed + RESERVE_BYTES + (0 if "torch" in sys.modules else LIBRARY_BYTES)
+    if whole > left:
+        told = f"{what} needs about {whole / 1e6:,.0f} MB of memory; the limit leaves {max(0, left) / 1e6:,.0f} MB"
+        raise BadInput(told, "raise it (ulimit -v), or take a smaller shape or batch")
     try:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         with open("/proc/meminfo", encoding="ascii") as file:  # tells what caches would give back, too

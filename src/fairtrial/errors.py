@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 
@@ -24,6 +25,16 @@ class FairtrialError(Exception):
 
     def __str__(self) -> str:
         return f"{self.what}\n  {self.hint}" if self.hint else self.what
+
+
+NO_MEMORY = re.compile(
+    r"allocate memory|memory alloc|bad_alloc|could not create a (primitive|memory)|failed to map segment"
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Also what libraries make of it: torch, oneDNN, Rust, the loader of shared libraries."""
+    return isinstance(error, MemoryError) or bool(NO_MEMORY.search(str(error)))
 
 
 class FairtrialWarning(UserWarning):

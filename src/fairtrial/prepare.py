@@ -124,6 +124,7 @@ class Prepared:
 
 def prepare(recipe: Recipe, seed: int) -> Prepared:
     """What a trial of this recipe and seed is trained, selected and tested on."""
+    refuse_memory(0, "a trial")
     encoder = None
     if recipe.encoder.source != "none":
         from fairtrial.pretrained.encoder import open_encoder, with_encoder
@@ -174,6 +175,7 @@ def open_corpus(data: Data, task: str, tokens: Tokens, facts: Mapping[str, Any])
 
 def prepare_like(record: Record) -> Prepared:
     """What a record's trial was prepared as, with the record's own tokenizer. Data that have changed are refused."""
+    refuse_memory(0, "a trial")
     recipe, trial = record.recipe, record.trial
     tokenizer = record.tokenizer()
     corpus = open_corpus(recipe.data, recipe.task, recipe.tokens, tokenizer.facts)

@@ -127,6 +127,13 @@ class Record:
             raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
         return path
 
+    def refuse_changed(self, *, weights: bool = True) -> None:
+        """Of a finished record: every file that is there is what the trial wrote. `weights`: also the large one."""
+        names = ("events.jsonl", "outcomes.safetensors", "tokenizer.json", *(["model.safetensors"] if weights else []))
+        for name in names if self.complete else ():
+            if (self.folder / name).exists():
+                self.checked(name)
+
     def settle_changes(self, *, accept: bool) -> None:
         """Before a trial is resumed: refuse files that are not what it began with, or let it go on as they are now;
         trial.json then says so."""

@@ -21,6 +21,7 @@ import tempfile
 import time
 import traceback
 from dataclasses import asdict, dataclass, field
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ class Order:
     kill_after: float | None = None  # seconds
     seconds: float = 600.0  # longer is a hang
     cwd: str = "/"
+    own_server: bool = False  # its processes are forked by a server that it starts itself, which takes seconds
 
 
 class Answer(NamedTuple):
@@ -105,13 +107,16 @@ def serve() -> None:
     import fairtrial.cli.main
     import fairtrial.study.run
     import fairtrial.trial
-    from fairtrial.engines.processes import PRELOADED
+    from fairtrial.engines.processes import PRELOADED, one_thread
 
     for name in PRELOADED:
         __import__(name)
     for name in ("ascii", "unicode-escape"):  # another user may not be allowed to read Python's own files
         codecs.lookup(name)
     os.environ.pop("LD_PRELOAD")  # processes of a study are new ones
+    forkserver.set_forkserver_preload(PRELOADED)
+    with one_thread():
+        forkserver.ensure_running()
     typer.main.get_command = functools.cache(typer.main.get_command)  # it would build all commands in every child
     typer.main.get_command(fairtrial.cli.main.app)
     library = ctypes.CDLL(os.environ["FAULTS"])
@@ -164,6 +169,15 @@ def drain(reader: int, writer: int) -> str:
     return found.decode(errors="replace")
 
 
+def choose_server(own: bool) -> None:
+    """A command's own server of processes, or the one that all commands share here."""
+    server = forkserver._forkserver  # type: ignore[attr-defined]
+    if own:
+        server._forkserver_pid = server._forkserver_address = server._forkserver_alive_fd = None
+    else:  # it is no child of ours, and would be taken for dead
+        server.ensure_running = forkserver.ensure_running = lambda: None
+
+
 def run_child(order: Order, library: Any, room: Path, pipes: list[int]) -> None:
     code = 1
     try:
@@ -177,6 +191,7 @@ def run_child(order: Order, library: Any, room: Path, pipes: list[int]) -> None:
         sys.stdin = open(os.devnull)  # noqa: SIM115
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
         sys.argv = ["fairtrial", *order.words]
+        choose_server(order.own_server)
         if order.user is not None:
             os.setgid(order.user)
             os.setuid(order.user)

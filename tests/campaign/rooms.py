@@ -109,7 +109,9 @@ def scenes(
         "finetune": Scene(["finetune", "--encoder", "ROOM/mlm", "--threads", "1", *train], trained, encoder),
         "study": Scene(here, judged, lambda: unfinished_study("plain"), stride=6),
         "search": Scene(here, judged, lambda: unfinished_study("search"), stride=20),
-        "study on cores": Scene(["study", "ROOM/study", "--jobs", "2"], judged, lambda: unfinished_study("plain")),
+        "study on cores": Scene(
+            ["study", "ROOM/study", "--jobs", "2"], judged, lambda: unfinished_study("plain"), own_server=True
+        ),
         "report": Scene(["report", "ROOM/study"], judged, finished_study),
         "export": Scene(["export", record, "--out", "ROOM/given"], lambda room: digests(room / "given")),
         "clean": Scene(["clean", "--data", str(course), "--out", "ROOM/cleaned"], lambda room: digests(room)),

@@ -20,6 +20,7 @@ class Scene:
     start: Callable[[], Path] | None = None  # what is in the room before
     all_faults: bool = False  # of the disk, at each operation; else one of them, in turn
     stride: int = 1  # every so manieth operation
+    own_server: bool = False  # the server of its processes is killed with it, not shared
 
     def prepare(self, room: Path) -> None:
         shutil.rmtree(room, ignore_errors=True)

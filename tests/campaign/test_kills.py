@@ -3,17 +3,24 @@
 
 from __future__ import annotations
 
+import json
 import os
-import random
+import shutil
 import time
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from random import Random
+from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from faulty import Faulty, Order
-from scenes import Scene
+from scenes import Scene, digests
 
 from campaign import SEED, Tally, sized
+from forked import Forked
 
 pytestmark = pytest.mark.slow
 pytest_plugins = ("rooms",)
@@ -26,9 +33,9 @@ def test_kills_at_random_moments(
     name: str, scenes: dict[str, Scene], faulty: Faulty, tmp_path: Path, capsys: Any
 ) -> None:
     scene, room, tally, hit = scenes[name], tmp_path / "room", Tally(f"kill -9: {name}"), 0
-    rng = random.Random(f"{SEED} {name}")
+    rng = Random(f"{SEED} {name}")
     scene.prepare(room)
-    whole = faulty(Order(scene.asked(room)))
+    whole = faulty(Order(scene.asked(room), own_server=scene.own_server))
     assert whole.code == 0, whole.err
     wanted = scene.result(room)
     for number in range(sized(COUNTS[name], 2)):
@@ -36,7 +43,7 @@ def test_kills_at_random_moments(
         moments, words = [], scene.asked(room)
         for _ in range(rng.choice([1, 1, 2])):  # sometimes it is killed again while it goes on
             moments.append(rng.uniform(0, whole.seconds))
-            answer = faulty(Order(words, kill_after=moments[-1]))
+            answer = faulty(Order(words, kill_after=moments[-1], own_server=scene.own_server))
             hit += answer.code == -9
             words = scene.goes_on(room)
         where = f"{name} {number}, killed after {', '.join(f'{moment:.3f}' for moment in moments)} s"
@@ -53,6 +60,80 @@ def test_kills_at_random_moments(
     with capsys.disabled():
         tally.close()
     assert hit, "no kill hit a running command: this proves nothing"
+
+
+def test_an_explorer_is_killed_while_it_writes(finished_records: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
+    """Its records are as they were, what it writes (a cleaned copy of data) is whole or not there, and the next one
+    writes the same."""
+    pytest.importorskip("starlette", reason="needs the explorer's extra: pip install -e '.[explore]'")
+    source, room, tally, rng = (
+        finished_records["lm"].parent,
+        tmp_path / "room",
+        Tally("kill -9: explorer"),
+        Random(SEED),
+    )
+    copy, hit = room / "speechesdataset-clean", 0
+
+    def prepare() -> dict[str, str]:
+        shutil.rmtree(room, ignore_errors=True)
+        shutil.copytree(source, room)
+        return digests(room)
+
+    def explore(kill_after: float | None) -> float:
+        """Start one and ask it for the copy; how long that took."""
+        process = Forked("explore", room, "--port", 0, "--no-browser")
+        address = next(line.split()[1] for line in process.stdout if line.startswith("open "))
+        started = time.monotonic()
+        asking = Thread(target=ask_for_copy, args=(address, str(room / "speechesdataset")), daemon=True)
+        asking.start()
+        asking.join(kill_after)
+        process.kill()
+        process.communicate()
+        asking.join()
+        return time.monotonic() - started
+
+    prepare()
+    seconds = explore(None)
+    wanted = digests(copy)
+    for number in range(sized(20, 2)):
+        before, moment = prepare(), rng.uniform(0, seconds)
+        explore(moment)
+        where, killed = f"explorer {number}, killed after {moment:.3f} s", not copy.exists()
+        left = processes_in(room)
+        hit += killed
+        if killed:
+            explore(None)
+        found = digests(room)
+        if {name: found.get(name) for name in before} != before:
+            tally.failed(where, "records or data have changed")
+        elif not copy.exists() or digests(copy) != wanted or len(found) != len(before) + len(wanted):
+            tally.failed(where, f"another copy: {sorted(found.keys() - before.keys())}")
+        elif left:
+            tally.failed(where, f"processes are left: {left}")
+        else:
+            tally.survived()
+    with capsys.disabled():
+        tally.close()
+    assert hit, "no kill hit a running command: this proves nothing"
+
+
+def ask_for_copy(address: str, source: str) -> None:
+    """As the page does: the token becomes a cookie, then the question is asked."""
+    place = urlsplit(address)
+    with (
+        suppress(OSError, HTTPException),  # it is killed
+        closing(HTTPConnection(place.hostname or "", place.port, timeout=600)) as connection,
+    ):
+        connection.request("GET", f"{place.path}?{place.query}")
+        answer = connection.getresponse()
+        answer.read()
+        headers = {"Cookie": (answer.headers["set-cookie"] or "").partition(";")[0], "Content-Type": "application/json"}
+        connection.request(
+            "POST", "/api/clean", json.dumps({"source": source}), headers | {"Origin": f"http://{place.netloc}"}
+        )
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
 
 
 def processes_in(room: Path) -> list[str]:

@@ -22,7 +22,7 @@ NOBODY = 65534
 LIMITS: dict[str, list[int]] = {
     "NOFILE": [7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20, 24, 32],
     "FSIZE": [0, 1, 100, 1_000, 5_000, 20_000, 100_000],
-    "AS": [10 * MB, 30 * MB, 60 * MB, 100 * MB, 150 * MB, 250 * MB, 400 * MB],  # more than at the beginning
+    "AS": [each * MB for each in (2, 6, 8, 12, 16, 30, 60, 100, 150, 250, 280, 330, 400, 600)],  # beside what it has
 }
 SCENES = {"train": 1.0, "resume": 0.5, "study": 0.3, "export": 0.5, "show": 0.5, "errors": 0.5, "report": 0.3}
 

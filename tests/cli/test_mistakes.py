@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,6 +169,49 @@ def test_too_large_a_network_is_told(fairtrial: Call, course_folder: Path, tmp_p
     )
     assert said.code == 2
     assert re.match(r"fairtrial: training needs about [\d,.]+ GB of memory; [\d.]+ GB are free", said.err)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="limits are read where Linux tells them")
+@pytest.mark.parametrize("limit", ["AS", "DATA"])
+def test_a_limit_on_memory_is_told_before_a_library_crashes(limit: str, course_folder: Path, tmp_path: Path) -> None:
+    """In a process of its own, of which 300 MB are not enough to load torch."""
+    words = ["train", "lm", "--data", str(course_folder), "--steps", "1", "--out", str(tmp_path / "a")]
+    script = f"import resource, sys; resource.setrlimit(resource.RLIMIT_{limit}, (300_000_000,) * 2)\n"
+    script += f"from fairtrial.cli.main import run; sys.argv[1:] = {words}; run()"
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert re.search(
+        r"^fairtrial: this command needs about \d+ MB of memory; the limit leaves \d+ MB\n", done.stderr, re.M
+    )
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("could not create a primitive"),
+        BaseException("OnigError(-5), fail to memory allocation"),
+    ],
+)
+def test_what_libraries_make_of_too_little_memory_is_told(
+    error: BaseException, refused: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: object, **named: object) -> None:
+        raise error
+
+    monkeypatch.setattr("fairtrial.api.power", fail)
+    assert "not enough memory" in refused("power", "--seeds", 5, "--items", 9)
+
+
+def test_whatever_the_system_refuses_is_told(fairtrial: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: object, **named: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", "/place")
+
+    monkeypatch.setattr("fairtrial.api.power", fail)
+    said = fairtrial("power", "--seeds", 5, "--items", 9)
+    assert said.code == 5
+    assert said.err.startswith("fairtrial: /place: Read-only file system")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="file names are not bytes there")

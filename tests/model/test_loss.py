@@ -147,3 +147,17 @@ def test_the_projection_without_onednn_gives_the_same(monkeypatch: pytest.Monkey
     monkeypatch.setattr(loss, "onednn", lambda: False)
     torch.testing.assert_close(loss.project(x, weight, bias), expected)
     torch.testing.assert_close(loss.project(x, weight, None), torch.nn.functional.linear(x, weight))
+
+
+def test_a_product_that_fails_is_not_replaced_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its bits would be others: a trial whose memory was short for a moment would go on to other numbers."""
+
+    def fail(*given: object) -> None:
+        raise RuntimeError("could not create a primitive")
+
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", fail, raising=False)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
+    loss.onednn.cache_clear()
+    with pytest.raises(RuntimeError, match="primitive"):
+        loss.onednn()
+    loss.onednn.cache_clear()

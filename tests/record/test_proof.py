@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+import fairtrial as ft
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
@@ -55,9 +56,9 @@ def as_of_version_01(path: Path) -> None:
 
 
 DAMAGE: dict[str, tuple[str, Callable[[Path], None], tuple[str, ...]]] = {
-    "guesses are right": ("outcomes.safetensors", guess_right, ()),
-    "labels permuted": ("outcomes.safetensors", permute_labels, ()),
-    "words swapped": ("tokenizer.json", swap_two_words, ("predict", "look", "errors")),
+    "guesses are right": ("outcomes.safetensors", guess_right, ("show",)),
+    "labels permuted": ("outcomes.safetensors", permute_labels, ("show",)),
+    "words swapped": ("tokenizer.json", swap_two_words, ("show", "predict", "look", "errors")),
     "another recipe": (
         "recipe.toml",
         lambda path: edited(path, "learning_rate = ", "learning_rate = 1"),
@@ -74,7 +75,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], None], tuple[str, ...]]] = {
     "a weight": (
         "model.safetensors",
         lambda path: path.write_bytes(path.read_bytes()[:-1] + b"\x01"),
-        ("predict", "look", "audit"),
+        ("show", "predict", "look", "audit"),
     ),
 }
 
@@ -128,8 +129,9 @@ def test_a_study_refuses_swapped_records_edited_outcomes_and_outcomes_that_do_no
                 run_study(study, folder, InProcess())
     trial = folder / "trials/classify/rope/seed-1"
     guess_right(trial / "outcomes.safetensors")
-    with pytest.raises(BadInput, match=r"rope/seed-1/outcomes\.safetensors: was changed"):
-        run_study(study, folder, InProcess())
+    for ask in (lambda: run_study(study, folder, InProcess()), lambda: ft.verdict(folder), lambda: ft.report(folder)):
+        with pytest.raises(BadInput, match=r"rope/seed-1/outcomes\.safetensors: was changed"):
+            ask()
     reseal(trial)  # as if its writer had been wrong
     with pytest.raises(BadInput, match=r"its accuracy on 'test' is 1, result\.json says 0\."):
         run_study(study, folder, InProcess())

@@ -21,7 +21,15 @@ from typer.core import TyperCommand, TyperGroup
 from fairtrial import __version__
 from fairtrial.cli import inside, judge, parts, puzzle, replicate, text, train
 from fairtrial.cli.options import SeveralWords, waiting_line
-from fairtrial.errors import DiskTrouble, FairtrialError, FairtrialWarning, Interrupted, PipeClosed, Stopped
+from fairtrial.errors import (
+    DiskTrouble,
+    FairtrialError,
+    FairtrialWarning,
+    Interrupted,
+    PipeClosed,
+    Stopped,
+    is_out_of_memory,
+)
 
 # group -> command, its function, an example
 COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
@@ -60,6 +68,9 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
     ],
     "Apps": [("replicate", replicate.replicate, "replicate --quick")],
 }
+HINTS = dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit (ulimit -n)")
+HINTS |= dict.fromkeys((errno.EACCES, errno.EPERM), "allow access, or choose another place")
+HINTS |= {errno.ENOMEM: "there is too little memory", errno.EAGAIN: "raise the limit (ulimit -u)"}
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 OLD_NAMES = {"mix": "ensemble", "surprise": "surprisal"}
 
@@ -195,6 +206,10 @@ def catching_ctrl_c() -> Iterator[list[int]]:
 def run_command(stopped: list[int]) -> None:
     try:
         try:
+            if not {"--help", "--version"} & set(sys.argv):
+                from fairtrial.environment import refuse_memory
+
+                refuse_memory(0, "this command")  # before anything is imported: libraries crash where they find none
             with waiting_line():
                 app(prog_name="fairtrial")
         finally:
@@ -203,15 +218,16 @@ def run_command(stopped: list[int]) -> None:
         give_up(Interrupted("stopped"))
     except FairtrialError as error:
         give_up(error)
-    except (ImportError, MemoryError, RuntimeError) as error:
-        if stopped:  # while a library was loading, which made an error of its own of it
-            give_up(Interrupted("stopped"))
-        if isinstance(error, ImportError) and "failed to map segment" not in str(error):
-            raise
-        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
-            raise
-        give_up(FairtrialError("not enough memory", "try a smaller shape or batch"))
     except OSError as error:
-        if error.errno not in (errno.EMFILE, errno.ENFILE, errno.EACCES):
+        if error.errno is None:
             raise
-        give_up(DiskTrouble(f"{error.filename}: {error.strerror}", "raise the limit (ulimit -n), or allow access"))
+        hint = HINTS.get(error.errno, "what was saved before is intact")
+        give_up(DiskTrouble(f"{error.filename or 'the system'}: {error.strerror}", hint))
+    except BaseException as error:  # a library in Rust raises what is no Exception
+        if isinstance(error, SystemExit | PipeClosed):
+            raise
+        if stopped and isinstance(error, ImportError | MemoryError | RuntimeError):
+            give_up(Interrupted("stopped"))  # while a library was loading, which made an error of its own of it
+        if not is_out_of_memory(error):
+            raise
+        give_up(FairtrialError("not enough memory", "try a smaller shape or batch, or raise the limit (ulimit -v)"))

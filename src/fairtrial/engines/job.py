@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
-from fairtrial.errors import BadInput, DiskTrouble, FairtrialError, Interrupted
+from fairtrial.errors import BadInput, DiskTrouble, FairtrialError, Interrupted, is_out_of_memory
 from fairtrial.registry import did_you_mean
 
 
@@ -61,9 +61,9 @@ def run_job(job: Job, on_event: OnEvent, stop: Stop) -> JobResult:
     except FairtrialError as error:
         what = f"{error.what} ({error.hint})" if error.hint else error.what
         return JobResult(job, error=what, mistake=True, disk=isinstance(error, DiskTrouble))
-    except MemoryError:
-        return JobResult(job, error="not enough memory (try a smaller shape or batch)")
     except Exception as error:
+        if is_out_of_memory(error):
+            return JobResult(job, error="not enough memory (try a smaller shape or batch)")
         first = next(iter(str(error).strip().splitlines()), "no message")
         return JobResult(job, error=f"{type(error).__name__}: {first[:300]}")
     return JobResult(job, facts=facts, seconds=time.monotonic() - started)

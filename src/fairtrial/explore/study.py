@@ -86,6 +86,8 @@ def opened(library: Library, asked: Asked) -> Opened:
     name = asked.text("study", most=1000)
     files = library.study(name)
     key = (str(files.folder), (files.folder / "verdict.json").stat().st_mtime)
+    if key not in OPEN:
+        files.refuse_changed()
     found = OPEN.setdefault(key, Opened(files, name))
     OPEN.move_to_end(key)
     while len(OPEN) > MOST_OPEN:

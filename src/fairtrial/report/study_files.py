@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,12 +81,25 @@ class StudyFiles:
         found: dict[str, dict[str, list[Record]]] = {}
         if self.given is not None:
             return found
-        for path in sorted(self.inside("trials").glob("*/*/seed-*"), key=seed_in):
+        try:
+            for path in [place := self.inside("trials"), *place.glob("*"), *place.glob("*/*")]:
+                if path.is_dir():
+                    os.listdir(path)  # glob takes a folder that may not be read for an empty one
+        except OSError as error:
+            raise BadInput(f"{error.filename} cannot be read ({error.strerror})") from error
+        for path in sorted(place.glob("*/*/seed-*"), key=seed_in):
             if (path / "trial.json").is_file():
                 task, variant = path.parts[-3:-1]
                 record = Record.open(self.inside(path.relative_to(self.folder).as_posix()))
                 found.setdefault(task, {}).setdefault(variant, []).append(record)
         return found
+
+    def refuse_changed(self) -> None:
+        """What is told of a study rests on its trials: none may have been changed since. Weights, of which nothing is
+        told, are checked where they are read."""
+        for variants in self.records.values():
+            for record in (one for found in variants.values() for one in found):
+                record.refuse_changed(weights=False)
 
     def trials(self) -> Iterator[dict[str, Any]]:
         """The facts of every trial."""

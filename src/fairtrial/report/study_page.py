@@ -27,7 +27,9 @@ ITEMS_IN = {"all": ("items",), "clean": ("clean",), "contaminated": ("exact", "n
 def write_study_page(folder: Path) -> Path:
     """`report.html` in the study's folder."""
     page = folder / "report.html"
-    write_text(page, study_page(StudyFiles.open(folder)))
+    study = StudyFiles.open(folder)
+    study.refuse_changed()
+    write_text(page, study_page(study))
     return page
 
 

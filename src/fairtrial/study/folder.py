@@ -43,6 +43,7 @@ class StudyFolder:
             return None
         record = Record.open(folder)
         if record.complete:
+            record.refuse_changed(weights=False)
             self._finished[folder] = record
         return record
 
