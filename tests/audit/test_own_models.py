@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -50,6 +51,32 @@ def test_what_is_frozen_is_not_moved_and_has_nothing_to_learn() -> None:
     perturb_weights(network, 0)
     assert torch.equal(network.table, torch.arange(20.0))
     assert not torch.equal(network.tokens.weight, tokens)
+
+
+def test_a_cache_that_the_caller_has_to_make_is_not_asked_about() -> None:
+    class Takes(Own):
+        def forward(self, ids: Tensor, mask: Tensor | None = None, cache: Any = None, **more: Any) -> Any:
+            found = super().forward(ids, mask, cache=cache, **more)
+            found.cache = cache
+            return found
+
+    findings = audit(subject(Takes(40, 20, 0, 0)), only=["C1", "C1p", "C2", "L1"])
+    assert {each.id: each.verdict for each in findings} == dict.fromkeys(("C1", "C1p", "C2"), NOT_ASKED) | {"L1": PASS}
+
+
+def test_a_network_that_counts_by_what_it_is_given_is_told_where_its_tokens_stand_in_the_cache() -> None:
+    class Counts(Own):
+        def forward(
+            self, ids: Tensor, mask: Tensor | None = None, cache: Any = None, cache_position: Any = None, **more: Any
+        ) -> Any:
+            if cache is not None and cache_position is None:
+                raise ValueError("cache_position has to be given with a cache")
+            assert cache_position is None or cache_position.tolist()[-1] + 1 == ids.shape[1] + (
+                0 if cache is None else cache[0].shape[1]
+            )
+            return super().forward(ids, mask, cache=cache, **more)
+
+    assert failed(audit(subject(Counts(40, 20, 0, 0)), only=["C1", "C1p", "C2"])) == {}
 
 
 class Bag(nn.Module):

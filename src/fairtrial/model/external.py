@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,10 @@ class Declared:
                     raise BadInput(f"a model cannot declare {name!r}{did_you_mean(str(name), known)}")
             said |= found
         return cls(**said)
+
+
+class NoCache(BadInput):
+    """A network took a cache and gave none."""
 
 
 class ModelCache:
@@ -169,13 +174,27 @@ class ExternalModel(nn.Module):
 
     def new_cache(self) -> ModelCache | None:
         """An empty cache; None: it offers none."""
-        return None if self.declared.cache == "none" else ModelCache()
+        return None if self.declared.cache == "none" or not self.gives_cache else ModelCache()
+
+    @cached_property
+    def gives_cache(self) -> bool:
+        """Some take a cache that the caller has to make, and give none."""
+        try:
+            with torch.no_grad():
+                self.cached(torch.ones(1, 1, dtype=torch.long), ModelCache())
+        except NoCache:
+            return False
+        except BadInput:  # what is wrong with it the checks will report
+            pass
+        return True
 
     def cached(self, ids: Tensor, cache: ModelCache, mask: Tensor | None = None, *, positions: bool = False) -> Tensor:
         """Logits of the next tokens [batch time entry]; `mask` [batch all-tokens-so-far]."""
         given: dict[str, Any] = {self.declared.cache: cache.state}
         if "use_cache" in self.takes or self.open:
             given["use_cache"] = True
+        if "cache_position" in self.takes:  # older releases of transformers cannot count by their cache
+            given["cache_position"] = torch.arange(cache.length, cache.length + ids.shape[1], device=ids.device)
         if mask is not None:
             given[self.mask_name] = mask.to(MASKS[self.mask_name])
             if positions:
@@ -186,7 +205,7 @@ class ExternalModel(nn.Module):
         if cache.state is None and isinstance(output, tuple | list):
             cache.state = next((each for each in output if each is not None and each is not logits), None)
         if cache.state is None:
-            raise BadInput(f"{self.spoken_call(ids, given)} gives {spoken(output)}, and no {self.declared.cache}")
+            raise NoCache(f"{self.spoken_call(ids, given)} gives {spoken(output)}, and no {self.declared.cache}")
         cache.length += ids.shape[1]
         return logits
 
