@@ -499,9 +499,8 @@ def ask(exhibit: Exhibit, release: str, folder: Path) -> dict[str, Any]:
 
 def run(python: Path, command: list[str], here: str) -> subprocess.CompletedProcess[str]:
     quiet = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore"}
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    given: Any = {"cwd": here, "env": environment | quiet, "capture_output": True, "text": True}
-    return subprocess.run([str(python), *command], timeout=SECONDS, **given)
+    given: Any = {"cwd": here, "env": os.environ | quiet | {"PYTHONPATH": str(SOURCE)}, "capture_output": True}
+    return subprocess.run([str(python), *command], timeout=SECONDS, text=True, **given)
 
 
 def environment(exhibit: Exhibit, release: str, folder: Path) -> Path:
@@ -514,7 +513,7 @@ def environment(exhibit: Exhibit, release: str, folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(home)], **shell)
     ask_where = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
     own = Path(subprocess.run([str(python), "-c", ask_where], **shell).stdout.strip())
-    paths = dict.fromkeys([str(SOURCE), sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]])
+    paths = dict.fromkeys(sysconfig.get_paths()[kind] for kind in ("purelib", "platlib"))
     (own / "shared.pth").write_text("\n".join(paths), encoding="utf-8")  # after the environment's own packages
     limits = home / "limits.txt"
     limits.write_text(f"torch=={torch.__version__.partition('+')[0]}\n", encoding="utf-8")  # never fetched again
