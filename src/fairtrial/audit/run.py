@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -14,7 +15,7 @@ from fairtrial.audit import conditions, determinism, order, sanity, visibility
 from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, plan_of_recipe, plans_of_part, subject_of, subject_of_record
 from fairtrial.environment import use_threads
-from fairtrial.errors import FairtrialError, HelperDied
+from fairtrial.errors import BadInput, FairtrialError, HelperDied
 from fairtrial.finding import FAIL, NOT_ASKED, PASS, REPORT, Finding, Measured, as_passport
 from fairtrial.model.layers import own_rng
 from fairtrial.model.part import parts
@@ -72,6 +73,7 @@ CHECKS = (
 )
 
 
+FAILS = ("It raises ", "It fails: ")
 OnFinding = Callable[[Finding], None]
 OnProgress = Callable[[str, float], None]  # what is being checked, which share of the audit is done
 
@@ -92,12 +94,13 @@ def audit(
     `on_finding` gets each as it ends."""
     chosen = [check for check in CHECKS if not only or check.id in only]
     chosen = [check for check in chosen if subject.causal or not check.decoder_only]
-    findings = []
+    findings: list[Finding] = []
     with use_threads(1), own_rng(), doing(f"auditing a network ({subject.plan.task}, {len(chosen)} checks)"):
         for number, check in enumerate(follow(chosen, len(chosen))):
             on_progress(f"{check.id} {check.name}", number / len(chosen))
             finding = run_check(check, subject, runs)
             if finding is not None:
+                finding = without_repeats(finding, findings)
                 findings.append(finding)
                 on_finding(finding)
     return findings
@@ -179,7 +182,20 @@ def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None) -> Find
     return Finding(check.id, check.name, found.value, found.limit, verdict, found.meaning, task=task, level=level)
 
 
+def without_repeats(finding: Finding, earlier: Sequence[Finding]) -> Finding:
+    """One error that many checks meet, each with other shapes, is told once."""
+
+    def plain(text: str) -> str:
+        return re.sub(r"\d+", "", text)
+
+    if not finding.meaning.startswith(FAILS):
+        return finding
+    alike = next((each for each in earlier if plain(each.meaning) == plain(finding.meaning)), None)
+    return finding if alike is None else replace(finding, meaning=f"It fails as in {alike.id}.")
+
+
 def raised(id: str, name: str, task: str, error: Exception) -> Finding:
-    message = (str(error).strip().splitlines() or ["no message"])[0][:200]
-    meaning = f"It raises {type(error).__name__}: {message}"
+    message = (str(error).strip().splitlines() or ["no message"])[0][:400]
+    known = isinstance(error, BadInput)  # it tells what was called
+    meaning = f"{FAILS[1]}{message}" if known else f"{FAILS[0]}{type(error).__name__}: {message}"
     return Finding(id, name, math.inf, "-", FAIL, meaning, task=task, level="red")

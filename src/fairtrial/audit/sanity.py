@@ -123,7 +123,9 @@ def first_loss(subject: Subject) -> Measured | str:
     return at_most(gap, 0.05, good, bad)
 
 
-def gradients_arrive(subject: Subject) -> Measured | None:
+def gradients_arrive(subject: Subject) -> Measured | str | None:
+    if not any(each.requires_grad for each in subject.network.parameters()):
+        return "It has no weights to train."
     if subject.longest < 3:
         return None  # with so few tokens attention has nothing to learn
     network = copy.deepcopy(subject.network)

@@ -245,9 +245,8 @@ def subject_of(
         put_weights(network, weights)
     elif plan.module is None:
         perturb_weights(network, plan.seed)
-    if isinstance(network, ExternalModel):
-        with torch.no_grad():
-            network.eval()(rows[0][None])  # a network that does not keep the contract is the user's mistake
+    if isinstance(fresh, ExternalModel):
+        fresh.eval().check_answers(rows[0][None])  # a network that does not keep the contract is the user's mistake
     subject = Subject(plan, to_float64_eval(network, rows), to_float64_eval(fresh, rows), rows)
     return replace(subject, bf16=bf16)
 

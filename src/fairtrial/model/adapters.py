@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.external import Builder, ExternalModel, build_external, models
+from fairtrial.model.external import BUILD, Builder, ExternalModel, build_external, models, spoken_error
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import did_you_mean
 
@@ -51,6 +51,8 @@ def find_builder(name: str) -> Builder:
         return models.find(name)
     file = name.partition(":")[0]
     hint = f"its code runs only if you name it: --model {name}, or --with {file}"
+    if any(each.startswith(f"{file}:") for each in models.list()):
+        hint = f"a model is a function of {file} with the arguments {', '.join(BUILD)}"
     raise BadInput(f"no model is called {name!r}{did_you_mean(name, models.list())}", hint)
 
 
@@ -145,11 +147,8 @@ def build_hf(
     try:
         model = kind(config)
     except Exception as error:
-        first = next(iter(str(error).strip().splitlines()), "no message")
         hint = "give options that fit together: hf:CLASS:hidden_size=32,num_attention_heads=2"
-        raise BadInput(
-            f"{kind.__name__} cannot be built so small: {type(error).__name__}: {first[:200]}", hint
-        ) from error
+        raise BadInput(f"{kind.__name__} cannot be built so small: {spoken_error(error)}", hint) from error
     takes = inspect.signature(kind.forward).parameters
     sizes = [size for name in CHUNKS if isinstance(size := getattr(config, name, None), int) and size > 0]
     can_map = bool(getattr(kind, "_can_record_outputs", None) or "output_attentions" in takes)
@@ -223,8 +222,7 @@ def build_x_transformers(
             num_tokens=vocabulary, max_seq_len=length, attn_layers=layers, emb_dropout=shape.dropout, **answers
         )
     except (TypeError, ValueError, AssertionError) as error:
-        first = next(iter(str(error).strip().splitlines()), "no message")
-        what = f"x-transformers:{kind} cannot be built with these options: {type(error).__name__}: {first[:200]}"
+        what = f"x-transformers:{kind} cannot be built with these options: {spoken_error(error)}"
         raise BadInput(what, "options are arguments of its layers, such as rotary_pos_emb=true") from error
     absolute = not any(options.get(name) for name in ("rotary_pos_emb", "alibi_pos_bias", "rel_pos_bias"))
     said: dict[str, Any] = {"longest": length if absolute else 0}

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -152,9 +155,7 @@ class ExternalModel(nn.Module):
         except (BadInput, MemoryError):
             raise
         except Exception as error:
-            first = next(iter(str(error).strip().splitlines()), "no message")
-            what = f"{self.spoken_call(ids, given)} raises {type(error).__name__}: {first[:300]}"
-            raise BadInput(what, CONTRACT) from error
+            raise BadInput(f"{self.spoken_call(ids, given)} raises {spoken_error(error)}", CONTRACT) from error
 
     def find_logits(self, output: Any, ids: Tensor, given: Mapping[str, Any]) -> Tensor:
         wanted = (*ids.shape, self.outputs) if self.causal else (ids.shape[0], self.outputs)
@@ -167,9 +168,24 @@ class ExternalModel(nn.Module):
             hint += "; this is the last position alone, as nanoGPT gives it without targets"
         raise BadInput(f"{self.spoken_call(ids, given)} gives {spoken(output)}, and no logits", hint)
 
+    @torch.no_grad()
+    def check_answers(self, ids: Tensor) -> None:
+        """Refuse what has the shape of logits and is none: a network with its first weights."""
+        logits = self(ids)
+        wrong = int((~logits.isfinite()).sum())
+        if wrong:
+            what = f"gives {spoken(logits)}, of which {wrong:,} are not finite numbers"
+            raise BadInput(f"{self.spoken_call(ids, {})} {what}", "its first weights or its mask overflow")
+        if bool((logits >= 0).all()) and bool(((logits.sum(-1) - 1).abs() < 1e-4).all()):
+            what = f"{self.spoken_call(ids, {})} gives probabilities, which sum to one"
+            raise BadInput(what, "leave out the softmax: logits are wanted")
+
     def spoken_call(self, ids: Tensor, given: Mapping[str, Any]) -> str:
         """`my_model.py:build: model(ids [4, 32], mask [4, 32])`"""
-        words = [f"ids {spoken_shape(ids.shape)}", *(f"{name} {spoken(value)}" for name, value in given.items())]
+        words = [
+            f"ids {spoken_shape(ids.shape)}",
+            *(f"{name} {spoken(value, typed=True)}" for name, value in given.items()),
+        ]
         return f"{self.name}: model({', '.join(words)})"
 
     def new_cache(self) -> ModelCache | None:
@@ -224,14 +240,35 @@ class ExternalModel(nn.Module):
         return smoothed * scale, nats.detach().double()
 
     def own_loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, scale: float) -> Any:
-        real = torch.ones_like(ids, dtype=torch.bool) if lengths is None else real_tokens(ids, lengths)
-        chosen = answers.masked_fill(~real, -1) if self.causal else answers
-        given = None if bool(real.all()) or not self.mask_name else real.to(MASKS[self.mask_name])
-        value = getattr(self.model, self.declared.loss)(ids, given, chosen)
-        if not isinstance(value, Tensor) or value.numel() != 1:
-            raise BadInput(f"{self.name}: {self.declared.loss} gives {spoken(value)}; a loss is one number")
-        total = value.squeeze() * int((chosen >= 0).sum())
+        """Its value x the number of answers, summed over what it can read together."""
+        total: Any = 0.0
+        for tokens, mask, targets in self.as_it_pads(ids, lengths, answers):
+            given = None if mask is None or not self.mask_name else mask.to(MASKS[self.mask_name])
+            value = getattr(self.model, self.declared.loss)(tokens, given, targets)
+            if not isinstance(value, Tensor) or value.numel() != 1:
+                called = f"{self.declared.loss}(ids {spoken_shape(tokens.shape)}, {spoken(given, typed=True)},"
+                called += f" answers {spoken_shape(targets.shape)})"
+                raise BadInput(f"{self.name}: {called} gives {spoken(value)}; a loss is one number")
+            total = total + value.squeeze() * int((targets >= 0).sum())
         return total * scale, total.detach().double()
+
+    def as_it_pads(
+        self, ids: Tensor, lengths: Tensor | None, answers: Tensor
+    ) -> Iterator[tuple[Tensor, Tensor | None, Tensor]]:
+        """Tokens, which of them are real (None: all), and answers, -1 at padding, with padding where it may stand."""
+        if lengths is None or bool((lengths == ids.shape[1]).all()):
+            yield ids, None, answers
+        elif self.declared.pads == "none" and not self.causal:
+            for length in lengths.unique().tolist():
+                chosen = (lengths == length).nonzero()[:, 0].to(ids.device)
+                yield ids[chosen, :length], None, answers[chosen]
+        else:
+            real = real_tokens(ids, lengths)
+            targets = answers.masked_fill(~real, -1) if self.causal else answers
+            if self.declared.pads == "left":
+                targets = padded_left(targets, lengths)[0] if self.causal else targets
+                ids, real = padded_left(ids, lengths)
+            yield ids, real, targets
 
     @torch.no_grad()
     def nll(self, ids: Tensor, lengths: Tensor | None, answers: Tensor) -> Tensor:
@@ -304,7 +341,13 @@ def build_external(
             raise BadInput(f"{name} has no option {each!r}{did_you_mean(each, known)}")
     extra = {key: value for key, value in (("shape", shape), ("task", task)) if key in takes}
     with seeded(seed_for(seed, "init", "model")):
-        model = builder(**given, **extra, **options)
+        try:
+            model = builder(**given, **extra, **options)
+        except (BadInput, MemoryError):
+            raise
+        except Exception as error:
+            words = ", ".join(f"{key}={value}" for key, value in (given | dict(options)).items())
+            raise BadInput(f"{name}({words}) raises {spoken_error(error)}") from error
     if not isinstance(model, nn.Module):
         raise BadInput(f"{name} gives {spoken(model)}; it must give a torch.nn.Module")
     return ExternalModel(model, task, *sizes, name=name, declared=Declared.of(builder, model, said))
@@ -368,12 +411,22 @@ def spoken_shape(shape: Sequence[int]) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
-def spoken(value: Any) -> str:
-    """What a call gave, in a few words: `(tensor [4, 32, 100], None)`."""
+def spoken(value: Any, *, typed: bool = False) -> str:
+    """What a call was given or gave, in a few words: `(tensor [4, 32, 100], None)`, `bool [4, 32]`."""
     if isinstance(value, Tensor):
-        return f"tensor {spoken_shape(value.shape)}"
+        kind = str(value.dtype).removeprefix("torch.") if typed else "tensor"
+        return f"{kind} {spoken_shape(value.shape)}"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name}: {spoken(each)}" for name, each in value.items()) + "}"
     if isinstance(value, tuple | list):
         return f"({', '.join(spoken(each) for each in value[:6])}{', ...' * (len(value) > 6)})"
     return str(value) if value is None or isinstance(value, bool | int | float) else type(value).__name__
+
+
+def spoken_error(error: Exception) -> str:
+    """`IndexError: index out of range in self (my_model.py:12)`: the last line of the user's own."""
+    first = next(iter(str(error).strip().splitlines()), "no message")
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if not re.search(r"[/\\](torch|fairtrial)[/\\]", each.filename)]
+    where = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {first[:300]}{where}"

@@ -37,7 +37,7 @@ def is_there(name: str) -> bool:
 
 
 def device_of(network: nn.Module) -> torch.device:
-    return next(network.parameters()).device
+    return next((each.device for each in network.parameters()), torch.device("cpu"))
 
 
 def computing(network: nn.Module) -> AbstractContextManager[Any]:

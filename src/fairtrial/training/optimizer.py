@@ -42,6 +42,8 @@ def group_parameters(network: nn.Module, training: Training) -> Iterator[dict[st
     """Parameters that share a weight decay and a learning rate; `scale` is their share of the schedule's rate."""
     found: dict[tuple[float, float], list[nn.Parameter]] = {}
     depths, layers = block_depths(network), training.frozen_layers
+    if not depths:
+        raise BadInput("the network has no weights: there is nothing to train")
     if layers >= max(depths.values()):
         raise BadInput(f"training.frozen_layers is {layers}; the network has {max(depths.values()) - 1} blocks")
     for name, parameter in network.named_parameters():
