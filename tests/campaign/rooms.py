@@ -104,11 +104,11 @@ def scenes(
     record, here = str(finished_records["classify"]), ["study", "ROOM/study", "--engine", "here"]
     train = ["--data", str(course), "--seed", "4", *SET, *SAVING, "--out", "ROOM/run"]
     return {
-        "train": Scene(["train", "lm", *train], trained, all_faults=True),
+        "train": Scene(["train", "lm", *train], trained),
         "resume": Scene(["resume", "ROOM/run", *SAVING], trained, unfinished_record),
         "finetune": Scene(["finetune", "--encoder", "ROOM/mlm", "--threads", "1", *train], trained, encoder),
-        "study": Scene(here, judged, lambda: unfinished_study("plain"), stride=6),
-        "search": Scene(here, judged, lambda: unfinished_study("search"), stride=20),
+        "study": Scene(here, judged, lambda: unfinished_study("plain"), stride=10),
+        "search": Scene(here, judged, lambda: unfinished_study("search"), stride=40),
         "study on cores": Scene(
             ["study", "ROOM/study", "--jobs", "2"], judged, lambda: unfinished_study("plain"), own_server=True
         ),

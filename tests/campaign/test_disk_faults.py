@@ -1,6 +1,6 @@
-"""A disk that fails: the k-th write, fsync, rename, truncation or new file, for every k; full for ever or broken once;
-a write that is cut short; kill -9 before an operation, or in the middle of it. What was stopped goes on to the same
-bits, or to the same files, and nothing is left beside them."""
+"""A disk that fails: the k-th write, fsync, rename, truncation or new file, for every k (in a study every tenth, in a
+search every fortieth); in turn full for ever, broken once, a write that is cut short, kill -9 before it or in the
+middle. What was stopped goes on to the same bits, or to the same files, and nothing is left beside them."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ def test_every_operation_fails_once(
     wanted = scene.result(room)
     stride = min(max(1, round(scene.stride / SIZE)), len(whole.operations))
     for at in range(1 + SEED % stride, len(whole.operations) + 1, stride):
-        for kind in FAULTS if scene.all_faults else [list(FAULTS)[(at // stride) % len(FAULTS)]]:
-            where = f"{name}, {kind}, operation {at} ({whole.operations[at - 1]})"
-            scene.prepare(room)
-            answer = faulty(Order(scene.asked(room), str(room), replace(FAULTS[kind], at=at)))
-            if trouble := answer.trouble or ("" if answer.code in (0, 5, -9) else f"{answer.code}: {answer.err}"):
-                tally.failed(where, trouble)
-                continue
-            after = answer if answer.code == 0 else faulty(Order(scene.goes_on(room)))
-            if after.code != 0:
-                tally.failed(where, f"it does not go on: exit {after.code}: {after.err} (after: {answer.err})")
-            elif (found := scene.result(room)) != wanted:
-                names = {key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key)}
-                tally.failed(where, f"other results: {sorted(names)}")
-            elif left := [path.name for path in room.rglob("*") if path.name.endswith((".tmp", ".new", ".new.lock"))]:
-                tally.failed(where, f"left behind: {left}")
-            elif answer.code == 5:
-                tally.refused()
-            else:
-                tally.survived()
+        kind = list(FAULTS)[(at // stride) % len(FAULTS)]
+        where = f"{name}, {kind}, operation {at} ({whole.operations[at - 1]})"
+        scene.prepare(room)
+        answer = faulty(Order(scene.asked(room), str(room), replace(FAULTS[kind], at=at)))
+        if trouble := answer.trouble or ("" if answer.code in (0, 5, -9) else f"{answer.code}: {answer.err}"):
+            tally.failed(where, trouble)
+            continue
+        after = answer if answer.code == 0 else faulty(Order(scene.goes_on(room)))
+        if after.code != 0:
+            tally.failed(where, f"it does not go on: exit {after.code}: {after.err} (after: {answer.err})")
+        elif (found := scene.result(room)) != wanted:
+            names = {key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key)}
+            tally.failed(where, f"other results: {sorted(names)}")
+        elif left := [path.name for path in room.rglob("*") if path.name.endswith((".tmp", ".new", ".new.lock"))]:
+            tally.failed(where, f"left behind: {left}")
+        elif answer.code == 5:
+            tally.refused()
+        else:
+            tally.survived()
     with capsys.disabled():
         tally.close()
