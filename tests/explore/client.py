@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 from fairtrial.explore import Explorer
 
 
+WHILE_RUNNING: set[str] = set()  # what the library said of the study
+
+
 class Reply(NamedTuple):
     status: int
     headers: dict[str, str]
@@ -57,6 +60,13 @@ class Client:
         named = usual | {key.replace("_", "-"): each for key, each in headers.items()}
         body = asked if isinstance(asked, bytes) else json.dumps({} if asked is None else asked)
         return self.send("POST", f"/api/{name}", body, {key: value for key, value in named.items() if value})
+
+    def open(self, name: str, asked: Any) -> http.client.HTTPConnection:
+        """A question whose answer the caller reads as it comes, or leaves."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.explorer.port, timeout=120)
+        usual = {"Cookie": self.cookie, "Origin": self.origin, "Content-Type": "application/json"}
+        connection.request("POST", f"/api/{name}", json.dumps(asked), usual)
+        return connection
 
     def events(self, name: str, asked: Any) -> list[Any]:
         reply = self.ask(name, asked)

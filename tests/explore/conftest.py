@@ -11,10 +11,11 @@ import pytest
 pytest.importorskip("starlette", reason="needs the explorer's extra: pip install -e '.[explore]'")
 pytest.importorskip("uvicorn", reason="needs the explorer's extra: pip install -e '.[explore]'")
 
-from client import Client
+from client import WHILE_RUNNING, Client
 
 import fairtrial as ft
 from fairtrial.explore import Explorer
+from tiny import TINY
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +33,29 @@ def explorer(shelf: Path) -> Iterator[Explorer]:
 @pytest.fixture(scope="session")
 def client(explorer: Explorer) -> Client:
     return Client(explorer)
+
+
+@pytest.fixture(scope="session")
+def study(shelf: Path, client: Client) -> str:
+    """A real study of tiny trials on items in groups, run in the explored folder while the explorer is open."""
+    settings = [*TINY, "training.batch=8"]
+    grouped = shelf / "grouped"
+    grouped.mkdir()
+    for split in ("train", "test"):
+        lines = (shelf / "speechesdataset" / f"{split}_CLS.tsv").read_text().splitlines()
+        rows = [f"{line}\t{split}-{number // 3}\n" for number, line in enumerate(lines)]
+        (grouped / f"{split}.tsv").write_text("label\ttext\tgroup\n" + "".join(rows))
+
+    def on_event(kind: str, facts: dict[str, Any]) -> None:
+        if kind in ("begin", "done"):
+            rows = client.ask("library").json["rows"]
+            WHILE_RUNNING.update(row["state"] for row in rows if row["path"] == "study")
+
+    made = ft.study(
+        ["learned", "rope"], data=str(grouped), task="classify", seeds=2, steps=8, settings=settings,
+        out=shelf / "study", engine="here", on_event=on_event,
+    )  # fmt: skip
+    return made.folder.name
 
 
 @pytest.fixture

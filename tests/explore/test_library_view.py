@@ -119,8 +119,3 @@ def test_a_running_trial_moves(open_page: Any, shelf: Path) -> None:
         shutil.rmtree(shelf / "moving")
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_is_cut(open_page: Any, width: int) -> None:
-    page = open_page("/", width=width)
-    page.wait_for_selector("td a")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -16,7 +16,7 @@ from fairtrial.registry import did_you_mean
 @dataclass(frozen=True)
 class Job:
     key: tuple[str, ...]  # who it is for: task, variant, seed
-    kind: str  # trial, calibrate, match, passport, baselines, contamination, portrait: `<kind>_job` in study.jobs
+    kind: str  # trial, calibrate, match, passport, part, baselines, contamination, portrait: `<kind>_job` in study.jobs
     recipe: str = ""  # TOML
     seed: int = 0
     folder: str = ""  # where what it leaves on disk belongs

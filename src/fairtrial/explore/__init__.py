@@ -26,7 +26,9 @@ SILENT_SECONDS = 10.0  # a connection that asks nothing for so long is closed
 class Explorer:
     """A running server: `url` opens it, `stop()` ends it, `wait()` waits until it ends."""
 
-    def __init__(self, folder: Path, host: str, port: int | None, data: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, host: str, port: int | None, data: Sequence[str] = (), plugins: Sequence[Path] = ()
+    ) -> None:
         try:
             import uvicorn
             from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -45,7 +47,7 @@ class Explorer:
         self.socket = listen(host, port)
         self.port: int = self.socket.getsockname()[1]
         self.pool: Pool = Pool()
-        self.library = Library(self.folder, tuple(data))
+        self.library = Library(self.folder, tuple(data), tuple(path.absolute() for path in plugins))
         app: Any = build_app(self.library, self.pool)
         self.guard = Guard(app, hosts_of(host), self.port)
 
@@ -107,7 +109,7 @@ def start(
         from fairtrial.plugins import load_files
 
         load_files(plugins)
-    explorer = Explorer(folder, host, port, data)
+    explorer = Explorer(folder, host, port, data, plugins)
     if browser:
         webbrowser.open(explorer.url)
     return explorer

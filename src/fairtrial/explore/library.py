@@ -7,11 +7,13 @@ import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from fairtrial.errors import BadInput, FairtrialError
-from fairtrial.explore.asked import Asked
+from fairtrial.explore.asked import Asked, to_json
 from fairtrial.explore.models import Models
 from fairtrial.explore.pool import Ticket
 from fairtrial.finding import Finding, worst
@@ -22,10 +24,11 @@ from fairtrial.statistics import headline
 from fairtrial.stored import PASSPORT, PLAN, read_document
 
 Row = dict[str, Any]
+LOOK_SECONDS = 0.3  # a listing is no older
 LIST_SECONDS = 0.25  # a listing takes no longer: what was not read by then follows with the next one
 RUNNING_SECONDS = 120.0  # a trial that wrote nothing for so long is not running
 NAME_BYTES = 255
-MOST_STUDY_TRIALS = 2000
+MOST_STUDY_TRIALS, MOST_CURVES = 2000, 6
 WATCHED = ("trial.json", "result.json", "events.jsonl", "passport.json", "study.toml", "plan.json", "verdict.json")
 
 
@@ -37,8 +40,10 @@ class NotThere(BadInput):
 class Library:
     root: Path
     data: tuple[str, ...] = ()  # sources that the user named, beside those inside the folder
+    plugins: tuple[Path, ...] = ()  # files with parts that the user named
     models: Models = field(default_factory=Models)
     known: dict[str, tuple[Any, Row]] = field(default_factory=dict)  # path -> signature, row
+    look: Look | None = None  # the newest
 
     def place(self, name: str) -> Path:
         """The folder of this name below the root. No component is a link, so that none leads out."""
@@ -102,6 +107,13 @@ class Library:
                 folders.clear()
                 yield Path(place).relative_to(self.root).as_posix(), Path(place), kind
 
+    def looked(self, seconds: float) -> Look:
+        """A look at the folder that is no older than this. For one thread."""
+        if self.look is None or time.monotonic() - self.look.when > seconds:
+            rows = {row["path"]: row for row in self.rows()}
+            self.look = Look(self.root, time.monotonic(), rows)
+        return self.look
+
     def rows(self, seconds: float = LIST_SECONDS) -> list[Row]:
         """One for each. What is not known yet is read until the time is up; the rest says `pending`."""
         ends, found, seen = time.monotonic() + seconds, [], set()
@@ -123,9 +135,21 @@ class Library:
         return found
 
 
-def listing(library: Library, asked: Asked, ticket: Ticket) -> Row:
-    rows = library.rows()
-    return {"folder": str(library.root), "rows": rows, "pending": sum(bool(row.get("pending")) for row in rows)}
+@dataclass(frozen=True)
+class Look:
+    """The folder at one moment: one look serves all who ask meanwhile."""
+
+    root: Path
+    when: float
+    rows: dict[str, Row]
+
+    @cached_property
+    def listing(self) -> bytes:
+        return to_json({"folder": str(self.root), "rows": [*self.rows.values()]})
+
+
+def listing(library: Library, asked: Asked, ticket: Ticket) -> bytes:
+    return library.looked(LOOK_SECONDS).listing
 
 
 def is_name(part: str) -> bool:
@@ -223,10 +247,23 @@ def study_row(folder: Path) -> Row:
     total = len(plan.get("trials", [])) or None
     written = max((path.stat().st_mtime for path in folder.glob("trials/*/*/*/*.jsonl")), default=0.0)
     written = max(written, folder.stat().st_mtime)
-    running = [path.parent for path in begun if not (path.parent / "result.json").is_file()]
-    curves = [progress_of(Record(path)) for path in running[:4]]
+    finished = {path.parent for path in done}
+    trials = {path.parent: progress_of(Record(path.parent)) for path in begun if path.parent not in finished}
+    running = {path: told for path, told in trials.items() if told["state"] == "running"}
+    curves = {"/".join(path.parts[-2:]): told["curve"] for path, told in [*running.items()][:MOST_CURVES]}
+    left = study_seconds_left(done, [*running.values()], total) if total else None
     state = "running" if time.time() - written < RUNNING_SECONDS else "unfinished"
-    return row | {"state": state, "total": total, "curve": curves[0]["curve"] if curves else []}
+    return row | {"state": state, "total": total, "seconds_left": left, "curves": curves}
+
+
+def study_seconds_left(done: list[Path], running: list[Row], total: int) -> float | None:
+    """At the pace of the trials that are done, with as many at a time as run now."""
+    times = [path.stat().st_mtime - (path.parent / "trial.json").stat().st_mtime for path in done]
+    if not times or not running:
+        return None
+    whole = median(times)
+    shares = [(told["step"] / told["steps"]) if told["steps"] else 0.0 for told in running]
+    return max(0.0, whole * (total - len(done) - sum(shares)) / len(running))
 
 
 def comparisons_of(verdict: Row) -> list[Row]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from fairtrial import catalogue
 from fairtrial.analysis import plot_part
-from fairtrial.audit import audit_plans, plans_of_part
-from fairtrial.errors import BadInput
+from fairtrial.engines import Job, open_engine
+from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.asked import Asked
 from fairtrial.explore.library import Library
-from fairtrial.explore.pool import Ticket
-from fairtrial.finding import Finding, worst
+from fairtrial.explore.pool import Ticket, TooSlow
+from fairtrial.plugins import keep_written
 
 Plain = dict[str, Any]
+PASSPORT_SECONDS = 300.0  # a part of a user's own may hang
 
 
 def parts(library: Library, asked: Asked, ticket: Ticket) -> Plain:
@@ -55,11 +58,28 @@ def draw(library: Library, asked: Asked, ticket: Ticket) -> Plain:
 
 
 def passport(library: Library, asked: Asked, ticket: Ticket) -> Plain:
-    """Each check as it ends."""
+    """Each check as it ends. A part of a user's own may hang or crash, so that its checks run in a process of their own,
+    which is killed when it takes too long or when nobody waits any more."""
     name = named(asked)
 
-    def on_finding(finding: Finding) -> None:
-        ticket.check()
-        ticket.send({"finding": finding.to_dict()})
+    def on_progress(job: Job, kind: str, facts: Plain) -> None:
+        ticket.send({kind: facts})  # begin, finding, notice
 
-    return {"level": worst(audit_plans(plans_of_part(name), on_finding))}
+    with tempfile.TemporaryDirectory(prefix="fairtrial-part-") as folder:
+        files = [*map(str, library.plugins), *(str(each) for each in written(name, Path(folder)))]
+        job = Job(("part", name), "part", plugins=tuple(files), seconds=PASSPORT_SECONDS, options={"part": name})
+        results = list(open_engine("cores", 1).run([job], on_progress, ticket.ended.is_set))
+    ticket.check()
+    if not results or results[0].facts is None:
+        why = results[0].error if results else "it was stopped"
+        raise (TooSlow if "took longer" in why else FairtrialError)(f"the passport of {name} was not finished: {why}")
+    return dict(results[0].facts)
+
+
+def written(name: str, folder: Path) -> list[Path]:
+    """A part from a notebook has no file that another process could load: its source becomes one."""
+    paths = []
+    for file, source in keep_written([name]).items():
+        paths.append(folder / file)
+        paths[-1].write_text(source, encoding="utf-8")
+    return paths

@@ -64,7 +64,7 @@ class Pool:
             "long": ThreadPoolExecutor(1, thread_name_prefix="explore-long"),
         }
         self.newest: dict[str, Ticket] = {}  # by channel
-        self.jobs = 0
+        self.tickets: set[Ticket] = set()  # of jobs that wait or run
 
     async def run(self, job: Job[Value], channel: str = "", lane: str = "quick") -> Value:
         """The job's answer. `Stale` where a newer job of the channel, or the end of the request, came first."""
@@ -90,7 +90,7 @@ class Pool:
                 done.cancel()
 
     async def _run(self, job: Job[Value], ticket: Ticket, channel: str, lane: str) -> Value:
-        if self.jobs >= WAITING:
+        if len(self.tickets) >= WAITING:
             raise TooMuch("too many questions at once", "wait a moment")
         if channel:
             if channel in self.newest:
@@ -102,9 +102,14 @@ class Pool:
             with use_threads(1) if lane != "files" else nullcontext():
                 return job(ticket)
 
-        self.jobs += 1
+        def finished(done: asyncio.Future[Any]) -> None:
+            self.tickets.discard(ticket)
+            if not done.cancelled():
+                done.exception()  # asked for, so that nobody complains of an error that nobody waits for
+
+        self.tickets.add(ticket)
         running = asyncio.get_running_loop().run_in_executor(self.lanes[lane], work)
-        running.add_done_callback(self._finished)
+        running.add_done_callback(finished)
         try:
             left = ticket.deadline - time.monotonic()
             return await asyncio.wait_for(asyncio.shield(running), left)
@@ -115,13 +120,8 @@ class Pool:
             if self.newest.get(channel) is ticket:
                 del self.newest[channel]
 
-    def _finished(self, done: asyncio.Future[Any]) -> None:
-        self.jobs -= 1
-        if not done.cancelled():
-            done.exception()  # asked for, so that nobody complains of an error that nobody waits for
-
     def close(self) -> None:
-        for ticket in self.newest.values():
+        for ticket in list(self.tickets):
             ticket.ended.set()
         for lane in self.lanes.values():
             lane.shutdown(wait=False, cancel_futures=True)

@@ -98,7 +98,7 @@ def build_app(library: Library, pool: Pool) -> Starlette:
             if question.stream:
                 told = events(library, pool, question, asked, channel)
                 return StreamingResponse(told, media_type=STREAM)
-            return Response(to_json(await answered(library, pool, question, asked, channel)), media_type=JSON)
+            return Response(await answered(library, pool, question, asked, channel), media_type=JSON)
         except FairtrialError as error:
             return problem(error)
         except Exception:
@@ -111,8 +111,14 @@ def build_app(library: Library, pool: Pool) -> Starlette:
     return app
 
 
-async def answered(library: Library, pool: Pool, question: Question, asked: Asked, channel: str) -> Any:
-    return await pool.run(lambda ticket: question.function()(library, asked, ticket), channel, question.lane)
+async def answered(library: Library, pool: Pool, question: Question, asked: Asked, channel: str) -> bytes:
+    """As JSON, which is made off the loop as well; an answer that many wait for is bytes already."""
+
+    def job(ticket: Ticket) -> bytes:
+        found = question.function()(library, asked, ticket)
+        return found if isinstance(found, bytes) else to_json(found)
+
+    return await pool.run(job, channel, question.lane)
 
 
 async def events(
@@ -134,11 +140,10 @@ async def changes(library: Library, pool: Pool) -> AsyncIterator[bytes]:
     said = 0.0
     while True:
         try:
-            found = await pool.run(lambda ticket: library.rows(), lane="files")
+            rows = await pool.run(lambda ticket: library.looked(LIVE_SECONDS).rows, lane="files")
         except FairtrialError:  # busy, or closing: the next look tells
-            found = list(shown.values())
-        rows = {row["path"]: row for row in found}
-        changed = [row for path, row in rows.items() if row != shown.get(path)]
+            rows = shown
+        changed = [row for path, row in rows.items() if row is not (before := shown.get(path)) and row != before]
         gone = [path for path in shown if path not in rows]
         if changed or gone or time.monotonic() - said > QUIET_SECONDS:
             yield b"data: " + to_json({"rows": changed, "gone": gone}) + b"\n\n"

@@ -18,17 +18,17 @@ from safetensors.numpy import save
 
 from fairtrial.analysis.attention import maps_of
 from fairtrial.analysis.parameters import flops_of, ledger_of
-from fairtrial.audit.run import audit_each
-from fairtrial.audit.subject import plan_of_recipe
+from fairtrial.audit.run import audit_each, audit_plans
+from fairtrial.audit.subject import plan_of_recipe, plans_of_part
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
 from fairtrial.disk import disk_errors, write_bytes
 from fairtrial.engines.job import Job, OnEvent, Stop
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput, Busy, EnvironmentChanged
-from fairtrial.finding import as_passport
+from fairtrial.finding import as_passport, worst
 from fairtrial.model.network import count_parameters
-from fairtrial.plugins import load_code, load_files
+from fairtrial.plugins import load_code, load_files, load_installed
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
 from fairtrial.recipe import recipe_from
@@ -178,6 +178,15 @@ def passport_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
         for row, findings in zip(asked, found, strict=True)
     ]
     return {"passports": passports}
+
+
+def part_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+    """The passport of one part by itself (`options["part"]`); each finding is told as it ends."""
+    load_files(Path(name) for name in job.plugins)
+    name = job.options["part"]
+    load_installed([name])
+    findings = audit_plans(plans_of_part(name), lambda finding: on_event("finding", finding.to_dict()))
+    return {"level": worst(findings)}
 
 
 def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:

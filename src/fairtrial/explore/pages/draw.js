@@ -78,14 +78,15 @@ export function choice(name, values, chosen, onChange) {
   return field(name, select);
 }
 
-export function table(heads, rows, more = {}) {
+// What may be wider than the screen: it scrolls by itself, with the keyboard too.
+export const scrolling = (label, node) => el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, node);
+
+// On a phone a row is a card, and each cell says what it is.
+export const row = (cells, heads) => el("tr", {}, cells.map((cell, at) => el("td", { "data-name": at ? heads[at] : null }, cell ?? "")));
+
+export function table(heads, rows, { label = "table", ...more } = {}) {
   const head = el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name)));
-  const body = rows.map((cells) => el("tr", {}, cells.map((cell, at) => {
-    const made = cell instanceof Node ? cell : document.createTextNode(cell == null ? "" : String(cell));
-    return el("td", { "data-name": at ? heads[at] : null }, made);
-  })));
-  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": more.label || "table" },
-    el("table", { class: more.class || "" }, el("thead", {}, head), el("tbody", {}, body)));
+  return scrolling(label, el("table", { class: more.class || "" }, el("thead", {}, head), el("tbody", {}, rows.map((cells) => row(cells, heads)))));
 }
 
 export function chip(kind, text) {

@@ -1,7 +1,7 @@
 // All records and studies of the folder; what runs moves.
 
 import { ask, listen } from "./api.js";
-import { bytes, chip, digits, duration, el, interval, lineChart, percent, shell, tools, py, colour } from "./draw.js";
+import { bytes, chip, digits, duration, el, interval, lineChart, percent, scrolling, shell, tools, py, colour } from "./draw.js";
 import * as state from "./state.js";
 
 const HEADS = ["name", "task", "parts", "data", "seeds", "result", "passport", "size", "changed"];
@@ -17,8 +17,12 @@ function result(row) {
   if (row.state === "running" || row.state === "unfinished") {
     const done = row.kind === "study" ? `${row.done} of ${row.total ?? "?"} trials` : `step ${row.step}${row.steps ? ` of ${row.steps}` : ""}`;
     const left = row.state === "running" && row.seconds_left != null ? `, ${duration(row.seconds_left)} left` : "";
-    const curve = row.curve?.length > 1 ? lineChart([{ points: row.curve, colour: colour("accent"), name: "loss" }], { width: 260, height: 90, label: `loss of ${row.path}` }) : null;
-    return el("div", {}, chip(row.state), ` ${done}${left}`, curve);
+    const curves = Object.entries(row.curves || { loss: row.curve || [] }).filter(([, points]) => points.length > 1);
+    const series = curves.map(([name, points], at) => ({ name, points, colour: colour(`v${at % 6}`) }));
+    const share = row.kind === "study" ? row.done / row.total : row.step / row.steps;
+    return el("div", {}, chip(row.state), ` ${done}${left}`,
+      Number.isFinite(share) ? el("progress", { max: 1, value: share, "aria-label": `done of ${row.path}` }) : null,
+      series.length ? el("figure", {}, el("figcaption", {}, `training loss${series.length > 1 ? ` of ${series.length} trials` : ""}`), lineChart(series, { width: 260, height: 90, label: `training loss of ${row.path}` })) : null);
   }
   return row.pending ? "reading …" : "";
 }
@@ -79,12 +83,12 @@ export async function show(main) {
     el("p", { class: "soft" }, "In ", el("code", {}, first.folder), ". Intervals are 95%: of a record over test items, of a study over seeds and items."),
     el("div", { class: "bar" }, filter),
     count,
-    el("div", { class: "scroll" }, el("table", { class: "cards" }, el("thead", {}, el("tr", {}, HEADS.map((name) => el("th", { scope: "col" }, name)))), body)),
+    scrolling("Records and studies", el("table", { class: "cards" }, el("thead", {}, el("tr", {}, HEADS.map((name) => el("th", { scope: "col" }, name)))), body)),
     tools({
       name: "library",
       python: () => `import fairtrial as ft\n\nexplorer = ft.explore(${py(first.folder)})\n`,
       command: () => `fairtrial show ${shell(first.folder)}`,
-      rows: () => visible().map(({ curve, scores, ...row }) => row),
+      rows: () => visible().map(({ curve, curves, scores, ...row }) => row),
       all: visible,
     }),
   );

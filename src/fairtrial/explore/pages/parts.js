@@ -1,7 +1,7 @@
 // Every part, drawn with sliders for its options, and its passport, check by check.
 
-import { ask, listen } from "./api.js";
-import { chip, choice, colour, digits, el, field, heat, problem, py, shell, slider, svg, table, tools } from "./draw.js";
+import { ask, listen, stop } from "./api.js";
+import { chip, choice, colour, digits, el, field, heat, problem, py, row, scrolling, shell, slider, svg, tools } from "./draw.js";
 import * as state from "./state.js";
 
 // One picture of a part: panels that share a scale; null cells are hidden.
@@ -39,12 +39,18 @@ function control(option, value, onInput) {
   return slider(option.name, { min: whole ? 1 : 0, max: most, step: whole ? 1 : most / 200, value }, onInput);
 }
 
+const VERDICTS = { PASS: ["pass", "pass"], REPORT: ["none", "to know"], "not asked": ["none", "not asked"] };
+function checked(finding) {
+  const verdict = chip(...(VERDICTS[finding.verdict] || [finding.level, "fail"]));
+  return [`${finding.id} ${finding.name}`, finding.task === "lm" ? "decoder" : "encoder", finding.verdict === "not asked" ? "–" : digits(finding.value), finding.limit, verdict, finding.meaning];
+}
+
 export async function show(main) {
   const { parts } = await ask("parts");
   const name = parts.some((part) => part.name === state.get("part")) ? state.get("part") : "alibi";
   const part = parts.find((each) => each.name === name) || parts[0];
   const drawn = el("div", { class: "drawn" });
-  const passport = el("div", { class: "passport", role: "status" });
+  const passport = el("div", { class: "passport" });
   const chosen = { heads: state.number("heads", 4), length: state.number("length", 24), decoder: state.get("in", part.verbs.includes("pool") ? "encoder" : "decoder") === "decoder" };
   const options = Object.fromEntries(part.options.map((option) => [option.name, option.default]));
   for (const option of part.options) {
@@ -70,24 +76,31 @@ export async function show(main) {
     draw();
   };
   const findings = [];
+  const run = el("button", { type: "button", class: "main", onclick: audit }, "Run the passport");
+  const halt = el("button", { type: "button", hidden: true, onclick: () => stop("passport") }, "Stop");
   async function audit() {
-    findings.length = 0;
     const body = el("tbody");
-    const line = el("p", {}, "Running: each check appears as it ends …");
-    passport.replaceChildren(line, el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ["check", "in", "measured", "limit", "verdict", ""].map((head) => el("th", { scope: "col" }, head)))), body)));
+    const line = el("p", { role: "status" }, "Starting …");
+    const heads = ["check", "in", "measured", "limit", "verdict", "meaning"];
+    passport.replaceChildren(line, scrolling("Passport", el("table", { class: "cards" }, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))), body)));
+    [run.disabled, halt.hidden] = [true, false];
+    let level = "";
     try {
       await listen("passport", { part: part.name }, (event) => {
+        if (event.begin) { findings.length = 0; body.replaceChildren(); }
+        if (event.notice) passport.prepend(el("p", { class: "note" }, event.notice.text));
         if (event.finding) {
-          const each = event.finding;
-          findings.push(each);
-          const verdict = each.verdict === "PASS" ? chip("pass", "pass") : each.verdict === "REPORT" ? chip("none", "to know") : chip(each.level, "fail");
-          body.append(el("tr", {}, [`${each.id} ${each.name}`, each.task === "lm" ? "decoder" : "encoder", digits(each.value), each.limit, verdict, each.verdict === "PASS" ? "" : each.meaning].map((cell) => el("td", {}, cell))));
+          findings.push(event.finding);
+          body.append(row(checked(event.finding), heads));
         }
-        if (event.level) line.replaceChildren(chip(event.level), ` ${findings.length} checks.`);
+        level = event.level || "";
+        line.replaceChildren(...(level ? [chip(level), ` ${findings.length} checks.`] : [`${findings.length} checks; the next one is running …`]));
       }, "passport");
+      if (!level) line.textContent = `Stopped after ${findings.length} checks.`;
     } catch (error) {
-      passport.prepend(problem(error));
+      line.replaceChildren(problem(error));
     }
+    [run.disabled, halt.hidden] = [false, true];
   }
 
   const groups = [...new Set(parts.map((each) => each.changes))];
@@ -102,7 +115,7 @@ export async function show(main) {
     el("p", {}, el("b", {}, part.name), `: ${part.line}.`),
     el("p", { class: "soft small" }, `Changes ${part.changes}. Verbs: ${part.verbs.join(", ") || "none"}. ${part.claims.length ? `Claims: ${part.claims.join(", ")}.` : ""} ${part.options_help}`),
     drawn, el("details", {}, el("summary", {}, "Definition"), el("pre", {}, part.definition)),
-    el("h2", {}, "Passport"), el("p", {}, "Does it see the future, padding or other items, and does it what it claims? ", el("button", { type: "button", class: "main", onclick: audit }, "Run the passport")), passport,
+    el("h2", {}, "Passport"), el("p", {}, "Does it see the future, padding or other items, and does it what it claims? Some twenty checks in each kind of network, in a process of its own."), el("div", { class: "bar" }, run, halt), passport,
     tools({
       name: `part-${part.name}`,
       python: () => `import fairtrial as ft\n\npart = ft.catalogue(${py(part.name)})\npart.plot(heads=${chosen.heads}, length=${chosen.length}, encoder=${py(!chosen.decoder)}${Object.entries(changed()).map(([key, value]) => `, ${key}=${py(value)}`).join("")})\nprint(ft.audit(${py(part.name)}))\n`,

@@ -1,0 +1,117 @@
+"""Everyone can use every view: judged by axe-core, with the keyboard alone, on a phone and on a projector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from client import until
+
+VIEWS = {  # address -> what is there once it is shown
+    "/": "td a",
+    "/playground?a=lm&b=classify&off_b=0.1": "[data-side=b] >> text=Off: 0.1",
+    "/playground?a=study/trials/classify/rope&b=classify&b0=1": "[data-side=b] .maps canvas",
+    "/playground?a=nothing": ".problem",
+    "/study": "main li a",
+    "/study?study=study&metric=log+loss&single=1": ".item",
+    "/parts?part=alibi": "figure svg",
+    "/puzzles": ".plane .key",
+    "/puzzles?ask=average&wanted=0,5": ".chip.red",
+    "/data?source=sotu&task=classify": ".pair mark",
+}
+# all that can be used and seen now; what is inside a closed <details> has no boxes
+USABLE = """() => [...document.querySelectorAll('button, a[href], input, select, textarea, summary, [tabindex="0"]')]
+  .filter((node) => !node.disabled && node.checkVisibility())
+  .map((node, at) => { node.dataset.usable = at; return node.outerHTML.slice(0, 160); })"""
+FOCUSED = """() => {
+  const node = document.activeElement, ring = getComputedStyle(node.querySelector('circle') || node);
+  const shown = node.matches('body') || ring.outlineStyle !== 'none' || parseFloat(ring.strokeWidth) >= 4;
+  return [node.dataset.usable ?? null, shown];
+}"""
+
+
+def visit(page: Any, view: str, ready: str) -> None:
+    page.goto(page.evaluate("location.origin") + view)
+    page.wait_for_selector(ready)
+    page.wait_for_timeout(300)
+
+
+def violations(page: Any) -> list[str]:
+    found = AXE().run(page).response["violations"]
+    return [f"{each['id']}: {node['html'][:160]} {node['any'][:1]}" for each in found for node in each["nodes"]]
+
+
+def AXE() -> Any:  # noqa: N802
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe: pip install -e '.[dev]'")
+    return axe.Axe()
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)])
+def test_axe_finds_nothing(open_page: Any, study: str, theme: str, width: int) -> None:
+    page = open_page("/", width, theme)
+    for view, ready in VIEWS.items():
+        visit(page, view, ready)
+        for details in page.locator("details").all():
+            details.evaluate("(node) => { node.open = true; }")
+        assert violations(page) == [], view
+    page.evaluate("document.querySelector('.brand').style.color = '#888'")  # the control: axe sees the page
+    page.evaluate("document.querySelector('header button').textContent = ''")
+    assert {each.partition(":")[0] for each in violations(page)} >= {"color-contrast", "button-name"}
+
+
+def test_axe_finds_nothing_in_what_a_person_opens(open_page: Any, study: str) -> None:
+    page = open_page("/", 1280, "dark")
+    visit(page, "/playground?a=lm", ".maps canvas")
+    page.get_by_role("button", name="Generate").click()
+    until(lambda: page.locator(".generated").inner_text())
+    page.locator(".surprisal button").nth(2).focus()
+    page.get_by_role("button", name="Copy link").click()
+    assert violations(page) == []
+    visit(page, "/playground?a=classify", ".maps canvas")
+    page.get_by_role("button", name="Measure each head").click()
+    page.wait_for_selector(".effect >> text=accuracy")
+    page.locator("[role=application]").focus()
+    page.keyboard.press("ArrowDown")
+    assert violations(page) == []
+    visit(page, "/parts?part=window", "figure svg")
+    page.get_by_role("button", name="Run the passport").click()
+    page.wait_for_selector("tbody .chip")
+    assert violations(page) == []
+
+
+def test_the_keyboard_alone_reaches_everything(open_page: Any, study: str) -> None:
+    page = open_page("/")
+    for view, ready in VIEWS.items():
+        visit(page, view, ready)
+        usable = page.evaluate(USABLE)
+        assert len(usable) > 10
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        reached: set[str] = set()
+        for _ in range(2 * len(usable)):
+            at, shown = page.evaluate(FOCUSED)
+            if at is None:
+                break
+            assert shown, usable[int(at)]  # where the focus is can be seen
+            reached.add(at)
+            page.keyboard.press("Tab")
+        assert [each for number, each in enumerate(usable) if str(number) not in reached] == [], view
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280, 2560])
+def test_nothing_is_cut(open_page: Any, study: str, width: int) -> None:
+    page = open_page("/", width)
+    for view, ready in VIEWS.items():
+        visit(page, view, ready)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+
+
+def test_nothing_moves_for_those_who_ask(open_page: Any) -> None:
+    moving = {}
+    for wish in ("reduce", "no-preference"):
+        page = open_page("/", reduced_motion=wish)
+        page.wait_for_selector("td a")
+        page.get_by_role("button", name="Copy link").click()
+        page.wait_for_selector("#said.on")
+        moving[wish] = page.evaluate("document.getAnimations().length")
+    assert moving["reduce"] == 0 < moving["no-preference"]
