@@ -1,7 +1,8 @@
 // Attention by construction: drag keys in the plane, say what attention should return, and see why it can or cannot.
 
 import { ask } from "./api.js";
-import { bars, chip, choice, colour, digits, el, heat, percent, problem, py, shell, slider, svg, table, tools } from "./draw.js";
+import { bars, chip, choice, colour, digits, el, percent, problem, py, slider, svg, table, tools } from "./draw.js";
+import { largeMap } from "./maps.js";
 import * as state from "./state.js";
 
 const START = "0,1;0.95,0.3;0.6,-0.8;-0.6,-0.8;-0.95,0.3;0.1,0.05";
@@ -21,6 +22,40 @@ export function hull(points) {
   return [...half(sorted).slice(0, -1), ...half(sorted.reverse()).slice(0, -1)];
 }
 
+const along = (vector, times) => vector.map((value) => value * times);
+const dot = (one, two) => one[0] * two[0] + one[1] * two[1];
+
+// Why it can be done: a line through what is wanted, with all other keys behind it; or why it cannot: keys that are
+// wanted and keys that are not, mixed in some proportions, meet in one point, and so do their scores for every query.
+function certificate(answer, keys) {
+  const { direction, lead, balance } = answer.certificate || {};
+  const [soft, worse] = [colour("soft"), colour("worse")];
+  if (balance) {
+    const sides = [1, -1].map((sign) => keys.map((key, at) => [key, sign * balance[at]]).filter(([, share]) => share > 1e-9));
+    const total = sides[0].reduce((sum, [, share]) => sum + share, 0);
+    const meet = [0, 1].map((axis) => sides[0].reduce((sum, [key, share]) => sum + (key[axis] * share) / total, 0));
+    const [x, y] = place(meet);
+    const lines = sides.flatMap((side, at) => side.map(([key]) => svg("line", { x1: place(key)[0], y1: place(key)[1], x2: x, y2: y, stroke: worse, "stroke-width": 1.5, "stroke-dasharray": at ? "2 4" : null })));
+    return [...lines, svg("path", { d: `M${x - 6} ${y - 6}l12 12m0 -12l-12 12`, stroke: worse, "stroke-width": 2.5 }), label(x + 9, y + 18, "they meet here", worse)];
+  }
+  if (!direction || Math.hypot(...direction) < 1e-9) return [];
+  const front = Math.max(...keys.map((key) => dot(key, direction)));
+  return [front, lead > 1e-9 ? front - lead : null].filter((offset) => offset != null).map((offset, at) => {
+    const [from, to] = [-9, 9].map((far) => place([direction[0] * offset - direction[1] * far, direction[1] * offset + direction[0] * far]));
+    return svg("line", { x1: from[0], y1: from[1], x2: to[0], y2: to[1], stroke: soft, "stroke-dasharray": at ? "2 5" : "8 4" });
+  });
+}
+
+// A text that is read on any ground.
+const label = (x, y, text, tint) => svg("text", { x, y, "font-size": 14, fill: tint, stroke: colour("paper"), "stroke-width": 4, "paint-order": "stroke", "text-anchor": x > SIZE - 110 ? "end" : "start" }, text);
+
+// The first paragraph says why; numbers are there for those who want them.
+function explained(lines) {
+  const body = lines.slice(lines.findIndex((line) => line === "") + 1);
+  const end = body.indexOf("");
+  return [el("p", {}, body.slice(0, end).join(" ")), el("details", {}, el("summary", {}, "All numbers"), el("pre", {}, body.slice(end + 1).join("\n")))];
+}
+
 function plane(main) {
   const keys = state.get("keys", START).split(";").map((pair) => pair.split(",").map(Number)).filter((pair) => pair.length === 2 && pair.every(Number.isFinite)).slice(0, 12);
   let asked = state.get("ask", "select");
@@ -29,41 +64,35 @@ function plane(main) {
   let precision = state.number("precision", 0.99);
   let answer = null;
   let fixed = null; // the query that stays, when a key is replaced
-  let frames = 0;
   const drawn = svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, class: "plane", role: "group", "aria-label": "Keys in the plane: drag them, or move the chosen one with arrow keys" });
   const told = el("div", { role: "status" });
   const weights = el("div");
 
   function draw() {
-    frames += 1;
-    const [ink, soft, line, accent, worse] = ["ink", "soft", "line", "accent", "worse"].map(colour);
+    const [ink, line, accent, worse] = ["ink", "line", "accent", "worse"].map(colour);
     const parts = [svg("line", { x1: 0, x2: SIZE, y1: SIZE / 2, y2: SIZE / 2, stroke: line }), svg("line", { y1: 0, y2: SIZE, x1: SIZE / 2, x2: SIZE / 2, stroke: line })];
     parts.push(svg("polygon", { points: hull(keys).map((key) => place(key).join(",")).join(" "), fill: accent, "fill-opacity": 0.08, stroke: accent, "stroke-opacity": 0.6 }));
     if (answer?.key) {
       const [x, y] = place(answer.key);
       parts.push(svg("circle", { cx: x, cy: y, r: 9, fill: "none", stroke: worse, "stroke-width": 2, "stroke-dasharray": "3 2" }), svg("text", { x: x + 12, y, "font-size": 13, fill: worse }, "new key"));
     }
-    if (answer) {
-      const [qx, qy] = answer.query;
-      const long = Math.hypot(qx, qy) || 1;
-      const size = Math.min(1.4, 0.35 * Math.log1p(long));
-      const [x, y] = place([(qx / long) * size, (qy / long) * size]);
-      if (long > 1e-6) parts.push(svg("line", { x1: SIZE / 2, y1: SIZE / 2, x2: x, y2: y, stroke: worse, "stroke-width": 3 }), svg("circle", { cx: x, cy: y, r: 5, fill: worse }), svg("text", { x: x + 8, y: y - 6, "font-size": 13, fill: worse }, `query, length ${digits(long)}`));
-      if (answer.certificate?.balance) for (const at of answer.in_the_way) {
-        const [px, py_] = place(keys[at]);
-        parts.push(svg("circle", { cx: px, cy: py_, r: 19, fill: "none", stroke: worse, "stroke-dasharray": "4 3" }));
-      }
-    }
+    if (answer && answer.weights.length === keys.length) parts.push(...certificate(answer, keys));
     const focus = document.activeElement?.dataset?.key;
     keys.forEach((key, at) => {
       const [x, y] = place(key);
       const weight = answer?.weights?.[at] ?? 0;
+      const size = 8 + 14 * Math.sqrt(weight);
       const node = svg("g", { class: "key", tabindex: "0", role: "button", "data-key": at, "aria-pressed": String(wanted.includes(at)), "aria-label": `Key ${at} at ${digits(key[0])}, ${digits(key[1])}; weight ${percent(weight)}${wanted.includes(at) ? ", wanted" : ""}. Enter chooses it, arrows move it` },
-        svg("circle", { cx: x, cy: y, r: 8 + 14 * Math.sqrt(weight), fill: accent, "fill-opacity": 0.15 + 0.7 * weight, stroke: wanted.includes(at) ? worse : ink, "stroke-width": wanted.includes(at) ? 3 : 1.2 }),
-        svg("text", { x: x + 14, y: y - 12, "font-size": 14, fill: ink }, `${at}: ${percent(weight, 0)}`));
+        svg("circle", { cx: x, cy: y, r: size, fill: accent, "fill-opacity": 0.15 + 0.7 * weight, stroke: wanted.includes(at) ? worse : ink, "stroke-width": wanted.includes(at) ? 3 : 1.2 }),
+        label(x + (x > SIZE - 110 ? -size - 3 : size + 3), y - 0.5 * size, `${at}: ${percent(weight, 0)}`, ink));
       parts.push(node);
     });
-    parts.push(svg("text", { x: 8, y: SIZE - 8, "font-size": 12, fill: soft }, "circles: keys, their size: the weight; shaded: their hull"));
+    if (answer) { // above the keys, since it often ends in one
+      const long = Math.hypot(...answer.query);
+      const [x, y] = place(along(answer.query, Math.min(1.4, 0.35 * Math.log1p(long)) / (long || 1)));
+      parts.push(...(long > 1e-6 ? [svg("line", { x1: SIZE / 2, y1: SIZE / 2, x2: x, y2: y, stroke: worse, "stroke-width": 3, "pointer-events": "none" }), svg("circle", { cx: x, cy: y, r: 5, fill: worse, "pointer-events": "none" })] : []),
+        label(SIZE / 2 + 8, SIZE / 2 + 18, `query, length ${digits(long)}`, worse));
+    }
     drawn.replaceChildren(...parts);
     if (focus != null) drawn.querySelector(`[data-key="${focus}"]`)?.focus({ preventScroll: true });
   }
@@ -73,16 +102,18 @@ function plane(main) {
   async function solve() {
     if (busy) { again = true; return; } // the newest positions are asked for next; none in between
     busy = true;
-    const shares = keys.map((_, at) => [wanted.includes(at) ? (asked === "mix" ? wanted.length - wanted.indexOf(at) : 1) : 0]);
+    const parts = keys.map((_, at) => [wanted.includes(at) ? (asked === "mix" ? wanted.length - wanted.indexOf(at) : 1) : 0]);
     const others = keys.map((_, at) => at).filter((at) => at !== wanted[0]);
     try {
       if (asked === "replace" && !fixed) fixed = (await ask("solve", { ask: "average", keys, shares: keys.map((_, at) => [others.slice(0, 2).includes(at) ? 1 : 0]), precision })).answer.query;
-      const found = await ask("solve", { ask: asked, keys, shares, precision, ...(asked === "replace" ? { place: wanted[0], query: fixed.map((value) => [value]) } : {}) });
+      const found = await ask("solve", { ask: asked, keys, shares: parts, precision, ...(asked === "replace" ? { place: wanted[0], query: fixed.map((value) => [value]) } : {}) });
       if (found) {
         answer = found.answer;
         requestAnimationFrame(draw);
         weights.replaceChildren(bars(answer.weights.map((weight, at) => [`key ${at}`, weight, `${percent(weight)}, wanted ${percent(answer.wanted[at])}`])));
-        told.replaceChildren(el("p", {}, chip(answer.possible ? "pass" : "red", answer.possible ? "possible" : "impossible")), el("pre", {}, found.lines.slice(2).join("\n")));
+        const open = told.querySelector("details")?.open;
+        told.replaceChildren(el("p", {}, chip(answer.possible ? "pass" : "red", answer.possible ? "possible" : "impossible")), ...explained(found.lines));
+        told.querySelector("details").open = open;
       }
     } catch (error) {
       told.replaceChildren(problem(error));
@@ -90,6 +121,7 @@ function plane(main) {
     busy = false;
     if (again) { again = false; solve(); }
   }
+  const shares = () => wanted.map((at, rank) => [at, (2 * (wanted.length - rank)) / (wanted.length * (wanted.length + 1))]);
   const keep = () => state.set({ keys: keys.map((key) => key.map((value) => Number(value.toFixed(3))).join(",")).join(";"), ask: asked, wanted: wanted.join(","), precision });
   function change() { keep(); requestAnimationFrame(draw); solve(); }
   function choose(at) {
@@ -130,70 +162,85 @@ function plane(main) {
     keys[at] = [keys[at][0] + move[0], keys[at][1] + move[1]];
     change();
   });
+  const asking = choice("Attention should", [["select", "select one key"], ["average", "average the chosen keys"], ["mix", "mix them, the first most"], ["replace", "select a key by replacing it"]], asked, (value) => pose(value, ["select", "replace"].includes(value) ? wanted.slice(0, 1) : wanted));
+  function pose(question, keysWanted) {
+    [asked, wanted, fixed] = [question, keysWanted.filter((at) => at < keys.length), null];
+    if (!wanted.length) wanted = [keys.length - 1];
+    asking.querySelector("select").value = question;
+    change();
+  }
   main.append(el("h2", {}, "Keys in the plane"),
-    el("p", {}, "Drag a key; click one, or press Enter on it, to choose what attention should return."),
+    el("p", {}, "Attention weighs keys by the softmax of their scores with a query. Drag a key; click one, or press Enter on it, to choose what attention should return: the query that does it, or why no query can, follows."),
     el("div", { class: "bar" },
-      choice("Attention should", [["select", "select one key"], ["average", "average the chosen keys"], ["mix", "mix them, the first most"], ["replace", "select a key by replacing it"]], asked, (value) => {
-        asked = value;
-        if (value === "select" || value === "replace") wanted = wanted.slice(0, 1);
-        fixed = null;
-        change();
-      }),
+      asking,
       slider("Precision", { min: 0.6, max: 0.999, step: 0.001, value: precision }, (value) => { precision = value; change(); }),
       el("button", { type: "button", onclick: () => { if (keys.length < 12) { keys.push([0.3, 0.4]); change(); } } }, "Add a key"),
       el("button", { type: "button", onclick: () => { if (keys.length > 2) { keys.pop(); wanted = wanted.filter((at) => at < keys.length); if (!wanted.length) wanted = [0]; change(); } } }, "Remove the last")),
-    el("div", { class: "two" }, el("div", {}, drawn), el("div", {}, weights, told)));
+    el("div", { class: "two" }, el("figure", {}, drawn, el("figcaption", {}, "Circles are keys, their size the weight; ringed: wanted; shaded: the hull of the keys. Dashed: the wanted keys lie on the first line, all others behind the second. Crossed lines: mixed in these proportions, wanted and other keys meet, so that no query tells them apart.")), el("div", {}, told, weights)));
   draw();
   solve();
   return {
-    draw, picture: () => drawn, keys, frames: () => frames,
+    draw, pose, picture: () => drawn,
     rows: () => keys.map((key, at) => ({ key: at, x: key[0], y: key[1], weight: answer?.weights?.[at], wanted: answer?.wanted?.[at] })),
     all: () => answer,
     python: () => {
-      const call = asked === "select" ? `puzzles.select(keys, ${wanted[0]}` : asked === "average" ? `puzzles.average(keys, ${py(wanted)}` : asked === "mix" ? `puzzles.mix(keys, {${wanted.map((at, rank) => `${at}: ${(wanted.length - rank) / ((wanted.length * (wanted.length + 1)) / 2)}`).join(", ")}}` : `puzzles.replace_key(keys, ${wanted[0]}, puzzles.select_target(len(keys), ${wanted[0]}), ${py(fixed)}`;
-      return `from fairtrial.apps import puzzles\n\nkeys = ${py(keys)}\nanswer = ${call}, precision=${precision})\nprint(answer.possible, answer.query, answer.weights)\n`;
+      const call = asked === "select" ? `puzzles.select(keys, ${wanted[0]}` : asked === "average" ? `puzzles.average(keys, ${py(wanted)}` : asked === "mix" ? `puzzles.mix(keys, {${shares().map(([at, share]) => `${at}: ${share}`).join(", ")}}` : `puzzles.replace_key(keys, ${wanted[0]}, puzzles.select_target(len(keys), ${wanted[0]}), ${py(fixed)}`;
+      return `from fairtrial.apps import puzzles\n\nkeys = ${py(keys)}\nanswer = ${call}, precision=${precision})\nprint(*puzzles.lines_of(answer), sep="\\n")\n`;
+    },
+    command: () => {
+      const written = (name, rows) => `printf '${rows.map((row) => row.join(",")).join("\\n")}\\n' > ${name}\n`;
+      const ask = asked === "mix" ? `mix ${shares().map((pair) => pair.join(":")).join(" ")}` : asked === "replace" ? `replace-key ${wanted[0]} ${wanted[0]} --to select --query query.csv` : `${asked} ${wanted.join(" ")}`;
+      return `${written("keys.csv", keys)}${asked === "replace" ? written("query.csv", [fixed]) : ""}fairtrial puzzle ${ask} --keys keys.csv --precision ${precision}`;
     },
   };
 }
 
-async function tour(main) {
+// What comes nearest, in the plane, to each of the course's questions.
+const TRIES = [["select", [0]], ["select", [1]], ["average", [0, 1, 2, 3, 4, 5]], ["average", [0, 1]], ["replace", [5]], ["replace", [5]]];
+
+async function tour(main, onTry) {
   const { questions } = await ask("course");
-  const at = Math.min(5, Math.max(0, state.number("question", 1) - 1));
-  const shown = el("div");
+  const shown = el("section", { class: "card", "aria-label": "Guided tour" });
   function draw(number) {
     const each = questions[number];
     state.set({ question: number + 1 });
-    shown.replaceChildren(el("h3", {}, `${each.question}. ${each.title}`), el("p", {}, each.lesson),
-      ...each.answers.slice(0, 1).map((answer) => bars(answer.weights.map((weight, key) => [`key ${key}`, weight, `${percent(weight)}, wanted ${percent(answer.wanted[key])}`]))),
-      el("pre", {}, each.lines.join("\n")), el("p", { class: "soft small" }, `Checked in real attention: precision ${digits(each.checked_precision, 5)}.`),
-      el("div", { class: "bar" }, el("button", { type: "button", disabled: !number, onclick: () => draw(number - 1) }, "Previous question"), el("button", { type: "button", class: "main", disabled: number === 5, onclick: () => draw(number + 1) }, "Next question")));
+    const steps = questions.map((one, at) => el("button", { type: "button", "aria-pressed": String(at === number), "aria-label": `Question ${at + 1}`, onclick: () => draw(at) }, String(at + 1)));
+    const step = (by, text, kind = "") => el("button", { type: "button", class: kind, disabled: !questions[number + by], onclick: () => { draw(number + by); shown.querySelector("[aria-pressed=true]").focus(); } }, text);
+    shown.replaceChildren(el("div", { class: "tools", role: "group", "aria-label": "Questions" }, steps),
+      el("h3", {}, `Question ${each.question} of ${questions.length}: ${each.title}`), el("p", {}, each.lesson),
+      el("div", { class: "three" }, each.answers.map((answer, row) => el("figure", {}, each.answers.length > 1 ? el("figcaption", {}, `Query ${row}`) : null,
+        bars(answer.weights.map((weight, key) => [`key ${key}`, weight, `${percent(weight)}, wanted ${percent(answer.wanted[key], 0)}`]))))),
+      ...explained(each.lines), el("p", { class: "soft small" }, `Checked in real attention: precision ${digits(each.checked_precision, 5)}.`),
+      el("div", { class: "bar" }, step(-1, "Previous question"), step(1, "Next question", "main"), el("button", { type: "button", onclick: () => onTry(...TRIES[number]) }, "Try it in the plane")));
   }
-  main.append(el("h2", {}, "The course's six questions"), el("p", { class: "soft" }, "Four random keys of length 1 in three dimensions, scores not scaled."), shown);
-  draw(at);
+  main.append(el("h2", {}, "A tour: the course's six questions"), el("p", { class: "soft" }, "Four random keys of length 1 in three dimensions, scores not scaled. Each question builds on the one before."), shown);
+  draw(Math.min(questions.length - 1, Math.max(0, state.number("question", 1) - 1)));
 }
 
 function byHand(main) {
   const words = el("input", { value: state.get("words", "the cat saw the dog and the cat"), size: 40, "aria-label": "Sequence" });
   let name = state.get("head", "induction");
-  const shown = el("div", { role: "status" });
+  const shown = el("div");
   async function draw() {
     state.set({ words: words.value, head: name });
     try {
       const told = await ask("head", { words: words.value, head: name }, "head");
       if (!told) return;
+      const readout = el("p", { role: "status", class: "small" }, "Point at a cell: whom a word reads.");
       const maps = told.maps.map((layer, at) => {
-        const canvas = el("canvas", { role: "img", "aria-label": `Map of layer ${at}` });
-        heat(canvas, layer.length, layer.length, (row, column) => (column > row ? null : layer[row][column]));
-        return el("figure", {}, el("figcaption", {}, `layer ${at}: queries go down, keys across`), el("div", { class: "maps" }, el("div", {}, canvas)));
+        const say = (_layer, _head, query, key) => { readout.textContent = `Layer ${at}: “${told.words[query]}” (${query}) reads “${told.words[key]}” (${key}): ${key > query ? "hidden" : percent(layer[query][key])}`; };
+        const value = (_layer, _head, query, key) => (key > query ? null : layer[query][key]);
+        return el("figure", {}, el("figcaption", {}, `Layer ${at}: queries go down, keys across`), largeMap({ words: told.words, size: told.words.length }, 0, 0, value, say, `layer ${at}`));
       });
-      shown.replaceChildren(el("p", {}, told.story), el("div", { class: "three" }, maps),
-        table(["word", "looks at", "says next"], told.words.map((word, at) => [word, `${told.words[told.right[at]]} (${told.right[at]})`, told.predicted[at]]), { label: "What the head does" }));
+      shown.replaceChildren(el("p", {}, told.story), readout, el("div", { class: "three" }, maps,
+        table(["word", "looks at", "says next"], told.words.map((word, at) => [word, `${told.words[told.right[at]]} (${told.right[at]})`, told.predicted[at]]), { label: "What the head does" })));
     } catch (error) {
       shown.replaceChildren(problem(error));
     }
   }
   words.addEventListener("input", draw);
-  main.append(el("h2", {}, "Heads by hand"), el("div", { class: "bar" }, choice("Head", ["previous token", "first token", "same word before", "induction"], name, (value) => { name = value; draw(); }), el("label", { class: "field" }, el("span", {}, "Words, separated by blanks"), words)), shown);
+  main.append(el("h2", {}, "Heads by hand"), el("p", {}, "Networks whose weights were written, not trained: type a sequence and see what the head does."),
+    el("div", { class: "bar" }, choice("Head", ["previous token", "first token", "same word before", "induction"], name, (value) => { name = value; draw(); }), el("label", { class: "field" }, el("span", {}, "Words, separated by blanks"), words)), shown);
   draw();
   return draw;
 }
@@ -201,9 +248,15 @@ function byHand(main) {
 export async function show(main) {
   main.append(el("h1", {}, "Puzzles"));
   const first = plane(main);
-  main.append(tools({ name: "puzzle", python: first.python, command: () => `fairtrial puzzle select 0 --keys keys.csv  # the numbers that Save CSV gives\nfairtrial puzzle course`, picture: first.picture, rows: first.rows, all: first.all }));
-  const rest = byHand(main);
-  await tour(main).catch((error) => main.append(problem(error)));
+  main.append(tools({ name: "puzzle", ...first }));
+  const [guide, hands] = [el("div"), el("div")];
+  main.append(guide, hands);
+  const rest = byHand(hands);
+  await tour(guide, (...question) => {
+    first.pose(...question);
+    first.picture().scrollIntoView({ block: "center" });
+    first.picture().querySelector("[data-key]").focus({ preventScroll: true });
+  }).catch((error) => guide.append(problem(error)));
   const redraw = () => { first.draw(); rest(); };
   window.addEventListener("themed", redraw);
   return () => window.removeEventListener("themed", redraw);
