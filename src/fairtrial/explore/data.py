@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from fairtrial.record import list_records
 
 Plain = dict[str, Any]
 MOST_PAIRS = 25  # at a time
+LEAST_TEXTS, MOST_TELLING = 5, 10  # of telling words
 KINDS = {1: "exact", 2: "near"}
 READ: OrderedDict[tuple[str, str], tuple[Prepared, Plain]] = OrderedDict()
 MOST_READ = 3
@@ -79,6 +81,7 @@ def audit(library: Library, asked: Asked, ticket: Ticket) -> Plain:
         "notes": facts["notes"],
         "sets": shown,
         "copies": copies,
+        "telling": telling_words(splits.train, splits.class_names) if splits.labels else {},
     }
 
 
@@ -99,6 +102,27 @@ def classes(documents: Sequence[Document], names: Mapping[str, str]) -> dict[str
     return {names.get(label, label): counts[label] for label in sorted(counts)}
 
 
+def telling_words(documents: Sequence[Document], names: Mapping[str, str]) -> dict[str, list[Plain]]:
+    """By class: words of training texts by how much more likely one is in the class than outside it (log-odds of a text
+    having it, each count one half more)."""
+    sizes = Counter(document.label for document in documents)
+    held: defaultdict[str, Counter[str]] = defaultdict(Counter)  # word -> texts that hold it, by class
+    for document in documents:
+        for word in set(re.findall(r"[^\W\d_]+(?:['’][^\W\d_]+)?", document.text.lower())):
+            held[word][document.label] += 1
+    found = {}
+    for label in sorted(sizes):
+        rows = []
+        for word, counts in held.items():
+            own, other = counts[label], counts.total() - counts[label]
+            if own >= LEAST_TEXTS:
+                odds = (own + 0.5) / (sizes[label] - own + 0.5)
+                others = (other + 0.5) / (len(documents) - sizes[label] - other + 0.5)
+                rows.append({"word": word, "log_odds": math.log(odds / others), "own": own, "other": other})
+        found[names.get(label, label)] = sorted(rows, key=lambda row: (-row["log_odds"], row["word"]))[:MOST_TELLING]
+    return found
+
+
 def lengths(documents: Sequence[Document]) -> list[int]:
     """How many texts have 1, 2-3, 4-7 ... words."""
     counts = np.array([len(document.text.split()) for document in documents])
@@ -113,14 +137,18 @@ def pairs(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     offset, kind = asked.whole("offset", 0, 10_000_000, 0), asked.one_of("kind", ("all", "exact", "near"), "all")
     found, items = prepared.copies[test], prepared.splits.tests[test]
     places = [int(at) for at in np.flatnonzero(found.status) if kind in ("all", KINDS[int(found.status[at])])]
-    rows = []
+    names, rows = prepared.splits.class_names, []
+
+    def named(document: Document) -> str:
+        return names.get(document.label, document.label)
+
     for at in places[offset : offset + MOST_PAIRS]:
         item, other = items[at], prepared.known[int(found.partner[at])]
         one, two = marked(item.text, other.text)
         rows.append({
             "kind": KINDS[int(found.status[at])], "share": float(found.share[at]) or None,
-            "test": {"pieces": one, "where": file_of(item), "label": item.label},
-            "train": {"pieces": two, "where": file_of(other), "label": other.label},
+            "test": {"pieces": one, "where": file_of(item), "label": named(item)},
+            "train": {"pieces": two, "where": file_of(other), "label": named(other)},
         })  # fmt: skip
     return {"rows": rows, "count": len(places), "offset": offset, "sets": list(prepared.copies)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +15,7 @@ from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.asked import Asked
 from fairtrial.explore.library import Library
 from fairtrial.explore.pool import Ticket, TooSlow
+from fairtrial.model import parts as registered
 from fairtrial.plugins import keep_written
 
 Plain = dict[str, Any]
@@ -24,22 +26,34 @@ def parts(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     """Those that are registered: no request loads a package."""
     rows = catalogue(installed=False).rows()
     for row in rows:
-        row["options"] = [option_of(name, written) for name, written in row["options"].items()]
+        known = parameters_of(row["name"])
+        row["options"] = [option_of(name, written, known.get(name)) for name, written in row["options"].items()]
         row.pop("file")
     return {"parts": rows}
 
 
-def option_of(name: str, written: str) -> Plain:
-    """What a control needs to know of an option, from its default as it is written."""
+def parameters_of(part: str) -> dict[str, Any]:
+    """The options of a part with their types."""
+    begun = registered.find(part).__init__
+    try:
+        return {name: each.annotation for name, each in inspect.signature(begun, eval_str=True).parameters.items()}
+    except (NameError, TypeError, ValueError):  # of a part with odd annotations
+        return {}
+
+
+def option_of(name: str, written: str, kind: Any) -> Plain:
+    """What a control needs to know of an option, from its default as it is written, or its type where none is set."""
     if written in ("true", "false"):
         return {"name": name, "kind": "bool", "default": written == "true"}
-    for kind, read in (("int", int), ("float", float)):
+    for word, read in (("int", int), ("float", float)):
         try:
-            return {"name": name, "kind": kind, "default": read(written)}
+            return {"name": name, "kind": word, "default": read(written)}
         except ValueError:
             continue
-    known = written[:1] in "'\""
-    return {"name": name, "kind": "text" if known else "unknown", "default": written.strip("'\"") if known else None}
+    if written[:1] in ("'", '"'):
+        return {"name": name, "kind": "text", "default": written[1:-1]}
+    types = {each.__name__ for each in getattr(kind, "__args__", ()) if each in (int, float, str)}
+    return {"name": name, "kind": next((each for each in ("int", "float") if each in types), "text"), "default": None}
 
 
 def named(asked: Asked) -> str:

@@ -6,7 +6,7 @@ ideas, not for claims, and every answer says which of the two it is."""
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -38,6 +38,7 @@ from fairtrial.study import by_set, stacked
 Plain = dict[str, Any]
 METRICS = {"guess": ("accuracy", "macro-F1", "log loss"), "nll": ("perplexity", "bits per byte")}
 MOST_ITEMS = 20  # at a time
+MOST_LOOKS = 40
 ORDERS = ("variant better", "variant worse", "either", "as in the file")
 MOST_OPEN = 4  # studies whose outcomes are held
 
@@ -233,7 +234,21 @@ def power(library: Library, asked: Asked, ticket: Ticket) -> Plain:
         "now": smallest(test.seeds, chosen.comparison.items),
         "by_seeds": by_seeds, "by_items": [(size, smallest(seeds, size)) for size in sizes],
         "unit": chosen.comparison.metric.unit, "level": chosen.level, "had": [test.seeds, chosen.comparison.items],
+        "by_look": [row for row in by_look(chosen) if row is not None],
     }  # fmt: skip
+
+
+def by_look(chosen: Chosen) -> Iterator[Plain | None]:
+    """In hindsight: what the first 2, 3 ... seeds said. No verdict: who looks so often is often wrong."""
+    seeds = [seed for seed in chosen.outcomes[0].seeds if seed in chosen.outcomes[1].seeds]
+    for count in range(2, min(len(seeds), MOST_LOOKS) + 1):
+        first = [each.rows(tuple(seeds[:count])) for each in chosen.outcomes]
+        names = (chosen.variant, chosen.against, chosen.test, chosen.subset)
+        found = compare(names, chosen.metric, (first[0], first[1]), chosen.keep, chosen.clusters)
+        low, high = found.test.interval() if found.test else (None, None)
+        yield None if found.difference is None else {
+            "seeds": count, "difference": found.difference, "low": low, "high": high,
+        }  # fmt: skip
 
 
 def items(library: Library, asked: Asked, ticket: Ticket) -> Plain:

@@ -93,12 +93,12 @@ export function chip(kind, text) {
   return el("span", { class: `chip ${String(kind).replace(/[^a-z_]/g, "")}` }, text ?? String(kind).replaceAll("_", " "));
 }
 
-export function bars(rows, form = percent) {
-  const most = Math.max(1e-9, ...rows.map(([, value]) => value));
+// Shares as bars; `most` is what a whole bar is worth.
+export function bars(rows, most = 1) {
   return el("div", { class: "bars" }, rows.flatMap(([word, value, told]) => [
     el("span", { class: "word" }, word),
     el("progress", { max: Math.max(most, 1e-9), value, "aria-label": word }),
-    el("span", {}, told ?? form(value)),
+    el("span", {}, told ?? percent(value)),
   ]));
 }
 
@@ -165,6 +165,39 @@ export function intervalChart(rows, { width = 720, unit = "", label = "intervals
     if (row.value != null) drawn.append(svg("circle", { cx: x.place(row.value), cy: y, r: 5.5, fill: tint, stroke: paper, "stroke-width": 1.5 }, svg("title", {}, `${row.name}: ${digits(row.value)}${interval(row.low, row.high)}`)));
   });
   return drawn;
+}
+
+// Cells of one or more boxes of a picture, to be pointed at with mouse, finger or arrow keys. `tell(box, row, column)`.
+export function cells(drawn, boxes, tell) {
+  for (const [name, value] of Object.entries({ tabindex: "0", role: "application" })) drawn.setAttribute(name, value);
+  const cursor = svg("rect", { fill: "none", stroke: colour("worse"), "stroke-width": 2, visibility: "hidden", "pointer-events": "none" });
+  drawn.append(cursor);
+  let place = [0, 0, 0];
+  const within = (value, count) => Math.max(0, Math.min(count - 1, value));
+  function point(at, row, column) {
+    const box = boxes[at];
+    place = [at, within(row, box.rows), within(column, box.columns)];
+    const [width, height] = [box.width / box.columns, box.height / box.rows];
+    const where = { x: box.x + place[2] * width, y: box.y + place[1] * height, width, height, visibility: "visible" };
+    for (const [name, value] of Object.entries(where)) cursor.setAttribute(name, value);
+    tell(...place);
+  }
+  drawn.addEventListener("pointermove", (event) => {
+    const seen = drawn.getBoundingClientRect();
+    const unit = Number(drawn.getAttribute("viewBox").split(" ")[2]) / seen.width;
+    const [x, y] = [(event.clientX - seen.left) * unit, (event.clientY - seen.top) * unit];
+    const at = boxes.findIndex((box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height);
+    if (at >= 0) point(at, Math.floor(((y - boxes[at].y) / boxes[at].height) * boxes[at].rows), Math.floor(((x - boxes[at].x) / boxes[at].width) * boxes[at].columns));
+  });
+  drawn.addEventListener("keydown", (event) => {
+    const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!move) return;
+    event.preventDefault();
+    const [at, row, column] = place;
+    const over = column + move[1] < 0 ? -1 : column + move[1] >= boxes[at].columns ? 1 : 0; // into the next box
+    if (over && boxes[at + over]) point(at + over, row, over > 0 ? 0 : boxes[at + over].columns - 1);
+    else point(at, row + move[0], column + move[1]);
+  });
 }
 
 // Small map on a canvas: `value(row, column)` is null (hidden) or 0 to 1.

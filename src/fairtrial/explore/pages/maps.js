@@ -1,6 +1,6 @@
 // Attention maps: all layers and heads small, one large, and for each word whom it reads and who reads it.
 
-import { colour, el, heat, percent, svg } from "./draw.js";
+import { cells, colour, el, heat, percent, svg } from "./draw.js";
 
 function bytesOf(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -32,7 +32,7 @@ export function largeMap(maps, layer, head, value, say, label) {
   const points = Math.min(13, cell * 0.9);
   const canvas = el("canvas");
   heat(canvas, size, size, (query, key) => value(layer, head, query, key));
-  const drawn = svg("svg", { viewBox: `0 0 ${margin + side + 4} ${margin + side + 4}`, class: "chart", role: "application", tabindex: "0", "aria-label": `${label}: attention map, arrow keys move` });
+  const drawn = svg("svg", { viewBox: `0 0 ${margin + side + 4} ${margin + side + 4}`, class: "chart", "aria-label": `${label}: attention map, arrow keys move` });
   drawn.style.maxWidth = `${margin + side + 4}px`;
   const ink = colour("ink");
   drawn.append(svg("rect", { x: margin, y: margin, width: side, height: side, fill: "none", stroke: colour("line") }),
@@ -43,28 +43,7 @@ export function largeMap(maps, layer, head, value, say, label) {
     drawn.append(svg("text", { x: margin - 5, y: middle + points / 3, "text-anchor": "end", "font-size": points, fill: ink }, text),
       svg("text", { transform: `translate(${middle + points / 3} ${margin - 5}) rotate(-90)`, "font-size": points, fill: ink }, text));
   });
-  const cursor = svg("rect", { width: cell, height: cell, fill: "none", stroke: colour("worse"), "stroke-width": 2, visibility: "hidden" });
-  drawn.append(cursor);
-  let place = [0, 0];
-  function point(query, key) {
-    place = [Math.max(0, Math.min(size - 1, query)), Math.max(0, Math.min(size - 1, key))];
-    cursor.setAttribute("x", margin + place[1] * cell);
-    cursor.setAttribute("y", margin + place[0] * cell);
-    cursor.setAttribute("visibility", "visible");
-    say(layer, head, ...place);
-  }
-  drawn.addEventListener("pointermove", (event) => {
-    const box = drawn.getBoundingClientRect();
-    const unit = (margin + side + 4) / box.width;
-    const [x, y] = [(event.clientX - box.left) * unit - margin, (event.clientY - box.top) * unit - margin];
-    if (x >= 0 && y >= 0 && x < side && y < side) point(Math.floor(y / cell), Math.floor(x / cell));
-  });
-  drawn.addEventListener("keydown", (event) => {
-    const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    if (!move) return;
-    event.preventDefault();
-    point(place[0] + move[0], place[1] + move[1]);
-  });
+  cells(drawn, [{ x: margin, y: margin, width: side, height: side, rows: size, columns: size }], (_, query, key) => say(layer, head, query, key));
   return drawn;
 }
 

@@ -1,7 +1,7 @@
 // Every part, drawn with sliders for its options, and its passport, check by check.
 
 import { ask, listen, stop } from "./api.js";
-import { chip, choice, colour, digits, el, field, heat, problem, py, row, scrolling, shell, slider, svg, tools } from "./draw.js";
+import { cells, chip, choice, colour, digits, el, field, heat, problem, py, row, scrolling, shell, slider, svg, tools } from "./draw.js";
 import * as state from "./state.js";
 
 // One picture of a part: panels that share a scale; null cells are hidden.
@@ -11,7 +11,7 @@ function picture(told) {
   const rows = Math.max(...told.panels.map((panel) => panel.values.length));
   const side = Math.max(90, Math.min(230, 900 / told.panels.length));
   const [width, height] = [side, Math.max(24, Math.min(side, (side * rows) / columns))];
-  const drawn = svg("svg", { viewBox: `0 0 ${told.panels.length * (width + 16) + 10} ${height + 44}`, class: "chart", role: "img", "aria-label": told.what });
+  const drawn = svg("svg", { viewBox: `0 0 ${told.panels.length * (width + 16) + 10} ${height + 44}`, class: "chart", "aria-label": `${told.what}, arrow keys move` });
   drawn.style.maxWidth = `${1.4 * (told.panels.length * (width + 16) + 10)}px`;
   told.panels.forEach((panel, at) => {
     const canvas = el("canvas");
@@ -25,18 +25,43 @@ function picture(told) {
       svg("rect", { x, y: 18, width, height, fill: "none", stroke: colour("line") }));
   });
   drawn.append(svg("text", { x: 10, y: height + 36, "font-size": 12, fill: colour("soft") }, `${told.rows ? `${told.rows} goes down, ` : ""}${told.columns} across; shades from ${digits(low)} to ${digits(high)}`));
-  return el("figure", {}, el("figcaption", {}, told.what, told.how ? `. ${told.how}` : ""), drawn);
+  const readout = el("p", { class: "small", role: "status" }, "Point at a cell, or move with arrow keys.");
+  cells(drawn, told.panels.map((panel, at) => ({ x: 10 + at * (width + 16), y: 18, width, height, rows: panel.values.length, columns: panel.values[0].length })), (at, row, column) => {
+    const value = told.panels[at].values[row][column];
+    readout.textContent = `${told.panels[at].title ? `${told.panels[at].title}, ` : ""}${told.rows ? `${told.rows} ${row}, ` : ""}${told.columns} ${column}: ${value == null ? "hidden" : digits(value)}`;
+  });
+  return el("figure", {}, el("figcaption", {}, `${told.what[0].toUpperCase()}${told.what.slice(1)}`, told.how ? `. ${told.how}` : ""), drawn, readout);
 }
 
 function control(option, value, onInput) {
   if (option.kind === "bool") return el("label", {}, el("input", { type: "checkbox", checked: value, onchange: (event) => onInput(event.target.checked) }), option.name);
-  if (option.kind === "text") return field(option.name, el("input", { value, oninput: (event) => onInput(event.target.value) }));
-  if (option.kind === "unknown") return field(`${option.name} (not set)`, el("input", { type: "number", step: "any", value: value ?? "", oninput: (event) => onInput(event.target.value === "" ? null : Number(event.target.value)) }));
+  if (option.kind === "text") return field(option.name, el("input", { value: value ?? "", oninput: (event) => onInput(event.target.value || null) }));
+  if (option.default == null) return unset(option, value, onInput);
+  return ranged(option, option.default, value, onInput);
+}
+
+// An option that a part fills in by itself, as its paper says, until it is set.
+function unset(option, value, onInput) {
+  const usual = option.kind === "int" ? 4 : 0.5;
+  const range = ranged(option, usual, value ?? usual, onInput);
+  const [input, told] = [range.querySelector("input"), range.querySelector("output")];
+  const show = (on) => { input.disabled = !on; if (!on) told.textContent = "not set"; };
+  show(value != null);
+  return el("div", { class: "bar" }, el("label", {}, el("input", { type: "checkbox", checked: value != null, "aria-label": `Set ${option.name}`, onchange: (event) => {
+    show(event.target.checked);
+    if (event.target.checked) told.textContent = input.value;
+    onInput(event.target.checked ? Number(input.value) : null);
+  } }), "set"), range);
+}
+
+function ranged(option, usual, value, onInput) {
   const whole = option.kind === "int";
-  const wide = option.default > 1000; // on a wide scale what counts is the number of digits
-  if (wide) return slider(option.name, { min: 0, max: 6, step: 0.1, value: Math.log10(value), show: (power) => Math.round(10 ** power) }, (power) => onInput(whole ? Math.round(10 ** power) : 10 ** power));
-  const most = whole ? Math.max(16, 4 * option.default) : Math.max(2, 4 * Math.abs(option.default));
-  return slider(option.name, { min: whole ? 1 : 0, max: most, step: whole ? 1 : most / 200, value }, onInput);
+  if (usual > 1000) { // on a wide scale what counts is the number of digits
+    const number = (power) => (whole ? Math.round(10 ** power) : Number((10 ** power).toPrecision(2)));
+    return slider(option.name, { min: 0, max: 6, step: 0.05, value: Math.log10(value), show: number }, (power) => onInput(number(power)));
+  }
+  const most = whole ? Math.max(16, 4 * usual) : Math.max(2, 4 * Math.abs(usual));
+  return slider(option.name, { min: whole && usual ? 1 : 0, max: most, step: whole ? 1 : most / 200, value }, onInput);
 }
 
 const VERDICTS = { PASS: ["pass", "pass"], REPORT: ["none", "to know"], "not asked": ["none", "not asked"] };
@@ -55,7 +80,9 @@ export async function show(main) {
   const options = Object.fromEntries(part.options.map((option) => [option.name, option.default]));
   for (const option of part.options) {
     const given = state.get(`o_${option.name}`);
-    if (given !== "") options[option.name] = option.kind === "bool" ? given === "true" : option.kind === "text" ? given : Number(given);
+    if (given === "") continue;
+    const number = Number(given);
+    options[option.name] = option.kind === "bool" ? given === "true" : option.kind === "text" ? given : Number.isFinite(number) ? number : option.default;
   }
   let told = null;
   const changed = () => Object.fromEntries(Object.entries(options).filter(([key, value]) => value !== part.options.find((option) => option.name === key)?.default));

@@ -47,7 +47,7 @@ function certificate(answer, keys) {
 }
 
 // A text that is read on any ground.
-const label = (x, y, text, tint) => svg("text", { x, y, "font-size": 14, fill: tint, stroke: colour("paper"), "stroke-width": 4, "paint-order": "stroke", "text-anchor": x > SIZE - 110 ? "end" : "start" }, text);
+const label = (x, y, text, tint, anchor = "start") => svg("text", { x, y, "font-size": 14, fill: tint, stroke: colour("paper"), "stroke-width": 4, "paint-order": "stroke", "text-anchor": anchor, "pointer-events": "none" }, text);
 
 // The first paragraph says why; numbers are there for those who want them.
 function explained(lines) {
@@ -74,7 +74,7 @@ function plane(main) {
     parts.push(svg("polygon", { points: hull(keys).map((key) => place(key).join(",")).join(" "), fill: accent, "fill-opacity": 0.08, stroke: accent, "stroke-opacity": 0.6 }));
     if (answer?.key) {
       const [x, y] = place(answer.key);
-      parts.push(svg("circle", { cx: x, cy: y, r: 9, fill: "none", stroke: worse, "stroke-width": 2, "stroke-dasharray": "3 2" }), svg("text", { x: x + 12, y, "font-size": 13, fill: worse }, "new key"));
+      parts.push(svg("circle", { cx: x, cy: y, r: 9, fill: "none", stroke: worse, "stroke-width": 2, "stroke-dasharray": "3 2" }), label(x + 13, y + 5, "new key", worse));
     }
     if (answer && answer.weights.length === keys.length) parts.push(...certificate(answer, keys));
     const focus = document.activeElement?.dataset?.key;
@@ -82,16 +82,17 @@ function plane(main) {
       const [x, y] = place(key);
       const weight = answer?.weights?.[at] ?? 0;
       const size = 8 + 14 * Math.sqrt(weight);
+      const side = x > SIZE - 80 ? -1 : 1; // of its label
       const node = svg("g", { class: "key", tabindex: "0", role: "button", "data-key": at, "aria-pressed": String(wanted.includes(at)), "aria-label": `Key ${at} at ${digits(key[0])}, ${digits(key[1])}; weight ${percent(weight)}${wanted.includes(at) ? ", wanted" : ""}. Enter chooses it, arrows move it` },
         svg("circle", { cx: x, cy: y, r: size, fill: accent, "fill-opacity": 0.15 + 0.7 * weight, stroke: wanted.includes(at) ? worse : ink, "stroke-width": wanted.includes(at) ? 3 : 1.2 }),
-        label(x + (x > SIZE - 110 ? -size - 3 : size + 3), y - 0.5 * size, `${at}: ${percent(weight, 0)}`, ink));
+        label(x + side * (size + 3), y - 0.5 * size, `${at}: ${percent(weight, 0)}`, ink, side < 0 ? "end" : "start"));
       parts.push(node);
     });
     if (answer) { // above the keys, since it often ends in one
       const long = Math.hypot(...answer.query);
       const [x, y] = place(along(answer.query, Math.min(1.4, 0.35 * Math.log1p(long)) / (long || 1)));
       parts.push(...(long > 1e-6 ? [svg("line", { x1: SIZE / 2, y1: SIZE / 2, x2: x, y2: y, stroke: worse, "stroke-width": 3, "pointer-events": "none" }), svg("circle", { cx: x, cy: y, r: 5, fill: worse, "pointer-events": "none" })] : []),
-        label(SIZE / 2 + 8, SIZE / 2 + 18, `query, length ${digits(long)}`, worse));
+        label(10, SIZE - 12, `query: length ${digits(long)}`, worse));
     }
     drawn.replaceChildren(...parts);
     if (focus != null) drawn.querySelector(`[data-key="${focus}"]`)?.focus({ preventScroll: true });
