@@ -117,5 +117,3 @@ def test_a_running_trial_moves(open_page: Any, shelf: Path) -> None:
         stop.set()
         thread.join()
         shutil.rmtree(shelf / "moving")
-
-

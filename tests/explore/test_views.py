@@ -200,7 +200,9 @@ def test_a_part_that_hangs_is_killed(shelf: Path, tmp_path: Path, monkeypatch: p
     (tmp_path / "hanging.py").write_text(HANGING.format(path=str(pids)))
 
     def running() -> list[int]:
-        return [pid for pid in {int(line) for line in pids.read_text().split()} if is_alive(pid)] if pids.exists() else []
+        return (
+            [pid for pid in {int(line) for line in pids.read_text().split()} if is_alive(pid)] if pids.exists() else []
+        )
 
     with ft.explore(shelf, port=0, browser=False, plugins=[tmp_path / "hanging.py"]) as explorer:
         client = Client(explorer)

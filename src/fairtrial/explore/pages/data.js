@@ -1,7 +1,7 @@
 // A data set: copies between training and test side by side, drift, lengths, telling words; and the cleaned copy.
 
 import { ask, listen } from "./api.js";
-import { bars, chip, choice, el, percent, problem, py, shell, table, tools } from "./draw.js";
+import { bars, chip, choice, el, intervalChart, percent, problem, py, shell, table, tools } from "./draw.js";
 import * as state from "./state.js";
 
 const marked = (pieces) => pieces.map(([text, shared]) => (shared ? el("mark", {}, text) : text));
@@ -47,9 +47,19 @@ export async function show(main) {
       ...told.notes.map((note) => el("p", { class: "note" }, note)),
       table(["check", "where", "measured", "verdict", "meaning"], bad.map(shown), { label: "Findings", class: "cards" }),
       el("details", {}, el("summary", {}, "Checks that passed"), table(["check", "where", "measured", "verdict", "meaning"], told.findings.filter((each) => each.verdict === "PASS").map(shown), { label: "Passed" })),
+      ...telling(),
       el("h2", {}, "Sets"),
       el("div", { class: "three" }, sets.map(([name, each]) => el("figure", { class: "card" }, el("figcaption", {}, el("b", {}, name), `, ${each.documents.toLocaleString("en")} texts: how many words they have`), bars(names.map((words, at) => [words, (each.lengths[at] || 0) / each.documents])),
         classes.length ? el("div", {}, el("p", { class: "small soft" }, "Classes"), bars(classes.map((label) => [label, (each.classes[label] || 0) / each.documents]))) : null))));
+  }
+
+  // Words that tell a class: an interval chart without intervals, so that it can be saved as the view's picture.
+  function telling() {
+    const kinds = Object.entries(told.telling).filter(([, words]) => words.length);
+    if (!kinds.length) return [];
+    return [el("h2", {}, "Telling words"), el("p", { class: "soft small" }, "How much more likely a training text of the class has the word than one of the others (log-odds). Is that the task, or an artefact of how the data were made?"),
+      el("div", { class: "three" }, kinds.map(([label, words], at) => el("figure", { class: "telling" }, el("figcaption", {}, el("b", {}, label)),
+        intervalChart(words.map((row) => ({ name: `${row.word} (${row.own} : ${row.other})`, value: row.log_odds, kind: `v${at % 6}` })), { unit: "log-odds; (texts of the class : of others)", label: `Words that tell ${label}`, zero: true, row: 24, width: 420 }))))];
   }
 
   const cleaned = el("div", { role: "status" });
@@ -71,8 +81,9 @@ export async function show(main) {
       name: "data",
       python: () => `import fairtrial as ft\n\nprint(ft.audit_data(${py(source)}, task=${py(task)}))\nft.clean(${py(source)}, "cleaned")\n`,
       command: () => `fairtrial audit --data ${shell(source)} --task ${shell(task)}\nfairtrial clean --data ${shell(source)} --out cleaned`,
+      picture: () => summary.querySelector(".telling svg, svg"),
       rows: () => rows.map((row) => ({ kind: row.kind, test: row.test.pieces.map(([text]) => text).join(""), train: row.train.pieces.map(([text]) => text).join(""), test_at: row.test.where, train_at: row.train.where })),
-      all: () => ({ findings: told?.findings, sets: told?.sets, copies: rows }),
+      all: () => ({ findings: told?.findings, sets: told?.sets, telling: told?.telling, copies: rows }),
     }));
   try {
     await listen("audit", about, (event) => {

@@ -141,24 +141,25 @@ export function lineChart(series, { width = 640, height = 260, unit = "", label 
 }
 
 // Rows {name, value, low, high, dots, kind} on one scale, with a line at zero where it is inside.
-export function intervalChart(rows, { width = 720, unit = "", label = "intervals", least = null, zero = false } = {}) {
-  const left = Math.min(260, 14 + 7 * Math.max(4, ...rows.map((row) => row.name.length)));
-  const height = 34 * rows.length + 34;
+export function intervalChart(rows, { width = 600, row: tall = 34, unit = "", label = "intervals", least = null, zero = false } = {}) {
+  const left = Math.min(0.45 * width, 14 + 7 * Math.max(4, ...rows.map((row) => row.name.length)));
+  const height = tall * rows.length + 42;
   const every = rows.flatMap((row) => [row.value, row.low, row.high, ...(row.dots || [])]).concat(zero ? [0] : [], least ? [-least, least] : []).filter((value) => value != null);
   const [low, high] = [Math.min(...every), Math.max(...every)];
   const pad = (high - low || 1) * 0.06;
   const x = scale(low - pad, high + pad, left, width - 16);
   const [ink, soft, line, paper] = ["ink", "soft", "line", "paper"].map(colour);
   const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": label });
-  if (least) drawn.append(svg("rect", { x: x.place(-least), width: x.place(least) - x.place(-least), y: 0, height: height - 28, fill: soft, "fill-opacity": 0.1 }));
+  if (least) drawn.append(svg("rect", { x: x.place(-least), width: x.place(least) - x.place(-least), y: 0, height: height - 38, fill: soft, "fill-opacity": 0.1 }));
   for (const mark of x.marks) drawn.append(
-    svg("line", { x1: x.place(mark), x2: x.place(mark), y1: 0, y2: height - 26, stroke: mark === 0 && zero ? ink : line }),
-    svg("text", { x: x.place(mark), y: height - 12, fill: soft, "font-size": 12, "text-anchor": "middle" }, digits(mark)));
-  drawn.append(svg("text", { x: width - 16, y: height - 1, fill: soft, "font-size": 12, "text-anchor": "end" }, unit));
+    svg("line", { x1: x.place(mark), x2: x.place(mark), y1: 0, y2: height - 36, stroke: mark === 0 && zero ? ink : line }),
+    svg("text", { x: x.place(mark), y: height - 22, fill: soft, "font-size": 12, "text-anchor": "middle" }, digits(mark)));
+  drawn.append(svg("text", { x: width - 16, y: height - 6, fill: soft, "font-size": 12, "text-anchor": "end" }, unit));
   rows.forEach((row, at) => {
-    const y = 34 * at + 18;
+    const y = tall * at + tall / 2 + 1;
     const tint = colour(row.kind || "accent") || colour("accent");
-    const short = row.name.length > 36 ? `${row.name.slice(0, 35)}…` : row.name;
+    const most = Math.floor((left - 14) / 6.6);
+    const short = row.name.length > most ? `…${row.name.slice(1 - most)}` : row.name;
     drawn.append(svg("text", { x: left - 10, y: y + 4, fill: ink, "font-size": 13, "text-anchor": "end" }, short));
     for (const dot of row.dots || []) drawn.append(svg("circle", { cx: x.place(dot), cy: y, r: 3.2, fill: soft, "fill-opacity": 0.45 }));
     if (row.low != null) drawn.append(svg("line", { x1: x.place(row.low), x2: x.place(row.high), y1: y, y2: y, stroke: tint, "stroke-width": 3, "stroke-linecap": "round" }));

@@ -1,7 +1,7 @@
 // All records and studies of the folder; what runs moves.
 
 import { ask, listen } from "./api.js";
-import { bytes, chip, digits, duration, el, interval, lineChart, percent, scrolling, shell, tools, py, colour } from "./draw.js";
+import { bytes, chip, digits, duration, el, interval, intervalChart, lineChart, percent, scrolling, shell, tools, py, colour } from "./draw.js";
 import * as state from "./state.js";
 
 const HEADS = ["name", "task", "parts", "data", "seeds", "result", "passport", "size", "changed"];
@@ -37,7 +37,7 @@ function link(row) {
 function line(row) {
   const when = row.changed ? new Date(1000 * row.changed).toLocaleString("sv").slice(0, 16) : "";
   const cells = [link(row), row.task, row.parts, row.data, row.seeds, result(row), row.passport ? chip(row.passport) : "", bytes(row.bytes), when];
-  return el("tr", {}, cells.map((cell, at) => el("td", { "data-name": at ? HEADS[at] : null, class: at === 0 || at === 5 ? "wide" : "" }, cell ?? "")));
+  return el("tr", {}, cells.map((cell, at) => el("td", { "data-name": at ? HEADS[at] : null, class: at === 0 || at === 5 ? "wide" : at > 6 ? "whole" : "" }, cell ?? "")));
 }
 
 export async function show(main) {
@@ -62,6 +62,17 @@ export async function show(main) {
     count.textContent = `${found.length} of ${rows.size} records and studies${running ? `, ${running} running` : ""}`;
   }
 
+  // The results of records that have the same metric, beside each other.
+  const chart = el("div");
+  const pictured = el("details", {}, el("summary", {}, "Results as a picture"), chart);
+  pictured.addEventListener("toggle", () => drawResults());
+  function drawResults() {
+    const results = visible().filter((row) => row.headline);
+    const metrics = [...new Set(results.map((row) => row.headline.metric))];
+    chart.replaceChildren(...metrics.map((metric) => el("figure", {}, el("figcaption", {}, `${metric.replaceAll("_", " ")}, 95% intervals over test items`),
+      intervalChart(results.filter((row) => row.headline.metric === metric).slice(0, 40).map(({ path, headline }) => ({ name: path, kind: "v0", ...headline })), { unit: metric.replaceAll("_", " "), label: `Results: ${metric}`, row: 26 }))));
+  }
+
   function take(told) {
     for (const row of told.rows) rows.set(row.path, row);
     for (const path of told.gone || []) rows.delete(path);
@@ -84,8 +95,10 @@ export async function show(main) {
     el("div", { class: "bar" }, filter),
     count,
     scrolling("Records and studies", el("table", { class: "cards" }, el("thead", {}, el("tr", {}, HEADS.map((name) => el("th", { scope: "col" }, name)))), body)),
+    pictured,
     tools({
       name: "library",
+      picture: () => { drawResults(); return chart.querySelector("svg"); },
       python: () => `import fairtrial as ft\n\nexplorer = ft.explore(${py(first.folder)})\n`,
       command: () => `fairtrial show ${shell(first.folder)}`,
       rows: () => visible().map(({ curve, curves, scores, ...row }) => row),

@@ -1,7 +1,7 @@
 // Type a text and watch one or two networks, or all seeds of a variant, read it.
 
 import { ask, listen, stop } from "./api.js";
-import { bars, colour, digits, el, field, percent, problem, py, shell, slider, tools } from "./draw.js";
+import { bars, colour, digits, el, field, options, percent, problem, py, shell, slider, tools } from "./draw.js";
 import { attention, unpack } from "./maps.js";
 import * as state from "./state.js";
 
@@ -29,7 +29,7 @@ function picker(side, models, onChange) {
 }
 
 // How surprising each token is: the deeper its shade, the less expected.
-function surprisal(answer, before) {
+function surprisal(answer, before, most) {
   const tint = colour("tint");
   const told = el("p", { role: "status", class: "small" }, answer.counting ? `Point at a token. ${answer.counting[0].toUpperCase()}${answer.counting.slice(1)}.` : "");
   const strip = el("div", { class: "strip surprisal", role: "group", "aria-label": "Surprisal of each token" }, answer.tokens.map((token, at) => {
@@ -47,7 +47,7 @@ function surprisal(answer, before) {
   const next = answer.next.slice(0, 12).map((row) => [row.word, row.probability, `${percent(row.probability)}${row.spread != null ? ` ± ${percent(row.spread)}` : ""}`]);
   const was = before?.perplexity != null ? ` (with all heads ${digits(before.perplexity)})` : "";
   const seeds = answer.by_seed ? ` Seeds: ${answer.by_seed.map((value) => digits(value)).join(", ")}.` : "";
-  return el("div", {}, el("h3", {}, "Surprisal"), strip, told, el("p", { class: "perplexity" }, `Perplexity ${digits(answer.perplexity)}${was}.${seeds}`), el("h3", {}, "Next word"), bars(next));
+  return el("div", {}, el("h3", {}, "Surprisal"), strip, told, el("p", { class: "perplexity" }, `Perplexity ${digits(answer.perplexity)}${was}.${seeds}`), el("h3", {}, "Next word"), bars(next, most));
 }
 
 // What each word adds to the answer, in nats of its log-odds: blue supports it, orange opposes it.
@@ -123,7 +123,10 @@ export async function show(main) {
     main.append(el("h1", {}, "Playground"), el("p", {}, "No finished record here yet. Train one, and it appears: ", el("code", {}, "fairtrial train lm")));
     return undefined;
   }
-  if (!state.get("a")) state.set({ a: models[0].path });
+  const strange = ["a", "b"].map((side) => state.get(side)).find((path) => path && !models.some((model) => model.path === path));
+  if (strange) main.append(problem({ message: `${strange} is not here, or not finished`, hint: "choose another model" }));
+  if (!state.get("a") || strange === state.get("a")) state.set({ a: models[0].path });
+  if (strange === state.get("b")) state.set({ b: "" });
   state.flush();
   const text = el("textarea", { "aria-label": "Text", spellcheck: "false" });
   text.value = state.get("text", SENTENCE);
@@ -153,13 +156,14 @@ export async function show(main) {
     try {
       const told = await ask("effects", { model: pickers[side].select.value }, `effects-${side}`);
       if (!told || !shown[side]) return;
-      shown[side].tests = told.tests;
+      [shown[side].tests, shown[side].test] = [told.tests, told.effects[0]?.test || told.tests[0]];
       takeEffects(side, told.effects);
     } catch { /* a record without them is shown without them */ }
   }
 
   function takeEffects(side, rows) {
     const test = rows[0]?.test;
+    shown[side].effects = {};
     for (const row of rows.filter((each) => each.test === test)) shown[side].effects[`${row.layer}.${row.head}`] = `${effectText(row)} on ${row.test}`;
     if (shown[side].told) draw(side);
   }
@@ -171,8 +175,12 @@ export async function show(main) {
       const told = await ask("read", asked, `read-${side}`);
       if (!told || shown[side] !== mine) return;
       mine.told = told;
+      const scale = likeliest();
       mine.unpacked = unpack(told.maps);
-      draw(side);
+      for (const other of Object.keys(shown)) if (other === side || (shown[other].told?.task === "lm" && shown[other].scale !== scale)) {
+        shown[other].scale = scale;
+        draw(other);
+      }
     } catch (error) {
       mine.place.querySelector(".answer").replaceChildren(problem(error));
     }
@@ -183,20 +191,27 @@ export async function show(main) {
     const model = pickers[side].select.value;
     if (kind(model) !== "record" || pickers[side].untrained.checked || !mine.tests.length) return null;
     const bar = el("progress", { max: 1, value: 0, hidden: true, "aria-label": "Measuring" });
+    const test = el("select", { "aria-label": "Test set to measure on" }, options(mine.tests, mine.test));
+    test.addEventListener("change", () => { mine.test = test.value; });
     const button = el("button", { type: "button", onclick: async () => {
       button.disabled = true;
       bar.hidden = false;
       try {
-        await listen("measure", { model, test: mine.tests[0] }, (event) => {
+        await listen("measure", { model, test: test.value }, (event) => {
           if (event.total) bar.value = event.done / event.total;
           if (event.effects) takeEffects(side, event.effects);
         }, `measure-${side}`);
       } catch (error) {
         mine.place.append(problem(error));
       }
-    } }, `Measure each head on ${mine.tests[0]}`);
-    return el("p", {}, button, " ", bar);
+      button.disabled = false;
+      bar.hidden = true;
+    } }, "Measure each head");
+    return el("div", { class: "bar" }, button, el("label", {}, "on", test), bar, el("span", { class: "soft small" }, "Scores the test set with one head switched off at a time; 95% intervals."));
   }
+
+  // One scale for both sides, so that their bars can be compared.
+  const likeliest = () => Math.max(...Object.values(shown).map(({ told }) => told?.answer?.next?.[0]?.probability || 0));
 
   function draw(side) {
     const mine = shown[side];
@@ -211,7 +226,7 @@ export async function show(main) {
         read(side);
       },
     });
-    const answer = !told.answer || !Object.keys(told.answer).length ? null : told.task === "lm" ? surprisal(told.answer, told.before) : classes(told.answer, told.before);
+    const answer = !told.answer || !Object.keys(told.answer).length ? null : told.task === "lm" ? surprisal(told.answer, told.before, likeliest()) : classes(told.answer, told.before);
     const seeds = told.of_seeds ? el("p", { class: "soft small" }, `Mean of ${told.of_seeds} seeds; ± is their standard deviation.`) : null;
     const notes = told.notices.map((note) => el("p", { class: "note" }, note));
     const off = mine.off.size ? el("p", { class: "note" }, `Off: ${[...mine.off].join(", ")}. `, el("button", { type: "button", onclick: () => { mine.off.clear(); state.set({ [`off_${side}`]: "" }); read(side); } }, "All heads on")) : null;

@@ -23,12 +23,12 @@ function lead(told, task) {
     table(["variant", "test set", "verdict", `difference from ${told.baseline}, 95%`, "p, corrected", "from"], rows, { label: "Verdicts", class: "cards" }));
 }
 
-function looks(told) {
+function looks(told, back) {
   const seeds = told.look?.seeds;
   const rows = told.looks.map((look) => [look.seeds, look.alpha, told.until_clear ? (seeds === look.seeds ? "this one" : seeds > look.seeds ? "passed" : "to come") : "not planned"]);
   const line = told.until_clear ? "This study looks at 5, 10 and 20 seeds until its verdict is clear; each look spends a share of the 5% of false alarms."
     : "The number of seeds was fixed in advance: one look, at 5%. With --until-clear a study may look three times, each at its share:";
-  return el("section", {}, el("h2", {}, "Interim looks"), el("p", {}, line), table(["seeds", "share of false alarms", "in this study"], rows, { label: "Interim looks" }));
+  return el("section", {}, el("h2", {}, "Interim looks"), el("p", {}, line), table(["seeds", "share of false alarms", "in this study"], rows, { label: "Interim looks" }), back);
 }
 
 export async function show(main) {
@@ -44,6 +44,7 @@ export async function show(main) {
     metric: state.get("metric", facts.metric), items: state.get("items", facts.sets[state.get("set", first)]?.basis || "all"),
   };
   const asked = () => ({ study, ...chosen });
+  const trials = (variant) => `${study === "." ? "" : `${study}/`}trials/${task}/${variant}`; // all its seeds
   const place = (name) => el("div", { class: name });
   const [compared, powered, itemised, curved] = ["compared", "powered", "itemised", "curved"].map(place);
   let last = null;
@@ -82,7 +83,7 @@ export async function show(main) {
   }
 
   const wanted = { seeds: state.number("seeds", 0), count: state.number("count", 0) };
-  const drawn = place("drawn");
+  const [drawn, lookedBack] = [place("drawn"), place("looked-back")];
   async function power() {
     try {
       const found = await ask("power", { ...asked(), ...(wanted.seeds ? { seeds: wanted.seeds } : {}), ...(wanted.count ? { count: wanted.count } : {}) }, "power");
@@ -97,7 +98,10 @@ export async function show(main) {
         el("p", { class: "seen" }, `${found.seeds} seeds and ${found.count} items find a difference of ${digits(found.smallest)} ${found.unit} in 4 of 5 cases; this study's ${found.had[0]} seeds and ${found.had[1]} items find ${digits(found.now)}.`),
         el("figure", {}, el("figcaption", {}, `Smallest difference found in 4 of 5 cases, by seeds, with ${found.count} items`),
           lineChart([{ name: "smallest", colour: colour("v0"), points: found.by_seeds.filter(([number]) => number >= 3) }, { name: "chosen", colour: colour("worse"), points: [[found.seeds, 0], [found.seeds, found.smallest]] }], { unit: found.unit, label: "Power", height: 200, axis: "seeds" })),
-        el("p", { class: "soft small" }, "From this comparison's own variances of seeds, items and the rest, at the level that decides one comparison of the study."));
+        el("p", { class: "soft small" }, "From this comparison's own variances of seeds, items and the rest, at the level that decides one comparison of the study."),
+        found.smallest > 0 ? null : el("p", { class: "note" }, "Both variants answered every item alike: without any variance there is nothing to reckon from."));
+      lookedBack.replaceChildren(el("figure", {}, el("figcaption", {}, `In hindsight: ${chosen.variant} − ${chosen.against} after the first seeds, 95% intervals. A study that looks once does not act on these.`),
+        intervalChart(found.by_look.map((row) => ({ name: `${row.seeds} seeds`, value: row.difference, low: row.low, high: row.high, kind: "v0" })), { unit: found.unit, label: "Difference after the first seeds", zero: true })));
     } catch (error) {
       drawn.replaceChildren(problem(error));
       if (!powered.children.length) powered.append(drawn);
@@ -110,7 +114,7 @@ export async function show(main) {
   const listed = place("listed");
   function answers(row, side) {
     if (row[side][0]?.nll != null) return el("span", { class: "small" }, row[side].map((each) => digits(each.nll)).join(", "), " nats per token");
-    return el("span", { class: "dots" }, row[side].map((each) => el("span", { class: `dot ${each.right ? "" : "wrong"}`, title: `seed ${each.seed}: ${each.answer}` }, `${each.right ? "✓" : "✗"} ${each.answer}`)));
+    return el("span", { class: "dots" }, row[side].map((each) => el("span", { class: `dot ${each.right ? "" : "wrong"}`, }, el("span", { class: "soft" }, `seed ${each.seed}`), ` ${each.right ? "✓" : "✗"} ${each.answer}`)));
   }
   async function items() {
     try {
@@ -121,10 +125,11 @@ export async function show(main) {
         found.notice ? el("p", { class: "note" }, found.notice) : "",
         el("p", { class: "soft small", role: "status" }, found.count ? `${found.count} items; ${found.offset + 1} to ${found.offset + found.rows.length}. Difference: ${found.unit}.` : "No items."),
         ...found.rows.map((row) => el("article", { class: "item" },
-          el("p", {}, el("b", {}, `${row.gain >= 0 ? "+" : "−"}${digits(Math.abs(row.gain))} `), row.text ?? `item ${row.item}`),
+          el("p", {}, el("b", {}, `${row.gain > 0 ? "+" : row.gain < 0 ? "−" : "±"}${digits(Math.abs(row.gain))} `), row.text ?? `item ${row.item}`),
           el("div", { class: "small" }, el("span", { class: "soft" }, `item ${row.item}${row.label ? `, label ${row.label}` : ""}${COPIES[row.copy] ? `, ${COPIES[row.copy]}` : ""}`)),
           el("div", { class: "small" }, `${chosen.variant}: `, answers(row, "variant")),
-          el("div", { class: "small" }, `${chosen.against}: `, answers(row, "against")))),
+          el("div", { class: "small" }, `${chosen.against}: `, answers(row, "against")),
+          row.text && row.text.length <= 1000 ? el("div", { class: "small" }, el("a", { href: state.address("playground", { a: trials(chosen.variant), b: trials(chosen.against), text: row.text }) }, "read it in the playground")) : null)),
         el("div", { class: "bar" },
           el("button", { type: "button", disabled: found.offset === 0, onclick: () => { itemsFrom = Math.max(0, found.offset - 20); items(); } }, "Previous"),
           el("button", { type: "button", disabled: found.offset + found.rows.length >= found.count, onclick: () => { itemsFrom = found.offset + found.rows.length; items(); } }, "Next")));
@@ -170,14 +175,14 @@ export async function show(main) {
       choice("Compared with", facts.variants, chosen.against, keep("against")),
       choice("Test set", Object.keys(facts.sets), chosen.set, keep("set")),
       choice("Metric", facts.metrics, chosen.metric, keep("metric")),
-      choice("Items", ["all", "clean", "contaminated"], chosen.items, keep("items"))),
-    compared, el("h2", {}, "Power: what could be seen"), powered, looks(told), el("h2", {}, "Learning curves"), curved,
+      choice("Items", [["all", "all"], ["clean", "clean: no copies"], ["contaminated", "copies of training texts"]], chosen.items, keep("items"))),
+    compared, el("h2", {}, "Power: what could be seen"), powered, looks(told, lookedBack), el("h2", {}, "Learning curves"), curved,
     el("h2", {}, "Items: where they differ"),
     el("div", { class: "bar" },
       choice("Order", ["either", "variant better", "variant worse", "as in the file"], order.value, (value) => { order.value = value; itemsFrom = 0; state.set({ order: value }); items(); }),
       el("label", { class: "field" }, el("span", {}, "Containing"), el("input", { type: "search", value: order.containing, oninput: (event) => { order.containing = event.target.value; itemsFrom = 0; state.set({ containing: order.containing }); items(); } }))),
     listed,
-    el("p", {}, "Every seed of a variant can be read in the ", el("a", { href: state.address("playground", { a: `${study === "." ? "" : `${study}/`}trials/${task}/${chosen.variant}` }) }, "playground"), "."),
+    el("p", {}, "Every seed of a variant can be read in the ", el("a", { href: state.address("playground", { a: trials(chosen.variant) }) }, "playground"), "."),
     tools({
       name: "study",
       python: () => `import fairtrial as ft\n\nverdict = ft.verdict(${py(told.folder)})\nprint(verdict)\nverdict.plot()\n`,
