@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from fairtrial.explore import Explorer
 
-
 WHILE_RUNNING: set[str] = set()  # what the library said of the study
 
 

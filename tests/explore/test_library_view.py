@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
 from client import Client, until
 
 from fairtrial.errors import Interrupted

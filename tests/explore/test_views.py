@@ -254,7 +254,8 @@ def test_markup_in_every_field_is_shown_as_text(open_page: Any, study: str, ever
 
     page = open_page("/")
     page.context.add_init_script(
-        "window.refused = []; addEventListener('securitypolicyviolation', (event) => refused.push(event.violatedDirective));"
+        "window.refused = [];"
+        " addEventListener('securitypolicyviolation', (event) => refused.push(event.violatedDirective));"
     )
     page.route("**/api/*", answer)
     page.route("**/api/live", lambda route: route.abort())

@@ -112,7 +112,7 @@ def telling_words(documents: Sequence[Document], names: Mapping[str, str]) -> di
             held[word][document.label] += 1
     found = {}
     for label in sorted(sizes):
-        rows = []
+        rows: list[Plain] = []
         for word, counts in held.items():
             own, other = counts[label], counts.total() - counts[label]
             if own >= LEAST_TEXTS:

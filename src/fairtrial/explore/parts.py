@@ -72,7 +72,7 @@ def draw(library: Library, asked: Asked, ticket: Ticket) -> Plain:
 
 
 def passport(library: Library, asked: Asked, ticket: Ticket) -> Plain:
-    """Each check as it ends. A part of a user's own may hang or crash, so that its checks run in a process of their own,
+    """Each check as it ends. A part of a user's own may hang or crash, so that they run in a process of their own,
     which is killed when it takes too long or when nobody waits any more."""
     name = named(asked)
 
