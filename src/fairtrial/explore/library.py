@@ -242,6 +242,7 @@ def study_row(folder: Path) -> Row:
     if (folder / "verdict.json").is_file():
         verdict = StudyFiles.open(folder).verdict
         row |= {"name": verdict.get("name", ""), "sentence": next(iter(verdict["sentences"]), "")}
+        row["bytes"] = sum(size_of(path.parent) for path in done)
         return row | {"headlines": comparisons_of(verdict)}
     plan = read_document(folder / "plan.json", PLAN) if (folder / "plan.json").is_file() else {}
     total = len(plan.get("trials", [])) or None

@@ -37,8 +37,9 @@ export function digits(value, places = 3) {
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
   const size = Math.abs(value);
   if (size >= 1000) return Math.round(value).toLocaleString("en");
-  return value.toFixed(size >= 100 ? 1 : size >= 10 ? Math.min(2, places - 1) : size >= 0.01 || size === 0 ? places - 1 : places + 1);
+  return size < 0.1 ? value.toPrecision(Math.max(1, places - 1)) : value.toFixed(size >= 100 ? 1 : Math.min(2, places - 1));
 }
+const round = (mark) => (Math.abs(mark) < 1000 ? String(mark) : digits(mark)); // a mark of an axis
 export const percent = (share, places = 1) => (share == null ? "–" : `${(100 * share).toFixed(places)}%`);
 export const interval = (low, high, form = digits) => (low == null || high == null ? "" : ` [${form(low)}, ${form(high)}]`);
 export function bytes(size) {
@@ -124,8 +125,8 @@ export function lineChart(series, { width = 640, height = 260, unit = "", label 
   const [soft, line] = [colour("soft"), colour("line")];
   for (const mark of y.marks) drawn.append(
     svg("line", { x1: 52, x2: width - 12, y1: y.place(mark), y2: y.place(mark), stroke: line }),
-    svg("text", { x: 46, y: y.place(mark) + 4, fill: soft, "font-size": 12, "text-anchor": "end" }, digits(mark)));
-  for (const mark of x.marks) drawn.append(svg("text", { x: x.place(mark), y: height - 12, fill: soft, "font-size": 12, "text-anchor": "middle" }, digits(mark)));
+    svg("text", { x: 46, y: y.place(mark) + 4, fill: soft, "font-size": 12, "text-anchor": "end" }, round(mark)));
+  for (const mark of x.marks) drawn.append(svg("text", { x: x.place(mark), y: height - 12, fill: soft, "font-size": 12, "text-anchor": "middle" }, round(mark)));
   drawn.append(svg("text", { x: width - 12, y: height - 1, fill: soft, "font-size": 12, "text-anchor": "end" }, axis),
     svg("text", { x: 52, y: 10, fill: soft, "font-size": 12 }, unit));
   for (const each of series) {
@@ -153,7 +154,7 @@ export function intervalChart(rows, { width = 600, row: tall = 34, unit = "", la
   if (least) drawn.append(svg("rect", { x: x.place(-least), width: x.place(least) - x.place(-least), y: 0, height: height - 38, fill: soft, "fill-opacity": 0.1 }));
   for (const mark of x.marks) drawn.append(
     svg("line", { x1: x.place(mark), x2: x.place(mark), y1: 0, y2: height - 36, stroke: mark === 0 && zero ? ink : line }),
-    svg("text", { x: x.place(mark), y: height - 22, fill: soft, "font-size": 12, "text-anchor": "middle" }, digits(mark)));
+    svg("text", { x: x.place(mark), y: height - 22, fill: soft, "font-size": 12, "text-anchor": "middle" }, round(mark)));
   drawn.append(svg("text", { x: width - 16, y: height - 6, fill: soft, "font-size": 12, "text-anchor": "end" }, unit));
   rows.forEach((row, at) => {
     const y = tall * at + tall / 2 + 1;

@@ -211,7 +211,7 @@ async function tour(main, onTry) {
       el("h3", {}, `Question ${each.question} of ${questions.length}: ${each.title}`), el("p", {}, each.lesson),
       el("div", { class: "three" }, each.answers.map((answer, row) => el("figure", {}, each.answers.length > 1 ? el("figcaption", {}, `Query ${row}`) : null,
         bars(answer.weights.map((weight, key) => [`key ${key}`, weight, `${percent(weight)}, wanted ${percent(answer.wanted[key], 0)}`]))))),
-      ...explained(each.lines), el("p", { class: "soft small" }, `Checked in real attention: precision ${digits(each.checked_precision, 5)}.`),
+      ...explained(each.lines), el("p", { class: "soft small" }, `Checked in real attention: precision ${each.checked_precision.toFixed(6)}.`),
       el("div", { class: "bar" }, step(-1, "Previous question"), step(1, "Next question", "main"), el("button", { type: "button", onclick: () => onTry(...TRIES[number]) }, "Try it in the plane")));
   }
   main.append(el("h2", {}, "A tour: the course's six questions"), el("p", { class: "soft" }, "Four random keys of length 1 in three dimensions, scores not scaled. Each question builds on the one before."), shown);

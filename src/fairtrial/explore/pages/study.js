@@ -16,10 +16,13 @@ async function pick(main) {
 
 function lead(told, task) {
   const facts = told.tasks[task];
+  const others = Object.keys(told.tasks).filter((name) => name !== task);
+  const sentences = told.sentences.filter((line) => !others.some((name) => line.startsWith(`[${name}] `))).map((line) => line.replace(`[${task}] `, ""));
+  const listed = (lines) => el("ul", { class: "sentences" }, lines.map((line) => el("li", {}, line)));
   const rows = facts.comparisons.map((row) => [row.variant, row.set, chip(row.verdict), `${digits(row.difference)}${interval(row.low, row.high)} ${row.unit}`, row.p_adjusted == null ? "–" : digits(row.p_adjusted), row.items == null ? "" : `${row.seeds} seeds, ${row.items} items`]);
   return el("section", {},
-    el("ul", { class: "sentences" }, told.sentences.slice(0, 6).map((line) => el("li", {}, line))),
-    told.sentences.length > 6 ? el("details", {}, el("summary", {}, `${told.sentences.length - 6} more sentences`), el("ul", { class: "sentences" }, told.sentences.slice(6).map((line) => el("li", {}, line)))) : null,
+    listed(sentences.slice(0, 6)),
+    sentences.length > 6 ? el("details", {}, el("summary", {}, `${sentences.length - 6} more sentences`), listed(sentences.slice(6))) : null,
     table(["variant", "test set", "verdict", `difference from ${told.baseline}, 95%`, "p, corrected", "from"], rows, { label: "Verdicts", class: "cards" }));
 }
 
@@ -99,7 +102,7 @@ export async function show(main) {
         el("figure", {}, el("figcaption", {}, `Smallest difference found in 4 of 5 cases, by seeds, with ${found.count} items`),
           lineChart([{ name: "smallest", colour: colour("v0"), points: found.by_seeds.filter(([number]) => number >= 3) }, { name: "chosen", colour: colour("worse"), points: [[found.seeds, 0], [found.seeds, found.smallest]] }], { unit: found.unit, label: "Power", height: 200, axis: "seeds" })),
         el("p", { class: "soft small" }, "From this comparison's own variances of seeds, items and the rest, at the level that decides one comparison of the study."),
-        found.smallest > 0 ? null : el("p", { class: "note" }, "Both variants answered every item alike: without any variance there is nothing to reckon from."));
+        found.smallest > 0 ? "" : el("p", { class: "note" }, "Both variants answered every item alike: without any variance there is nothing to reckon from."));
       lookedBack.replaceChildren(el("figure", {}, el("figcaption", {}, `In hindsight: ${chosen.variant} − ${chosen.against} after the first seeds, 95% intervals. A study that looks once does not act on these.`),
         intervalChart(found.by_look.map((row) => ({ name: `${row.seeds} seeds`, value: row.difference, low: row.low, high: row.high, kind: "v0" })), { unit: found.unit, label: "Difference after the first seeds", zero: true })));
     } catch (error) {
