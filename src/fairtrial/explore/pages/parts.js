@@ -10,9 +10,11 @@ function picture(told) {
   const columns = Math.max(...told.panels.map((panel) => panel.values[0].length));
   const rows = Math.max(...told.panels.map((panel) => panel.values.length));
   const side = Math.max(90, Math.min(230, 900 / told.panels.length));
-  const [width, height] = [side, Math.max(24, Math.min(side, (side * rows) / columns))];
-  const drawn = svg("svg", { viewBox: `0 0 ${told.panels.length * (width + 16) + 10} ${height + 44}`, class: "chart", "aria-label": `${told.what}, arrow keys move` });
-  drawn.style.maxWidth = `${1.4 * (told.panels.length * (width + 16) + 10)}px`;
+  const [width, height] = [side, Math.max(18 * Math.min(rows, 4), Math.min(side, (side * rows) / columns))];
+  const scale = `${told.rows ? `${told.rows} goes down, ` : ""}${told.columns} across; shades from ${digits(low)} to ${digits(high)}`;
+  const wide = Math.max(told.panels.length * (width + 16) + 10, 6.6 * scale.length);
+  const drawn = svg("svg", { viewBox: `0 0 ${wide} ${height + 44}`, class: "chart", "aria-label": `${told.what}, arrow keys move` });
+  drawn.style.maxWidth = `${1.4 * wide}px`;
   told.panels.forEach((panel, at) => {
     const canvas = el("canvas");
     heat(canvas, panel.values.length, panel.values[0].length, (row, column) => {
@@ -24,7 +26,7 @@ function picture(told) {
       svg("image", { href: canvas.toDataURL(), x, y: 18, width, height, preserveAspectRatio: "none", "image-rendering": "pixelated" }),
       svg("rect", { x, y: 18, width, height, fill: "none", stroke: colour("line") }));
   });
-  drawn.append(svg("text", { x: 10, y: height + 36, "font-size": 12, fill: colour("soft") }, `${told.rows ? `${told.rows} goes down, ` : ""}${told.columns} across; shades from ${digits(low)} to ${digits(high)}`));
+  drawn.append(svg("text", { x: 10, y: height + 36, "font-size": 12, fill: colour("soft") }, scale));
   const readout = el("p", { class: "small", role: "status" }, "Point at a cell, or move with arrow keys.");
   cells(drawn, told.panels.map((panel, at) => ({ x: 10 + at * (width + 16), y: 18, width, height, rows: panel.values.length, columns: panel.values[0].length })), (at, row, column) => {
     const value = told.panels[at].values[row][column];
