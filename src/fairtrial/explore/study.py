@@ -183,6 +183,18 @@ class Chosen:
         return next((row for row in rows if all(row.get(key) == value for key, value in mine.items())), None)
 
     @property
+    def least(self) -> float:
+        """The smallest difference of interest."""
+        metric = self.comparison.metric.name
+        return least_for(metric, self.judged.get("least_difference") or 0.0, self.outcomes[1])
+
+    @property
+    def smallest(self) -> float | None:
+        """The difference that this study finds in 4 of 5 cases, from the standard error of its own test."""
+        (judged,) = decide_family([self.comparison], [self.least], self.level)
+        return judged.verdict.smallest
+
+    @property
     def level(self) -> float:
         """The share of false alarms that decides one comparison of the family."""
         look = self.study.verdict.get("look") or {}
@@ -194,8 +206,7 @@ def compared(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     chosen = Chosen.read(library, asked)
     found, test = chosen.comparison, chosen.comparison.test
     low, high = test.interval() if test else (None, None)
-    least = least_for(found.metric.name, chosen.judged.get("least_difference") or 0.0, chosen.outcomes[1])
-    (judged,) = decide_family([found], [least], chosen.level)
+    least = chosen.least
     total = test and test.shares.seed + test.shares.item + test.shares.rest
     scores = {
         name: score(found.metric.name, outcomes, chosen.keep, chosen.clusters)
@@ -205,7 +216,7 @@ def compared(library: Library, asked: Asked, ticket: Ticket) -> Plain:
         "task": chosen.task, "variant": chosen.variant, "against": chosen.against, "set": chosen.test,
         "items": chosen.subset, "metric": found.metric.name, "unit": found.metric.unit, "count": found.items,
         "groups": found.groups, "seeds": found.seeds, "difference": found.difference, "low": low, "high": high,
-        "p": test and test.p, "by_seed": test and test.by_seed, "smallest": judged.verdict.smallest,
+        "p": test and test.p, "by_seed": test and test.by_seed, "smallest": chosen.smallest,
         "shares": test and {key: value / total if total else 0.0 for key, value in vars(test.shares).items()},
         "why_not": list(found.not_comparable_because), "least_difference": least,
         "scores": scores,
@@ -231,7 +242,7 @@ def power(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     sizes = sorted({max(2, round(chosen.comparison.items * times)) for times in (0.25, 0.5, 1, 2, 4, 8, 16)} | {items})
     return {
         "seeds": seeds, "count": items, "smallest": smallest(seeds, items),
-        "now": smallest(test.seeds, chosen.comparison.items),
+        "now": smallest(test.seeds, chosen.comparison.items), "own": chosen.smallest,
         "by_seeds": by_seeds, "by_items": [(size, smallest(seeds, size)) for size in sizes],
         "unit": chosen.comparison.metric.unit, "level": chosen.level, "had": [test.seeds, chosen.comparison.items],
         "by_look": [row for row in by_look(chosen) if row is not None],

@@ -98,7 +98,7 @@ export async function show(main) {
           slider("Test items", { min: 10, max: Math.max(2000, 8 * items), step: 10, value: wanted.count || items }, (value) => { wanted.count = value; state.set({ count: value }); power(); })), drawn);
       }
       drawn.replaceChildren(
-        el("p", { class: "seen" }, `${found.seeds} seeds and ${found.count} items find a difference of ${digits(found.smallest)} ${found.unit} in 4 of 5 cases; this study's ${found.had[0]} seeds and ${found.had[1]} items find ${digits(found.now)}.`),
+        el("p", { class: "seen" }, `${found.seeds} seeds and ${found.count} items find a difference of ${digits(found.smallest)} ${found.unit} in 4 of 5 cases; this study's ${found.had[0]} seeds and ${found.had[1]} items find ${digits(found.now)}${found.own == null ? "" : ` (${digits(found.own)} by the standard error of its own test)`}.`),
         el("figure", {}, el("figcaption", {}, `Smallest difference found in 4 of 5 cases, by seeds, with ${found.count} items`),
           lineChart([{ name: "smallest", colour: colour("v0"), points: found.by_seeds.filter(([number]) => number >= 3) }, { name: "chosen", colour: colour("worse"), points: [[found.seeds, 0], [found.seeds, found.smallest]] }], { unit: found.unit, label: "Power", height: 200, axis: "seeds" })),
         el("p", { class: "soft small" }, "From this comparison's own variances of seeds, items and the rest, at the level that decides one comparison of the study."),
