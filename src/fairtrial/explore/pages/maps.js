@@ -56,6 +56,7 @@ export function attention(maps, { chosen, off, effects = {}, onChoose, onOff, se
   const readout = el("p", { role: "status", class: "small" }, "Point at a cell, or at a word.");
   const large = el("figure");
   const grid = el("div", { class: "maps" });
+  if (maps.heads <= 4) grid.style.gridTemplateColumns = `repeat(${maps.heads}, minmax(0, 9rem))`; // a row for each layer
   const strip = el("div", { class: "strip", role: "group", "aria-label": "Words: whom each reads, who reads it" });
   const value = (...place) => (spreading ? maps.spread(...place) : maps.weight(...place));
 
