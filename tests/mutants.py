@@ -2372,6 +2372,16 @@ EXPLORE = (
         ("explore/test_playground.py", "-k many_at_once"),
     ),
     Mutant(
+        "explorer-immortal-passport", "explore", "a part that hangs is audited for ever, though nobody waits",
+        "run([job], on_progress, ticket.ended.is_set)", "run([job], on_progress, lambda: False)",
+        ("explore/test_views.py", "-k hangs"),
+    ),
+    Mutant(
+        "audit-leaves-orphans", "audit", "the processes of R1 outlive a killed audit",
+        "threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()", "pass",
+        ("explore/test_views.py", "-k hangs"),
+    ),
+    Mutant(
         "explorer-own-statistics", "explore", "a comparison leaves out that items belong together",
         "return None if groups is None else groups[0]", "return None",
         ("explore/test_views.py", "-k verdict_says"),

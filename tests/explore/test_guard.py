@@ -172,6 +172,15 @@ def test_no_path_leaves_the_folder(client: Client, shelf: Path, tmp_path: Path) 
                 found = client.ask(written) if place == "/api/" else client.get(place + written)
                 assert found.status in (400, 404, 405, 414) or (place == "/" and b"<main" in found.body), (place, name)
                 assert SECRET.encode() not in found.body
+        asked = {"read": "model", "effects": "model", "generate": "model", "measure": "model", "study": "study"}
+        asked |= {"items": "study", "pairs": "source", "clean": "source", "audit": "source", "draw": "part"}
+        before = sorted(shelf.iterdir())
+        for question, field in asked.items():
+            for name in TRAVERSALS:
+                reply = client.ask(question, {field: name, "text": "x"})
+                assert reply.status in (400, 404) or reply.body.startswith(b'data: {"error"'), (question, name)
+                assert SECRET.encode() not in reply.body
+        assert sorted(shelf.iterdir()) == before  # nothing was written
     finally:
         for link in links:
             link.unlink()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,8 +25,8 @@ HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</scrip
 NAMED = {"tasks", "sets", "scores", "variants", "classes", "copies", "files", "curves"}  # tables by names of others
 DECIDING = {"kind", "state", "task", "verdict", "level", "metric", "items", "set", "variant", "against", "baseline"}
 MARKED = {
-    "/": "td a", "/playground?a=lm&b=classify": "[data-side=b] .maps canvas", "/study?study=study": ".item",
-    "/parts?part=alibi": "figure svg", "/puzzles": "text=possible", "/data?source=sotu&task=classify": ".pair mark",
+    "/": "td a", f"/playground?a=lm{quote(HOSTILE)}&b=classify{quote(HOSTILE)}": "[data-side=b] .maps canvas",
+    "/study?study=study": ".item", "/parts?part=alibi": "figure svg", "/puzzles": "text=possible", "/data?source=sotu&task=classify": ".pair mark",
 }  # fmt: skip
 HANGING = """
 import os, time
@@ -150,6 +153,10 @@ def test_a_person_uses_study_parts_puzzles_and_data(open_page: Any, study: str, 
     page.get_by_label("Seeds", exact=True).fill("30")
     until(lambda: "30 seeds" in page.inner_text(".seen"))
     page.get_by_label("single seeds").check()
+    assert page.locator("text=In hindsight").count() == 1
+    wanted = page.locator(".item p").first.inner_text().split(" ", 1)[1]
+    page.get_by_label("Containing").fill(wanted[:30])
+    until(lambda: wanted[:30].lower() in page.locator(".item p").last.inner_text().lower())
     until(lambda: {"seeds=30", "metric=log+loss"} <= set(page.evaluate("location.search")[1:].split("&")))
     page.get_by_role("link", name="Parts").click()
     page.wait_for_selector("figure svg")
@@ -157,6 +164,13 @@ def test_a_person_uses_study_parts_puzzles_and_data(open_page: Any, study: str, 
     page.wait_for_selector("text=what is visible")
     page.get_by_label("size", exact=True).fill("3")
     until(lambda: "o_size=3" in page.evaluate("location.search"))
+    page.get_by_label("Part", exact=True).select_option("alibi")
+    page.wait_for_selector("text=head 3")  # the paper's slopes, one for each head
+    page.get_by_label("Set slope").check()
+    page.wait_for_selector("text=all heads")
+    page.locator("figure svg").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_selector("text=query 1, key 0: -0.50")
     page.get_by_role("link", name="Puzzles").click()
     page.wait_for_selector("text=possible")
     page.get_by_label("Attention should").select_option("average")
@@ -172,11 +186,70 @@ def test_a_person_uses_study_parts_puzzles_and_data(open_page: Any, study: str, 
     page.mouse.up()
     until(lambda: "impossible" not in page.inner_text("main"))  # now it is a corner
     page.get_by_role("button", name="Next question").click()
-    page.wait_for_selector("text=2. a query matrix")
+    page.wait_for_selector("text=Question 2 of 6: a query matrix")
+    page.get_by_role("button", name="Try it in the plane").click()
+    until(lambda: {"ask=select", "wanted=1"} <= set(page.evaluate("location.search")[1:].split("&")))
+    page.get_by_label("Sequence").fill("x y z x")
+    until(lambda: page.locator("[aria-label='What the head does'] tbody tr").count() == 5)
+    page.get_by_label("layer 1: attention map").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_selector("text=Layer 1: “x”")
     page.get_by_role("link", name="Data").click()
     page.wait_for_selector(".pair mark")  # the embedded speeches
     page.get_by_label("Source").select_option(str(shelf / "speechesdataset"))
     page.wait_for_selector("text=No such copies")
+    page.go_back()
+    page.wait_for_selector(".pair mark")
+    page.goto(page.evaluate("location.origin") + f"/study?study={study}")
+    page.get_by_role("link", name="read it in the playground").first.click()
+    page.wait_for_selector("[data-side=b] .maps canvas")
+    assert page.locator("textarea").input_value() == wanted
+
+
+def test_what_is_copied_runs(
+    open_page: Any, fairtrial: Any, study: str, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    audits_here: None,
+) -> None:  # fmt: skip
+    """As Python and as commands, of every view; also the saved numbers."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", lambda url: True)
+    page = open_page("/", permissions=["clipboard-read", "clipboard-write"])
+    plane = [f"/puzzles?ask={ask}&wanted=0,1" for ask in ("select", "average", "mix", "replace")]
+    views = {
+        "/": "td a", "/playground?a=lm&b=classify": "[data-side=b] .maps canvas",
+        f"/playground?a={study}/trials/classify/rope": ".maps canvas", f"/study?study={study}": ".item",
+        "/parts?part=window&o_size=3": "figure svg", **dict.fromkeys(plane, ".chip.pass"),
+        f"/data?source={quote(str(shelf / 'speechesdataset'))}&task=classify": "text=No such copies",
+    }  # fmt: skip
+    for view, ready in views.items():
+        page.goto(page.evaluate("location.origin") + view)
+        page.wait_for_selector(ready)
+        page.wait_for_timeout(300)
+        copied = {}
+        for kind in ("link", "as Python", "as command"):
+            page.get_by_role("button", name=f"Copy {kind}").click()
+            page.wait_for_selector("#said.on >> text=Copied")
+            copied[kind] = page.evaluate("navigator.clipboard.readText()")
+        assert copied["link"] == page.evaluate("location.href")
+        names: dict[str, Any] = {}
+        exec(copied["as Python"], names)
+        if "explorer" in names:
+            names["explorer"].stop()
+        for line in copied["as command"].splitlines():
+            if line.startswith("printf"):
+                subprocess.run(["bash", "-c", line], check=True)
+                continue
+            said = fairtrial(*shlex.split(line)[1:], *(["--out", "look"] if " look " in line else []))
+            assert said.code == 0, (line, said)
+            assert not line.startswith("fairtrial puzzle") or "Possible" in said.out
+            shutil.rmtree("cleaned", ignore_errors=True)
+            shutil.rmtree("look", ignore_errors=True)
+        for kind, begins in {"SVG": b"<svg", "PNG": b"\x89PNG", "CSV": b"", "JSON": b""}.items():
+            with page.expect_download() as saved:
+                page.get_by_role("button", name=f"Save {kind}").click()
+            content = saved.value.path().read_bytes()
+            assert content.startswith(begins), (view, kind)
+            assert kind != "JSON" or json.loads(content)
 
 
 def test_a_person_runs_a_passport(open_page: Any) -> None:
@@ -211,7 +284,7 @@ def test_a_part_that_hangs_is_killed(shelf: Path, tmp_path: Path, monkeypatch: p
         until(lambda: len(running()) == 3)  # its own process, and the two that prove determinism
         line.close()
         until(lambda: not running())
-        monkeypatch.setattr("fairtrial.explore.parts.PASSPORT_SECONDS", 1.0)
+        monkeypatch.setattr(sys.modules["fairtrial.explore.parts"], "PASSPORT_SECONDS", 1.0)
         begin, last = client.events("passport", {"part": "hanging"})
         assert "begin" in begin
         assert last["error"]["kind"] == "TooSlow"
@@ -258,7 +331,7 @@ def test_markup_in_every_field_is_shown_as_text(open_page: Any, study: str, ever
         " addEventListener('securitypolicyviolation', (event) => refused.push(event.violatedDirective));"
     )
     page.route("**/api/*", answer)
-    page.route("**/api/live", lambda route: route.abort())
+    page.route("**/api/live", lambda route: route.fulfill(content_type="text/event-stream", body=""))
     seen = {}
     for view, ready in MARKED.items():
         page.goto(page.evaluate("location.origin") + view)

@@ -253,7 +253,10 @@ export async function show(main) {
         const question = told?.task === "classify" ? "print(run.predict(text, words=True))" : "print(run.surprisal(text))";
         return `import fairtrial as ft\n\ntext = ${py(text.value)}\nrun = ft.load(${py(told?.folder)})\n${question}\nrun.attention(text).plot()\n`;
       }).join("\n"),
-      command: () => Object.keys(shown).map((side) => `fairtrial look ${shell(shown[side].told?.folder ?? "")} ${shell(text.value)}`).join("\n"),
+      command: () => Object.values(shown).flatMap(({ told }) => {
+        const folders = told.of_seeds ? told.seeds.map((seed) => `${told.folder}/seed-${seed}`) : [told.folder];
+        return folders.map((folder) => `fairtrial look ${shell(folder)} ${shell(text.value)}`);
+      }).join("\n"),
       picture: () => shown.a?.maps?.picture(),
       rows: () => Object.keys(shown).flatMap((side) => shown[side].maps.rows().map((row) => ({ model: pickers[side].select.value, ...row }))),
       all: () => Object.fromEntries(Object.keys(shown).map((side) => [pickers[side].select.value, { ...shown[side].told, maps: shown[side].maps.rows() }])),
