@@ -89,7 +89,10 @@ class Library:
         """Whether data may be read: the embedded ones, those inside the folder, those that the user named."""
         if source == "sotu" or source in self.data:
             return True
-        path = Path(os.path.realpath(Path(source).expanduser()))
+        try:
+            path = Path(os.path.realpath(Path(source).expanduser()))
+        except (OSError, RuntimeError, ValueError):  # a name that no file can have, or nobody's home
+            return False
         named = [Path(os.path.realpath(Path(each).expanduser())) for each in self.data]
         return any(path == allowed or path.is_relative_to(allowed) for allowed in (self.root, *named))
 
