@@ -61,6 +61,7 @@ function plane(main) {
   let asked = state.get("ask", "select");
   let wanted = state.list("wanted").map(Number).filter((at) => at < keys.length);
   if (!wanted.length) wanted = [0];
+  if (asked === "select" || asked === "replace") wanted = wanted.slice(0, 1);
   let precision = state.number("precision", 0.99);
   let answer = null;
   let fixed = null; // the query that stays, when a key is replaced
