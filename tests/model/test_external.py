@@ -1,0 +1,273 @@
+"""The contract of a network of the user's own, and the adapters that need no code, each beside its library's call."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from fairtrial.errors import BadInput
+from fairtrial.model.adapters import build_model
+from fairtrial.model.external import Declared, ExternalModel, build_external, padded_left, unpadded_left
+from fairtrial.model.flex import flex_part
+from fairtrial.model.part import Site
+from fairtrial.recipe import Shape, Training, read_model, split_model
+from fairtrial.training.optimizer import make_optimizer
+
+sys.path.append(str(Path(__file__).parents[1] / "training"))
+from pretend_device import DEVICE, PretendDevice
+
+VOCABULARY, LENGTH, CLASSES = 30, 12, 3
+SHAPE = Shape(layers=2, heads=2, width=16, hidden=16, length=LENGTH, dropout=0.0)
+IDS, LENGTHS = torch.randint(1, VOCABULARY, (3, LENGTH), generator=torch.Generator().manual_seed(0)), [12, 5, 9]
+
+
+class Plain(nn.Module):
+    """A unigram by its tokens: what it answers is changed by those who break the contract."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.tokens, self.out = nn.Embedding(VOCABULARY, width), nn.Linear(width, VOCABULARY)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Any:
+        return self.answer(self.out(self.tokens(ids)))
+
+    def answer(self, logits: Tensor) -> Any:
+        return logits
+
+
+def answering(answer: Any) -> nn.Module:
+    found = Plain()
+    found.answer = answer  # type: ignore[method-assign]
+    return found
+
+
+class NeedsTargets(Plain):
+    def forward(self, ids: Tensor, targets: Tensor) -> Any:  # type: ignore[override]
+        return super().forward(ids)
+
+
+class WrongMask(Plain):
+    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Any:
+        return self.out(self.tokens(ids) if mask is None else self.tokens(ids) * mask)
+
+
+class Unpadded(Plain):
+    fairtrial: ClassVar[dict[str, str]] = {"pads": "left"}
+
+    def forward(self, ids: Tensor) -> Any:  # type: ignore[override]
+        return super().forward(ids)
+
+
+WRONG = {
+    r"build\(vocabulary=30, length=12, classes=3, seed=1\) raises ValueError: width is 7 \(test_ext": ValueError(
+        "width is 7"
+    ),
+    r"my.py:build gives function; it must give a torch.nn.Module": lambda ids: ids,
+    r"model\(ids \[3, 12\]\) gives tensor \[3, 30\], and no logits": answering(lambda x: x[:, -1]),
+    r"gives tensor \[3, 12, 29\], and no logits": answering(lambda x: x[..., 1:]),
+    r"gives tensor \[12, 3, 30\], and no logits": answering(lambda x: x.transpose(0, 1)),
+    r"gives \{output: \{scores: tensor \[3, 12, 30\]\}\}, and no logits": answering(
+        lambda x: {"output": {"scores": x}}
+    ),
+    r"gives \(tensor \[3, 12\], None\), and no logits": answering(lambda x: (x.argmax(-1), None)),
+    r"gives probabilities, which sum to one": answering(lambda x: x.softmax(-1)),
+    r"of which 1,080 are not finite numbers": answering(lambda x: x * math.nan),
+    r"raises TypeError: .* missing 1 required positional argument: 'targets'": NeedsTargets(),
+    r"model\(ids \[3, 12\], mask bool \[3, 12\]\) raises RuntimeError: .*\(test_external.py:\d+\)": WrongMask(),
+    r"declares pads = 'left', and its forward takes no mask": Unpadded(),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_breaks_the_contract_is_told_with_what_was_called_and_what_came_back(words: str) -> None:
+    def build(vocabulary: int, length: int, classes: int, seed: int) -> Any:
+        if isinstance(WRONG[words], Exception):
+            raise WRONG[words]  # type: ignore[misc]
+        return WRONG[words]
+
+    def call() -> None:
+        network = build_external("my.py:build", build, {}, "lm", (VOCABULARY, LENGTH, CLASSES), SHAPE, 1)
+        network.check_answers(IDS)
+        network(IDS, torch.tensor(LENGTHS))
+
+    with pytest.raises(BadInput, match=words):
+        call()
+    with pytest.raises(BadInput, match="has no option 'widht'; did you mean"):
+        build_external("my.py:build", lambda vocabulary, length, classes, seed, width=8: Plain(), {"widht": 3}, "lm",
+                       (VOCABULARY, LENGTH, CLASSES), SHAPE, 1)  # fmt: skip
+
+
+def adapted(name: str, task: str = "lm") -> ExternalModel:
+    choice, _ = split_model(read_model(name))
+    return build_model(choice, task, VOCABULARY, CLASSES, SHAPE, 1).eval()
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("options", ["", ":rotary_pos_emb=true,attn_flash=true"])
+def test_an_x_transformers_decoder_pads_on_both_sides_and_caches_as_it_does_itself(options: str) -> None:
+    pytest.importorskip("x_transformers")
+    network, lengths = adapted(f"x-transformers:Decoder{options}"), torch.tensor(LENGTHS)
+    own: Any = network.model.decoder
+    alone = [own(row[None, :size])[0] for row, size in zip(IDS, LENGTHS, strict=True)]
+    right = network(IDS, lengths)
+    left = unpadded_left(network.logits(*padded_left(IDS, lengths)), lengths)
+    cache = network.new_cache()
+    assert cache is not None
+    cached = torch.cat([network.cached(piece, cache) for piece in IDS[:1].split([5, 1, 3, 3], 1)], 1)
+    for number, size in enumerate(LENGTHS):
+        assert torch.allclose(right[number, :size], alone[number], atol=1e-5)
+        assert torch.allclose(left[number, :size], alone[number], atol=1e-5)
+    assert torch.allclose(cached[0], alone[0], atol=1e-5)
+    if not options:
+        maps = network.attention_maps(IDS, lengths)
+        assert len(maps) == SHAPE.layers
+        assert maps[0].shape == (3, SHAPE.heads, LENGTH, LENGTH)
+    with pytest.raises(BadInput, match="does not fit the task 'classify'"):
+        adapted(f"x-transformers:Decoder{options}", "classify")
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings("ignore")
+def test_an_x_transformers_encoder_classifies_by_the_mean_over_real_tokens() -> None:
+    pytest.importorskip("x_transformers")
+    network: Any = adapted("x-transformers:Encoder", "classify")
+    found = network(IDS, torch.tensor(LENGTHS))
+    for number, size in enumerate(LENGTHS):
+        vectors = network.model(IDS[number : number + 1, :size], return_embeddings=True)
+        pooled = vectors if vectors.dim() == 2 else vectors.mean(1)
+        assert torch.allclose(found[number], network.model.to_logits(pooled)[0], atol=1e-5)
+    with pytest.raises(BadInput, match="cannot be built with these options: .*no_such_option"):
+        adapted("x-transformers:Encoder:no_such_option=3", "classify")
+
+
+def test_a_folder_of_hugging_face_is_its_class_with_its_configuration(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(n_layer=1, n_head=4, n_embd=24, vocab_size=99, activation_function="relu")
+    transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "saved")
+    network = adapted(f"hf:{tmp_path / 'saved'}:n_layer=3")
+    built: Any = network.model.config
+    assert (built.n_embd, built.n_head, built.activation_function) == (24, 4, "relu"), "the folder's"
+    assert (built.vocab_size, built.n_layer) == (VOCABULARY, 3), "the data's, and the option's"
+    assert network.name == "hf:GPT2LMHeadModel", "a record needs no folder"
+    with torch.no_grad():
+        assert network(IDS).shape == (*IDS.shape, VOCABULARY)
+    (tmp_path / "saved" / "config.json").write_text("{}")
+    with pytest.raises(BadInput, match="names no architecture"):
+        adapted(f"hf:{tmp_path / 'saved'}")
+    for name, words in (
+        ("hf:GPT2LMHeadModle", "did you mean"),
+        ("hf:GPT2LMHeadModel:n_layers=2", "no field 'n_layers'"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            adapted(name)
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings("ignore")
+def test_a_score_mod_and_a_mask_mod_do_what_flex_attention_does_with_them() -> None:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def nearer(score: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        return 5 * torch.tanh(score / 5) - (h + 1) * (q_idx - kv_idx).abs() * 0.1
+
+    def near(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        return (q_idx - kv_idx).abs() <= 3
+
+    rng = torch.Generator().manual_seed(1)
+    q, k, v = (torch.randn(2, SHAPE.heads, LENGTH, 8, generator=rng) for _ in range(3))
+    positions = torch.arange(LENGTH)
+    site = Site(0, False, positions, positions)
+    scores = q @ k.transpose(-2, -1) / math.sqrt(8)
+    ours = flex_part(nearer)(SHAPE).score(scores, q, k, site).softmax(-1) @ v
+    assert torch.allclose(ours, flex_attention(q, k, v, score_mod=nearer), atol=1e-5)
+    allowed = flex_part(near)(SHAPE).allow(site)
+    block = create_block_mask(near, None, None, LENGTH, LENGTH, device="cpu")
+    ours = scaled_dot_product_attention(q, k, v, attn_mask=allowed)
+    assert torch.allclose(ours, flex_attention(q, k, v, block_mask=block), atol=1e-5)
+    with pytest.raises(BadInput, match="neither a score_mod nor a mask_mod"):
+        flex_part(lambda score: score)
+    with pytest.raises(BadInput, match="differs between heads"):
+        flex_part(lambda b, h, q_idx, kv_idx: kv_idx <= q_idx + h)(SHAPE).allow(site)
+
+
+class Own(Plain):
+    """With a loss and an optimizer of its own."""
+
+    fairtrial: ClassVar[dict[str, str]] = {"loss": "squared", "optimizer": "slow"}
+
+    def squared(self, ids: Tensor, mask: Tensor | None, answers: Tensor) -> Tensor:
+        self.seen = (ids, mask, answers)
+        real = answers >= 0
+        return (self(ids)[real].gather(1, answers[real][:, None]) - 1).square().mean()
+
+    def slow(self, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), lr=learning_rate / 10)
+
+
+def test_a_loss_and_an_optimizer_of_its_own_are_the_ones_that_train_it() -> None:
+    model, lengths, answers = Own(), torch.tensor(LENGTHS), IDS.roll(-1, 1)
+    network = ExternalModel(model, "lm", VOCABULARY, LENGTH, CLASSES, name="own")
+    count = sum(LENGTHS)
+    objective, told = network.loss(IDS, lengths, answers, 0.1, 1 / count)
+    real = torch.arange(LENGTH) < lengths[:, None]
+    with torch.no_grad():
+        expected = float((model(IDS)[real].gather(1, answers[real][:, None]) - 1).square().mean())
+    assert float(told) / count == pytest.approx(expected)
+    assert float(objective.detach()) == pytest.approx(expected)
+    assert bool((model.seen[2][~real] == -1).all()), "padding has no answer"
+    optimizer = make_optimizer(network, Training(learning_rate=0.5))
+    assert isinstance(optimizer, torch.optim.SGD)
+    assert [group["scale"] for group in optimizer.param_groups] == [pytest.approx(0.1)], "the schedule scales its rates"
+    left = ExternalModel(
+        model, "lm", VOCABULARY, LENGTH, CLASSES, name="own", declared=Declared.of(model, {"pads": "left"})
+    )
+    assert float(left.loss(IDS, lengths, answers, 0.0, 1.0)[1]) == pytest.approx(float(told))
+    assert model.seen[1].tolist() == padded_left(IDS, lengths)[1].tolist()
+    model.squared = lambda ids, mask, answers: torch.zeros(2)  # type: ignore[method-assign]
+    with pytest.raises(
+        BadInput, match=r"squared\(ids \[3, 12\], bool \[3, 12\], answers \[3, 12\]\) gives tensor \[2\]; a loss is one"
+    ):
+        network.loss(IDS, lengths, answers, 0.0, 1.0)
+    model.slow = lambda learning_rate, weight_decay: None  # type: ignore[method-assign, return-value]
+    with pytest.raises(BadInput, match="slow gives NoneType, not a torch optimizer"):
+        make_optimizer(network, Training())
+
+
+class Masked(Plain):
+    """Reads its mask, and pools where it classifies."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.classes, self.pooled = classes, nn.Linear(8, max(1, classes))
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None) -> Any:
+        x = self.tokens(ids)
+        x = x if mask is None else x * mask[..., None]
+        return self.pooled(x.mean(1)) if self.classes else self.out(x)
+
+
+@pytest.mark.parametrize("task", ["lm", "classify"])
+@pytest.mark.parametrize("pads", ["right", "left", "none"])
+def test_masks_are_made_where_the_tokens_are(task: str, pads: str) -> None:
+    network = ExternalModel(
+        Masked(0 if task == "lm" else CLASSES),
+        task,
+        VOCABULARY,
+        LENGTH,
+        CLASSES,
+        name="own",
+        declared=Declared(pads=pads),
+    )
+    answers = IDS.roll(-1, 1) if task == "lm" else torch.tensor([0, 2, 1])
+    here = network.loss(IDS, torch.tensor(LENGTHS), answers, 0.0, 1.0)[1]
+    with PretendDevice():
+        there = network.to(DEVICE).loss(IDS.to(DEVICE), torch.tensor(LENGTHS), answers.to(DEVICE), 0.0, 1.0)[1]
+    assert float(there) == pytest.approx(float(here), rel=1e-6)
