@@ -144,7 +144,7 @@ def test_an_x_transformers_encoder_classifies_by_the_mean_over_real_tokens() -> 
         vectors = network.model(IDS[number : number + 1, :size], return_embeddings=True)
         pooled = vectors if vectors.dim() == 2 else vectors.mean(1)
         assert torch.allclose(found[number], network.model.to_logits(pooled)[0], atol=1e-5)
-    with pytest.raises(BadInput, match="cannot be built with these options: .*no_such_option"):
+    with pytest.raises(BadInput, match=r"cannot be built with these options: .*no_such_option"):
         adapted("x-transformers:Encoder:no_such_option=3", "classify")
 
 
