@@ -17,6 +17,7 @@ from fairtrial.study.run import run_study
 ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
+NANO = Path(__file__).parents[1] / "model" / "nano_gpt.py"  # a network that is not ours
 SMALL = {
     "shape.layers": 1, "shape.width": 16, "shape.hidden": 16, "shape.length": 12, "shape.classifier_hidden": 8,
     "training.batch": 8, "training.duration": "150 steps",
@@ -64,8 +65,9 @@ def test_a_study_that_loses_a_worker_ends_as_on_this_machine(
     variants = {
         "learned": {"parts": ["learned"]},
         "mine": {"parts": ["learned", "mine"], "with": [str(tmp_path / "mine.py")]},
+        "own": {"model": f"{NANO}:build:width=8"},
     }
-    table = {"data": str(course_folder), "tasks": ["lm"], "seeds": 5, "set": SMALL, "variants": variants}
+    table = {"data": str(course_folder), "tasks": ["lm"], "seeds": 4, "set": SMALL, "variants": variants}
     told: list[tuple[str, dict[str, Any]]] = []
     lost: list[int] = []
 
@@ -85,7 +87,7 @@ def test_a_study_that_loses_a_worker_ends_as_on_this_machine(
     near, far = (json.loads((tmp_path / name / "verdict.json").read_text()) for name in ("near", "far"))
     assert without_times(far) == without_times(near)
     records = sorted((tmp_path / "near" / "trials").glob("*/*/*"))
-    assert len(records) == 10
+    assert len(records) == 12
     for record in records:
         there = tmp_path / "far" / record.relative_to(tmp_path / "near")
         for name in ("result.json", "events.jsonl", "model.safetensors", "outcomes.safetensors"):

@@ -82,3 +82,84 @@ def test_the_code_of_a_model_runs_only_where_it_is_named(
     assert "traced.py" in said.err
     file.write_text(file.read_text() + "\n# changed\n")
     assert fairtrial("generate", out, "The", "--with", file).code == 2
+
+
+@pytest.mark.usefixtures("audits_here", "plugins_leave")
+def test_a_study_file_names_a_model_and_its_verdict_says_that_first_weights_are_not_shared(
+    tmp_path: Path, course_folder: Path, fairtrial: Call, tiny: list[str]
+) -> None:
+    (tmp_path / "nano_gpt.py").write_text(NANO.read_text())
+    (tmp_path / "study.toml").write_text(
+        f"""
+        data = {str(course_folder)!r}
+        tasks = ["lm"]
+        seeds = 2
+        [variants.learned]
+        parts = ["learned"]
+        [variants.nano]
+        model = "nano_gpt.py:build:width=8"
+        [set]
+        {
+            chr(10).join(
+                f"{name!r} = {json.dumps(value) if not value.isdigit() else value}"
+                for name, _, value in (each.partition("=") for each in tiny)
+            )
+        }
+        """
+    )
+    said = fairtrial("study", tmp_path / "study.toml", "--out", tmp_path / "out", "--jobs", 1)
+    assert said.code == 0, said.err
+    told = json.loads((tmp_path / "out" / "verdict.json").read_text())
+    (line,) = [line for line in told["sentences"] if "first weights are not" in line]
+    assert "nano_gpt.py:build" in line
+    assert told["tasks"]["lm"]["comparisons"][0]["variant"] == "nano"
+    trained = json.loads(next((tmp_path / "out").glob("trials/lm/nano/*/trial.json")).read_text())
+    other = json.loads(next((tmp_path / "out").glob("trials/lm/learned/*/trial.json")).read_text())
+    assert trained["documents"] == other["documents"], "the same splits"
+
+
+class Stepped:
+    """Source of a network with a loss and an optimizer of its own, whose weights move by momentum."""
+
+    source = (
+        NANO.read_text()
+        + """
+
+class Trained(GPT):
+    fairtrial = {"loss": "objective", "optimizer": "steps"}
+
+    def objective(self, ids, mask, answers):
+        logits, _ = self(ids)
+        return F.cross_entropy(logits[answers >= 0], answers[answers >= 0]) + 1e-3 * logits.square().mean()
+
+    def steps(self, learning_rate, weight_decay):
+        return torch.optim.SGD(self.parameters(), lr=10 * learning_rate, momentum=0.9)
+
+
+def trained(vocabulary, length, classes, seed):
+    return Trained(vocabulary, length, 8, 1)
+"""
+    )
+
+
+@pytest.mark.usefixtures("plugins_leave")
+def test_with_a_loss_and_an_optimizer_of_its_own_it_resumes_to_the_same_bits_and_is_proven(
+    tmp_path: Path, course_folder: Path, tiny: list[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(Stepped.source)
+
+    def train(name: str, *stops: bool) -> None:
+        asked = iter(stops)
+        ft.train(
+            ft.Recipe.load("lm"), str(course_folder), model=f"{tmp_path / 'mine.py'}:trained", steps=6, settings=tiny,
+            out=tmp_path / name, stop=lambda: next(asked, bool(stops)), on_event=lambda event: None,
+        )  # fmt: skip
+
+    train("whole")
+    with pytest.raises(ft.Interrupted):
+        train("half", False, False, True)
+    ft.resume(tmp_path / "half", quiet=True)
+    for name in ("model.safetensors", "events.jsonl", "outcomes.safetensors"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "half" / name).read_bytes(), name
+    (checked,) = ft.verify(tmp_path / "half").records
+    assert checked.state == "proven"

@@ -33,6 +33,7 @@ class Check:
     level: str
     measure: Callable[[Subject], Measured | str | None]  # text: why it cannot be asked; None: it does not apply
     decoder_only: bool = False
+    cost: float = 1.0  # of computing, beside the others: for the time left
 
 
 CHECKS = (
@@ -40,10 +41,10 @@ CHECKS = (
     Check("M2", "no attention on what is hidden", "red", visibility.nothing_hidden),
     Check("M3", "no future: changed words", "red", visibility.future_changed, decoder_only=True),
     Check("M4", "no future: gradient", "red", visibility.future_gradient, decoder_only=True),
-    Check("M5", "prefix honesty", "red", visibility.bare_prefixes, decoder_only=True),
-    Check("M6", "padding invariance", "red", visibility.padding),
-    Check("M7", "batch-mate invariance", "red", visibility.batch_mates),
-    Check("M7s", "batch-size invariance of the score", "red", visibility.batch_size),
+    Check("M5", "prefix honesty", "red", visibility.bare_prefixes, decoder_only=True, cost=4),
+    Check("M6", "padding invariance", "red", visibility.padding, cost=3),
+    Check("M7", "batch-mate invariance", "red", visibility.batch_mates, cost=2),
+    Check("M7s", "batch-size invariance of the score", "red", visibility.batch_size, cost=2),
     Check("M8", "order sensitivity", "red", order.sees_order),
     Check("M9", "relative shift invariance", "red", order.keeps_distance),
     Check("M9r", "declared window", "red", order.keeps_window),
@@ -66,10 +67,10 @@ CHECKS = (
     Check("F1", "float32", "red", conditions.in_float32),
     Check("F2", "autocast to bfloat16", "red", conditions.in_bf16),
     Check("L1", "long texts", "red", conditions.over_long_texts),
-    Check("S1", "state after many calls", "red", conditions.after_many_calls),
-    Check("R1", "determinism", "red", determinism.repeats_in_process),
-    Check("R2", "resume equality", "red", determinism.resumes),
-    Check("R3", "reload equality", "red", determinism.reloads),
+    Check("S1", "state after many calls", "red", conditions.after_many_calls, cost=50),
+    Check("R1", "determinism", "red", determinism.repeats_in_process, cost=15),
+    Check("R2", "resume equality", "red", determinism.resumes, cost=4),
+    Check("R3", "reload equality", "red", determinism.reloads, cost=2),
 )
 
 
@@ -96,8 +97,10 @@ def audit(
     chosen = [check for check in chosen if subject.causal or not check.decoder_only]
     findings: list[Finding] = []
     with use_threads(1), own_rng(), doing(f"auditing a network ({subject.plan.task}, {len(chosen)} checks)"):
-        for number, check in enumerate(follow(chosen, len(chosen))):
-            on_progress(f"{check.id} {check.name}", number / len(chosen))
+        total, done = sum(check.cost for check in chosen), 0.0
+        for check in follow(chosen, len(chosen)):
+            on_progress(f"{check.id} {check.name}", done / total)
+            done += check.cost
             finding = run_check(check, subject, runs)
             if finding is not None:
                 finding = without_repeats(finding, findings)
