@@ -2328,6 +2328,114 @@ VERIFICATION = (
     ),
 )
 
+OWN_MODELS = (
+    Mutant(
+        "mask-of-ones-passes", "own-models", "K1: a mask of ones is not compared",
+        "        worst = max(worst, largest_change([subject.log_p(ids)], [masked]))\n", "",
+        ("audit/test_own_models.py", "-k OnesMatter"),
+    ),
+    Mutant(
+        "positions-beside-padding", "own-models", "K1p: position ids beside padding are not compared",
+        "    worst = largest_change(alone, own)\n    bad = f\"Position", "    worst = 0.0\n    bad = f\"Position",
+        ("audit/test_own_models.py", "-k PositionsMistaken"),
+    ),
+    Mutant(
+        "left-alone-passes", "own-models", "K2: a batch of one is not padded on the left",
+        'found["a batch of one"] = max(found["a batch of one"], largest_change([answer], changed))', "pass",
+        ("audit/test_own_models.py", "-k UnmaskedAlone"),
+    ),
+    Mutant(
+        "cache-mask-forgotten", "own-models", "C2: the mask is never given, so that an honest cache fails",
+        "given = mask[:, : seen + piece.shape[1]] if often or not seen else None", "given = None",
+        ("audit/test_own_models.py", "-k honest_network"),
+    ),
+    Mutant(
+        "cache-padding-passes", "own-models", "C2: what a cache gives beside padding is not compared",
+        "largest_change(alone[-size:], decoded(subject, rows[-size:], often))", "0.0",
+        ("audit/test_own_models.py", "-k UnmaskedCache"),
+    ),
+    Mutant(
+        "pieces-of-one", "own-models", "C1p: a cache gets one token at a time",
+        "[[time // 2, 1, time - time // 2 - 1]]", "[[1] * time]",
+        ("audit/test_own_models.py", "-k StepwiseCache"),
+    ),
+    Mutant(
+        "training-mode-is-evaluation", "own-models", "T1: the copy is not in training mode",
+        "self.network = copy.deepcopy(subject.network).train()", "self.network = copy.deepcopy(subject.network)",
+        ("audit/test_own_models.py", "-k TrainingLeak"),
+    ),
+    Mutant(
+        "float32-passes", "own-models", "F1: leaks in float32 are not judged",
+        "if not max(found.values()) <= 1e-5 * size:", "if False:",
+        ("audit/test_own_models.py", "-k SingleLeak"),
+    ),
+    Mutant(
+        "no-autocast", "own-models", "F2: autocast is off",
+        'with torch.autocast("cpu", torch.bfloat16):\n            return network(ids, lengths).float()',
+        "with torch.no_grad():\n            return network(ids, lengths).float()",
+        ("audit/test_own_models.py", "-k AutocastLeak"),
+    ),
+    Mutant(
+        "long-texts-pass", "own-models", "L1: leaks over long texts are not measured",
+        "found = leaks(subject, subject.log_p, rows)", 'found = {"later words": 0.0}',
+        ("audit/test_own_models.py", "-k LongLeak"),
+    ),
+    Mutant(
+        "few-calls", "own-models", "S1: a hundred calls instead of thousands",
+        "while done < subject.calls and", "while done < 100 and",
+        ("audit/test_own_models.py", "-k Drifting"),
+    ),
+    Mutant(
+        "any-shape-is-logits", "own-models", "a tensor of as many axes is taken for logits",
+        "            if each.shape == wanted:\n", "            if each.dim() == len(wanted):\n",
+        ("model/test_external.py", "-k breaks_the_contract"),
+    ),
+    Mutant(
+        "probabilities-are-logits", "own-models", "a network that gives probabilities is not refused",
+        "if bool((logits >= 0).all()) and", "if False and",
+        ("model/test_external.py", "-k breaks_the_contract"),
+    ),
+    Mutant(
+        "left-padding-off-by-one", "own-models", "left padding is one place off",
+        "    return (rows.shape[1] - lengths.to(rows.device))[:, None]",
+        "    return (rows.shape[1] - lengths.to(rows.device) - 1)[:, None]",
+        ("model/test_external.py", "-k x_transformers_decoder"),
+    ),
+    Mutant(
+        "own-mask-on-the-cpu", "own-models", "masks are made on the CPU wherever the tokens are",
+        "    return torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]",
+        "    return torch.arange(ids.shape[1]) < lengths[:, None]",
+        ("model/test_external.py", "-k where_the_tokens_are"),
+    ),
+    Mutant(
+        "padding-has-answers", "own-models", "a loss of one's own counts padding",
+        "targets = answers.masked_fill(~real, -1) if self.causal else answers", "targets = answers",
+        ("model/test_external.py", "-k loss_and_an_optimizer"),
+    ),
+    Mutant(
+        "own-optimizer-unscheduled", "own-models", "the learning rate of an optimizer of one's own is lost",
+        'group["scale"] = group["lr"] / training.learning_rate', 'group["scale"] = 1.0',
+        ("model/test_external.py", "-k loss_and_an_optimizer"),
+    ),
+    Mutant(
+        "flex-heads-shared", "own-models", "a score_mod is told one head for all",
+        "batch, heads = (torch.arange(size, device=scores.device) for size in scores.shape[:2])",
+        "batch, heads = (0 * torch.arange(size, device=scores.device) for size in scores.shape[:2])",
+        ("model/test_external.py", "-k score_mod"),
+    ),
+    Mutant(
+        "own-dropout-unseeded", "own-models", "what a user's network drops depends on what ran before",
+        'with seeded(seed_for(self.seed, "dropout", "model", step)) if self.external else nullcontext():',
+        "with nullcontext():",
+        ("trial/test_own_model.py", "-k own_it_resumes"),
+    ),
+    Mutant(
+        "own-weights-unsaid", "own-models", "a verdict does not say that first weights are not shared",
+        'verdict["sentences"] += [*own_weights_lines(plan), ', 'verdict["sentences"] += [',
+        ("trial/test_own_model.py", "-k study_file"),
+    ),
+)  # fmt: skip
+
 EXPLORE = (
     Mutant(
         "explorer-any-host", "explore", "DNS rebinding: the explorer answers under any name",
@@ -2390,7 +2498,7 @@ EXPLORE = (
 
 MUTANTS = (
     *MODEL, *PARTS, *DATA, *TRAINING, *STATISTICS, *AUDIT, *RECORD, *STUDY, *ENGINES, *BASELINES, *ANALYSIS,
-    *REPORT, *PRETRAINED, *API, *SHOWN, *APPS, *OWN_RESULTS, *EXPLORE, *VERIFICATION,
+    *REPORT, *PRETRAINED, *API, *SHOWN, *APPS, *OWN_RESULTS, *OWN_MODELS, *EXPLORE, *VERIFICATION,
 )  # fmt: skip
 
 
