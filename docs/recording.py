@@ -22,6 +22,7 @@ import pyte
 HERE = Path(__file__).resolve().parent
 COLUMNS, ROWS, SECONDS = 100, 28, 60.0
 LONGEST_WAIT = 1.2  # seconds that a screen may stand still, as recorded
+SHORTEST = 0.3  # seconds that a frame is shown at least; those in between are left out
 LINE, LETTER = 18, 8.4  # pixels
 SMALL = "shape.width=32 shape.hidden=32 'training.duration=400 steps'"
 COMMANDS = (
@@ -50,6 +51,7 @@ def record(commands: tuple[str, ...], folder: Path) -> list[tuple[float, Screen]
         for letter in f"$ {command}\r\n":
             stream.feed(letter.encode())
             keep()
+            time.sleep(0.03)
         main, side = pty.openpty()
         process = subprocess.Popen(
             command, shell=True, cwd=folder, env=environment, stdin=side, stdout=side, stderr=side, close_fds=True
@@ -96,11 +98,25 @@ def moments(frames: list[tuple[float, Screen]]) -> list[float]:
     return begins
 
 
+def thinned(frames: list[tuple[float, Screen]]) -> tuple[list[float], list[Screen]]:
+    """Few enough frames for a browser to play, and when each begins; the last one of the recording is kept."""
+    begins: list[float] = []
+    screens: list[Screen] = []
+    for moment, (_, screen) in zip(moments(frames), frames, strict=True):
+        if begins and moment - begins[-1] < SHORTEST:
+            screens[-1] = screen
+        else:
+            begins.append(moment)
+            screens.append(screen)
+    return begins, screens
+
+
 def draw(frames: list[tuple[float, Screen]]) -> str:
     known: dict[tuple[tuple[str, str], ...], int] = {}  # each distinct line, and its number
-    begins, last = [*moments(frames), SECONDS], len(frames) - 1
+    begins, screens = thinned(frames)
+    begins, last = [*begins, SECONDS], len(screens) - 1
     keys, groups = [], []
-    for number, (_, screen) in enumerate(frames):
+    for number, screen in enumerate(screens):
         numbered = [(row, known.setdefault(line, len(known))) for row, line in enumerate(screen) if line]
         uses = "".join(f'<use href="#l{name}" y="{row * LINE}"/>' for row, name in numbered)
         start, end = (100 * moment / SECONDS for moment in begins[number : number + 2])
