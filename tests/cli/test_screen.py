@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from typing import Any
 
@@ -136,3 +137,18 @@ def test_the_screen_fits_where_it_is_shown(
     with open_screen(Recipe(), as_json) as shown:
         screen = getattr(shown, "__self__", None)
         assert ("json" if screen is None else "bar" if screen.live else "lines") == kind
+
+
+def test_a_terminal_breaks_lines_between_words(terminal: io.StringIO) -> None:
+    sentence = "Underfitted: 5 of 5 seeds of learned were still improving at the last step; train longer."
+    path = "/a/folder/whose/name/is/longer/than/the/line/report.html"
+    with Lines(Recipe(), live=True) as bar:
+        bar.progress.console.width = 40
+        bar.say(f"  {sentence}", f"open this page: {path}")
+    said = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue()).splitlines()
+    begin, end = (
+        next(at for at, line in enumerate(said) if word in line) for word in ("Underfitted", "open this page")
+    )
+    assert " ".join(" ".join(said[begin:end]).split()) == sentence
+    assert all(len(line) <= 40 for line in said[begin:end])
+    assert any(path in line for line in said), "never broken"

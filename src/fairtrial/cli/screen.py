@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,9 +82,15 @@ class Screen:
             self.progress.remove_task(self.waits.pop())
 
     def say(self, *lines: str) -> None:
+        console = self.progress.console
         for line in lines:
             if self.live:
-                self.progress.console.print(plain(line), markup=False, highlight=False, emoji=False, soft_wrap=True)
+                indent = " " * (len(line) - len(line.lstrip()) + 2)
+                fit = textwrap.wrap(
+                    plain(line), console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+                )  # between words; a terminal would break within them
+                for each in fit or [""]:
+                    console.print(each, markup=False, highlight=False, emoji=False, soft_wrap=True)
             else:
                 print(line, flush=True)
         self.last_line = time.monotonic()
