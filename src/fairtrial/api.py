@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -15,7 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.disk import write_bytes, write_text
 from fairtrial.errors import BadInput, Interrupted
-from fairtrial.progress import Bar, Waiting, doing, open_bar, stopping, study_listener, trial_listener
+from fairtrial.progress import (
+    OnEvent,
+    Stop,
+    doing,
+    open_bar,
+    sharing,
+    stopping_unless,
+    study_listener,
+    telling,
+    waiting,
+    watching,
+)
 from fairtrial.recipe import (
     PartChoice,
     Recipe,
@@ -57,10 +67,7 @@ if TYPE_CHECKING:
 
 Source = str | Path
 Given = Any  # a path, a list of texts or of (label, text), a data frame, a Dataset, or a dict of them by split
-OnEvent = Callable[[Any], None]
 OnStudyEvent = Callable[[str, dict[str, Any]], None]
-OnStatus = Callable[[str], None]
-Stop = Callable[[], bool]
 
 
 def train(
@@ -246,8 +253,12 @@ def study(
     or the folder of a study to continue (`source`, where variants are given, too). Further keywords change fields of
     all recipes. With `dry_run` nothing is trained: what is shown is the plan.
 
-    >>> finished.verdict.name
-    'none vs learned'
+    >>> study = ft.study(["none", "learned"], reviews, task="classify", seeds=2, steps=2, width=16, engine="here",
+    ...                  quiet=True)
+    >>> study.verdict.name, study.run("learned", seed=1).metrics["test"]["items"]
+    ('none vs learned', 48)
+    >>> ft.study(finished.folder, quiet=True).verdict.comparisons[0]["seeds"]  # nothing is trained twice
+    5
     """
     from fairtrial.engines.job import open_engine
     from fairtrial.results import Study
@@ -299,7 +310,8 @@ def study(
             if dry_run or not (target / "study.toml").is_file():
                 raise
             also = " --until-clear" if until_clear else ""
-            raise Interrupted(error.what, f"continue with: fairtrial study {target}{also}") from error
+            hint, python = f"continue with: fairtrial study {target}{also}", "the same call continues the study"
+            raise Interrupted(error.what, hint, python) from error
     return Study(target, plan, tuple(dict.fromkeys(notices)))
 
 
@@ -367,7 +379,7 @@ def verify(
     data: Source | None = None,
     trials: int | None = 2,
     plugins: Sequence[Source] = (),
-    on_status: OnStatus | None = None,
+    quiet: bool = False,
 ) -> Verification:
     """Is a record what its recipe gives? Its checksums; its training again from recipe, seed and data, all of it or the
     first `steps`, bit by bit; its scores again from the stored weights. Of a study the verdict again from its outcomes,
@@ -394,7 +406,7 @@ def verify(
 
     load_files(map(Path, plugins))
     options = Options(steps, None if data is None else str(data), trials)
-    with telling(on_status) as tell:
+    with telling(quiet) as tell:
         return Verification(tuple(verify_folder(folder, options, tell) for folder in folders))
 
 
@@ -415,18 +427,16 @@ def report(study: Any, *, out: Source | None = None, **results: Any) -> Path:
     return found.write_page(out or f"{found.name}-report.html")
 
 
-def demo(
-    out: Source = "demo", *, jobs: int | None = None, quiet: bool = False, on_event: OnStudyEvent | None = None,
-    stop: Stop | None = None,
-) -> Study:  # fmt: skip
+def demo(out: Source = "demo", **more: Any) -> Study:
     """A small study on the embedded speeches, in a few minutes: three kinds of position encoding, two tasks, five
-    seeds.
+    seeds. Further keywords are those of `study`, such as a smaller number of `seeds`.
 
-    >>> study = ft.demo()  # doctest: +SKIP
+    >>> ft.demo(task="classify", seeds=1, steps=2, engine="here", quiet=True).verdict.comparisons[0]["verdict"]
+    'too_few_seeds'
     """
     from fairtrial.study.design import DEMO
 
-    return study(source=DEMO, out=out, jobs=jobs, quiet=quiet, on_event=on_event, stop=stop)
+    return study(source=DEMO, out=out, **more)
 
 
 def show(
@@ -487,7 +497,7 @@ def audit(
     plugins: Sequence[Source] = (),
     settings: Sequence[str] = (),
     bf16: bool = False,
-    on_status: OnStatus | None = None,
+    quiet: bool = False,
     **declared: Any,
 ) -> Audit:
     """Does it cheat? Check that a variant sees no future, no padding and no other items of its batch, and that what it
@@ -503,35 +513,45 @@ def audit(
     from fairtrial.audit.run import audit_module, audit_target
     from fairtrial.plugins import load_files
     from fairtrial.results import Audit
-    from fairtrial.run import Run
 
-    how: Any = {"bf16": bf16, "on_progress": with_time_left(on_status or (lambda what: None))}
-    if is_module(what):
-        from fairtrial.audit.subject import plan_of_module
-
-        load_files(map(Path, plugins))
-        sizes = {"vocabulary": vocabulary, "length": length, "classes": classes}
-        plan = plan_of_module(what, kind, sizes, declared)
-        return Audit(type(what).__name__, tuple(audit_module(plan, **how)))
-    if declared or vocabulary or length or classes:
-        given = [*declared, *(name for name, value in (("vocabulary", vocabulary), ("length", length)) if value)]
-        raise BadInput(f"{', '.join(given)}: only a torch module is told what it is", "its builder declares it")
-    if model is not None or (callable(what) and not isinstance(what, type)):
-        choice, files = chosen_model(model if model is not None else what)
-        one_of("task", found := task or task_of_model(choice, kind), ("lm", "classify"))
-        load_files(map(Path, (*plugins, *files)))
-        recipe = recipe_of(found, None, None, settings, {"model": choice, "name": choice.name})
-        return Audit(choice.name, tuple(audit_target(recipe, **how)))
     load_files(map(Path, plugins))
-    if isinstance(what, Run):
-        what = what.folder
-    target = what if isinstance(what, Recipe) else str(plain_value(what))
-    return Audit(target.name if isinstance(target, Recipe) else target, tuple(audit_target(target, **how)))
+    with sharing(quiet) as on_progress:
+        how: Any = {"bf16": bf16, "on_progress": on_progress}
+        if is_module(what):
+            from fairtrial.audit.subject import plan_of_module
+
+            sizes = {"vocabulary": vocabulary, "length": length, "classes": classes}
+            plan = plan_of_module(what, kind, sizes, declared)
+            return Audit(type(what).__name__, tuple(audit_module(plan, **how)))
+        if declared or vocabulary or length or classes:
+            given = [*declared, *(name for name, value in (("vocabulary", vocabulary), ("length", length)) if value)]
+            raise BadInput(f"{', '.join(given)}: only a torch module is told what it is", "its builder declares it")
+        if model is not None or (callable(what) and not isinstance(what, type)):
+            choice, files = chosen_model(model if model is not None else what)
+            one_of("task", found := task or task_of_model(choice, kind), ("lm", "classify"))
+            load_files(map(Path, files))
+            recipe = recipe_of(found, None, None, settings, {"model": choice, "name": choice.name})
+            return Audit(choice.name, tuple(audit_target(recipe, **how)))
+        target = target_of(what)
+        name = target if isinstance(target, str) else target.name
+        return Audit(name, tuple(audit_target(target, **how)))
+
+
+def target_of(what: Any) -> str | PartChoice | Recipe:
+    """What is audited, as it is found on disk, in the registry or in a recipe."""
+    if isinstance(what, type) and hasattr(what, "choice"):
+        what = what.choice()
+    if isinstance(what, str | PartChoice | Recipe):
+        return what
+    if isinstance(what, Path) or hasattr(what, "folder"):
+        return str(folder_of(what))
+    hint = "give a part, a recipe or its file, a run or its folder, a torch module, or `model`"
+    raise BadInput("nothing to audit was named" if what is None else f"{what!r} cannot be audited", hint)
 
 
 def audit_data(
     data: Given = "sotu", *, task: str | None = None, recipe: str | None = None, settings: Sequence[str] = (),
-    on_status: OnStatus | None = None, **changes: Any,
+    quiet: bool = False, **changes: Any,
 ) -> Audit:  # fmt: skip
     """Does a test set measure what it should? Copies between train and test, label leaks, vocabulary, drift.
 
@@ -542,7 +562,7 @@ def audit_data(
     from fairtrial.finding import Finding
     from fairtrial.results import Audit
 
-    with reading(data) as source, telling(on_status) as tell:
+    with reading(data) as source, telling(quiet) as tell:
         found = [audit_data(each, 0, tell) for each in recipes_of(source, task, recipe, settings, changes)]
     findings = tuple(Finding.from_dict(row) for facts in found for row in facts["findings"])
     return Audit(name_of(data), findings, {facts["task"]: facts for facts in found})
@@ -550,7 +570,7 @@ def audit_data(
 
 def baseline(
     data: Given = "sotu", *, task: str | None = None, recipe: str | None = None, seed: int = 0,
-    settings: Sequence[str] = (), on_status: OnStatus | None = None, **changes: Any,
+    settings: Sequence[str] = (), quiet: bool = False, **changes: Any,
 ) -> Baselines:  # fmt: skip
     """Score simple models, from the majority class to Kneser-Ney, on exactly the items of a trial with this recipe and
     seed.
@@ -561,7 +581,7 @@ def baseline(
     from fairtrial.baselines.run import baseline_scores
     from fairtrial.results import Baselines
 
-    with reading(data) as source, telling(on_status) as tell:
+    with reading(data) as source, telling(quiet) as tell:
         chosen = recipes_of(source, task, recipe, settings, changes)
         return Baselines({each.task: baseline_scores(each, seed, tell) for each in chosen})
 
@@ -640,7 +660,7 @@ def parameters(
 
 def catalogue(
     name: str | type[Part] | None = None, *, plugins: Sequence[Source] = (), installed: bool = True,
-    page: Source | None = None, on_status: OnStatus | None = None,
+    page: Source | None = None, quiet: bool = False,
 ) -> Catalogue:  # fmt: skip
     """All parts that there are, or one of them: what it does, its options, what it claims. `page`: write a Markdown
     page of all that are known to this process, each plotted and audited.
@@ -659,10 +679,11 @@ def catalogue(
         broken = load_all_installed() if installed and page is None else {}
         found = Catalogue(tuple(describe_all()), broken)
         if page is not None:
-            with telling(on_status) as tell:
+            with telling(quiet) as tell:
                 write_page(Path(page), found.entries, tell)
         return found
-    chosen = str(plain_value(name))
+    target = target_of(name)
+    chosen = target if isinstance(target, str) else target.name
     load_installed([chosen])
     return Catalogue((describe(chosen),))
 
@@ -674,7 +695,7 @@ def ensemble(
     more: Sequence[str] = (),
     tests: bool = True,
     plugins: Sequence[Source] = (),
-    on_status: OnStatus | None = None,
+    quiet: bool = False,
 ) -> Ensemble:
     """Combine trained transformers of one recipe with Kneser-Ney, or with naive Bayes and logistic regression. The
     weights are chosen on validation only (that of `chosen_on`, where the records were trained on everything); `more`:
@@ -690,13 +711,13 @@ def ensemble(
 
     opened, choosing = ([Record.open(folder_of(each)) for each in some] for some in (records, chosen_on))
     load_files(map(Path, plugins))
-    with use_threads(1), telling(on_status) as tell:
+    with use_threads(1), telling(quiet) as tell:
         return Ensemble(fit_ensemble(opened, choosing, list(more), tests=tests, on_progress=tell))
 
 
 def clean(
     data: Source, out: Source, *, drop: str = "train", near: bool = True, across: bool = False,
-    duplicates: bool = False, conflicts: bool = False, settings: Sequence[str] = (), on_status: OnStatus | None = None,
+    duplicates: bool = False, conflicts: bool = False, settings: Sequence[str] = (), quiet: bool = False,
     **changes: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Write a copy of a data set without test items that also occur in the training set, and tell what was dropped.
@@ -712,7 +733,7 @@ def clean(
     one_of("--drop", drop, ("train", "test"))
     options = CleanOptions(drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts)
     chosen = recipe_of(Recipe(), str(data), None, settings, changes)
-    with telling(on_status) as tell:
+    with telling(quiet) as tell:
         return clean_data(chosen.data, Path(out), options, tell)
 
 
@@ -803,18 +824,6 @@ def task_of_model(choice: PartChoice, kind: str) -> str:
     return "classify" if choice.name.endswith(("ForSequenceClassification", ":Encoder")) else "lm"
 
 
-def with_time_left(on_status: OnStatus) -> Callable[[str, float], None]:
-    """`M7 batch-mate invariance, about 12 s left`"""
-    started = time.monotonic()
-
-    def tell(what: str, share: float) -> None:
-        spent = time.monotonic() - started
-        left = f", about {spent / share - spent:.0f} s left" if share > 0.05 else ""
-        on_status(what + left)
-
-    return tell
-
-
 def recipe_of(
     what: str | Path | Recipe, source: str | None, name: str | None, settings: Sequence[str], changes: Mapping[str, Any]
 ) -> Recipe:
@@ -878,28 +887,3 @@ def both(first: OnEvent, second: OnEvent) -> OnEvent:
         second(event)
 
     return tell
-
-
-def waiting(bar: Bar, quiet: bool) -> Any:
-    """What takes long is shown in the bar, unless nobody looks at it."""
-    return nullcontext() if quiet else Waiting(bar.show)
-
-
-@contextmanager
-def telling(on_status: OnStatus | None) -> Iterator[OnStatus]:
-    """Whoever is told what is being done: the caller, or a bar."""
-    with open_bar(on_status is not None) as bar, waiting(bar, on_status is not None):
-        yield on_status or (lambda what: bar.show(what, None))
-
-
-@contextmanager
-def watching(quiet: bool, on_event: OnEvent | None, stop: Stop | None) -> Iterator[tuple[OnEvent, Stop]]:
-    """Whoever is told of events, and asked whether to stop: the caller, or a bar and Ctrl-C."""
-    quiet = quiet or on_event is not None
-    with open_bar(quiet) as bar, stopping_unless(stop) as asked, waiting(bar, quiet):
-        yield on_event or trial_listener(bar), asked
-
-
-def stopping_unless(stop: Stop | None) -> Any:
-    """The caller's way to stop, or Ctrl-C."""
-    return stopping() if stop is None else nullcontext(stop)

@@ -104,5 +104,9 @@ class Interrupted(FairtrialError):
 
     exit_code = 130
 
-    def _render_traceback_(self) -> list[str]:  # IPython asks for it: the user knows where he stopped it
-        return [f"Interrupted: {self}"]
+    def __init__(self, what: str, hint: str = "", python: str = "") -> None:
+        super().__init__(what, hint)
+        self.python = python or hint  # how to go on in a notebook
+
+    def _render_traceback_(self) -> list[str]:  # IPython asks for it: the user knows where it was stopped
+        return [f"Interrupted: {self.what}", *([f"  {self.python}"] if self.python else [])]

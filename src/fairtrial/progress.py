@@ -9,7 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from html import escape
@@ -23,6 +23,10 @@ SAID_EVERY_SECONDS = 10.0  # where each saying is a line of its own
 
 Item = TypeVar("Item")
 Show = Callable[[str, float | None], None]  # gets words, and the share that is done if it is known
+OnStatus = Callable[[str], None]  # gets words
+OnProgress = Callable[[str, int, int], None]  # what is being done, how much is done, how much there is
+OnEvent = Callable[[Any], None]
+Stop = Callable[[], bool]
 
 
 @dataclass
@@ -157,17 +161,17 @@ class Bar(Protocol):
 
 @contextmanager
 def open_bar(quiet: bool = False) -> Iterator[Bar]:
-    """In a notebook or on a terminal, a bar that goes away at the end; elsewhere nothing."""
-    if quiet:
-        yield NoBar()
-    elif in_notebook():
-        with NotebookBar() as notebook:
-            yield notebook
-    elif sys.stderr is not None and sys.stderr.isatty():
-        with terminal_bar() as terminal:
-            yield terminal
-    else:
-        yield NoBar()
+    """In a notebook or on a terminal, a bar that comes when something is shown and goes away at the end; elsewhere
+    nothing."""
+    bar: NoBar | NotebookBar | TerminalBar = NoBar()
+    if not quiet and in_notebook():
+        bar = NotebookBar()
+    elif not quiet and sys.stderr is not None and sys.stderr.isatty():
+        bar = TerminalBar()
+    try:
+        yield bar
+    finally:
+        bar.close()
 
 
 def in_notebook() -> bool:
@@ -180,45 +184,63 @@ class NoBar:
     def show(self, words: str, share: float | None) -> None:
         """Shows nothing."""
 
+    def close(self) -> None:
+        """Nothing was shown."""
+
 
 class NotebookBar:
     """One line of HTML without a script, drawn again in its place."""
 
-    def __enter__(self) -> NotebookBar:
-        from IPython.display import display
-
-        self.handle, self.drawn = display(self.drawing(""), display_id=True, raw=True), time.monotonic()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.handle.update(self.drawing(""), raw=True)
+    def __init__(self) -> None:
+        self.handle: Any = None
+        self.drawn = time.monotonic()
 
     def show(self, words: str, share: float | None) -> None:
         if time.monotonic() - self.drawn > SECONDS:
             self.drawn = time.monotonic()
             value = "" if share is None else f' value="{share:.4f}"'
-            html = f"<progress{value}></progress> <code>{escape(words)}</code>"
-            self.handle.update(self.drawing(html, words), raw=True)
+            self.draw(f"<progress{value}></progress> <code>{escape(words)}</code>", words)
 
-    @staticmethod
-    def drawing(html: str, words: str = "") -> dict[str, str]:
-        return {"text/html": html, "text/plain": words}
+    def draw(self, html: str, words: str) -> None:
+        from IPython.display import display
+
+        drawing = {"text/html": html, "text/plain": words}
+        if self.handle is None:
+            self.handle = display(drawing, display_id=True, raw=True)
+        else:
+            self.handle.update(drawing, raw=True)
+
+    def close(self) -> None:
+        if self.handle is not None:
+            self.draw("", "")
 
 
-@contextmanager
-def terminal_bar() -> Iterator[Bar]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+class TerminalBar:
+    def __init__(self) -> None:
+        self.progress: Any = None
+        self.begun = time.monotonic()
 
-    class TerminalBar:
-        def show(self, words: str, share: float | None) -> None:
-            progress.update(task, description=words.replace("[", r"\["), total=None if share is None else 1.0)
-            progress.update(task, completed=share or 0.0)
+    def show(self, words: str, share: float | None) -> None:
+        if self.progress is None and time.monotonic() - self.begun > SECONDS:
+            self.open()
+        if self.progress is not None:
+            total = None if share is None else 1.0
+            self.progress.update(self.task, description=words, total=total, completed=share or 0.0)
 
-    columns = (BarColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True, force_jupyter=False), transient=True) as progress:
-        task = progress.add_task("", total=None)
-        yield TerminalBar()
+    def open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        stream = getattr(sys.stderr, "drawn", sys.stderr)  # of the command line, which prints no control characters
+        console = Console(file=stream, force_jupyter=False)
+        columns = (BarColumn(), TextColumn("{task.description}", markup=False))
+        self.progress = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+        self.task = self.progress.add_task("", total=None)
+        self.progress.start()
+
+    def close(self) -> None:
+        if self.progress is not None:
+            self.progress.stop()
 
 
 def trial_listener(bar: Bar) -> Callable[[Any], None]:
@@ -246,6 +268,69 @@ def trial_listener(bar: Bar) -> Callable[[Any], None]:
             warnings.warn(event.facts["text"], FairtrialWarning, stacklevel=2)
 
     return show
+
+
+LISTENER: ContextVar[OnStatus | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(on_status: OnStatus) -> Iterator[None]:
+    """Public functions that are called inside tell this one what they do, and show no bar. It may stop them by an
+    exception."""
+    token = LISTENER.set(on_status)
+    try:
+        yield
+    finally:
+        LISTENER.reset(token)
+
+
+@contextmanager
+def telling(quiet: bool) -> Iterator[OnStatus]:
+    """Whoever is told what is being done: a listener, or a bar."""
+    listener = LISTENER.get()
+    silent = quiet or listener is not None
+    with open_bar(silent) as bar, waiting(bar, silent):
+        yield listener or (lambda what: bar.show(what, None))
+
+
+@contextmanager
+def sharing(quiet: bool) -> Iterator[Show]:
+    """The same, for what knows the share that it has done: `M7 batch-mate invariance, 0:12 left`."""
+    started = time.monotonic()
+    with open_bar(quiet) as bar:
+        yield lambda what, share: bar.show(what + (f", {time_left(started, share)} left" if share else ""), share)
+
+
+@contextmanager
+def counting(quiet: bool = False) -> Iterator[OnProgress]:
+    """The same, for what counts: `leaving words out: 3 of 20, 0:12 left`."""
+    started: dict[str, float] = {}
+    with open_bar(quiet) as bar:
+
+        def show(what: str, done: int, total: int) -> None:
+            begun, share = started.setdefault(what, time.monotonic()), done / max(1, total)
+            left = f", {time_left(begun, share)} left" if share else ""
+            bar.show(f"{what}: {done:,} of {total:,}{left}", share)
+
+        yield show
+
+
+@contextmanager
+def watching(quiet: bool, on_event: OnEvent | None, stop: Stop | None) -> Iterator[tuple[OnEvent, Stop]]:
+    """Whoever is told of a trial's events, and asked whether to stop: the caller, or a bar and Ctrl-C."""
+    quiet = quiet or on_event is not None
+    with open_bar(quiet) as bar, stopping_unless(stop) as asked, waiting(bar, quiet):
+        yield on_event or trial_listener(bar), asked
+
+
+def stopping_unless(stop: Stop | None) -> AbstractContextManager[Stop]:
+    """The caller's way to stop, or Ctrl-C."""
+    return stopping() if stop is None else nullcontext(stop)
+
+
+def waiting(bar: Bar, quiet: bool) -> AbstractContextManager[Any]:
+    """What takes long is shown in the bar, unless nobody looks at it."""
+    return nullcontext() if quiet else Waiting(bar.show)
 
 
 def time_left(started: float, share: float) -> str:

@@ -69,6 +69,7 @@ TASKS = ("classify", "lm", "mlm")
 MODELS = (
     "write a file and its function (my_model.py:build), hf:CLASS or x-transformers:Decoder; options: hf:CLASS:n_layer=2"
 )
+PARTS = "write a part's name (rope), and options after a colon (window:size=8)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -451,7 +452,8 @@ def with_changes(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
         inner = table
         for section in sections:
             inner = inner[section]
-        plain = plain_value(value)
+        alone = name == "parts" and not isinstance(value, tuple | list)
+        plain = plain_value([value] if alone else value)
         inner[last] = inner[last] | plain if isinstance(inner[last], dict) and isinstance(plain, dict) else plain
     return recipe_from(table)
 
@@ -550,6 +552,16 @@ def split_model(choice: PartChoice) -> tuple[PartChoice, list[str]]:
     return replace(choice, name=f"{Path(first).name}:{second}"), [first]
 
 
+def read_part(text: str) -> PartChoice:
+    """A part as it is typed: `rope`, `window:size=8`."""
+    name, colon, options = text.partition(":")
+    if not colon:
+        return PartChoice(name=text)
+    if not name or not options:
+        raise BadInput(f"{text!r} is not a part", PARTS)
+    return PartChoice(name=name.strip(), options=read_options(options, text, PARTS))
+
+
 def read_options(text: str, whole: str, hint: str) -> dict[str, Any]:
     """`size=8,over=row` -> a table"""
     found = {}
@@ -579,7 +591,7 @@ def _value(kind: Any, value: Any, name: str) -> Any:
     """A TOML value as the type of a field, or a clear error."""
     if kind is PartChoice:
         if isinstance(value, str):
-            return read_model(value) if name == "model" else PartChoice(name=value)
+            return read_model(value) if name == "model" else read_part(value)
         if isinstance(value, dict) and isinstance(value.get("name"), str):
             options = {key: _plain(inner, name) for key, inner in value.items() if key != "name"}
             return PartChoice(name=value["name"], options=options)

@@ -15,6 +15,7 @@ from fairtrial.disk import write_text
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
 from fairtrial.prepare import Prepared, prepare_like
+from fairtrial.progress import counting
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record, sibling
 from fairtrial.report.curves import Curve, curves_of, loss_curve
@@ -36,16 +37,11 @@ if TYPE_CHECKING:
 
 Texts = str | Sequence[str]
 Source = str | Path
-OnProgress = Callable[[str, int, int], None]  # what is being done, how much is done, how much there is
 TASKS = {"classify": "a classifier", "lm": "a language model", "mlm": "a masked language model"}
 
 
 def ignore(value: object) -> None:
     """Nobody listens."""
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Shows nothing."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,7 +150,7 @@ class Run(Shown):
 
     def predict(
         self, texts: Texts, *, names: Sequence[str] | None = None, words: bool = False,
-        on_progress: OnProgress | None = None,
+        quiet: bool = False,
     ) -> Predictions:  # fmt: skip
         """The probability of each class for each text; with `words`, also how much each word supports the answer.
         `names`: of the classes, instead of their labels.
@@ -165,12 +161,10 @@ class Run(Shown):
         from fairtrial.analysis.predictions import predict
 
         require_task(self.record, "classify")
-        with use_threads(1):
-            return predict(self, listed(texts), names=names, words=words, on_progress=on_progress or silent)
+        with use_threads(1), counting(quiet) as on_progress:
+            return predict(self, listed(texts), names=names, words=words, on_progress=on_progress)
 
-    def surprisal(
-        self, texts: Texts = (), *, samples: bool = False, on_progress: OnProgress | None = None
-    ) -> Surprisal:
+    def surprisal(self, texts: Texts = (), *, samples: bool = False, quiet: bool = False) -> Surprisal:
         """How surprising each token is to a language model, and the perplexity of texts. `samples`: also of three
         built-in sentences, one of them normal, one weird, one long.
 
@@ -181,8 +175,8 @@ class Run(Shown):
         from fairtrial.analysis.surprisal import SAMPLES, surprisal
 
         require_task(self.record, "lm")
-        with use_threads(1):
-            return surprisal(self, [*(SAMPLES.values() if samples else ()), *listed(texts)], on_progress or silent)
+        with use_threads(1), counting(quiet) as on_progress:
+            return surprisal(self, [*(SAMPLES.values() if samples else ()), *listed(texts)], on_progress)
 
     def generate(
         self, prompt: str = "", *, tokens: int = 60, temperature: float = 1.0, top_k: int | None = None,
@@ -232,7 +226,7 @@ class Run(Shown):
 
     def look(
         self, texts: Texts = (), *, layer: int | None = None, head: int | None = None, format: str = "png",
-        out: Source | None = None, ablate: bool = True, on_progress: OnProgress | None = None,
+        out: Source | None = None, ablate: bool = True, quiet: bool = False,
     ) -> LookResult:  # fmt: skip
         """What each head does: maps before and after training, statistics over texts (the first test set's, unless
         some are given); with `ablate`, the scores of the test sets without it. `out`: a folder for a page with figures
@@ -245,13 +239,13 @@ class Run(Shown):
         from fairtrial.analysis.look import look, look_target, write_look
 
         target = None if out is None else look_target(self.record, Path(out), layer, head, format)
-        with use_threads(1):
-            found = look(self, listed(texts), ablate=ablate, on_progress=on_progress or silent)
-            return found if target is None else write_look(found, self.record, target, on_progress or silent)
+        with use_threads(1), counting(quiet) as on_progress:
+            found = look(self, listed(texts), ablate=ablate, on_progress=on_progress)
+            return found if target is None else write_look(found, self.record, target, on_progress)
 
     def errors(
         self, test: str | None = None, *, bins: int = 10, most: int = 10, words: bool = True,
-        names: Sequence[str] | None = None, html: Source | None = None, on_progress: OnProgress | None = None,
+        names: Sequence[str] | None = None, html: Source | None = None, quiet: bool = False,
     ) -> Errors:  # fmt: skip
         """A classifier's confusions, calibration, confident mistakes and, with `words`, influential words. `html`: also
         write a page.
@@ -263,8 +257,8 @@ class Run(Shown):
 
         require_task(self.record, "classify")
         how: dict[str, Any] = {"test": test, "bins": bins, "most": most, "names": names, "words": words}
-        with use_threads(1):
-            found = errors(self, **how, on_progress=on_progress or silent)
+        with use_threads(1), counting(quiet) as on_progress:
+            found = errors(self, **how, on_progress=on_progress)
         if html is not None:
             from fairtrial.report.page import errors_page
 

@@ -99,7 +99,8 @@ def train(
         on_event(Event("notice", loop.progress.step, {"text": text}))
 
     def interrupt(when: str) -> Interrupted:
-        return Interrupted(f"stopped {when}; all is saved", f"go on with: fairtrial resume {record.folder}")
+        hint, python = f"fairtrial resume {record.folder}", f"ft.resume({str(record.folder)!r})"
+        return Interrupted(f"stopped {when}; all is saved", f"go on with: {hint}", f"go on with: {python}")
 
     def on_progress(split: str, share: float) -> None:
         on_event(Event("testing", loop.progress.step, {"split": split, "share": share}))

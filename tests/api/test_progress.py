@@ -126,6 +126,7 @@ def test_ctrl_c_leaves_a_folder_that_is_resumed_to_the_same_bits(tmp_path: Path)
     with pytest.raises(ft.Interrupted, match="stopped after step 3 of 8; all is saved") as error:
         ft.train("classify", reviews_of(), steps=8, out=tmp_path / "run", on_event=press, **SMALL)
     assert f"fairtrial resume {tmp_path / 'run'}" in str(error.value), "a traceback says how to go on"
+    assert error.value._render_traceback_()[1] == f"  go on with: ft.resume('{tmp_path / 'run'}')", "in a notebook"
     assert signal.getsignal(signal.SIGINT) is before
     resumed = ft.resume(tmp_path / "run", quiet=True)
     assert resumed.record.result["model_sha256"] == whole.record.result["model_sha256"]

@@ -21,7 +21,7 @@ from fairtrial.model.layers import own_rng
 from fairtrial.model.part import parts
 from fairtrial.plugins import load_code, load_installed, require_plugins
 from fairtrial.progress import doing, follow
-from fairtrial.recipe import Recipe, load_recipe
+from fairtrial.recipe import PartChoice, Recipe, load_recipe, read_part
 from fairtrial.record import Record
 from fairtrial.stored import write_document
 
@@ -145,13 +145,20 @@ def audit_each(
 
 
 def audit_target(
-    what: str | Recipe, on_finding: OnFinding = ignore, *, bf16: bool = False, on_progress: OnProgress = ignore
+    what: str | PartChoice | Recipe,
+    on_finding: OnFinding = ignore,
+    *,
+    bf16: bool = False,
+    on_progress: OnProgress = ignore,
 ) -> list[Finding]:
     """Audit a part, a recipe, a recipe file or the folder of a record, which keeps its passport."""
     how: Any = {"on_finding": on_finding, "bf16": bf16, "on_progress": on_progress}
     if isinstance(what, Recipe):
         load_code(what)
         return audit_plans([plan_of_recipe(what)], **how)
+    if isinstance(what, PartChoice):
+        load_installed([what.name])
+        return audit_plans(plans_of_part(what), **how)
     if os.path.isdir(what):
         record = Record.open(Path(what))
         with record.hold():  # refused as busy where it is being written, before any work is done
@@ -164,8 +171,7 @@ def audit_target(
             return findings
     if what.endswith(".toml") or os.path.isfile(what):
         return audit_target(load_recipe(Path(what)), **how)
-    load_installed([what])
-    return audit_plans(plans_of_part(what), **how)
+    return audit_target(read_part(what), **how)
 
 
 def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None) -> Finding | None:

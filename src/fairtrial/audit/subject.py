@@ -24,7 +24,7 @@ from fairtrial.model.adapters import build_model
 from fairtrial.model.external import KINDS, Declared, ExternalModel, padded_left, spoken, tensors_in
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import Part, parts
-from fairtrial.recipe import PartChoice, Recipe, Shape, with_length
+from fairtrial.recipe import PartChoice, Recipe, Shape, read_part, with_length
 from fairtrial.record import Record
 from fairtrial.rng import seed_for
 from fairtrial.training.loop import put_weights
@@ -272,10 +272,11 @@ def word_ids() -> list[int]:
     return [numbers[word] for line in SENTENCES for word in line.split()]
 
 
-def plans_of_part(name: str) -> list[Plan]:
+def plans_of_part(part: str | PartChoice) -> list[Plan]:
     """A part alone, in an encoder and in a decoder, or where it works."""
-    tasks = AUDITED[1:] if parts.find(name).decoder_only else AUDITED
-    return [Plan(task, Shape(), (PartChoice(name=name),)) for task in tasks]
+    choice = read_part(part) if isinstance(part, str) else part
+    tasks = AUDITED[1:] if parts.find(choice.name).decoder_only else AUDITED
+    return [Plan(task, Shape(), (choice,)) for task in tasks]
 
 
 def plan_of_recipe(recipe: Recipe) -> Plan:

@@ -22,12 +22,12 @@ from fairtrial.cli.options import (
     Texts,
     With,
     notice,
-    progress_bars,
     read_texts,
     takes_columns,
 )
 from fairtrial.cli.text import Names, split_names
 from fairtrial.errors import BadInput
+from fairtrial.progress import counting
 from fairtrial.recipe import find_recipes, one_of, to_table
 from fairtrial.record import Listed, Record, list_records, sibling
 
@@ -107,8 +107,8 @@ def look(
     scores = len(tests) * (shape.layers * shape.heads + 1)
     if ablate and scores > MANY_SCORES:
         notice(f"ablating each head takes {scores} scores of whole test sets; --no-ablate skips them")
-    with progress_bars() as on_progress:
-        result = api.load(record, plugins=plugins or []).look(given, ablate=ablate, on_progress=on_progress)
+    result = api.load(record, plugins=plugins or []).look(given, ablate=ablate)
+    with counting() as on_progress:
         result = write_look(result, opened, target, on_progress)
     print("\n".join(look_lines(result)))
     for text in result.notices:
@@ -225,11 +225,7 @@ def errors(
 ) -> None:  # fmt: skip
     """Show a classifier's confusions, calibration, confident mistakes and influential words."""
     run = api.load(record, "classify", plugins=plugins or [])
-    with progress_bars() as on_progress:
-        labels = split_names(names)
-        found = run.errors(
-            test, bins=bins, most=most, names=labels, words=telling, html=html, on_progress=on_progress
-        ).facts
+    found = run.errors(test, bins=bins, most=most, names=split_names(names), words=telling, html=html).facts
     if json:
         print(dumps(found))
     else:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from fairtrial import api
-from fairtrial.cli.options import Jobs, Json, Settings, Task, With, status, takes_columns, takes_results
+from fairtrial.cli.options import Jobs, Json, Settings, Task, With, takes_columns, takes_results
 from fairtrial.cli.train import Events, asking_to_stop
 from fairtrial.errors import BadInput
 from fairtrial.recipe import one_of
@@ -192,9 +192,8 @@ def verify(
         raise BadInput(f"--trials takes a number or 'all', got {trials!r}")
     found = api.verify(
         *records, steps=steps, data=data, trials=None if trials == "all" else int(trials), plugins=plugins or [],
-        on_status=status(json),
+        quiet=json,
     )  # fmt: skip
-    status(json)("")
     print(dumps([each.facts() for each in found.records]) if json else found)
     sys.exit(int(found.false))
 
@@ -253,10 +252,9 @@ def baseline(
 
     They are fitted and scored on exactly the items of a trial with this recipe and seed."""
     settings = [*columns, *(settings or [])]
-    found = api.baseline(data, task=task, recipe=recipe, seed=seed, settings=settings, on_status=status(json))
+    found = api.baseline(data, task=task, recipe=recipe, seed=seed, settings=settings, quiet=json)
     from fairtrial.report.text import baseline_lines
 
-    status(json)("")
     for number, facts in enumerate(found.tasks.values()):
         print(dumps(facts) if json else "\n" * bool(number) + "\n".join(baseline_lines(facts)), flush=True)
 
@@ -289,9 +287,8 @@ def ensemble(
     over all seeds.
     """
     found = api.ensemble(
-        records, chosen_on=chosen_on or [], more=more or [], tests=tests, plugins=plugins or [], on_status=status(json)
+        records, chosen_on=chosen_on or [], more=more or [], tests=tests, plugins=plugins or [], quiet=json
     )
     from fairtrial.report.text import mix_lines
 
-    status(json)("")
     print(dumps(found.facts) if json else "\n".join(mix_lines(found.facts)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 
 SEVERAL_WORDS = ("--variants", "--set", "--with")
-BAR_AFTER_SECONDS = 1.0
 
 Texts = Annotated[list[str] | None, Argument(help="One sentence or several, each in quotes.", metavar="TEXT")]
 TextFile = Annotated[Path | None, Option("--text-file", help="A file with one sentence per line.", metavar="FILE")]
@@ -175,28 +173,6 @@ def drawing(stream: Any = None) -> Console:
     return Console(file=getattr(stream, "drawn", stream), highlight=False)
 
 
-@contextmanager
-def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
-    """Bars with the time left on a terminal's error stream, for what takes longer than a second; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        yield lambda what, done, total: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    started: dict[str, float] = {}
-    bars: dict[str, Any] = {}
-    with Progress(*columns, console=drawing(sys.stderr), transient=True, redirect_stdout=False) as progress:
-
-        def show(what: str, done: int, total: int) -> None:
-            if time.monotonic() - started.setdefault(what, time.monotonic()) > BAR_AFTER_SECONDS:
-                if what not in bars:
-                    bars[what] = progress.add_task(what, total=total)
-                progress.update(bars[what], completed=done, visible=done < total)
-
-        yield show
-
-
 def show_status(what: str) -> None:
     """On a terminal, one line that is overwritten; an empty text wipes it. Elsewhere nothing."""
     if sys.stderr.isatty():
@@ -226,7 +202,3 @@ def waiting_line() -> Iterator[None]:
     with Waiting(show, 1.0, wipe):
         yield
     wipe()
-
-
-def status(quiet: bool) -> Callable[[str], None]:
-    return (lambda what: None) if quiet else show_status

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from fairtrial import api
-from fairtrial.cli.options import Json, Model, Settings, Task, With, show_status, status, takes_columns
+from fairtrial.cli.options import Json, Model, Settings, Task, With, takes_columns
 from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput
 
@@ -49,12 +49,10 @@ def parts(
     if page is not None and page.suffix != ".md":
         raise BadInput("the page is a .md file", path=page)
 
-    found = api.catalogue(name, plugins=plugins or [], page=page, on_status=status(json))
+    found = api.catalogue(name, plugins=plugins or [], page=page, quiet=json)
     entries, broken = found.entries, found.broken
     from fairtrial.analysis.catalogue import plot_part
 
-    if page is not None:
-        show_status("")
     if json:
         print(dumps([asdict(entry) for entry in entries]))
     elif page is not None:
@@ -146,10 +144,9 @@ def audit(
         if what is not None or plugins or model:
             raise BadInput("--data audits a data set: it takes no part, recipe, model or record")
         settings = [*columns, *(settings or [])]
-        audited = api.audit_data(data, task=task, recipe=recipe, settings=settings, on_status=status(json))
+        audited = api.audit_data(data, task=task, recipe=recipe, settings=settings, quiet=json)
         from fairtrial.report.text import audit_lines
 
-        show_status("")
         for number, facts in enumerate(audited.data.values()):
             print(dumps(facts) if json else "\n" * bool(number) + "\n".join(audit_lines(facts)), flush=True)
         sys.exit(int(audited.level == "red"))
@@ -160,11 +157,9 @@ def audit(
         raise BadInput("--task, --recipe, --set and columns need --data; --task and --set fit --model, too")
     from fairtrial.finding import as_passport, summary, table_lines
 
-    told = status(json)
     found = api.audit(
-        what, model=model, task=task, settings=settings or [], plugins=plugins or [], bf16=bf16, on_status=told
+        what, model=model, task=task, settings=settings or [], plugins=plugins or [], bf16=bf16, quiet=json
     )
-    told("")
     name = what or found.what
     if json:
         print(dumps(as_passport(name, found.findings)))
@@ -203,12 +198,11 @@ def clean(
     dropped.tsv in the copy lists what was removed."""
     result = api.clean(
         data, out, drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts, settings=columns,
-        on_status=status(json),
+        quiet=json,
     )  # fmt: skip
     if json:
         print(dumps(result))
         return
-    show_status("")
     for note in result["notes"]:
         print(f"note: {note}")
     for name, counts in result["files"].items():

@@ -20,7 +20,6 @@ from fairtrial.cli.options import (
     With,
     drawing,
     notice,
-    progress_bars,
     read_texts,
     refuse_bytes,
 )
@@ -49,8 +48,7 @@ def predict(
     given = read_texts(texts, file)
     run = api.load(record, "classify", plugins=plugins or [])
     called = split_names(names) or (run.labels if json else None)  # machines compare answers with labels
-    with progress_bars() as on_progress:
-        found = run.predict(given, names=called, words=words, on_progress=on_progress)
+    found = run.predict(given, names=called, words=words)
     attributions: Sequence[Attribution | None] = found.attributions or [None] * len(given)
     for text in () if json else found.notices:
         notice(text)
@@ -119,8 +117,7 @@ def surprisal(
     from fairtrial.analysis.surprisal import SAMPLES
 
     named = [*(SAMPLES.items() if samples else ()), *(("", text) for text in given)]
-    with progress_bars() as on_progress:
-        found = run.surprisal([text for _, text in named], on_progress=on_progress)
+    found = run.surprisal([text for _, text in named])
     if json:
         for (name, _), text in zip(named, found.texts, strict=True):
             row: dict[str, Any] = {"name": name} if name else {}

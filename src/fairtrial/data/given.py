@@ -70,8 +70,21 @@ def table_rows(data: Any) -> Iterator[Row]:
         rows = data
     else:
         raise BadInput(f"data of the type {type(data).__name__} cannot be read", HOW)
+    if isinstance(rows, Sequence):
+        refuse_swapped(rows)
     for number, row in enumerate(rows, 1):
         yield plain_row(row, number)
+
+
+def refuse_swapped(rows: Sequence[Any]) -> None:
+    """(text, label) is as common elsewhere as (label, text) is here."""
+    pairs = [row for row in rows if isinstance(row, tuple | list) and len(row) == 2]
+    if len(pairs) < len(rows) or not all(isinstance(each, str) for pair in pairs for each in pair):
+        return
+    first, second = ({pair[side] for pair in pairs} for side in (0, 1))
+    if 4 * len(second) < len(first) and max(map(len, second), default=0) < max(map(len, first), default=0):
+        what = f"the data look like (text, label): {len(first):,} labels for {len(second):,} texts"
+        raise BadInput(what, f"give (label, text), such as ({min(second)!r}, ...)")
 
 
 def with_class_names(dataset: Any) -> Iterator[Row]:

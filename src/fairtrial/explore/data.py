@@ -18,6 +18,7 @@ from fairtrial.explore.asked import Asked
 from fairtrial.explore.library import Library, is_name
 from fairtrial.explore.pool import Ticket
 from fairtrial.prepare import Prepared, prepare, recipes_for, tasks_of
+from fairtrial.progress import listening
 from fairtrial.recipe import Data
 from fairtrial.record import list_records
 
@@ -64,7 +65,8 @@ def audit(library: Library, asked: Asked, ticket: Ticket) -> Plain:
         ticket.check()
         ticket.send({"status": what})
 
-    prepared, facts = read(source, task, on_status)
+    with listening(on_status):
+        prepared, facts = read(source, task)
     splits = prepared.splits
     sets = {"train": splits.train, "validation": splits.validation, **splits.tests}
     shown = {
@@ -85,11 +87,11 @@ def audit(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     }
 
 
-def read(source: str, task: str, on_status: Any) -> tuple[Prepared, Plain]:
+def read(source: str, task: str) -> tuple[Prepared, Plain]:
     """Read and audited once."""
     key = (source, task)
     if key not in READ:
-        facts = audit_data(source, task=task, on_status=on_status).data[task]
+        facts = audit_data(source, task=task).data[task]
         READ[key] = prepare(recipes_for(source, task, None, ())[0], 0), dict(facts)
     READ.move_to_end(key)
     while len(READ) > MOST_READ:
@@ -132,7 +134,8 @@ def lengths(documents: Sequence[Document]) -> list[int]:
 def pairs(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     """Test items with the training text that each is a copy of; the words of shared 3-word runs are marked."""
     source, task = chosen(library, asked)
-    prepared, _ = read(source, task, ticket.check)
+    with listening(ticket.check):
+        prepared, _ = read(source, task)
     test = asked.one_of("set", list(prepared.copies), next(iter(prepared.copies)))
     offset, kind = asked.whole("offset", 0, 10_000_000, 0), asked.one_of("kind", ("all", "exact", "near"), "all")
     found, items = prepared.copies[test], prepared.splits.tests[test]
@@ -188,4 +191,5 @@ def cleaned(library: Library, asked: Asked, ticket: Ticket) -> Plain:
         if not (path := library.root / (name if number == 1 else f"{name}-{number}")).exists()
     )
     drop = asked.one_of("drop", ("train", "test"), "train")
-    return clean(source, out, drop=drop, on_status=ticket.check)
+    with listening(ticket.check):
+        return clean(source, out, drop=drop)

@@ -97,13 +97,13 @@ def answer_of(model: Model, text: str, most: int | None) -> tuple[Plain, list[st
     run = model.run
     given: Plain
     if run.recipe.task == "lm":
-        found = run.surprisal(text)
+        found = run.surprisal(text, quiet=True)
         tokens = [asdict(token) for token in found.texts[0].tokens]
         likely = [{"word": word, "probability": chance} for word, chance in run.next_tokens(text, most)]
         given = {"tokens": tokens, "perplexity": found.texts[0].perplexity, "counting": found.counting, "next": likely}
         return given, list(found.notices)
     if run.recipe.task == "classify":
-        predicted = run.predict(text, words=True)
+        predicted = run.predict(text, words=True, quiet=True)
         words = predicted.attributions[0]
         given = {
             "labels": list(predicted.labels), "shares": list(predicted.predictions[0].shares),
