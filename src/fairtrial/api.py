@@ -431,8 +431,9 @@ def demo(out: Source = "demo", **more: Any) -> Study:
     """A small study on the embedded speeches, in a few minutes: three kinds of position encoding, two tasks, five
     seeds. Further keywords are those of `study`, such as a smaller number of `seeds`.
 
-    >>> ft.demo(task="classify", seeds=1, steps=2, engine="here", quiet=True).verdict.comparisons[0]["verdict"]
-    'too_few_seeds'
+    >>> print(ft.demo(dry_run=True, engine="here", quiet=True))  # the plan; without `dry_run` it is carried out
+    study: learned positions, rotary or ALiBi? (a small demonstration)
+    plan: 30 trials (3 variants x 5 seeds x 2 tasks), ...
     """
     from fairtrial.study.design import DEMO
 
