@@ -43,6 +43,17 @@ def test_a_fault_is_found_under_its_condition_and_by_no_other_check(cheat: Cheat
     assert found.keys() == {cheat.caught_by}
 
 
+def test_a_map_may_hold_anything_in_the_rows_of_padding() -> None:
+    class Undefined(Own):
+        def forward(self, ids: Tensor, mask: Tensor | None = None, **more: Any) -> Any:
+            found = super().forward(ids, mask, **more)
+            if found.attentions and mask is not None:
+                found.attentions = (found.attentions[0].masked_fill(~mask[:, None, :, None], torch.nan),)
+            return found
+
+    assert failed(audit(subject(Undefined(40, 20, 0, 0)), only=["M1", "M2", "M10"])) == {}
+
+
 def test_what_is_frozen_is_not_moved_and_has_nothing_to_learn() -> None:
     network = Own(40, 20, 0, 0)
     network.table = nn.Parameter(torch.arange(20.0), requires_grad=False)  # of positions, as sinusoids are

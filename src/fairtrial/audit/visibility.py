@@ -88,7 +88,9 @@ def rows_sum(subject: Subject) -> Measured | str | None:
 def nothing_hidden(subject: Subject) -> Measured | str:
     if why := no_maps(subject):
         return why
-    on_hidden = [maps * (real[:, :, None] & ~open_keys)[:, None] for maps, open_keys, real in maps_of(subject)]
+    on_hidden = [  # what stands in a row of padding means nothing, also where it is no number
+        maps.masked_fill((open_keys | ~real[:, :, None])[:, None], 0.0) for maps, open_keys, real in maps_of(subject)
+    ]
     worst = max((float(weights.abs().nan_to_num(torch.inf).max()) for weights in on_hidden), default=0.0)
     good = "No token attends to padding or to what is hidden from it."
     bad = "Tokens attend to padding or to positions that are hidden from them."
