@@ -72,6 +72,23 @@ def test_final_scores_take_their_time_however_short_the_training(plan: Plan) -> 
     assert steps[1] < steps[0]
 
 
+def test_exact_scores_that_would_fill_a_budget_move_in_strides(plan: Plan) -> None:
+    pace = plan.calibration["classify"]["learned"]
+
+    def with_finals(exact: float) -> Plan:
+        facts = pace | {"final_seconds": exact, "strided_seconds": exact / 16}
+        return replace(plan, calibration={"classify": dict.fromkeys(("learned", "rope"), facts)})
+
+    cheap, said = fit_budget(with_finals(10.0), 2, 300)  # 50 s of 270: exact
+    assert cheap.recipes["classify"]["rope"].scoring.exact_bytes > 0
+    assert "strides" not in said
+    dear, said = fit_budget(with_finals(60.0), 2, 300)  # 300 s: nothing would be left for training
+    assert dear.recipes["classify"]["rope"].scoring.exact_bytes == 0
+    assert "Exact final scores would take 5:00 of it, so test sets are scored in strides of half a length" in said
+    assert "fewer steps" in said
+    assert dear.expected_seconds(2, 5) <= 300
+
+
 def test_timing_takes_a_tenth_of_the_budget_and_what_was_not_timed_counts_as_slow(
     tiny_study: Callable[..., Study], tmp_path: Path, heard: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,11 @@ MOST_SEEDS = 40
 LEAST_SHARE = 0.02  # of the steps: less is no training
 RESERVE = 0.9  # of a budget: the rest is for timing, and machines are noisy
 TIMING = 0.1  # of a budget that timing may take
-TIMES = ("set_up_seconds", "step_seconds", "steps", "steps_per_epoch", "score_seconds", "final_seconds", "memory_mb")
+FINAL_SHARE = 0.25  # of a budget that exact final scores may take; above, they move in strides
+TIMES = (
+    "set_up_seconds", "step_seconds", "steps", "steps_per_epoch", "score_seconds", "final_seconds", "strided_seconds",
+    "memory_mb",
+)  # fmt: skip
 POWER_SEEDS = (10, 20, 40)  # what a larger budget would buy
 
 
@@ -458,8 +462,8 @@ def read_time(text: str) -> float:
 def fit_budget(
     plan: Plan, width: int, seconds: float, most: int | None = None, search_seconds: float = 0.0, spent: float = 0.0
 ) -> tuple[Plan, str]:
-    """As many seeds as fit; where five do not, fewer steps for all. The plan, and what was decided, in words. `spent`:
-    what planning took of the time."""
+    """As many seeds as fit; where five do not, fewer steps for all, and cheaper final scores where they would take the
+    time of training. The plan, and what was decided, in words. `spent`: what planning took of the time."""
     most = most or MOST_SEEDS
     if most < LEAST_SEEDS:
         hint = f"--seeds is the most that --budget may take: leave it out, or give {LEAST_SEEDS} or more"
@@ -475,11 +479,13 @@ def fit_budget(
         return replace(
             plan, study=study
         ), f"{budget}: {fitting[-1]} seeds of the whole training fit{power(fitting[-1])}"
+    needed = plan.expected_seconds(width, LEAST_SEEDS) + search_seconds
+    plan, strides = with_strides(plan, width, available)
     least = plan.expected_seconds(width, LEAST_SEEDS, 0.0)
     whole = plan.expected_seconds(width, LEAST_SEEDS) + search_seconds
     share = (available - least) / (whole - least) if whole > least else 0.0
     if share < LEAST_SHARE:
-        what = f"{spoken_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {spoken_time(whole / RESERVE)}"
+        what = f"{spoken_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {spoken_time(needed / RESERVE)}"
         fixed = f"audits, baselines and final scores alone take about {spoken_time(least)}"
         raise BadInput(f"{what}, and {fixed}", "give a larger --budget, fewer variants, or one --task")
     own = [settings for each in plan.study.variants for settings in (each.settings, *each.task_settings.values())]
@@ -494,14 +500,42 @@ def fit_budget(
         calibration[task] = {name: scaled(facts, count) for name, facts in named.items()}
     study = replace(study, task_settings=settings)
     shorter = replace(plan, study=study, recipes=recipes_of(study, {}), calibration=calibration)
+    for task, named in calibration.items():  # so that the study that goes on need not time them again
+        for name, facts in named.items():
+            facts["mark"] = facts.get("mark") and calibration_mark(shorter, task, name)
     whole_steps = {task: max(facts["steps"] for facts in named.values()) for task, named in plan.calibration.items()}
     per_task = ", ".join(f"{count:,} of {whole_steps[task]:,} for {task}" for task, count in steps.items())
     text = (
-        f"{budget}: {LEAST_SEEDS} seeds of the whole training do not fit (about {spoken_time(whole / RESERVE)}), so all"
+        f"{budget}: {LEAST_SEEDS} seeds of the whole training do not fit (about {spoken_time(needed / RESERVE)}), so all"
         f" train for fewer steps ({per_task}); what holds there may not hold after a whole training"
-        f"{power(LEAST_SEEDS)}"
+        f"{strides}{power(LEAST_SEEDS)}"
     )
     return shorter, text
+
+
+def with_strides(plan: Plan, width: int, available: float) -> tuple[Plan, str]:
+    """Where exact scores of language models would take the time that is there for training, test sets are scored in
+    strides of half a length, as large ones always are: a token costs two forward passes then, not `length`."""
+    exact = {
+        task: sum(facts["final_seconds"] for facts in named.values() if "strided_seconds" in facts)
+        for task, named in plan.calibration.items()
+        if any("strided_seconds" in facts for facts in named.values())
+    }
+    seconds = LEAST_SEEDS * sum(exact.values()) / width
+    if seconds <= FINAL_SHARE * available:
+        return plan, ""
+    settings, calibration = dict(plan.study.task_settings), dict(plan.calibration)
+    for task in exact:
+        settings[task] = {**settings.get(task, {}), "scoring.exact_bytes": 0}
+        calibration[task] = {
+            name: facts | ({"final_seconds": facts["strided_seconds"]} if "strided_seconds" in facts else {})
+            for name, facts in calibration[task].items()
+        }
+    text = (
+        f". Exact final scores would take {spoken_time(seconds)} of it, so test sets are scored in strides of half a"
+        " length (scoring.exact_bytes = 0), and perplexities are a little higher than exact ones"
+    )
+    return replace(plan, study=replace(plan.study, task_settings=settings), calibration=calibration), text
 
 
 def power_text(plan: Plan, width: int) -> Callable[[int], str]:
