@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fairtrial.training.tasks import Task
 
 FEWEST_POINTS = 4  # of a validation curve that says how training ended
-LATE, STILL, WORSE = 0.2, 0.03, 0.1  # the last fifth of training; shares of the loss that was learned
+LATE, STILL, WORSE = 0.2, 0.02, 0.1  # the last fifth of training; shares of the loss that was learned
 
 
 def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) -> dict[str, Any]:

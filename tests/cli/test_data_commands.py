@@ -30,7 +30,8 @@ def test_baselines_of_both_tasks_in_a_table(fairtrial: Call, copied: Path) -> No
     said = fairtrial("baseline", "--data", copied)
     assert said.code == 0
     assert said.err == ""
-    for word in ("majority", "naive Bayes", "logistic regression", "Kneser-Ney trigram", "contaminated", "obama:"):
+    for word in ("majority", "naive Bayes", "logistic regression", "Kneser-Ney trigram", "contaminated", "obama:",
+                 "bits per byte", "Compare models with other vocabularies"):  # fmt: skip
         assert word in said.out
     same = prepare(choose_recipe("classify", data=str(copied)), 0)  # as `fairtrial train classify` prepares it
     assert f"recipe default, seed 0; fitted on {len(same.splits.train)} documents" in said.out

@@ -11,7 +11,7 @@ from fairtrial.record import Record
 from fairtrial.report.curves import Curve, curves_of, loss_curve, trained_seconds
 from fairtrial.report.table import plain
 from fairtrial.report.text import curve_lines, record_lines, spark
-from fairtrial.report.words import describe_result, spoken_parts, spoken_time
+from fairtrial.report.words import describe_result, learning_notes, spoken_parts, spoken_time
 
 CLASSIFY = {
     "kept_step": 1200, "steps": 3456, "kept": "best", "seed": 7, "test_watched": False, "test_reads": {"test": 1},
@@ -35,9 +35,28 @@ def test_a_classifiers_result_is_told_with_its_figures() -> None:
         "  -----------------------------------------------------------------",
         "  validation  90.0% [85.0%, 95.0%]     89.0%           50.0%    210",
         "  test        86.1% [83.4%, 88.6%]     85.0%           40.0%  1,750",
-        "  95% intervals over test items, of this one seed; other seeds differ, so compare several.",
+        "  95% intervals over test items, of this one seed; other seeds differ, so compare several. Majority",
+        "  class: the share of the largest class of those very items.",
         "  each test set was scored once",
     ]
+
+
+def test_who_did_not_learn_is_told_so_and_what_to_try() -> None:
+    one_class = {
+        "accuracy": 0.5,
+        "interval": [0.4, 0.6],
+        "macro_f1": 0.3,
+        "items": 100,
+        "confusion": [[50, 0], [50, 0]],
+    }
+    result = {**CLASSIFY, "steps_per_epoch": 4320, "tests": {"test": one_class}}
+    assert learning_notes(result) == [
+        "did not learn: it answers one class only on test",
+        "train longer, or try another learning rate; this was 0.8 epochs",
+    ]
+    more = {**result, "training_end": "still improving"}  # says so itself
+    assert "train longer before you believe this" in learning_notes(more)[-1]
+    assert len(learning_notes(more)) == 2
 
 
 def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test() -> None:

@@ -213,7 +213,9 @@ def audit_leaks(train: Sequence[Document], labels: Sequence[str], names: Mapping
     some = f"Words in at least {LEAST_TEXTS} texts, {PURE:.0%} of them of one class"
     meaning = f"{some}: is that the task, or an artefact of how the data were made?" if leaking else none
     verdict, count = AMBER if leaking else PASS, len(leaking)
-    yield value_finding("D5", "train", float(count), f"{count} words", verdict, meaning, leaking[:EXAMPLES])
+    yield value_finding(
+        "D5", "train", float(count), f"{count} word{'s' * (count != 1)}", verdict, meaning, leaking[:EXAMPLES]
+    )
     named = [(label, by_class[word]) for label in labels for word in words(label) if words(label) == [word]]
     own, total = sum(counts[label] for label, counts in named), sum(counts.total() for _, counts in named)
     verdict = AMBER if own >= LEAST_TEXTS and own >= 0.9 * total else REPORT

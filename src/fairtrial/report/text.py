@@ -16,6 +16,7 @@ from fairtrial.report.curves import Curve, curves_of, trained_seconds
 from fairtrial.report.table import Cell, Table, as_text, plain, row, wrapped
 from fairtrial.report.words import (
     KINDS,
+    OTHER_VOCABULARIES,
     accuracy_text,
     bracket,
     copies_text,
@@ -24,6 +25,7 @@ from fairtrial.report.words import (
     spoken_parts,
     spoken_time,
 )
+from fairtrial.statistics.sentences import counted
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -55,7 +57,8 @@ def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str
         f"{record.folder}: {KINDS[recipe.task]}, recipe {recipe.name or 'unnamed'!r}, seed {trial['seed']}",
         f"  data      {recipe.data.source} ({documents})",
         f"  tokens    {recipe.tokens.kind}, vocabulary {trial['vocabulary']:,}",
-        f"  shape     {shape.layers} layers, {shape.heads} heads, width {shape.width}, feed-forward {shape.hidden},"
+        f"  shape     {counted(shape.layers, 'layer')}, {counted(shape.heads, 'head')},"
+        f" width {shape.width}, feed-forward {shape.hidden},"
         f" length {shape.length}, dropout {shape.dropout:g}"
         + (f" (of attention weights {shape.attention_dropout:g})" if shape.attention_dropout else ""),
         f"  parts     {spoken_parts(recipe)}",
@@ -164,6 +167,8 @@ def baseline_lines(found: Mapping[str, Any]) -> Iterator[str]:
     for table in baseline_tables(found):
         yield from as_text(table)
     note = "Intervals: 95% over test items. A transformer that does not beat these does no better than counting words."
+    if found["task"] == "lm":
+        note += f" {OTHER_VOCABULARIES}"
     yield from wrapped(note)
 
 
@@ -175,10 +180,16 @@ def baseline_tables(found: Mapping[str, Any]) -> Iterator[Table]:
         there = {"all": True, "clean": copied and copies["clean"], "contaminated": copied}
         shown = [subset for subset, items in there.items() if items]
         rows = tuple(
-            row(baseline, *(baseline_cell(sets[name].get(subset)) for subset in shown))
+            row(baseline, *(baseline_cell(sets[name].get(subset)) for subset in shown), *every_byte(sets[name]["all"]))
             for baseline, sets in found["baselines"].items()
         )
-        yield Table(f"{name}: {copies_text(copies)}", (metric, *shown), rows)
+        more = ("bits per byte", "unknown") if metric == "perplexity" else ()
+        yield Table(f"{name}: {copies_text(copies)}", (metric, *shown, *more), rows)
+
+
+def every_byte(score: dict[str, Any]) -> tuple[str, ...]:
+    """What compares language models of other vocabularies."""
+    return () if "accuracy" in score else (f"{score['bits_per_byte']:.3f}", f"{score['unknown_share']:.1%}")
 
 
 def baseline_cell(score: dict[str, Any] | None) -> str:

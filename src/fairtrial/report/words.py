@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 from fairtrial.recipe import Recipe
 from fairtrial.report.table import MISSING, Cell, Table, as_text, row
 from fairtrial.statistics.outcomes import Z_ONE_SIDED, headline
+from fairtrial.statistics.sentences import counted
 
 KINDS = {"classify": "encoder and classifier", "lm": "decoder language model", "mlm": "masked language model"}
 SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
@@ -24,6 +25,7 @@ COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
         "tokens",
     ),
 }
+OTHER_VOCABULARIES = "Compare models with other vocabularies by bits per byte: they count every byte."
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -112,7 +114,8 @@ def start_lines(recipe: Recipe, facts: dict[str, Any], step: int) -> list[str]:
     lines = [
         f"data: {recipe.data.source} ({documents}); vocabulary {facts['vocabulary']:,}",
         f"network: {KINDS[recipe.task]}, {facts['parameters']:,} parameters"
-        f" ({shape['layers']} layers, {shape['heads']} heads, width {shape['width']}, length {shape['length']};"
+        f" ({counted(shape['layers'], 'layer')}, {counted(shape['heads'], 'head')},"
+        f" width {shape['width']}, length {shape['length']};"
         f" parts: {' + '.join(parts) or 'none'})",
         f"training: {facts['steps']:,} steps, {facts['steps_per_epoch']:,} per epoch; seed {facts['seed']}; {chosen}",
     ]
@@ -205,6 +208,9 @@ def learning_notes(result: dict[str, Any]) -> list[str]:
     elif result.get("training_end") == "overfitted":
         best_step = result.get("best_step", result["kept_step"])  # earlier records have the kept one only
         lines.append(f"overfitted: best at step {best_step:,} of {result['steps']:,}, worse since")
+    elif any(line.startswith("did not learn") for line in lines):
+        epochs = f"; this was {result['steps'] / result['steps_per_epoch']:.1f} epochs"
+        lines.append(f"train longer, or try another learning rate{epochs}")
     return lines
 
 
@@ -233,7 +239,9 @@ def score_table(result: dict[str, Any], baseline: Mapping[str, Any] = {}) -> Tab
     if any(row[0].text.endswith(", clean items") for row in rows):
         note += " Clean items do not occur in the training set."
     if metric == "perplexity":
-        note += " Compare models with other vocabularies by bits per byte: they count every byte."
+        note += f" {OTHER_VOCABULARIES}"
+    if "majority class" in columns:
+        note += " Majority class: the share of the largest class of those very items."
     if "skipped" in baseline:
         note += f" {baseline['name']} was left out: {baseline['skipped']}."
     return Table("", ("scored on", head, name, *columns), tuple(rows), note).without_empty_columns()

@@ -506,8 +506,8 @@ def fit_budget(
     whole_steps = {task: max(facts["steps"] for facts in named.values()) for task, named in plan.calibration.items()}
     per_task = ", ".join(f"{count:,} of {whole_steps[task]:,} for {task}" for task, count in steps.items())
     text = (
-        f"{budget}: {LEAST_SEEDS} seeds of the whole training do not fit (about {spoken_time(needed / RESERVE)}), so all"
-        f" train for fewer steps ({per_task}); what holds there may not hold after a whole training"
+        f"{budget}: {LEAST_SEEDS} seeds of the whole training do not fit (about {spoken_time(needed / RESERVE)}), so"
+        f" all train for fewer steps ({per_task}); what holds there may not hold after a whole training"
         f"{strides}{power(LEAST_SEEDS)}"
     )
     return shorter, text
