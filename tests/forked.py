@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import signal
 import sys
 import tempfile
 from contextlib import nullcontext
@@ -61,6 +62,7 @@ class Forked:
 
 def run_words(words: list[str], out: Connection, err: str) -> None:
     os.setsid()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # a study's fork server blocks it
     os.dup2(out.fileno(), 1)
     os.dup2(os.open(err, os.O_WRONLY), 2)
     out.close()

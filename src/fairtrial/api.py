@@ -264,7 +264,7 @@ def study(
     from fairtrial.results import Study
     from fairtrial.study.design import design_study, read_study_table, with_written
     from fairtrial.study.folder import StudyFolder
-    from fairtrial.study.plan import default_study_folder, read_time
+    from fairtrial.study.plan import default_study_folder, read_time, refuse_few_seeds
     from fairtrial.study.plan import recipes_of as recipes_of_study
     from fairtrial.study.run import Options, run_study
 
@@ -287,6 +287,7 @@ def study(
         raise BadInput("--until-clear uses 5, 10 and 20 seeds; it takes no --seeds and no --budget")
     options = Options(until_clear=until_clear, retry_failed=retry_failed, dry_run=dry_run)
     if budget:
+        refuse_few_seeds(seeds)
         options = replace(options, budget_seconds=read_time(budget), most_seeds=seeds)
     sources = written_parts(*(recipe for named in recipes_of_study(chosen, {}).values() for recipe in named.values()))
     target = Path(out) if out is not None else folder or marked(default_study_folder(chosen), sources)

@@ -235,3 +235,28 @@ def test_ctrl_c_without_a_trial_exits_with_130(fairtrial: Call, monkeypatch: pyt
     said = fairtrial("recipe", "lm")
     assert said.code == 130
     assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("swallows", [True, False])
+def test_ctrl_c_while_a_library_loads_ends_the_command_even_if_the_library_would_swallow_it(
+    tmp_path: Path, *, swallows: bool
+) -> None:
+    """`except BaseException` in a module that is being imported; torch itself has been seen to abort."""
+    (tmp_path / "loading.py").write_text(f"""
+import os, signal
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except BaseException:
+    if not {swallows}:
+        raise
+""")
+    code = """
+import sys
+from fairtrial.cli import main
+main.app = lambda prog_name: (__import__("loading"), print("went on"))
+main.run()
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (said.returncode, said.stdout, said.stderr) == (130, "", "fairtrial: stopped\n")

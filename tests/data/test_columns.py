@@ -99,6 +99,23 @@ def test_a_column_called_split_that_names_no_splits_is_refused(tmp_path: Path) -
         assert refused(path).what.startswith(f"{path}:4: ")
 
 
+def test_a_split_that_may_be_misspelled_is_told(tmp_path: Path) -> None:
+    for name, told in (
+        ("trian", "did you mean 'train'?"),
+        ("tset", "did you mean 'test'?"),
+        ("test2", ""),
+        ("hard", ""),
+    ):
+        path = table(tmp_path / "a.csv", "id,text,label,split", ("train", "train", name, name, "test"))
+        notes = [note for note in read_as(path).notes if "further test set" in note]
+        assert notes == [f"{name!r} in the column 'split' is read as a further test set; {told}"] * bool(told)
+
+
+def test_columns_between_semicolons_are_told(tmp_path: Path) -> None:
+    path = table(tmp_path / "a.csv", "id,text,label,split", between=";")
+    assert "separated by semicolons" in refused(path).hint
+
+
 def test_a_row_whose_file_is_of_another_split_is_refused(tmp_path: Path) -> None:
     table(tmp_path / "train.csv", "id,text,label,split", ("train", "train", "dev"))
     path = table(tmp_path / "test.csv", "id,text,label,split", ("test", "train"))

@@ -126,8 +126,11 @@ def test_pipes_devices_and_circles_of_links_are_refused(tmp_path: Path) -> None:
 def test_formats_that_nobody_knows_are_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.parquet", "x")
     assert refusal(file).what.startswith(f"{file}: the format cannot be detected from the suffix")
+    assert "read_parquet" in refusal(file).hint
     assert refusal(file, format="tabel").what == "data.format = 'tabel' is not known; did you mean 'table'?"
     assert refusal(tmp_path).what == f"{tmp_path}: no known format: the folder contains a.parquet"
+    assert "save the sheet as CSV" in refusal(write(tmp_path / "sheet" / "a.xlsx", "x")).hint
+    assert refusal(write(tmp_path / "what" / "a.abc", "x")).hint.startswith("set data.format")
     assert refusal(Path("a\0b")).what.startswith("'a\\x00b' is not a path")
     with pytest.raises(BadInput, match=r"data\.source is empty"):
         read(Data(source=""), "lm")

@@ -210,3 +210,25 @@ def test_as_many_as_cores_by_default() -> None:
     before = signal.getsignal(signal.SIGINT)
     assert Processes().width == usable_cores() >= 1
     assert signal.getsignal(signal.SIGINT) is before  # a user's Ctrl-C stays the user's
+
+
+def test_ctrl_c_while_the_fork_server_loads_torch_does_not_end_it() -> None:
+    code = """
+import multiprocessing, os, signal, time
+from multiprocessing import forkserver
+from fairtrial.engines.processes import without_ctrl_c
+signal.signal(signal.SIGINT, lambda *_: print("heard", flush=True))
+context = multiprocessing.get_context("forkserver")
+with without_ctrl_c():
+    forkserver.ensure_running()
+os.killpg(0, signal.SIGINT)
+process = context.Process(target=print, args=("served",))
+process.start()
+process.join()
+print(process.exitcode, signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", code], start_new_session=True, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert said.stdout.split() == ["heard", "served", "0", "set()"]
+    assert said.stderr == ""

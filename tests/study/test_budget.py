@@ -129,6 +129,12 @@ def test_a_budget_never_takes_fewer_than_five_seeds_nor_longer_trials(plan: Plan
         fit_budget(plan, 2, 3600, 3)
 
 
+def test_too_few_seeds_are_refused_before_anything_is_read_or_timed(fairtrial: Any) -> None:
+    said = fairtrial("study", "--data", "nowhere", "--task", "classify", "--budget", "5m", "--seeds", 3)
+    assert said.code == 2
+    assert "3 seeds are too few" in said.err
+
+
 def test_a_pace_that_nobody_knows_is_not_promised(plan: Plan) -> None:
     with pytest.raises(BadInput, match="speed of 'rope'"):
         fit_budget(

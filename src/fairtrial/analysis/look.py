@@ -25,6 +25,7 @@ from fairtrial.report.shown import Shown
 from fairtrial.report.table import Table
 from fairtrial.report.text import CAUTION, head_table
 from fairtrial.report.words import spoken_parts
+from fairtrial.statistics.sentences import counted
 from fairtrial.training.tasks import Task
 from fairtrial.trial import Run
 
@@ -204,8 +205,9 @@ def write_look(result: LookResult, record: Record, target: Target, on_progress: 
     recipe, trial, name = record.recipe, record.trial, record.folder.resolve().name
     one_text = "the one text above (many texts say more: give a file, or no text to read a test set)"
     facts = {
-        "about": f"{NETWORKS.get(recipe.task, 'Encoder')} of {recipe.shape.layers} layers with {recipe.shape.heads}"
-        f" heads each; parts: {spoken_parts(recipe)}; seed {trial['seed']}; context length {result.length} tokens.",
+        "about": f"{NETWORKS.get(recipe.task, 'Encoder')} of {counted(recipe.shape.layers, 'layer')} with"
+        f" {counted(recipe.shape.heads, 'head')} each; parts: {spoken_parts(recipe)}; seed {trial['seed']}; context"
+        f" length {result.length} tokens.",
         "notes": trial["notes"],
         "read": f"{result.texts:,} {result.source}" if result.texts > 1 else one_text,
         "command": target.command,

@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -186,11 +187,16 @@ def run() -> None:
 
 @contextmanager
 def catching_ctrl_c() -> Iterator[list[int]]:
-    """Ctrl-C raises `Stopped` and not KeyboardInterrupt, of which typer makes "Aborted!". Yields the signals so far."""
+    """Ctrl-C raises `Stopped` and not KeyboardInterrupt, of which typer makes "Aborted!". Yields the signals so far.
+    While a library is loading, which may abort or swallow what is raised, the process ends: nothing is to be saved."""
     caught: list[int] = []
 
-    def on_signal(number: int, frame: object) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         caught.append(number)
+        if importing(frame):
+            show_cursor = "\x1b[?25h\r" if sys.stderr.isatty() else ""
+            os.write(2, f"{show_cursor}fairtrial: stopped\n".encode())
+            os._exit(Interrupted.exit_code)
         raise Stopped
 
     if threading.current_thread() is not threading.main_thread():
@@ -201,6 +207,15 @@ def catching_ctrl_c() -> Iterator[list[int]]:
         yield caught
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def importing(frame: FrameType | None) -> bool:
+    """Whether a command, of which this is the innermost frame, is loading a module."""
+    while frame is not None and frame.f_code is not run_command.__code__:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def run_command(stopped: list[int]) -> None:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,8 @@ def detect(path: Path) -> str:
     """The format of a file by its suffix, of a folder by its content."""
     if not is_folder(path):
         if path.suffix.lower() not in SUFFIXES:
-            known = ", ".join(SUFFIXES)
-            raise BadInput(f"the format cannot be detected from the suffix; known are {known}", HINT, path=path)
+            known, hint = ", ".join(SUFFIXES), CONVERSIONS.get(path.suffix.lower(), HINT)
+            raise BadInput(f"the format cannot be detected from the suffix; known are {known}", hint, path=path)
         return SUFFIXES[path.suffix.lower()]
     if is_course(path):
         return "course"
@@ -226,11 +227,20 @@ def _by_columns(
         found = f"{count} values: {', '.join(list(documents)[:8])}{', ...' if count > 8 else ''}"
         what = f"the column {named!r} does not name the splits train, validation and test; it has {found}"
         raise BadInput(what, "write these names, or ignore the column with --split-column none", path=path)
+    notes += [misspelled_note(split, named) for split in documents if named]
     notes += unread_note(path, suffixes, [file.path for file in files])
     whole = {split: tuple(found) for split, found in documents.items()}
     return _corpus(
         path, files, whole, notes=tuple(dict.fromkeys(filter(None, notes))), class_names=one_name_each(called)
     )
+
+
+def misspelled_note(split: str, column: str) -> str:
+    """A further test set that may have been meant as another split; `test2` and `hard-test` speak for themselves."""
+    near = get_close_matches(split.lower(), ("train", "validation", "test"), n=1)
+    if any(usual in split.lower() for usual in SPLIT_NAMES) or not near:
+        return ""
+    return f"{split!r} in the column {column!r} is read as a further test set; did you mean {near[0]!r}?"
 
 
 def one_name_each(called: dict[str, set[str]]) -> dict[str, str]:
@@ -333,6 +343,8 @@ def _wrong_count(file: TextFile, line: int, cells: list[str], expected: int) -> 
     found = f"{len(cells)} column{'s' if len(cells) != 1 else ''}" if any(cells) else "an empty line"
     separator = "comma" if file.path.suffix.lower() == ".csv" else "tab"
     hint = f"write label and text with one {separator} between them"
+    if len(cells) == 1 and separator == "comma" and ";" in cells[0]:
+        hint = "its columns seem to be separated by semicolons: save it with commas, or with tabs as .tsv"
     if len(cells) > expected:
         remedy = "put the text in quotes" if separator == "comma" else "replace tabs inside the text by spaces"
         hint = f"{remedy}, or, if there are more columns, {NAME_COLUMNS}"
@@ -488,4 +500,11 @@ FORMATS = ("auto", *READERS, "sotu")
 SPLIT_SUFFIXES = {"table": TABLE_SUFFIXES, "jsonl": JSONL_SUFFIXES, "lines": (".tokens",)}
 SUFFIXES = {suffix: name for name, suffixes in SPLIT_SUFFIXES.items() for suffix in suffixes} | {".txt": "text"}
 MOST_LABELS = 1000
+CONVERSIONS = {  # what people have at hand that is no plain text
+    **dict.fromkeys((".xlsx", ".xls", ".ods", ".numbers"), "save the sheet as CSV (UTF-8)"),
+    **dict.fromkeys((".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub"), "save it as plain text (.txt, UTF-8)"),
+    **dict.fromkeys((".zip", ".gz", ".tgz", ".bz2", ".xz", ".7z"), "unpack it and name the file or folder inside"),
+    ".json": "write one object per line (.jsonl): pandas.read_json(FILE).to_json(OUT, orient='records', lines=True)",
+    ".parquet": "make JSON lines of it: pandas.read_parquet(FILE).to_json(OUT, orient='records', lines=True)",
+}
 HINT = "set data.format to one of: " + ", ".join(READERS)

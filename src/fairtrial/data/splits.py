@@ -119,7 +119,8 @@ def _carve_section(documents: Documents, share: float, rng: Generator, field: st
     length = max(1, round(share * len(documents)))
     at_end = field == "data.test"
     if len(documents) < length + (2 if at_end else 3):
-        what = f"{len(documents)} paragraphs or lines are too few to take {share:.0%} of them and leave a gap"
+        found = "1 paragraph or line is" if len(documents) == 1 else f"{len(documents)} paragraphs or lines are"
+        what = f"{found} too few to take {share:.0%} of them and leave a gap"
         hint = f"add text, separate paragraphs by blank lines, or choose a smaller {field}"
         raise BadInput(what, hint, path=source)
     last = len(documents) - length

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import connection, forkserver
+from multiprocessing import connection, forkserver, resource_tracker
 from types import ModuleType
 from typing import Any
 
@@ -103,7 +103,7 @@ def start(job: Job, again: bool = False) -> Running:
             with STARTING:  # two studies in two threads take turns: the environment and __main__ are everybody's
                 if os.name == "posix":
                     context.set_forkserver_preload(PRELOADED)
-                    with one_thread():
+                    with one_thread(), without_ctrl_c():
                         forkserver.ensure_running()
                 with without_main():
                     process.start()
@@ -144,6 +144,17 @@ def one_thread() -> Iterator[None]:
         for name in names:
             del os.environ[name]
         os.environ.update(before)
+
+
+@contextmanager
+def without_ctrl_c() -> Iterator[None]:
+    """Ctrl-C reaches the whole terminal: the fork server, which is loading torch for seconds, must not die of it."""
+    resource_tracker.ensure_running()  # where the server starts it, it lets signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def run_in_process(job: Job, pipe: connection.Connection) -> None:

@@ -252,7 +252,9 @@ class Scale:
             if numbers and low - NEAR * span <= numbers[0] <= high + NEAR * span:
                 chosen += numbers
         low, high = min(chosen), max(chosen)
-        return cls(low, high) if high > low else cls(low - span / 2, high + span / 2)
+        if high > low:
+            return cls(low, high)
+        return cls(low - span / 2, high if high == 100 else high + span / 2)  # nobody is right on more than 100%
 
     def place(self, value: float) -> float:
         """Per cent of the width."""

@@ -21,7 +21,7 @@ from fairtrial.report import text
 from fairtrial.report.charts import line_chart, reliability_chart
 from fairtrial.report.curves import curves_of, loss_curve, trained_seconds
 from fairtrial.report.table import MISSING, Table, as_latex, as_markdown
-from fairtrial.report.text import change, confusion_table, notices_of, odds_text, percent
+from fairtrial.report.text import change, confusion_table, notices_of, odds_text, percent, quoted
 from fairtrial.report.words import KINDS, kept_weights, learning_notes, score_table, spoken_parts, spoken_time
 
 HERE = Path(__file__).parent
@@ -90,6 +90,7 @@ def environment() -> Environment:
         "minus": minus,
         "percent": percent,
         "odds": odds_text,
+        "quoted": quoted,
         "number": lambda value, form: MISSING if value is None else form.format(value),
         "change": change,
         "notices": notices_of,

@@ -331,7 +331,8 @@ def errors_summary(name: str, found: dict[str, Any]) -> list[str]:
     right = f"{found['accuracy']:.1%} right of {found['items']:,}{span(found['interval'], ', 95%')}"
     lines = [f"{plain(name)}: {right}; macro-F1 {found['macro_f1']:.1%}"]
     if copies := found["copies"]:
-        lines.append(f"{copies:,} items also occur in the training set, exactly or nearly: there memory is tested")
+        occur = "item also occurs" if copies == 1 else "items also occur"
+        lines.append(f"{copies:,} {occur} in the training set, exactly or nearly: there memory is tested")
         if clean := found["clean"]:
             accuracy = f"{clean['accuracy']:.1%} right{span(clean['interval'])}"
             error = f"calibration error (ECE) {clean['expected_error']:.3f}"
@@ -390,9 +391,14 @@ def attribution_lines(found: dict[str, Any], labels: Sequence[str]) -> list[str]
     )
     for label in labels:
         for key, name in ATTRIBUTIONS.items():
-            words = ", ".join(f"{plain(word['word'])} {word['mean']:+.2f}" for word in found[key][label])
+            words = ", ".join(f"{quoted(word['word'])} {word['mean']:+.2f}" for word in found[key][label])
             lines.append(f"  {plain(label)}, {name}: {words or 'none'}")
     return lines
+
+
+def quoted(word: str) -> str:
+    """A comma in a list of words needs its quotes."""
+    return plain(word) if any(map(str.isalnum, word)) else f"'{plain(word)}'"
 
 
 def colour_of(nats: float | None) -> str | None:

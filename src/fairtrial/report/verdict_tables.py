@@ -166,6 +166,8 @@ def comparisons(task: Task) -> Table | None:
 def exploratory(task: Task) -> Table | None:
     rows = []
     for one in task.get("exploratory", []):
+        if one.get("difference") is None:
+            continue  # a subset of too few items
         cells = comparison_row(task, one, "q")
         percent = is_perplexity(task) and one.get("metric", "perplexity") == "perplexity"
         unit = "%" if percent else one.get("unit", "")
@@ -361,8 +363,11 @@ def learning(task: Task) -> Table | None:
             counts = [f"{ends.count(end)} of {len(ends)}" for end in ("still improving", "settled", "overfitted")]
             steps = max(seed.get("steps", 0) for seed in by_seed.values())
             rows.append(row(named(task, variant), *counts, f"{median(found):,.0f} of {steps:,}"))
-    columns = ("variant", "underfitted: still improving", "settled", "overfitted: worse since its best", "best step")
-    note = "Seeds, by their loss on validation. Those that are still improving at the last step need longer training."
+    columns = ("variant", "underfitted", "settled", "overfitted", "best step")
+    note = (
+        "Seeds, by their loss on validation. Underfitted: still improving at the last step, so train longer;"
+        " overfitted: worse since its best."
+    )
     return some("was training long enough?", columns, rows, note)
 
 

@@ -209,8 +209,9 @@ def learning_notes(result: dict[str, Any]) -> list[str]:
         best_step = result.get("best_step", result["kept_step"])  # earlier records have the kept one only
         lines.append(f"overfitted: best at step {best_step:,} of {result['steps']:,}, worse since")
     elif any(line.startswith("did not learn") for line in lines):
-        epochs = f"; this was {result['steps'] / result['steps_per_epoch']:.1f} epochs"
-        lines.append(f"train longer, or try another learning rate{epochs}")
+        epochs = result["steps"] / result.get("steps_per_epoch", math.inf)  # earlier records do not say it
+        this = f"; this was {epochs:.1f} epochs" if epochs else ""
+        lines.append(f"train longer, or try another learning rate{this}")
     return lines
 
 

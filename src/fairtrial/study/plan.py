@@ -464,11 +464,9 @@ def fit_budget(
 ) -> tuple[Plan, str]:
     """As many seeds as fit; where five do not, fewer steps for all, and cheaper final scores where they would take the
     time of training. The plan, and what was decided, in words. `spent`: what planning took of the time."""
-    most = most or MOST_SEEDS
-    if most < LEAST_SEEDS:
-        hint = f"--seeds is the most that --budget may take: leave it out, or give {LEAST_SEEDS} or more"
-        raise BadInput(f"{most} seeds are too few for a verdict", hint)
+    refuse_few_seeds(most)
     refuse_unmeasured(plan)
+    most = most or MOST_SEEDS
     power = power_text(plan, width)
     available = min(seconds * RESERVE, seconds - spent)
     counts = range(LEAST_SEEDS, most + 1)
@@ -511,6 +509,12 @@ def fit_budget(
         f"{strides}{power(LEAST_SEEDS)}"
     )
     return shorter, text
+
+
+def refuse_few_seeds(most: int | None) -> None:
+    if most is not None and most < LEAST_SEEDS:
+        hint = f"--seeds is the most that --budget may take: leave it out, or give {LEAST_SEEDS} or more"
+        raise BadInput(f"{most} seeds are too few for a verdict", hint)
 
 
 def with_strides(plan: Plan, width: int, available: float) -> tuple[Plan, str]:
