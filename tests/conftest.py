@@ -7,6 +7,7 @@ import io
 import math
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -155,8 +156,10 @@ def fairtrial(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
     def call(*words: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["fairtrial", *map(str, words)])
         capsys.readouterr()
+        before = signal.getsignal(signal.SIGINT)
         with pytest.raises(SystemExit) as ended:
             run()
+        signal.signal(signal.SIGINT, before)  # a command that was stopped ends deaf to it
         return Said(int(ended.value.code or 0), *capsys.readouterr())
 
     return call

@@ -1,12 +1,15 @@
-"""What all campaigns share: the seed, the count of what happened, and the children that things happen to."""
+"""What all campaigns share: the seed, the count of what happened. As a script: a log of rows (FAIRTRIAL_CAMPAIGN_LOG) as
+the table of docs/reliability.md."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 SEED = int(os.environ.get("FAIRTRIAL_CAMPAIGN_SEED", "17"))
 SIZE = float(os.environ.get("FAIRTRIAL_CAMPAIGN_SIZE", "0.1"))  # 1: as `make campaign` runs it
@@ -39,9 +42,27 @@ class Tally:
         facts = {name: self.counts[name] for name in ("survived", "refused", "failed")}
         row = {"what": self.title, "tried": self.counts.total(), **facts, "seed": SEED}
         row["seconds"] = round(time.monotonic() - self.started)
-        print("\ncampaign: " + json.dumps(row))
-        if log := os.environ.get("FAIRTRIAL_CAMPAIGN_LOG"):
-            with Path(log).open("a") as file:
-                file.write(json.dumps(row | {"failures": self.failures}) + "\n")
+        add_row(row, failures=self.failures)
         assert not self.failures, "\n".join([f"{len(self.failures)} failures", *self.failures[:50]])
         assert self.counts.total()
+
+
+def add_row(row: dict[str, Any], **details: Any) -> None:
+    print("\ncampaign: " + json.dumps(row))
+    if log := os.environ.get("FAIRTRIAL_CAMPAIGN_LOG"):
+        with Path(log).open("a") as file:
+            file.write(json.dumps(row | details) + "\n")
+
+
+def table(log: Path) -> str:
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    lines = ["| what | tried | survived | refused | failed |", "|---|---|---|---|---|"]
+    for row in rows:
+        if "tried" in row:
+            cells = [f"{row[name]:,}" for name in ("tried", "survived", "refused", "failed")]
+            lines.append(f"| {row['what']} | {' | '.join(cells)} |")
+    return "\n".join(lines + [json.dumps(row) for row in rows if "tried" not in row])
+
+
+if __name__ == "__main__":
+    print(table(Path(sys.argv[1])))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from campaign import sized
+from campaign import add_row, sized
 
 pytestmark = pytest.mark.slow
 pytest_plugins = ("rooms",)
@@ -38,8 +38,7 @@ def test_five_hundred_trials_hold_no_more_memory_than_a_hundred(
     assert len(held) == 2 * count - 4  # two seeds of each variant were there
     early, late = (max(held[at - len(held) // 10 : at]) for at in (len(held) // 5, len(held)))
     with capsys.disabled():
-        row = {"what": "memory", "trials": 2 * count, "early_mb": early // 1024, "late_mb": late // 1024}
-        print("\ncampaign: " + json.dumps(row))
+        add_row({"what": "memory", "trials": 2 * count, "early_mb": early // 1024, "late_mb": late // 1024})
     assert late < early * (1 + GROWTH)
 
 
@@ -60,6 +59,6 @@ def test_five_thousand_records_are_listed(
     said = fairtrial("show", tmp_path)
     seconds = time.process_time() - started
     with capsys.disabled():
-        print("\ncampaign: " + json.dumps({"what": "listing", "records": count, "seconds": round(seconds, 1)}))
+        add_row({"what": "listing", "records": count, "seconds": round(seconds, 1)})
     assert said.out.splitlines()[-1] == f"{count:,} records: {count:,} finished"
     assert seconds < 60  # of this process, not of the clock: a few on a calm machine

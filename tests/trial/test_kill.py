@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -78,3 +80,22 @@ def test_ctrl_c_leaves_a_record_that_resumes(number: int, course_folder: Path, t
     assert process.returncode == 130
     assert f"fairtrial resume {out}" in said
     assert list((out / "checkpoints").glob("step-*.safetensors"))
+
+
+def test_any_number_of_ctrl_c_is_one_line(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+    """Also those that come while Python takes itself apart. In a new Python, since that is its own end."""
+    words = [*train(course_folder, tmp_path / "run", tiny, "100000 steps")]
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "fairtrial", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for _ in range(3):
+        process.stdout.readline()
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+    said = process.communicate()[1]
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert "Exception" not in said
+    assert len([line for line in said.splitlines() if line.startswith("fairtrial: stopped")]) == 1

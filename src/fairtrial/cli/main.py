@@ -128,6 +128,9 @@ app.add_typer(puzzle.app, name="puzzle", rich_help_panel="Apps")
 
 
 def give_up(error: FairtrialError) -> NoReturn:
+    if isinstance(error, Interrupted) and threading.current_thread() is threading.main_thread():
+        # a second Ctrl-C must not disturb the end: Python would print where it was
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     print(f"fairtrial: {error.what}" + (f"\n  {error.hint}" if error.hint else ""), file=sys.stderr)
     sys.exit(error.exit_code)
 
@@ -206,7 +209,8 @@ def catching_ctrl_c() -> Iterator[list[int]]:
     try:
         yield caught
     finally:
-        signal.signal(signal.SIGINT, before)
+        if signal.getsignal(signal.SIGINT) is on_signal:  # it was not stopped
+            signal.signal(signal.SIGINT, before)
 
 
 def importing(frame: FrameType | None) -> bool:

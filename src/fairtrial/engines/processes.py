@@ -29,7 +29,7 @@ ORPHANED = 255  # its exit code, and that of a process whose fork server was kil
 KILLED = "its process was killed"  # by the kernel, for memory, or with the fork server; not by us
 # torch._dynamo: the first optimizer imports it, which takes as long as torch itself
 PRELOADED = ["fairtrial.trial", "torch._dynamo", "fairtrial.audit.run", "fairtrial.analysis.parameters"]
-PRELOADED += ["fairtrial.baselines.classifiers"]
+PRELOADED += ["fairtrial.baselines.classifiers", "fairtrial.engines.preloaded"]
 STARTING = threading.Lock()
 
 
