@@ -342,6 +342,32 @@ def test_helms_per_instance_stats(tmp_path: Path) -> None:
     assert any("not other trainings" in line for line in found.text)
 
 
+def test_what_the_harness_and_helm_have_really_written_gives_their_own_figures() -> None:
+    """Trimmed logs of lm_eval 0.4.13 and crfm-helm 0.5.16, of two random networks; the figures are those of lm_eval's
+    results file."""
+    others = Path(__file__).parent / "others"
+    text = ft.verdict([str(each) for each in sorted(others.glob("lm_eval/*/samples_text_*.jsonl"))])
+    scores = {metric: task["scores"] for metric, task in text.facts["tasks"].items()}
+    figures = {
+        "perplexity": (168357543243.0069, 164177922529.7382),
+        "bits per byte": (8.032281902870125, 8.024470285059023),
+    }
+    for metric, expected in figures.items():
+        found = [scores[metric][name]["text"]["all"]["mean"] for name in ("one", "two")]
+        assert found == [pytest.approx(each, rel=1e-9) for each in expected], metric
+    assert not any("Vocabularies differ" in line for line in text.text), "bits per byte were given, not chosen"
+    caps = ft.verdict([str(each) for each in sorted(others.glob("lm_eval/*/samples_caps_*.jsonl"))], metric="acc_norm")
+    assert (caps.comparisons[0]["set"], caps.comparisons[0]["items"]) == ("caps", 6)
+    copied = ft.verdict([str(each) for each in sorted(others.glob("lm_eval/*/samples_copy_*.jsonl"))])
+    assert sorted(copied.facts["tasks"]) == ["accuracy (exact_match,loose)", "accuracy (exact_match,strict)"], "filters"
+    with pytest.raises(ft.BadInput, match="8 metrics: judging all of them") as refused:
+        ft.verdict(others / "helm")
+    assert "there are: exact_match, exact_match@5" in refused.value.hint, "nothing of the request is taken for a score"
+    helm = ft.verdict(others / "helm", metric="quasi_exact_match")
+    (row,) = helm.comparisons
+    assert (row["set"], row["variant"], row["items"]) == ("simple_mcqa", "huggingface_two", 3)
+
+
 def test_hugging_faces_predictions(tmp_path: Path) -> None:
     labels = ["good" if number % 3 else "bad" for number in range(60)]
     (tmp_path / "test.tsv").write_text("label\ttext\n" + "".join(f"{label}\tx\n" for label in labels))

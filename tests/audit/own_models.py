@@ -55,9 +55,9 @@ class Output:
     cache: Any
 
 
-def mixed(x: Tensor) -> Tensor:
+def mixed(x: Tensor, share: float = 1.0) -> Tensor:
     """Every token sees the mean of all: a leak."""
-    return x + x.mean(1, keepdim=True)
+    return x + share * x.mean(1, keepdim=True)
 
 
 class TrainingLeak(Own):
@@ -66,8 +66,10 @@ class TrainingLeak(Own):
 
 
 class SingleLeak(Own):
+    """So small that predictions in both precisions seem the same."""
+
     def changed(self, x: Tensor, ids: Tensor, mask: Tensor | None) -> Tensor:
-        return mixed(x) if x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu") else x
+        return mixed(x, 0.03) if x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu") else x
 
 
 class AutocastLeak(Own):
@@ -78,7 +80,7 @@ class AutocastLeak(Own):
 class LongLeak(Own):
     """Across the fourth chunk of 8."""
 
-    fairtrial: ClassVar[dict[str, Any]] = {**Own.fairtrial, "chunk": 8}
+    fairtrial: ClassVar[dict[str, Any]] = {**Own.fairtrial, "chunk": 8, "cache": "none"}
 
     def changed(self, x: Tensor, ids: Tensor, mask: Tensor | None) -> Tensor:
         return mixed(x) if ids.shape[1] > 24 else x

@@ -142,6 +142,11 @@ class TaskOutcomes:
     contamination: dict[str, Any] | None = None
     search: dict[str, Any] | None = None
 
+    @property
+    def vocabularies_differ(self) -> bool:
+        """Whether bits per byte were chosen for that, and not given as they are."""
+        return self.metric == "bits per byte" and next(iter(self.variants[self.baseline].values())).metric is None
+
     @cached_property
     def metric(self) -> str:
         """The one that is judged. Perplexities of different vocabularies do not compare; bits per byte do."""

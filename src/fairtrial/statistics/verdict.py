@@ -133,7 +133,7 @@ def task_entry(posed: Posed, comparisons: list[dict[str, Any]]) -> dict[str, Any
     best_of = _best_of(task, posed.claims)
     return {
         "metric": task.metric,
-        "metric_why": sentences.VOCABULARIES_DIFFER if task.metric == "bits per byte" else "",
+        "metric_why": sentences.VOCABULARIES_DIFFER if task.vocabularies_differ else "",
         "unit": task.kind.unit,
         "higher_is_better": task.kind.higher_is_better,
         "least_difference": least_for(task.metric, task.least_difference, task.variants[task.baseline][task.sets[0]]),
@@ -161,7 +161,7 @@ def task_entry(posed: Posed, comparisons: list[dict[str, Any]]) -> dict[str, Any
         "lines": {
             "first": [
                 *sentences.learning_lines(unlearned, task),
-                *([sentences.VOCABULARIES_DIFFER] if task.metric == "bits per byte" else []),
+                *([sentences.VOCABULARIES_DIFFER] if task.vocabularies_differ else []),
                 *losses,
                 *sentences.verdict_lines(comparisons),
             ],
