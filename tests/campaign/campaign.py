@@ -1,5 +1,5 @@
-"""What all campaigns share: the seed, the count of what happened. As a script: a log of rows (FAIRTRIAL_CAMPAIGN_LOG) as
-the table of docs/reliability.md."""
+"""What all campaigns share: the seed, and the count of what happened. As a script: the rows of a log (which
+FAIRTRIAL_CAMPAIGN_LOG names) as the table of docs/reliability.md."""
 
 from __future__ import annotations
 
