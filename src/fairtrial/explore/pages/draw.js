@@ -37,10 +37,11 @@ export function digits(value, places = 3) {
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
   const size = Math.abs(value);
   if (size >= 1000) return Math.round(value).toLocaleString("en");
+  if (size < 1e-4) return value.toExponential(1);
   return size < 0.1 ? value.toPrecision(Math.max(1, places - 1)) : value.toFixed(size >= 100 ? 1 : Math.min(2, places - 1));
 }
 const round = (mark) => (Math.abs(mark) < 1000 ? String(mark) : digits(mark)); // a mark of an axis
-export const percent = (share, places = 1) => (share == null ? "–" : `${(100 * share).toFixed(places)}%`);
+export const percent = (share, places = 1) => (share == null ? "–" : `${(100 * share).toFixed(share > 0 && share < 0.0005 ? places + 2 : places)}%`);
 export const interval = (low, high, form = digits) => (low == null || high == null ? "" : ` [${form(low)}, ${form(high)}]`);
 export function bytes(size) {
   if (size == null) return "";

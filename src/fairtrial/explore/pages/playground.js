@@ -111,10 +111,10 @@ function generation(pane) {
 }
 
 function effectText(row) {
-  const accuracy = row.measure === "accuracy";
-  const change = accuracy ? `${row.change >= 0 ? "+" : ""}${(100 * row.change).toFixed(1)} points` : `× ${digits(row.change)}`;
-  const range = row.interval ? (accuracy ? ` [${row.interval.map((value) => (100 * value).toFixed(1)).join(", ")}]` : ` [${row.interval.map((value) => digits(value)).join(", ")}]`) : "";
-  return `off: ${row.measure} ${change}${range}${row.clear ? "" : ", unclear"}`;
+  const accuracy = row.measure === "accuracy"; // a difference; of a perplexity it is a ratio
+  const shown = (value) => { const change = 100 * (accuracy ? value : value - 1); return `${change >= 0 ? "+" : "−"}${Math.abs(change).toFixed(accuracy || Math.abs(change) >= 10 ? 1 : 2)}`; };
+  const range = row.interval ? ` [${row.interval.map(shown).join(", ")}]` : "";
+  return `off: ${row.measure} ${shown(row.change)}${range} ${accuracy ? "points" : "%"}${row.clear ? "" : ", unclear"}`;
 }
 
 export async function show(main) {
