@@ -10,8 +10,8 @@ demo: $(VENV)/.ready  ## train on the embedded corpus and write a page to open
 
 explore: $(VENV)/.ready  ## the explorer in the browser, on a small study of the embedded speeches if there is none
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[explore]'
-	test -d studies || $(BIN)/fairtrial study --task classify --variants learned rope --seeds 5 --steps 200 \
-	  --set shape.layers=2 --set shape.width=32 --set shape.hidden=32 --out studies/first
+	test -d studies || $(BIN)/fairtrial study --task classify --variants learned rope --seeds 5 --steps 250 \
+	  --set shape.width=32 --set shape.hidden=32 --set training.learning_rate=0.003 --out studies/first
 	$(BIN)/fairtrial explore
 
 test: $(VENV)/.ready-dev  ## all checks and tests but the slow proofs
