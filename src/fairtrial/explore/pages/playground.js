@@ -145,7 +145,7 @@ export async function show(main) {
     delete shown[side];
     stop(`read-${side}`);
     if (!pickers[side].select.value) return;
-    const place = el("section", { class: "card", "data-side": side, "aria-label": `Model ${side.toUpperCase()}` }, el("h2", {}, pickers[side].select.value + (pickers[side].untrained.checked ? ", untrained" : "")), el("div", { class: "answer" }, "Reading …"), el("div", { class: "more" }));
+    const place = el("section", { class: "card", "data-side": side, "aria-label": `Model ${side.toUpperCase()}` }, el("h2", {}, pickers[side].select.value.replaceAll("/", "/\u200b") + (pickers[side].untrained.checked ? ", untrained" : "")), el("div", { class: "answer" }, "Reading …"), el("div", { class: "more" }));
     side === "a" ? panes.prepend(place) : panes.append(place);
     shown[side] = { place, off: new Set(state.list(`off_${side}`)), effects: {}, tests: [] };
     read(side);
