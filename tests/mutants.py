@@ -1422,8 +1422,8 @@ AUDIT = (
         "fresh-in-working-folder",
         "audit",
         "the fresh processes of an audit import from the working folder",
-        '[sys.executable, "-P", "-m", "fairtrial.audit.determinism", request]',
-        '[sys.executable, "-m", "fairtrial.audit.determinism", request]',
+        '[sys.executable, "-P", "-m", "fairtrial.audit.determinism", request, str(os.getpid())]',
+        '[sys.executable, "-m", "fairtrial.audit.determinism", request, str(os.getpid())]',
         ("audit/test_audit_command.py", "-k plugin"),
     ),
     Mutant(
@@ -2486,7 +2486,7 @@ EXPLORE = (
     ),
     Mutant(
         "audit-leaves-orphans", "audit", "the processes of R1 outlive a killed audit",
-        "threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()", "pass",
+        "threading.Thread(target=end_with, args=(int(sys.argv[2]),), daemon=True).start()", "pass",
         ("explore/test_views.py", "-k hangs"),
     ),
     Mutant(

@@ -235,7 +235,7 @@ def start_process(plans: Sequence[Plan], number: int, plugins: dict[str, tuple[s
     request = json.dumps([[asdict(plan) for plan in plans], number, plugins])  # a plan of a module has no process
     ours, here = str(Path(fairtrial.__file__).parents[1]), {"", os.getcwd()}  # no import from the working folder
     paths = os.pathsep.join((ours, *(path for path in sys.path if path not in here)))
-    command = [sys.executable, "-P", "-m", "fairtrial.audit.determinism", request]
+    command = [sys.executable, "-P", "-m", "fairtrial.audit.determinism", request, str(os.getpid())]
     environment = os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths}
     return Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, text=True, env=environment)
 
@@ -314,5 +314,5 @@ def end_with(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=end_with, args=(int(sys.argv[2]),), daemon=True).start()
     print(json.dumps(train_as_requested(*json.loads(sys.argv[1]))))
