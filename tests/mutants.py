@@ -1980,6 +1980,14 @@ REPORT = (
         "((value - self.low) /",
         ("report/test_chart.py", "-k higher"),
     ),
+    Mutant(
+        "styles-meet",
+        "report",
+        "the style of one output in a notebook holds for the others, too",
+        'own = f"fairtrial-{sha256(style.encode()).hexdigest()[:8]}"',
+        'own = "fairtrial"',
+        ("api/test_results.py", "-k reach_another"),
+    ),
 )
 
 PRETRAINED = (

@@ -235,6 +235,14 @@ class Study(Shown):
         """Every difference with its 95% interval."""
         return self.verdict.plot()
 
+    def to_markdown(self, *, every: bool = False) -> str:
+        """As its verdict does."""
+        return self.verdict.to_markdown(every=every)
+
+    def to_latex(self, *, wide: bool = False, every: bool = False) -> str:
+        """As its verdict does."""
+        return self.verdict.to_latex(wide=wide, every=every)
+
     @property
     def planned(self) -> bool:
         """Whether nothing was run yet: what can be shown is the plan.

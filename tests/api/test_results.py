@@ -76,6 +76,19 @@ def test_a_verdict_in_a_notebook_is_the_first_screen_of_the_page(library: dict[s
     assert ".strips" not in plain, "an output stores the style of what it shows, and no other"
 
 
+def test_the_style_of_one_output_does_not_reach_another(library: dict[str, Any]) -> None:
+    model = library["language_model"]
+    maps, table = model.attention(TEXT)._repr_html_(), model.parameters()._repr_html_()
+    own, other = (re.findall(r'^<div class="([\w-]+)"><style>\.([\w-]+) \{', html)[0] for html in (maps, table))
+    assert own[0] == own[1] != other[0] == other[1], "else a later output would paint every cell of the maps"
+
+
+def test_a_study_is_written_as_its_verdict_is(library: dict[str, Any]) -> None:
+    study = library["finished"]
+    assert study.to_latex() == study.verdict.to_latex()
+    assert study.to_markdown(every=True) == study.verdict.to_markdown(every=True)
+
+
 def test_numbers_are_plain_attributes(library: dict[str, Any]) -> None:
     run, verdict = library["classifier"], library["finished"].verdict
     assert 0.5 < run.metrics["test"]["accuracy"] <= 1

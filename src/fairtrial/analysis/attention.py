@@ -22,6 +22,7 @@ from fairtrial.report.charts import element, large_map
 from fairtrial.report.shown import Shown
 from fairtrial.report.table import Table, row
 from fairtrial.report.text import notices_of
+from fairtrial.statistics.sentences import counted
 from fairtrial.training.scoring import scoring
 from fairtrial.trial import Run
 
@@ -69,7 +70,8 @@ class AttentionMaps(Shown):
 
     def sentences(self) -> Sequence[str]:
         layers, heads = self.weights.shape[:2]
-        what = f"Attention maps of {layers} layers with {heads} heads, {len(self.words)} tokens: {' '.join(self.words)}"
+        what = f"Attention maps of {counted(layers, 'layer')} with {counted(heads, 'head')}"
+        what += f", {counted(len(self.words), 'token')}: {' '.join(self.words)}"
         failed = [f"Check failed: {check.name} ({check.meaning})." for check in self.checks if not check.passed]
         return [what, *failed, *notices_of(self)]
 

@@ -63,7 +63,8 @@ def fragment(lines: Sequence[str] = (), charts: Sequence[str] = (), tables: Sequ
     drawn = re.sub(r"\n\s*\n+", "\n", template.render(lines=lines, charts=charts, tables=tables, **values))
     used = {name for names in re.findall(r'class="([^"]*)"', drawn) for name in names.split()}
     style = " ".join(rule for classes, rule in fragment_rules() if classes <= used)
-    return f'<div class="fairtrial"><style>.fairtrial {{ {style} }}</style>{drawn}</div>'
+    own = f"fairtrial-{sha256(style.encode()).hexdigest()[:8]}"  # a style holds for all of a notebook
+    return f'<div class="{own}"><style>.{own} {{ {style} }}</style>{drawn}</div>'
 
 
 @cache
@@ -75,6 +76,7 @@ def fragment_rules() -> list[tuple[set[str], str]]:
     style = re.sub(r"(?m)^(:root|body)(?= )", "&", style).replace("color-scheme: light dark", "color-scheme: light")
     own = "&, & .study { max-width: 60rem; margin: 0; padding: .2rem .6rem; } h3 { margin-top: 1rem; }"
     own += " .words { max-width: 24rem; } .table { background: none; }"
+    own += " .charts { grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); }"
     rules = re.findall(r"[^{}]+\{[^{}]*\}", f"{' '.join(style.split())} {own}")
     return [
         (set(re.findall(r"\.([a-z_][\w-]*)", re.sub(r":not\([^)]*\)", "", rule.split("{")[0]))), rule) for rule in rules
