@@ -13,8 +13,10 @@ import pytest
 from api_data import SMALL, reviews_of
 
 import fairtrial as ft
+from fairtrial.audit.subject import plans_of_part
 from fairtrial.part_source import source_of
 from fairtrial.plugins import load_file
+from fairtrial.recipe import PartChoice
 
 Leave = Callable[[], None]
 CELL = '''
@@ -115,6 +117,31 @@ def test_a_part_without_a_source_or_with_a_tensor_from_outside_is_refused(plugin
     text = "import torch, fairtrial as ft\nTABLE = torch.ones(3)\nclass Uses(ft.Part):\n    def bias(self, site):\n"
     with pytest.raises(ft.BadInput, match="Uses uses 'TABLE', a Tensor"):
         source_of(run_cell(text + "        return TABLE\n")["Uses"], "uses")
+
+
+def test_a_part_is_its_class_its_choice_or_as_it_is_typed() -> None:
+    from fairtrial.parts import Rope, Window
+
+    wanted = PartChoice(name="window", options={"size": 8})
+    for given in (
+        Window(size=8),
+        [Window(size=8)],
+        "window:size=8",
+        ["window:size=8"],
+        [{"name": "window", "size": 8}],
+    ):
+        assert ft.Recipe().with_(parts=given).parts == (wanted,)
+        alone = given[0] if isinstance(given, list) else given
+        if not isinstance(alone, dict):
+            assert all(plan.choices == (wanted,) for plan in plans_of_part(alone)), "it is audited with its options"
+    assert ft.Recipe().with_(parts=["window:size=8", Rope]).parts == (wanted, PartChoice(name="rope"))
+    with pytest.raises(ImportError):
+        from fairtrial.parts import Rpoe  # noqa: F401
+    with pytest.raises(ft.BadInput, match="'window:' is not a part"):
+        ft.Recipe().with_(parts=["window:"])
+    for nothing, words in ((None, "nothing to audit was named"), (3, "3 cannot be audited")):
+        with pytest.raises(ft.BadInput, match=words):
+            ft.audit(nothing)
 
 
 def test_a_built_in_name_cannot_be_taken(plugins_leave: Leave) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import multiprocessing
 import os
@@ -18,7 +19,18 @@ from fairtrial import progress
 from fairtrial.engines.job import Job
 from fairtrial.engines.processes import start
 from fairtrial.errors import FairtrialWarning
-from fairtrial.progress import NoBar, Waiting, doing, follow, open_bar, study_listener, trial_listener
+from fairtrial.progress import (
+    NoBar,
+    Waiting,
+    counting,
+    doing,
+    follow,
+    listening,
+    open_bar,
+    sharing,
+    study_listener,
+    trial_listener,
+)
 from fairtrial.training.loop import Event
 
 
@@ -108,6 +120,35 @@ def test_bars_are_for_terminals_and_silent_elsewhere(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with open_bar() as bar:
         assert isinstance(bar, NoBar)
+
+
+def test_what_counts_and_what_knows_its_share_tell_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "SECONDS", -1.0)
+    with counting() as count, sharing(quiet=True) as silent:
+        count("leaving words out", 1, 4)
+        silent("auditing", 0.5)
+    assert "leaving words out: 1 of 4, 0:00 left" in terminal.getvalue()
+    assert "auditing" not in terminal.getvalue()
+
+
+def test_one_who_listens_is_told_instead_of_a_bar_and_may_stop_it(library: dict[str, Any]) -> None:
+    told: list[str] = []
+    with listening(told.append):
+        ft.baseline(library["reviews"], task="classify")
+    assert told[0] == "classify: reading"
+
+    def enough(what: str) -> None:
+        raise ft.Interrupted("enough")
+
+    with pytest.raises(ft.Interrupted), listening(enough):
+        ft.audit_data(library["reviews"])
+
+
+@pytest.mark.parametrize("name", "train study audit audit_data baseline ensemble clean catalogue verify".split())
+def test_whatever_takes_long_can_be_quiet(name: str) -> None:
+    assert "quiet" in inspect.signature(getattr(ft, name)).parameters
 
 
 def test_nothing_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
