@@ -241,3 +241,27 @@ def test_scoring_drops_nothing_and_leaves_the_network_as_it_was(network: Languag
     network.train()
     one, two = (network(torch.arange(1, 6)[None]) for _ in range(2))
     assert not torch.equal(one, two)  # in training it does drop
+
+
+@pytest.mark.parametrize("tokens", [running(20, 31), sentences(9, 4, 15)])
+def test_the_work_of_a_score_is_what_blocks_read_and_the_output_layer_predicts(
+    network: LanguageModel, tokens: TokenSet
+) -> None:
+    read = 0
+
+    def count(module: object, given: tuple[torch.Tensor, ...], _: object) -> None:
+        nonlocal read
+        lengths = given[1] if len(given) > 1 and given[1] is not None else None
+        read += given[0].numel() if lengths is None else int(lengths.sum())
+
+    task = LanguageTask(network, None, None, (), {"test": tokens}, {}, {}, LENGTH, 1.0, 10**9)  # type: ignore[arg-type]
+    hook = network.body.register_forward_hook(count)
+    try:
+        task.score("test")
+    finally:
+        hook.remove()
+    predicted = 2 * tokens.targets  # once sliding, once in windows that do not overlap
+    blocks = sum(parameter.numel() for parameter in network.body.blocks.parameters())
+    expected = read + predicted * ENTRIES * 8 / blocks
+    assert task.work("test") == pytest.approx(expected, abs=1 + LENGTH)  # a last, shorter window is left out
+    assert task.work("test", quick=True) < task.work("test")

@@ -102,15 +102,26 @@ class LanguageTask(Task):
         return min(STRIDED, self.full_context) if large else self.full_context
 
     def work(self, split: str, *, quick: bool = False) -> int:
-        """Tokens; the exact score slides its windows, and then scores windows that do not overlap."""
+        """Tokens that the blocks read, and those that the output layer predicts, which costs `predicting` tokens. The
+        exact score slides its windows and predicts few tokens of each; then it scores windows that do not overlap."""
         tokens, length = self.sets[split], self.length
         sizes = np.array([len(sequence) - 1 for sequence in tokens.sequences])
+        apart = tokens.targets * (1 + self.predicting)
         if quick:
             windows = int((-(-sizes // length)).sum())
-            return int(tokens.targets * min(1.0, MOST_WINDOWS / max(1, windows)))
+            return int(apart * min(1.0, MOST_WINDOWS / max(1, windows)))
         stride = max(1, int(length * (1 - self.context(tokens))))
         moves = -(-np.maximum(0, sizes - length) // stride)
-        return int((np.minimum(sizes, length) + moves * length).sum()) + tokens.targets
+        read = int((np.minimum(sizes, length) + moves * length).sum())
+        return int(read + tokens.targets * self.predicting + apart)
+
+    @property
+    def predicting(self) -> float:
+        """The size of the output layer beside that of the blocks; a network of the user's own predicts all it reads."""
+        network = self.network
+        if isinstance(network, ExternalModel):
+            return 0.0
+        return network.out.weight.numel() / max(1, count_parameters(network.body.blocks))
 
     def quick_score(self, split: str) -> Score:
         return scoring.score_windows(self.network, self.sets[split], length=self.length, most=MOST_WINDOWS)
