@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -118,6 +119,12 @@ def memory_mb(pid: int) -> float:
     return int(line.split()[1]) / 1000
 
 
+def cpu_seconds(pid: int) -> float:
+    """What it has used of the processors, which does not depend on who else uses them."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def load(record: Path, root: Path, clients: int = 50, seconds: float = 30.0) -> None:
     """Many clients at once. The training's pace is measured before, while and after they ask: this machine's other
     work changes it as well."""
@@ -163,15 +170,16 @@ def load(record: Path, root: Path, clients: int = 50, seconds: float = 30.0) -> 
                 time.sleep(max(0.0, 1 - (time.perf_counter() - begun)))
 
         before = pace(seconds / 2)
-        memory = memory_mb(server.pid)
+        memory, used = memory_mb(server.pid), cpu_seconds(server.pid)
         with ThreadPoolExecutor(clients + 1) as many:
             measured = many.submit(pace, seconds)
             list(many.map(client, range(clients)))
-        grown = memory_mb(server.pid) - memory
+        grown, used = memory_mb(server.pid) - memory, cpu_seconds(server.pid) - used
         after = pace(seconds / 2)
         half, most = np.percentile(took, (50, 95))
         print(f"{clients} clients, {len(took)} answers in {seconds:.0f} s, 1,000 records, a training beside them:")
         print(f"  50% {half:.0f} ms, 95% {most:.0f} ms, {len(errors)} errors {errors[:3]}")
+        print(f"  the server used {used:.1f} s of a processor, {1000 * used / len(took):.1f} ms for each answer")
         print(f"  the server's memory grew by {grown:.0f} MB, from {memory:.0f} MB")
         usual = (before + after) / 2
         print(f"  training: {before:.1f} steps a second before, {measured.result():.1f} meanwhile, {after:.1f} after")
