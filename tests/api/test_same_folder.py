@@ -11,6 +11,7 @@ from typing import Any
 import fairtrial as ft
 from fairtrial.analysis.catalogue import Catalogue
 from fairtrial.apps.reports.replicate import replicate
+from fairtrial.apps.zoo.run import audit_zoo
 from fairtrial.cli.main import COMMANDS
 from fairtrial.recipe import full_name
 from fairtrial.run import Run
@@ -82,8 +83,9 @@ PYTHON: dict[str, tuple[Call, ...]] = {
     "demo": (ft.demo, ft.study), "explore": (ft.explore,), "power": (ft.power, ft.verdict), "verify": (ft.verify,),
     "show": (ft.show,), "look": (ft.load, Run.look), "params": (ft.parameters,), "predict": (ft.load, Run.predict),
     "errors": (ft.load, Run.errors), "surprisal": (ft.load, Run.surprisal), "generate": (ft.load, Run.generate),
-    "length": (ft.load, Run.lengths), "parts": (ft.catalogue, Catalogue.plot), "audit": (ft.audit, ft.audit_data),
-    "clean": (ft.clean,), "cache": (ft.cache,), "replicate": (replicate,),
+    "length": (ft.load, Run.lengths), "parts": (ft.catalogue, Catalogue.plot),
+    "audit": (ft.audit, ft.audit_data, audit_zoo), "clean": (ft.clean,), "cache": (ft.cache,),
+    "replicate": (replicate,),
 }  # fmt: skip
 WORDS = {
     ("study", "what"): "source", ("recipe", "task"): "what", ("errors", "telling"): "words",

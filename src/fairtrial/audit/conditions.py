@@ -96,7 +96,9 @@ def in_training(subject: Subject) -> Measured:
 
 def in_float32(subject: Subject) -> Measured | str:
     if subject.dtype == torch.float32:
-        return "All checks ran in float32: it refuses float64, or its mask overflows there."
+        return (
+            "All checks ran in float32: it refuses float64, or its softmax is in float32 and its mask overflows there."
+        )
     network = copy.deepcopy(subject.network).float()
 
     @torch.no_grad()

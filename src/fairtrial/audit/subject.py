@@ -200,20 +200,25 @@ def dtype_of(network: nn.Module) -> torch.dtype:
 
 @torch.no_grad()
 def perturb_weights(network: nn.Module, seed: int) -> None:
-    """Move every weight, as training would; what is frozen (a table of sinusoids) stays what it is."""
+    """Move every weight, as training would: not what is frozen, nor the vector of the token for padding."""
     for name, weight in network.named_parameters():
-        if not weight.is_floating_point() or not weight.requires_grad:
+        if not (weight.is_floating_point() and weight.requires_grad):
             continue
         rng = generator(seed, "shake", name)
         size = 1 / math.sqrt(weight.shape[-1]) if weight.dim() > 1 else 0.1
         weight.add_((size * torch.randn(weight.shape, generator=rng)).to(weight.dtype))
+    for module in network.modules():
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            module.weight[module.padding_idx] = 0.0
 
 
 def to_float64_eval(network: Network, rows: Sequence[Tensor]) -> Network:
-    """Float64 and eval mode; float32 where a network refuses float64, or where a mask overflows there alone (the lowest
-    number of float64 is minus infinity to a softmax in float32)."""
+    """Float64 and eval mode; float32 where a network refuses float64, or where a mask overflows there (the lowest
+    number of float64 is minus infinity to a softmax in float32, which a class of Hugging Face may have)."""
     network = network.double().eval()
     try:
+        if computes_in_float32(network, rows[0]):
+            return network.float()
         if answers_are_numbers(network, rows) or not answers_are_numbers(network.float(), rows):
             return network.double()
     except Exception as error:  # the checks will report any other error
@@ -221,6 +226,16 @@ def to_float64_eval(network: Network, rows: Sequence[Tensor]) -> Network:
         if isinstance(cause, RuntimeError) and re.search("float|double|dtype", str(cause).lower()):
             network.float()
     return network
+
+
+@torch.no_grad()
+def computes_in_float32(network: Network, row: Tensor) -> bool:
+    """Whether a network that may do so does."""
+    if not (isinstance(network, ExternalModel) and network.declared.single):
+        return False
+    with Trace() as trace:
+        network(row[None])
+    return trace.single
 
 
 @torch.no_grad()
@@ -239,8 +254,7 @@ def subject_of(
 ) -> Subject:
     network, fresh = plan.build(), plan.build()
     known = stream or [token % plan.vocabulary for token in word_ids()]
-    pad = network.declared.pad if isinstance(network, ExternalModel) else None
-    rows = sample_rows(known, plan.vocabulary, plan.shape.length, plan.seed, pad)
+    rows = sample_rows(known, plan.vocabulary, plan.shape.length, plan.seed, **texts_of(network))
     if weights is not None:
         put_weights(network, weights)
     elif plan.module is None:
@@ -251,19 +265,36 @@ def subject_of(
     return replace(subject, bf16=bf16)
 
 
+def texts_of(network: Network) -> dict[str, Any]:
+    """What a network of the user's own needs of its texts."""
+    if not isinstance(network, ExternalModel):
+        return {}
+    said = network.declared
+    never = {said.pad, getattr(network.embedding(), "padding_idx", None)} - {None}
+    return {"never": tuple(sorted(never)), "end": said.end, "shortest": said.shortest}
+
+
 def sample_rows(
-    stream: list[int], vocabulary: int, length: int, seed: int, pad: int | None = None
-) -> tuple[Tensor, ...]:
-    """Eight rows of real text and eight of random tokens [time], from the full length to a single token; none holds
-    `pad`."""
+    stream: list[int], vocabulary: int, length: int, seed: int, *, never: Sequence[int] = (), end: int | None = None,
+    shortest: int = 1,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Eight rows of real text and eight of random tokens [time], from the full length to the shortest. None holds a
+    token that is `never` in a text, as that for padding, and `end` stands at their end only."""
     most = min(length, MOST)
     sizes = (most, most, most - 1, most * 3 // 4, most // 2, most // 2 + 1, most // 4, 1)
-    lengths = [min(max(1, size), most) for size in sizes]
+    lengths = [min(max(1, shortest, size), most) for size in sizes]
     stream = stream * (1 + (most * 8) // len(stream))
     real = [torch.tensor(stream[number * most : number * most + size]) for number, size in enumerate(lengths)]
     rng = generator(seed, "rows")
-    rows = (*real, *(torch.randint(vocabulary, (size,), generator=rng) for size in lengths))
-    return rows if pad is None else tuple(row.masked_fill(row == pad, (pad + 1) % vocabulary) for row in rows)
+    rows = [*real, *(torch.randint(vocabulary, (size,), generator=rng) for size in lengths)]
+    reserved = {*never} if end is None else {*never, end}
+    other = next((token for token in range(vocabulary) if token not in reserved), 0)
+    for row in rows:
+        for token in reserved:
+            row[row == token] = other
+        if end is not None:
+            row[-1] = end
+    return tuple(rows)
 
 
 def word_ids() -> list[int]:

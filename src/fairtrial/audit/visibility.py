@@ -126,10 +126,17 @@ def future_gradient(subject: Subject) -> Measured | str:
 
     def cut_off(module: torch.nn.Module, given: object, vectors: Tensor) -> Tensor:
         leaf.append(vectors.detach().requires_grad_())
-        return leaf[-1]
+        return leaf[-1].clone()  # which may be changed in place
 
-    with subject.embedding.register_forward_hook(cut_off):
-        logits = subject.network(ids)
+    try:
+        with subject.embedding.register_forward_hook(cut_off):
+            logits = subject.network(ids)
+            if logits.requires_grad:
+                logits.sum().backward(retain_graph=True)
+    except Exception as error:
+        if subject.external is None:
+            raise
+        return f"In evaluation mode it gives no gradient: {str(error.__cause__ or error)[:100]}"
     if len(leaf) != 1 or leaf[0].numel() % ids.numel():
         return "Its token embedding is not called once for each text."
     rng = generator(subject.plan.seed, "gradient")

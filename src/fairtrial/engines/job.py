@@ -16,7 +16,8 @@ from fairtrial.registry import did_you_mean
 @dataclass(frozen=True)
 class Job:
     key: tuple[str, ...]  # who it is for: task, variant, seed
-    kind: str  # trial, calibrate, match, passport, part, baselines, contamination, portrait: `<kind>_job` in study.jobs
+    # trial, calibrate, match, passport, part, checks, baselines, contamination, portrait: `<kind>_job` in study.jobs
+    kind: str
     recipe: str = ""  # TOML
     seed: int = 0
     folder: str = ""  # where what it leaves on disk belongs
@@ -81,8 +82,11 @@ class InProcess:
             yield run_job(job, partial(on_progress, job), stop)
 
 
-def open_engine(name: str = "cores", jobs: int | None = None, address: str | None = None) -> Engine:
-    """`here` (this process), `cores` (processes on this machine) or `ray` (a cluster), with `jobs` jobs at a time."""
+def open_engine(
+    name: str = "cores", jobs: int | None = None, address: str | None = None, preload: Sequence[str] = ()
+) -> Engine:
+    """`here` (this process), `cores` (processes on this machine) or `ray` (a cluster), with `jobs` jobs at a time.
+    `preload`: modules that every process on this machine has loaded when it starts."""
     if address is not None and name != "ray":
         raise BadInput("--address is the address of a Ray cluster", "add --engine ray")
     if name == "here":
@@ -90,7 +94,7 @@ def open_engine(name: str = "cores", jobs: int | None = None, address: str | Non
     if name == "cores":
         from fairtrial.engines.processes import Processes
 
-        return Processes(jobs)
+        return Processes(jobs, preload)
     if name == "ray":
         from fairtrial.engines.ray import Ray
 

@@ -56,8 +56,8 @@ class Running:
 class Processes:
     name = "cores"
 
-    def __init__(self, width: int | None = None) -> None:
-        self.width = width or usable_cores()
+    def __init__(self, width: int | None = None, preload: Sequence[str] = ()) -> None:
+        self.width, self.preload = width or usable_cores(), [*PRELOADED, *preload]
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
         waiting = [(job, False) for job in reversed(jobs)]
@@ -66,7 +66,7 @@ class Processes:
             while running or (waiting and not stop()):
                 while waiting and len(running) < self.width and not stop():
                     job, again = waiting.pop()
-                    running.append(start(job, again))
+                    running.append(start(job, again, self.preload))
                     on_progress(job, "begin", {})
                 collect(running, on_progress, stop)
                 if stop():
@@ -93,7 +93,7 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def start(job: Job, again: bool = False) -> Running:
+def start(job: Job, again: bool = False, preload: Sequence[str] = PRELOADED) -> Running:
     context: Any = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
     until = time.monotonic() + START_SECONDS
     while True:
@@ -102,7 +102,7 @@ def start(job: Job, again: bool = False) -> Running:
         try:
             with STARTING:  # two studies in two threads take turns: the environment and __main__ are everybody's
                 if os.name == "posix":
-                    context.set_forkserver_preload(PRELOADED)
+                    context.set_forkserver_preload(list(preload))
                     with one_thread(), without_ctrl_c():
                         forkserver.ensure_running()
                 with without_main():

@@ -18,13 +18,25 @@ from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
 from fairtrial.model.external import BUILD, Builder, ExternalModel, build_external, models, spoken_error
+from fairtrial.model.hf_config import settable, small_config
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import did_you_mean
 
 LIBRARIES = {"hf": "transformers", "x-transformers": "x-transformers"}
 HEADS = {"lm": "ForCausalLM", "classify": "ForSequenceClassification"}
 CHUNKS = ("chunk_size", "mamba_chunk_size", "sliding_window", "attention_window", "window_size", "block_size")
-SMALL_CHUNK = 8  # tokens: so that a short text has several
+# what some families need to be told of, or are asked wrongly for: the beginning of a class's name -> declarations
+DECLARED: dict[str, dict[str, Any]] = {
+    "Rwkv": {"cache": "state"},
+    "RecurrentGemma": {"cache": "none"},  # it takes one and gives none: its state is inside its layers
+    "XLMWith": {"cache": "none"},  # what it calls so is filled by its caller
+    "Canine": {"shortest": 4},
+    "Funnel": {"shortest": 8},
+    "MobileBert": {"pad": 0},  # its trigrams read the padding, whose vector is zero
+    "XLM": {"pad": 0},  # texts end where its id begins
+    "Flaubert": {"pad": 0},
+    "XLNetForSequenceClassification": {"pads": "left"},  # it answers at the last position
+}
 
 
 def library_of(name: str) -> str:
@@ -111,44 +123,17 @@ def plain(value: Any) -> Any:
     return [plain(each) for each in value if each is not None] if isinstance(value, list) else value
 
 
-def settable(config_class: Any) -> set[str]:
-    """The fields that a configuration takes by name; what it computes from them is not among them."""
-    return set(inspect.signature(config_class.__init__).parameters) - {"self", "kwargs"}
-
-
-def config_of(kind: Any, vocabulary: int, length: int, classes: int, shape: Shape, options: Mapping[str, Any]) -> Any:
-    """A configuration of this size: the recipe's shape under the names that the class has, then the options."""
-    own, known = kind.config_class, settable(kind.config_class)
-    renamed = getattr(own, "attribute_map", {}) or {}
-    wanted = {
-        "vocab_size": vocabulary, "hidden_size": shape.width, "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads, "num_key_value_heads": shape.heads, "intermediate_size": shape.hidden,
-        "n_inner": shape.hidden, "head_dim": shape.head_dim, "max_position_embeddings": length,
-        "chunk_size": SMALL_CHUNK, "mamba_chunk_size": SMALL_CHUNK, "pad_token_id": 0, "num_labels": classes,
-    }  # fmt: skip
-    if "expand" in known and "num_heads" in known:  # a state-space model: heads x their size = expand x width
-        expand = int(options.get("expand", 2))
-        wanted |= {"expand": expand, "num_heads": shape.heads, "head_dim": expand * shape.width // shape.heads}
-    given = {renamed.get(name, name): value for name, value in wanted.items()}
-    given = {name: value for name, value in given.items() if name in known or name == "num_labels"}
-    special = {name: None for name in ("bos_token_id", "eos_token_id") if name in known}
-    for name in options:
-        if renamed.get(name, name) not in known:
-            raise BadInput(f"{own.__name__} has no field {name!r}{did_you_mean(name, sorted(known))}")
-    return own(**{**special, **given, **{renamed.get(name, name): value for name, value in options.items()}})
-
-
 def build_hf(
     kind: Any, vocabulary: int, length: int, classes: int, seed: int, shape: Shape, task: str, **options: Any
 ) -> nn.Module:
     if task == "lm" and kind.__name__.endswith(HEADS["classify"]):
         raise BadInput(f"{kind.__name__} is a classifier, and the task is 'lm'", f"take a class such as {HEADS['lm']}")
-    config = config_of(kind, vocabulary, length, classes, shape, options)
-    try:
-        model = kind(config)
-    except Exception as error:
-        hint = "give options that fit together: hf:CLASS:hidden_size=32,num_attention_heads=2"
-        raise BadInput(f"{kind.__name__} cannot be built so small: {spoken_error(error)}", hint) from error
+    model = build_small(kind, vocabulary, length, classes, shape, task, options)
+    skipped = skipped_positions(model)
+    if skipped:  # it counts positions from there: once more, with as many more of them
+        fields = {"max_position_embeddings": length + skipped, **options}
+        model = build_small(kind, vocabulary, length, classes, shape, task, fields)
+    config = model.config
     takes = inspect.signature(kind.forward).parameters
     sizes = [size for name in CHUNKS if isinstance(size := getattr(config, name, None), int) and size > 0]
     can_map = bool(getattr(kind, "_can_record_outputs", None) or "output_attentions" in takes)
@@ -156,21 +141,47 @@ def build_hf(
         "pads": ("both" if task == "lm" else "right") if "attention_mask" in takes else "none",
         "chunk": max((size for size in sizes if size <= 4 * length), default=0),
         "maps": can_map and getattr(config, "num_attention_heads", 0) > 0,
-        "longest": longest_of(model, length),
+        "longest": max(0, longest_of(model, length) - skipped),
+        "first_position": skipped,
+        "single": True,
     }
-    if task == "classify" and not re.search("Bert|Electra|MPNet|Deberta|Albert|FNet|Funnel|Longformer", kind.__name__):
-        said["pad"] = 0  # decoders look for the last token that is no padding by its id
+    encoder = re.search("Bert(?!Decoder)|Electra|MPNet|Deberta|Albert|FNet|Funnel|Longformer", kind.__name__)
+    if skipped or (task == "classify" and not encoder):
+        said["pad"] = 0  # found by its id: positions count without it, or the last token is the last other one
+    if task == "classify" and getattr(config, "is_encoder_decoder", False):
+        said["end"] = config.eos_token_id
+    for name, known in DECLARED.items():
+        said |= known if kind.__name__.startswith(name) else {}
     model.fairtrial = said
     return model
 
 
+def build_small(
+    kind: Any, vocabulary: int, length: int, classes: int, shape: Shape, task: str, options: Mapping[str, Any]
+) -> Any:
+    try:
+        return kind(small_config(kind.config_class, vocabulary, length, classes, shape, task, options))
+    except BadInput:
+        raise
+    except Exception as error:
+        hint = "give options that fit together: hf:CLASS:hidden_size=32,num_attention_heads=2"
+        raise BadInput(f"{kind.__name__} cannot be built so small: {spoken_error(error)}", hint) from error
+
+
+def position_tables(model: nn.Module) -> list[Any]:
+    named = ((name.rpartition(".")[2], each) for name, each in model.named_modules())
+    return [each for name, each in named if re.search(r"(?:^|_)(wpe|position|pos)", name) and hasattr(each, "weight")]
+
+
+def skipped_positions(model: nn.Module) -> int:
+    """Positions that stand for padding and what is before it, as in RoBERTa, which counts from the next."""
+    found = [getattr(each, "padding_idx", None) for each in position_tables(model)]
+    return max((index + 1 for index in found if index is not None), default=0)
+
+
 def longest_of(model: nn.Module, length: int) -> int:
     """How much it can read at once: the rows of a table of positions; 0: no limit is known."""
-    tables = [
-        each.num_embeddings
-        for name, each in model.named_modules()
-        if isinstance(each, nn.Embedding) and re.search(r"(?:^|[._])(wpe|position|pos)", name.rpartition(".")[2])
-    ]
+    tables = [len(each.weight) for each in position_tables(model) if isinstance(each, nn.Embedding)]
     return min((size for size in tables if size >= length), default=0)
 
 

@@ -45,11 +45,17 @@ class Declared:
     kind: str = ""  # causal or classifier; empty: what it is trained or audited as
     pads: str = ""  # right, left, both or none; empty: right where it takes a mask, else none
     pad: int | None = None  # the token that it takes for padding whatever the mask says
+    end: int | None = None  # the token that every text ends with, and has nowhere else
+    first_position: int = 0  # of a text, where positions are given
     embedding: str = ""  # the name of its token embedding; empty: the only nn.Embedding of the vocabulary's size
     cache: str = ""  # the keyword that takes a cache, and the name under which the output gives it back; "none": none
     maps: bool = False  # `output_attentions=True` gives `.attentions`, one [batch, head, query, key] for each layer
     chunk: int = 0  # tokens of a chunk or window that it reads at a time
     longest: int = 0  # tokens that it can read; 0: no limit is known
+    shortest: int = 1  # tokens that it needs
+    single: bool = (
+        False  # its softmax is in float32 whatever its weights are: where that is so it is audited in float32
+    )
     loss: str = ""  # a method (ids, mask, answers) -> the mean loss, used in training instead of the cross entropy
     optimizer: str = ""  # a method (learning_rate, weight_decay) -> a torch optimizer, used instead of the recipe's
 
@@ -146,7 +152,7 @@ class ExternalModel(nn.Module):
         if mask is not None:
             given[self.mask_name] = mask.to(MASKS[self.mask_name])
         if positions:
-            given[POSITIONS] = positions_of(ids, mask)
+            given[POSITIONS] = positions_of(ids, mask) + self.declared.first_position
         return self.find_logits(self.call(ids, given), ids, given)
 
     def call(self, ids: Tensor, given: Mapping[str, Any]) -> Any:
@@ -205,16 +211,19 @@ class ExternalModel(nn.Module):
         return True
 
     def cached(self, ids: Tensor, cache: ModelCache, mask: Tensor | None = None, *, positions: bool = False) -> Tensor:
-        """Logits of the next tokens [batch time entry]; `mask` [batch all-tokens-so-far]."""
+        """Logits of the next tokens [batch time entry]; `mask` [batch all-tokens-so-far]. A recurrent state, of which a
+        network of Hugging Face says `cache_params`, is told of the next tokens only, as its `generate` does."""
         given: dict[str, Any] = {self.declared.cache: cache.state}
         if "use_cache" in self.takes or self.open:
             given["use_cache"] = True
         if "cache_position" in self.takes:  # older releases of transformers cannot count by their cache
             given["cache_position"] = torch.arange(cache.length, cache.length + ids.shape[1], device=ids.device)
         if mask is not None:
-            given[self.mask_name] = mask.to(MASKS[self.mask_name])
+            seen = mask[:, -ids.shape[1] :] if self.declared.cache == "cache_params" else mask
+            given[self.mask_name] = seen.to(MASKS[self.mask_name])
             if positions:
-                given[POSITIONS] = positions_of(mask, mask)[:, -ids.shape[1] :]
+                every = positions_of(mask, mask) + self.declared.first_position
+                given[POSITIONS] = every[:, -ids.shape[1] :]
         output = self.call(ids, given)
         logits = self.find_logits(output, ids, given)
         cache.state = getattr(output, self.declared.cache, None)
