@@ -207,16 +207,13 @@ def audit_families(
 
     def show(row: Row, done: int, total: int, left: float) -> None:
         place = f"{done}/{total}" + (f", {spoken_time(left)} left" if done < total else "")
-        show_status("")
         if json:
             print(dumps({"event": "row", "done": done, "of": total, **row.to_dict()}), flush=True)
         else:
             print(f"[{place}] {row.species.name}: {verdict(row)}", flush=True)
-            show_status(f"{done} of {total} classes" + (f", {spoken_time(left)} left" if done < total else ""))
 
     with stopping() as stop:
         found = audit_zoo(zoo, families, out=out, page=page, jobs=jobs, seconds=seconds, on_row=show, stop=stop)
-    show_status("")
     if json:
         print(dumps({"event": "zoo", "summary": summary(found), "rows": [row.to_dict() for row in found.rows]}))
     else:
