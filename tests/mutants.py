@@ -2193,6 +2193,22 @@ SHOWN = (
 )
 APPS = (
     Mutant(
+        "zoo-timeout-kept",
+        "apps",
+        "a class of the zoo that took too long is never tried again",
+        'or not facts["lasting"]',
+        "or False",
+        ("apps/test_families.py", "-k too_long"),
+    ),
+    Mutant(
+        "zoo-fail-hidden",
+        "apps",
+        "in a column of the zoo a check that was not asked hides one that failed",
+        "for each in (FAIL, NOT_ASKED) if each in found",
+        "for each in (NOT_ASKED,) if each in found",
+        ("apps/test_families.py", "-k planted_fault"),
+    ),
+    Mutant(
         "puzzle-scale",
         "apps",
         "scores are divided by the width instead of its square root",

@@ -202,7 +202,7 @@ def dtype_of(network: nn.Module) -> torch.dtype:
 def perturb_weights(network: nn.Module, seed: int) -> None:
     """Move every weight, as training would: not what is frozen, nor the vector of the token for padding."""
     for name, weight in network.named_parameters():
-        if not (weight.is_floating_point() and weight.requires_grad):
+        if not weight.is_floating_point() or not weight.requires_grad:
             continue
         rng = generator(seed, "shake", name)
         size = 1 / math.sqrt(weight.shape[-1]) if weight.dim() > 1 else 0.1
