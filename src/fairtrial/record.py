@@ -69,6 +69,11 @@ class Record:
         try:
             if not (folder / "trial.json").is_file():
                 found = "is not a record (it has no trial.json)" if folder.is_dir() else "is not there"
+                if (folder / "study.toml").is_file():
+                    found, hint = (
+                        "is a study, not a record",
+                        f"its records are in {folder / 'trials'}; ft.Study opens it",
+                    )
                 raise BadInput(f"{folder} {found}", hint)
             for path in folder.rglob("*"):  # a link could lead a reader, or a resumed trial's pen, out of the record
                 if not is_plain(path):

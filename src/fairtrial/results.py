@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.errors import BadInput
+from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.finding import PASS, Finding, summary, worst
 from fairtrial.record import Listed
 from fairtrial.report import verdict_tables
@@ -226,10 +226,22 @@ class Study(Shown):
         return self.verdict.rows()
 
     def __repr__(self) -> str:
-        return repr(self.verdict) if not self.planned else "\n".join(plan_lines(dict(self.plan)))
+        without = self._without_verdict()
+        return "\n".join(without) if without else repr(self.verdict)
 
     def _repr_html_(self) -> str:
-        return self.verdict._repr_html_() if not self.planned else fragment(plan_lines(dict(self.plan)))
+        without = self._without_verdict()
+        return fragment(without) if without else self.verdict._repr_html_()
+
+    def _without_verdict(self) -> list[str]:
+        """What is shown where there is no verdict: the plan, or the reason. Showing a result never fails."""
+        if self.planned:
+            return plan_lines(dict(self.plan))
+        try:
+            self.verdict  # noqa: B018
+        except FairtrialError as error:
+            return [error.what, *([error.hint] if error.hint else [])]
+        return []
 
     def plot(self) -> Figure:
         """Every difference with its 95% interval."""

@@ -124,3 +124,8 @@ def test_a_plan_is_shown_where_nothing_was_run(library: dict[str, Any], tmp_path
     assert "10 trials" in planned._repr_html_()
     with pytest.raises(ft.BadInput):
         planned.verdict  # noqa: B018
+    for folder, words in ((tmp_path, "no verdict"), (library["classifier"].folder, "is the record of one trial")):
+        assert words in repr(ft.Study(folder))
+        assert words in ft.Study(folder)._repr_html_()
+    with pytest.raises(ft.BadInput, match="is a study, not a record"):
+        ft.load(library["finished"].folder)
