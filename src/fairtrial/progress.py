@@ -298,7 +298,7 @@ def sharing(quiet: bool) -> Iterator[Show]:
     """The same, for what knows the share that it has done: `M7 batch-mate invariance, 0:12 left`."""
     started = time.monotonic()
     with open_bar(quiet) as bar:
-        yield lambda what, share: bar.show(what + (f", {time_left(started, share)} left" if share else ""), share)
+        yield lambda what, share: bar.show(what + left_after(started, share or 0.0), share)
 
 
 @contextmanager
@@ -309,8 +309,7 @@ def counting(quiet: bool = False) -> Iterator[OnProgress]:
 
         def show(what: str, done: int, total: int) -> None:
             begun, share = started.setdefault(what, time.monotonic()), done / max(1, total)
-            left = f", {time_left(begun, share)} left" if share else ""
-            bar.show(f"{what}: {done:,} of {total:,}{left}", share)
+            bar.show(f"{what}: {done:,} of {total:,}{left_after(begun, share)}", share)
 
         yield show
 
@@ -331,6 +330,11 @@ def stopping_unless(stop: Stop | None) -> AbstractContextManager[Stop]:
 def waiting(bar: Bar, quiet: bool) -> AbstractContextManager[Any]:
     """What takes long is shown in the bar, unless nobody looks at it."""
     return nullcontext() if quiet else Waiting(bar.show)
+
+
+def left_after(started: float, share: float) -> str:
+    """`, 0:12 left`; nothing while too little is done to tell."""
+    return f", {time_left(started, share)} left" if share > 0.05 else ""
 
 
 def time_left(started: float, share: float) -> str:

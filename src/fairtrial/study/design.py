@@ -298,7 +298,10 @@ def read_study_table(source: str | None) -> dict[str, Any]:
             hint = "a study is a folder that `fairtrial study` wrote"
             raise BadInput(f"{source} is not a study (it has no study.toml)", hint)
     elif not source.endswith(".toml"):
-        raise BadInput(f"{source!r} is neither a study file nor a study's folder", "variants are given with --variants, in Python as a list")
+        raise BadInput(
+            f"{source!r} is neither a study file nor a study's folder",
+            "variants are given with --variants, in Python as a list",
+        )
     return load_study(path)
 
 
