@@ -138,6 +138,7 @@ class Record:
         for name in names if self.complete else ():
             if (self.folder / name).exists():
                 self.checked(name)
+        _ = self.recipe
 
     def settle_changes(self, *, accept: bool) -> None:
         """Before a trial is resumed: refuse files that are not what it began with, or let it go on as they are now;
