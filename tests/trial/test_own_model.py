@@ -109,6 +109,7 @@ def test_a_study_file_names_a_model_and_its_verdict_says_that_first_weights_are_
     )
     said = fairtrial("study", tmp_path / "study.toml", "--out", tmp_path / "out", "--jobs", 1)
     assert said.code == 0, said.err
+    assert "failed" not in said.out + said.err, "a network without maps has none on the page"
     told = json.loads((tmp_path / "out" / "verdict.json").read_text())
     (line,) = [line for line in told["sentences"] if "first weights are not" in line]
     assert "nano_gpt.py:build" in line

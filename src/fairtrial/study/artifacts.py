@@ -317,7 +317,7 @@ def make_maps(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> None
     maps: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
 
     def accept(result: JobResult) -> None:
-        if result.facts is not None:
+        if result.facts:
             task, variant, _ = result.job.key
             maps[task][variant] = result.facts
 

@@ -27,6 +27,7 @@ from fairtrial.engines.job import Job, OnEvent, Stop
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput, Busy, EnvironmentChanged
 from fairtrial.finding import as_passport, worst
+from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import count_parameters
 from fairtrial.plugins import load_code, load_files, load_installed
 from fairtrial.prepare import prepare
@@ -223,9 +224,11 @@ def contamination_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]
 
 
 def portrait_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
-    """Attention maps of a trained variant for one sentence."""
+    """Attention maps of a trained variant for one sentence; nothing of a network that offers none."""
     load_files(Path(name) for name in job.plugins)
     with use_threads(1):
         run = load(Path(job.folder))
+        if isinstance(run.network, ExternalModel) and not run.network.declared.maps:
+            return {}
         maps = maps_of(run.network, run.tokenizer, job.options["sentence"])
     return {"words": list(maps.words), "weights": maps.weights.round(4).tolist()}
