@@ -231,7 +231,8 @@ EXHIBITS = (
     batch_of_one(
         "Qwen3Next", precision="float", **SMALL, num_key_value_heads=2, head_dim=16, linear_key_head_dim=8,
         linear_value_head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4,
-        layer_types=["linear_attention", "full_attention"], num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=32,
+        layer_types=["linear_attention", "full_attention"], num_experts=4, num_experts_per_tok=2,
+        moe_intermediate_size=32, shared_expert_intermediate_size=32,
     ),
     batch_of_one(
         "Lfm2", **SMALL, num_key_value_heads=2, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False
