@@ -509,6 +509,7 @@ def main() -> None:
         print(f"the page waits for: {', '.join(missing)}")
         return
     write_text(chosen.page, page({each.name: each.kept(chosen.folder) for each in EXHIBITS}))
+    subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", str(chosen.page)], check=True)  # its scripts
     print(f"written: {chosen.page}")
 
 
