@@ -222,7 +222,7 @@ EXHIBITS = (
         "Bamba", **SMALL, num_key_value_heads=2, attn_layer_indices=[1], mamba_n_heads=4, mamba_d_head=16,
         mamba_d_state=8, mamba_n_groups=1, mamba_chunk_size=8,
         remains="Another finding is left, also in 5.22.2: with a cache and no position ids, positions begin at 0 again "
-        "at every call (C1, C1p, L1). `generate` gives position ids and is right.",
+        "at every call (C1, C1p, L1).",
     ),
     batch_of_one(
         "FalconH1", **SMALL, num_key_value_heads=2, mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_d_state=8,
