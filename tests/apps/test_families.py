@@ -135,11 +135,11 @@ def test_a_script_prints_what_the_page_says(name: str, capsys: pytest.CaptureFix
 def test_a_page_shows_faults_design_and_what_nobody_looked_at(tmp_path: Path) -> None:
     odd, designed = Species("OddForCausalLM", ("odd",), "lm"), Species("XLNetLMHeadModel", ("xlnet",), "lm")
     rows = (
-        Row(odd, (finding("M3", FAIL, "It sees the future."), finding("C1", NOT_ASKED))),
+        Row(odd, (finding("M4", NOT_ASKED), finding("M3", FAIL, "It sees the future."), finding("C1", NOT_ASKED))),
         Row(designed, (finding("M3", FAIL), finding("M6", PASS))),
         Row(Species("BigForCausalLM", ("big",), "lm"), reason="it is\ntoo | large"),
     )
-    assert [kind_of(row, row.findings[0]) for row in rows[:2]] == [OPEN, DESIGN]
+    assert [kind_of(row, row.failed[0]) for row in rows[:2]] == [OPEN, DESIGN]
     text = write_page(Zoo("transformers", "5", tmp_path, rows), tmp_path / "zoo.md").read_text()
     assert "| `OddForCausalLM` | odd | **FAIL** |  |" in text
     assert "| `OddForCausalLM` | M3 a check | It sees the future. |" in text
