@@ -2262,7 +2262,7 @@ APPS = (
         "a class of the zoo that took too long is never tried again",
         'or not facts["lasting"]',
         "or False",
-        ("apps/test_families.py", "-k too_long"),
+        ("apps/test_model_zoo.py", "-k too_long"),
     ),
     Mutant(
         "zoo-fail-hidden",
@@ -2270,7 +2270,7 @@ APPS = (
         "in a column of the zoo a check that was not asked hides one that failed",
         "for each in (FAIL, NOT_ASKED) if each in found",
         "for each in (NOT_ASKED, FAIL) if each in found",
-        ("apps/test_families.py", "-k page_shows"),
+        ("apps/test_model_zoo.py", "-k page_shows"),
     ),
     Mutant(
         "puzzle-scale",

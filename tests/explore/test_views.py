@@ -48,8 +48,13 @@ class Hanging(ft.Part):
 
 def test_a_study_is_compared_as_its_verdict_says(client: Client, study: str, shelf: Path) -> None:
     assert "running" in WHILE_RUNNING
-    (row,) = (row for row in client.ask("library").json["rows"] if row["path"] == study)
-    assert (row["state"], row["done"]) == ("finished", 4)
+
+    def finished() -> list[Any]:  # a listing may be a moment old
+        rows = client.ask("library").json["rows"]
+        return [row for row in rows if (row["path"], row["state"]) == (study, "finished")]
+
+    (row,) = until(finished)
+    assert row["done"] == 4
     verdict = json.loads((shelf / study / "verdict.json").read_text())["tasks"]["classify"]
     overview = client.ask("study", {"study": study}).json
     assert overview["tasks"]["classify"]["comparisons"]
