@@ -31,7 +31,7 @@ benchmark: $(VENV)/.ready-dev  ## speed against transformers and x-transformers,
 
 docs: $(VENV)/.ready-docs  ## the documentation as a site, in site/index.html
 	$(BIN)/python docs/build.py
-	$(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m mkdocs build --strict
 	@echo "open site/index.html"
 
 docs-serve: $(VENV)/.ready-docs  ## the same, served on this machine and made again when a page changes

@@ -68,7 +68,8 @@ def test_the_site_is_built_and_asks_no_network(tmp_path: Path, monkeypatch: pyte
     """In strict mode: every link and every anchor leads somewhere, every page is in the navigation."""
     pytest.importorskip("mkdocs", reason="pip install 'fairtrial[docs]'")
     monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    # not --quiet, which hides the warnings that strict counts
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     pages = list((tmp_path / "site").rglob("*.html"))
