@@ -213,6 +213,7 @@ def test_a_person_uses_study_parts_puzzles_and_data(open_page: Any, study: str, 
     assert page.locator("textarea").input_value() == wanted
 
 
+@pytest.mark.slow
 def test_what_is_copied_runs(
     open_page: Any, fairtrial: Any, study: str, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     audits_here: None,
