@@ -133,6 +133,13 @@ def lock_beside(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.new.lock")
 
 
+def sweep_lock(folder: Path) -> None:
+    """Drop the lock's file that kill -9 left beside a folder. `Busy` where a process holds it."""
+    if lock_beside(folder).is_file():
+        with preparing(folder):
+            pass
+
+
 @contextmanager
 def locked(
     path: Path, doing: str = "writing this record", instead: str = "write another record with --out"

@@ -1,4 +1,5 @@
-"""What a result depends on beside recipe, seed and data: code, versions, machine, threads. And memory."""
+"""What a result depends on beside recipe, seed and data: code, versions, machine, threads. Memory, and the process that
+this one was started by."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ import hashlib
 import math
 import os
 import platform
+import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -161,3 +164,21 @@ def use_threads(threads: int) -> Iterator[None]:
             _held.depth -= 1
             _active -= not _held.depth
             torch.set_num_threads(before)
+
+
+def signal_at_parents_end(number: int) -> None:
+    """Linux sends this signal when the thread that started this process ends; 0: none any more."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
+
+
+def end_with(parent: int) -> None:
+    """Whoever waits for this process may be killed, and a part may hang: nobody is left to end it then."""
+
+    def watch() -> None:  # for other systems, and for a parent that was killed before this was called
+        while os.getppid() == parent:
+            time.sleep(0.3)
+        os._exit(1)
+
+    signal_at_parents_end(signal.SIGKILL)
+    threading.Thread(target=watch, daemon=True).start()

@@ -22,7 +22,7 @@ import stat
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,11 +37,12 @@ from fairtrial.disk import (
     locked,
     preparing,
     sha256_of,
+    sweep_lock,
     whole_folder,
     write_bytes,
     write_text,
 )
-from fairtrial.errors import BadInput, DiskTrouble, FairtrialWarning
+from fairtrial.errors import BadInput, Busy, DiskTrouble, FairtrialWarning
 from fairtrial.recipe import FOLDER_NAME, Recipe, fingerprint, load_recipe, write_recipe
 
 if TYPE_CHECKING:
@@ -269,12 +270,29 @@ class Record:
     def clock(self) -> list[dict[str, Any]]:
         return stored.read_rows(self.folder / "clock.jsonl", lambda row: stored.CLOCK)
 
-    def drop_checkpoints(self) -> None:
-        """A finished record needs none; also called when one is opened that was killed just before this."""
-        folder = self.folder / "checkpoints"
-        if self.complete and folder.is_dir():
-            with disk_errors(folder):
-                shutil.rmtree(folder)
+    def tidy(self) -> None:
+        """Of a finished record: drop what kill -9 left in its last moments. One that another process holds is left to
+        that process."""
+        if self.complete and self._leftovers():
+            with suppress(Busy), self.hold():
+                self.drop_leftovers()
+
+    def drop_leftovers(self) -> None:
+        """Of a finished record that is held, as every writer does: what only training needs, files that a killed
+        process had not yet moved to their place, and its lock beside the record."""
+        for path in self._leftovers():
+            with disk_errors(path):
+                if path == lock_beside(self.folder):
+                    with suppress(Busy):
+                        sweep_lock(self.folder)
+                elif path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+
+    def _leftovers(self) -> list[Path]:
+        found = [self.folder / "checkpoints", lock_beside(self.folder), *self.folder.glob("*.tmp")]
+        return [path for path in found if path.exists()]
 
     def write_outcomes(self, outcomes: dict[str, np.ndarray]) -> None:
         from safetensors.numpy import save
@@ -413,9 +431,7 @@ def ensure_free(folder: Path) -> None:
         hint = "give the record a folder of its own, such as --out runs/mine"
         raise BadInput(f"{folder} cannot become a record", hint)
     with disk_errors(folder):
-        if lock_beside(folder).is_file():
-            with preparing(folder):  # refused as busy where another process is about to write it
-                pass
+        sweep_lock(folder)  # refused as busy where another process is about to write it
         refuse_taken(folder)
 
 

@@ -71,7 +71,7 @@ def resume_trial(
     """Go on from the last checkpoint, to the same bits as if the trial had never been interrupted."""
     record = Record.open(folder)
     if record.complete:
-        record.drop_checkpoints()
+        record.tidy()
         return record
     with record.hold():
         if record.complete:  # another process has finished it meanwhile
@@ -143,7 +143,7 @@ def train(
     record.write_outcomes(outcomes)
     not_promised = {"not_deterministic": sorted(lost)} if lost else {}
     record.write_result(result_facts(record, task, loop, best_step, scores) | not_promised)
-    record.drop_checkpoints()
+    record.drop_leftovers()
     record.add_time(loop.progress.step, what="end", peak_memory_mb=peak_memory_mb())
     if with_baseline and not stop():  # the record is complete: nothing of the trial depends on it
         from fairtrial.baselines.run import score_beside

@@ -37,10 +37,10 @@ class Tally:
         self.counts["failed"] += 1
         self.failures.append(f"{where}: {why}")
 
-    def close(self) -> None:
-        """Print the row of docs/reliability.md; fail if anything did."""
+    def close(self, **more: Any) -> None:
+        """Print the row of docs/reliability.md; fail if anything did. `more`: what else was measured."""
         facts = {name: self.counts[name] for name in ("survived", "refused", "failed")}
-        row = {"what": self.title, "tried": self.counts.total(), **facts, "seed": SEED}
+        row = {"what": self.title, "tried": self.counts.total(), **facts, **more, "seed": SEED}
         row["seconds"] = round(time.monotonic() - self.started)
         add_row(row, failures=self.failures)
         assert not self.failures, "\n".join([f"{len(self.failures)} failures", *self.failures[:50]])

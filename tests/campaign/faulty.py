@@ -45,6 +45,7 @@ class Order:
     limits: dict[str, int] = field(default_factory=dict)  # RLIMIT_x -> value
     user: int | None = None
     kill_after: float | None = None  # seconds
+    until_gone: bool = False  # wait for the processes that it started, too
     seconds: float = 600.0  # longer is a hang
     cwd: str = "/"
     own_server: bool = False  # its processes are forked by a server that it starts itself, which takes seconds
@@ -57,6 +58,7 @@ class Answer(NamedTuple):
     operations: str  # w, s (fsync), r (rename), m (mkdir), o (open for writing), t (truncate), in their order
     memory: str  # bytes of address space that a child begins with
     seconds: float
+    gone: float  # seconds after its end until no process that it had started was left, if that was waited for
 
     @property
     def trouble(self) -> str:
@@ -152,11 +154,32 @@ def run_order(order: Order, library: Any) -> Answer:
             code = HANG if order.kill_after is None else -signal.SIGKILL
         else:
             time.sleep(0.002)
+    ended_after, gone = time.monotonic() - started, until_gone(child) if order.until_gone else 0.0
     said = [drain(*pipe) for pipe in pipes]
     names = ("operations", "memory")
     texts = [(room / name).read_text(errors="replace") if (room / name).exists() else "" for name in names]
     shutil.rmtree(room)
-    return Answer(code, *said, *texts, time.monotonic() - started)
+    return Answer(code, *said, *texts, ended_after, gone)
+
+
+def until_gone(session: int) -> float:
+    """Seconds until no process of a command's session is left; those that are there after a minute are killed."""
+    started = time.monotonic()
+    while left := [number for number in map(int, filter(str.isdigit, os.listdir("/proc"))) if lives(number, session)]:
+        if time.monotonic() - started > 60:
+            for number in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+        time.sleep(0.01)
+    return time.monotonic() - started
+
+
+def lives(process: int, session: int) -> bool:
+    try:
+        state, _, _, its = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:4]
+    except OSError:
+        return False
+    return int(its) == session and state != "Z"
 
 
 def drain(reader: int, writer: int) -> str:

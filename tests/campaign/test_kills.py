@@ -32,7 +32,7 @@ PATIENCE = 2.0  # seconds until no process of a killed study is left; more on a 
 def test_kills_at_random_moments(
     name: str, scenes: dict[str, Scene], faulty: Faulty, tmp_path: Path, capsys: Any
 ) -> None:
-    scene, room, tally, hit = scenes[name], tmp_path / "room", Tally(f"kill -9: {name}"), 0
+    scene, room, tally, hit, slowest = scenes[name], tmp_path / "room", Tally(f"kill -9: {name}"), 0, 0.0
     rng = Random(f"{SEED} {name}")
     scene.prepare(room)
     whole = faulty(Order(scene.asked(room), own_server=scene.own_server))
@@ -40,26 +40,34 @@ def test_kills_at_random_moments(
     wanted = scene.result(room)
     for number in range(sized(COUNTS[name], 2)):
         scene.prepare(room)
-        moments, words = [], scene.asked(room)
-        for _ in range(rng.choice([1, 1, 2])):  # sometimes it is killed again while it goes on
+        moments, words = [rng.uniform(0, whole.seconds)], scene.asked(room)
+        if rng.random() < 0.3:  # it is killed again while it goes on
             moments.append(rng.uniform(0, whole.seconds))
-            answer = faulty(Order(words, kill_after=moments[-1], own_server=scene.own_server))
+        for moment in moments:
+            last = moment is moments[-1]
+            answer = faulty(Order(words, kill_after=moment, own_server=scene.own_server, until_gone=last))
             hit += answer.code == -9
             words = scene.goes_on(room)
         where = f"{name} {number}, killed after {', '.join(f'{moment:.3f}' for moment in moments)} s"
         left = processes_in(room)
+        late = answer.gone
+        slowest = max(slowest, late)
         answer = faulty(Order(words))
         if answer.code != 0:
             tally.failed(where, f"it does not go on: exit {answer.code}: {answer.err[-800:]}")
         elif (found := scene.result(room)) != wanted:
             tally.failed(where, f"other results: {[key for key in wanted if found.get(key) != wanted[key]]}")
-        elif left:
-            tally.failed(where, f"processes are left: {left}")
+        elif left or late > patience():
+            tally.failed(where, f"processes are left: {left}, the last one was gone after {late:.1f} s")
         else:
             tally.survived()
     with capsys.disabled():
-        tally.close()
+        tally.close(hit=hit, gone_seconds=round(slowest, 2))
     assert hit, "no kill hit a running command: this proves nothing"
+
+
+def patience() -> float:
+    return PATIENCE * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def test_an_explorer_is_killed_while_it_writes(finished_records: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
@@ -138,7 +146,7 @@ def ask_for_copy(address: str, source: str) -> None:
 
 def processes_in(room: Path) -> list[str]:
     """Processes that have a file below the folder open, after some time."""
-    until = time.monotonic() + PATIENCE * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    until = time.monotonic() + patience()
     while True:
         found = []
         for process in Path("/proc").glob("[0-9]*"):

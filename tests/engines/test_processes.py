@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -168,23 +170,31 @@ def children() -> list[Any]:
 
 
 ORPHAN = """
-import sys
+import json, sys
 from fairtrial.engines.job import Job
 from fairtrial.engines.processes import Processes
-recipe, folder = open(sys.argv[1]).read(), sys.argv[2]
-job = Job(("a", "b", "c"), "trial", recipe, 3, folder)
-for _ in Processes(1).run([job], lambda job, kind, facts: print(kind, flush=True), lambda: False):
+job, preload = Job(**json.loads(sys.argv[1])), sys.argv[2:]
+for _ in Processes(1, preload).run([job], lambda job, kind, facts: print(kind, flush=True), lambda: False):
     pass
 """
 
 
-def test_no_process_is_left_when_the_one_that_started_it_is_killed(job: Callable[..., Job], tmp_path: Path) -> None:
-    endless = job("endless", "training.duration=100000 steps")
-    (tmp_path / "recipe.toml").write_text(endless.recipe)
-    words = [sys.executable, "-c", ORPHAN, str(tmp_path / "recipe.toml"), endless.folder]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as caller:
+def start_caller(job: Job, *preload: str, **environment: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", ORPHAN, json.dumps(asdict(job)), *preload]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ | environment)
+
+
+@pytest.mark.parametrize("act", ["", ACTS["sleeps"]], ids=["between steps", "within one that never ends"])
+def test_no_process_is_left_when_the_one_that_started_it_is_killed(act: str, job: Callable[..., Job]) -> None:
+    endless = job("endless", "training.duration=100000 steps", act=act)
+    with start_caller(endless) as caller:
         assert caller.stdout is not None
-        assert any(line == "step\n" for line in caller.stdout)
+        if act:
+            while not (Path(endless.folder) / "trial.json").exists():
+                assert caller.poll() is None
+                time.sleep(0.05)
+        else:
+            assert any(line == "step\n" for line in caller.stdout)
         caller.kill()
     record = Record.open(Path(endless.folder))
     while True:  # the lock is free once the orphan has ended; were it to stay, the test's own limit would end this
@@ -193,6 +203,22 @@ def test_no_process_is_left_when_the_one_that_started_it_is_killed(job: Callable
                 break
         except Busy:
             time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system ends a process with its parent")
+def test_a_fork_server_that_is_loading_ends_with_the_one_that_started_it(
+    job: Callable[..., Job], tmp_path: Path
+) -> None:
+    code = f"import os, time\nopen({str(tmp_path / 'loading')!r}, 'w').write(str(os.getpid()))\ntime.sleep(100_000)\n"
+    (tmp_path / "endless_import.py").write_text(code)
+    with start_caller(job("never"), "endless_import", PYTHONPATH=str(tmp_path)) as caller:
+        while not (tmp_path / "loading").exists() or not (tmp_path / "loading").read_text():
+            assert caller.poll() is None
+            time.sleep(0.05)
+        caller.kill()
+    server = Path("/proc") / (tmp_path / "loading").read_text()
+    while server.exists() and ") Z " not in (server / "stat").read_text():  # here, too, the test's own limit
+        time.sleep(0.05)
 
 
 def test_each_process_has_one_thread_and_a_peak_of_its_own(job: Callable[..., Job]) -> None:

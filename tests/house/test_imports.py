@@ -30,6 +30,7 @@ MAY_IMPORT = {
         "errors",
         "registry",
         "disk",
+        "environment",
         "engines",
     },  # what a job does is imported by name in the process that does it
     "plugins": PLAIN | {"disk", "record", "model", "parts", "part_source"},

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairtrial.disk import preparing
 from fairtrial.errors import BadInput, Busy, DiskTrouble, FairtrialError
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
@@ -71,6 +72,34 @@ def test_what_a_killed_preparation_left_is_swept_away(tmp_path: Path) -> None:
     with Record.create(tmp_path / "a", Recipe(), FACTS, "{}") as record:
         assert record.recipe == Recipe()
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_a_kill_left_of_a_finished_record_is_swept_away_unless_somebody_holds_it(record: Record) -> None:
+    folder = record.folder
+    lock, draft, checkpoint = folder.parent / ".a.new.lock", folder / "baseline.json.tmp", folder / "checkpoints" / "x"
+    before = {path.name for path in folder.iterdir()}
+
+    def leave() -> None:
+        lock.touch()
+        draft.write_text("half a base")
+        checkpoint.parent.mkdir()
+        checkpoint.touch()
+
+    leave()
+    record.tidy()  # not finished: checkpoints are what it goes on from
+    assert checkpoint.exists()
+    record.write_result(RESULT)
+    with record.hold():
+        record.tidy()
+        assert draft.exists()
+    with preparing(folder):
+        record.tidy()
+        assert lock.exists()
+        assert not draft.exists()
+    leave()
+    record.tidy()
+    assert {path.name for path in folder.iterdir()} == before | {"result.json"}
+    assert [path.name for path in folder.parent.iterdir()] == ["a"]
 
 
 def test_a_taken_folder_is_refused_with_what_it_is(record: Record, tmp_path: Path) -> None:

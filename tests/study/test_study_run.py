@@ -145,7 +145,10 @@ def test_what_is_finished_is_not_run_again_and_what_is_missing_is(copied: tuple[
     before = verdict_of(folder)
     whole = (folder / "trials/classify/again/seed-103/result.json").read_bytes()
     shutil.rmtree(folder / "trials/classify/again/seed-103")
+    left = folder / "trials/classify/again/seed-102/checkpoints"  # killed between its result and its last word
+    left.mkdir()
     run_study(study, folder, InProcess(), Options(), heard)
+    assert not left.exists()
     assert [facts["key"] for facts in heard.of("done", "trial")] == [["classify", "again", "seed 103"]]
     assert not heard.of("begin", "passport")
     assert not heard.of("begin", "calibrate")

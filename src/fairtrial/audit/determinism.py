@@ -1,6 +1,5 @@
 """Two ways to one answer: fast kernel and equation (E1), cache and full text (C1); the same training gives the same
-bits (R1), also when it is resumed (R2), and its saved weights the same answers (R3). Run as a module, this is R1's
-short training in a process of its own."""
+bits (R1), also when it is resumed (R2), and its saved weights the same answers (R3)."""
 
 from __future__ import annotations
 
@@ -11,8 +10,6 @@ import os
 import random
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -41,6 +38,14 @@ from fairtrial.training.checkpoint import Checkpoints
 from fairtrial.training.loop import Loop, put_weights, weights_of
 from fairtrial.training.tasks import ClassifyTask
 
+# R1's short training in a process of its own, which ends with the one that waits for it, also while it imports torch
+FRESH = """
+import json, sys
+from fairtrial.environment import end_with
+end_with(int(sys.argv[2]))
+from fairtrial.audit.determinism import train_as_requested
+print(json.dumps(train_as_requested(*json.loads(sys.argv[1]))))
+"""
 STEPS, RESUMED_STEPS = 30, 8
 ROWS, BATCH = 12, 4
 SECONDS = 180  # for a training in a fresh process
@@ -235,7 +240,7 @@ def start_process(plans: Sequence[Plan], number: int, plugins: dict[str, tuple[s
     request = json.dumps([[asdict(plan) for plan in plans], number, plugins])  # a plan of a module has no process
     ours, here = str(Path(fairtrial.__file__).parents[1]), {"", os.getcwd()}  # no import from the working folder
     paths = os.pathsep.join((ours, *(path for path in sys.path if path not in here)))
-    command = [sys.executable, "-P", "-m", "fairtrial.audit.determinism", request, str(os.getpid())]
+    command = [sys.executable, "-P", "-c", FRESH, request, str(os.getpid())]
     environment = os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths}
     return Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, text=True, env=environment)
 
@@ -304,15 +309,3 @@ def train_as_requested(plans: list[dict[str, Any]], number: int, plugins: dict[s
         except Exception as error:  # whatever a part raises
             states.append(f"{RAISED}{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}")
     return states
-
-
-def end_with(parent: int) -> None:
-    """Whoever waits for this process may be killed, and a part may hang: nobody is left to end it then."""
-    while os.getppid() == parent:
-        time.sleep(0.3)
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    threading.Thread(target=end_with, args=(int(sys.argv[2]),), daemon=True).start()
-    print(json.dumps(train_as_requested(*json.loads(sys.argv[1]))))

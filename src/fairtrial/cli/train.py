@@ -127,7 +127,7 @@ def resume(
     Its weights and scores are bit for bit those of a trial that was never stopped."""
     opened = Record.open(record)
     if opened.complete:
-        opened.drop_checkpoints()
+        opened.tidy()
         event = {"event": "end", "step": opened.result["steps"], **opened.result, "baseline": opened.baseline or None}
         print(dumps(event) if json else f"{record} is already finished; see: fairtrial show {record}")
         return

@@ -15,7 +15,7 @@ from fairtrial.data.duplicates import CLEAN, EXACT, find_duplicates
 from fairtrial.data.readers import find_format, read
 from fairtrial.data.splits import conflicts, into_sentences
 from fairtrial.data.words import text_key
-from fairtrial.disk import disk_errors, preparing, whole_folder, write_bytes, write_text
+from fairtrial.disk import disk_errors, preparing, sweep_lock, whole_folder, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Data
 
@@ -148,6 +148,9 @@ def ensure_empty(out: Path, source: Path) -> None:
     """A new or empty folder outside the source."""
     if out.resolve() == source.resolve() or source.resolve() in out.resolve().parents:
         raise BadInput("the cleaned copy must be outside the data", "choose another folder", path=out)
+    if out.name in ("", ".."):
+        raise BadInput("the cleaned copy needs a folder of its own", "choose a new folder", path=out)
+    sweep_lock(out)  # refused as busy where another process is writing the copy
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput("already exists and is not an empty folder", "choose a new folder", path=out)
 

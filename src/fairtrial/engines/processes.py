@@ -24,12 +24,12 @@ PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to st
 START_SECONDS = 20.0  # for a fork server that was killed to be replaced
 LAST_SECONDS = 5.0  # for a process that has sent its result to end by itself
 EVENT_SECONDS = 0.5  # between two step events
-WATCH_SECONDS, ORPHAN_SECONDS = 0.3, 1.2  # an orphan is gone after two seconds
+WATCH_SECONDS, ORPHAN_SECONDS = 0.3, 1.0  # an orphan is gone after two seconds
 ORPHANED = 255  # its exit code, and that of a process whose fork server was killed
 KILLED = "its process was killed"  # by the kernel, for memory, or with the fork server; not by us
 # torch._dynamo: the first optimizer imports it, which takes as long as torch itself
-PRELOADED = ["fairtrial.trial", "torch._dynamo", "fairtrial.audit.run", "fairtrial.analysis.parameters"]
-PRELOADED += ["fairtrial.baselines.classifiers", "fairtrial.engines.preloaded"]
+PRELOADED = ["fairtrial.engines.preloaded", "fairtrial.trial", "torch._dynamo", "fairtrial.audit.run"]
+PRELOADED += ["fairtrial.analysis.parameters", "fairtrial.baselines.classifiers"]
 STARTING = threading.Lock()
 
 
@@ -162,12 +162,18 @@ def run_in_process(job: Job, pipe: connection.Connection) -> None:
     parent, asked, last_event = os.getppid(), False, 0.0
 
     def watch() -> None:
-        """Whoever started this process may be killed: it saves what it has and ends. All it writes stands a kill."""
+        """Whoever started this process may be killed, or the fork server, whose child it is: a trial saves what it has,
+        and it ends. All it writes stands a kill. The server alone tells nothing: it lives as long as its children."""
         nonlocal asked
-        while os.getppid() == parent:
-            time.sleep(WATCH_SECONDS)
+        caller = multiprocessing.parent_process()
+        assert caller is not None
+        while os.getppid() == parent and not connection.wait([caller.sentinel], WATCH_SECONDS):
+            pass
         asked = True
-        time.sleep(ORPHAN_SECONDS)
+        if job.kind == "trial":
+            if hasattr(signal, "setitimer"):  # the system ends it, whatever keeps this thread from running again
+                signal.setitimer(signal.ITIMER_REAL, ORPHAN_SECONDS)
+            time.sleep(ORPHAN_SECONDS)
         os._exit(ORPHANED)
 
     threading.Thread(target=watch, daemon=True).start()

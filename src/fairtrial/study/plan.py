@@ -310,6 +310,9 @@ def to_run(
 ) -> list[Trial]:
     """Trials that are neither finished nor, by this log, known to fail; the user is told of the others."""
     left, notices = missing(plan, trials)
+    for record in (plan.home.finished(trial.folder) for trial in trials):
+        if record is not None:
+            record.tidy()  # its process may have been killed in the last moment
     if retry_failed:
         plan.home.forget_failures({trial.folder for trial in left}, log)
     failed = {plan.home.failed(row) for row in plan.home.failures(log)}
