@@ -17,6 +17,7 @@ from fairtrial.errors import BadInput, Interrupted
 from fairtrial.progress import (
     OnEvent,
     Stop,
+    TimeLimit,
     doing,
     open_bar,
     sharing,
@@ -261,10 +262,11 @@ def study(
     5
     """
     from fairtrial.engines.job import open_engine
+    from fairtrial.report.words import read_time
     from fairtrial.results import Study
     from fairtrial.study.design import design_study, read_study_table, with_written
     from fairtrial.study.folder import StudyFolder
-    from fairtrial.study.plan import default_study_folder, read_time, refuse_few_seeds
+    from fairtrial.study.plan import default_study_folder, refuse_few_seeds
     from fairtrial.study.plan import recipes_of as recipes_of_study
     from fairtrial.study.run import Options, run_study
 
@@ -499,6 +501,7 @@ def audit(
     plugins: Sequence[Source] = (),
     settings: Sequence[str] = (),
     bf16: bool = False,
+    time_limit: str = "5m",
     quiet: bool = False,
     **declared: Any,
 ) -> Audit:
@@ -507,18 +510,21 @@ def audit(
 
     Or a network of your own: a torch module, with its `kind` ('causal' or 'classifier') and what it declares
     (`pads="left"`, `chunk=16`); or `model`, a builder ('my_model.py:build', 'hf:CLASS', a function) for a `task` ('lm',
-    'classify'), built in the recipe's shape, which `settings` change. `bf16`: ask under autocast, too.
+    'classify'), built in the recipe's shape, which `settings` change. `bf16`: ask under autocast, too. What is
+    not reached within `time_limit` is not asked, and the audit has not passed.
 
     >>> ft.audit("none").passed
     True
     """
     from fairtrial.audit.run import audit_module, audit_target
     from fairtrial.plugins import load_files
+    from fairtrial.report.words import read_time
     from fairtrial.results import Audit
 
+    limit = TimeLimit(read_time(time_limit))
     load_files(map(Path, plugins))
     with sharing(quiet) as on_progress:
-        how: Any = {"bf16": bf16, "on_progress": on_progress}
+        how: Any = {"bf16": bf16, "limit": limit, "on_progress": on_progress}
         if is_module(what):
             from fairtrial.audit.subject import plan_of_module
 

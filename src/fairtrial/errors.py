@@ -91,6 +91,10 @@ class PipeClosed(BaseException):
     """Whoever read our output has gone. No OSError, which is a disk's, and of which typer makes exit code 1."""
 
 
+class OutOfTime(BaseException):
+    """A time limit is over. No Exception, so that no part's error is made of it."""
+
+
 class Interrupted(FairtrialError):
     """The user stopped it; the record can be resumed. A notebook shows the sentence without a traceback.
 

@@ -15,6 +15,7 @@ from fairtrial.errors import BadInput
 # its verdict is the level. REPORT: there is nothing to pass, only to know.
 PASS, FAIL, REPORT, AMBER, RED = "PASS", "FAIL", "REPORT", "AMBER", "RED"
 NOT_ASKED = "not asked"  # the network does not offer what the check needs: neither passed nor failed
+OUT_OF_TIME = "not asked: out of time"  # neither passed nor failed, and an audit that has one has not passed
 KINDS = {"classify": "encoder", "lm": "decoder"}
 HEADER = "| part | in | verdict | what it does wrong |\n|---|---|---|---|"
 OF_NETWORK, OF_DATA = ("task", "level"), ("where", "shown", "examples")  # fields that only one of the two has
@@ -39,6 +40,8 @@ class Finding:
         """pass, amber or red"""
         if self.verdict == FAIL:
             return self.level
+        if self.verdict == OUT_OF_TIME:
+            return "amber"
         return self.verdict.lower() if self.verdict in (AMBER, RED) else "pass"
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,11 +125,16 @@ def _rows(findings: Sequence[Finding], width: int, explain_passed: bool) -> Iter
 
 
 def shown_value(finding: Finding) -> str:
-    return "-" if finding.verdict == NOT_ASKED else f"{finding.value:.2g}"
+    return "-" if finding.verdict in (NOT_ASKED, OUT_OF_TIME) else f"{finding.value:.2g}"
 
 
 def summary(findings: Sequence[Finding]) -> str:
     """`FAIL: M3 no future: changed words, M14 first loss (amber)`; of data the most severe findings only."""
+    late = [each.id for each in findings if each.verdict == OUT_OF_TIME]
+    if late:
+        rest = [each for each in findings if each.verdict != OUT_OF_TIME]
+        begun = summary(rest) if rest else "nothing was asked"
+        return f"NOT FINISHED: out of time before {listed(late)}. So far {begun}"
     failed = sorted((each for each in findings if each.severity != "pass"), key=lambda each: each.severity != "red")
     if not failed:
         missing = [each.id for each in findings if each.verdict == NOT_ASKED]

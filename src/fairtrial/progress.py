@@ -3,6 +3,7 @@ stopping on request."""
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Protocol, Self, TypeVar
 
-from fairtrial.errors import FairtrialWarning
+from fairtrial.errors import FairtrialWarning, OutOfTime
 
 SECONDS = 0.2  # between two drawings
 SAID_AFTER_SECONDS = 2.0  # what takes longer says what it does
@@ -151,6 +152,35 @@ def stopping(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class TimeLimit:
+    """What runs `within` it is ended by `OutOfTime` when its time is over, also where it hangs: not in code of another
+    language, which Python cannot interrupt. Only the main thread gets signals: elsewhere what has begun ends by
+    itself."""
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        self.seconds, self.until = seconds, time.monotonic() + seconds
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise OutOfTime
+        in_main = threading.current_thread() is threading.main_thread()
+        if left == math.inf or not in_main or not hasattr(signal, "setitimer"):
+            yield
+            return
+
+        def ring(number: int, frame: Any) -> None:
+            raise OutOfTime
+
+        handler, timer = signal.signal(signal.SIGALRM, ring), signal.setitimer(signal.ITIMER_REAL, left)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, *timer)
+            signal.signal(signal.SIGALRM, handler)
 
 
 class Bar(Protocol):

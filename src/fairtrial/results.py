@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput, FairtrialError
-from fairtrial.finding import PASS, Finding, summary, worst
+from fairtrial.finding import PASS, Finding, shown_value, summary, worst
 from fairtrial.record import Listed
 from fairtrial.report import verdict_tables
 from fairtrial.report.page import fragment
@@ -314,7 +314,7 @@ class Audit(Shown):
         for task, title in heads.items():
             chosen = [finding for finding in self.findings if finding.task == task]
             rows = tuple(
-                row(each.id, each.name, each.where or each.level, each.shown or f"{each.value:.2g}", each.limit,
+                row(each.id, each.name, each.where or each.level, each.shown or shown_value(each), each.limit,
                     Cell(each.verdict, kind=SEVERITY.get(each.severity, "")), each.meaning * (each.verdict != PASS))
                 for each in chosen
             )  # fmt: skip

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +15,12 @@ from own_models import CHEATS, Cheat, Own
 from torch import Tensor, nn
 
 import fairtrial as ft
-from fairtrial.audit.run import CHECKS, audit
+from fairtrial.audit import conditions
+from fairtrial.audit.run import CHECKS, audit, audit_module
 from fairtrial.audit.subject import Subject, perturb_weights, plan_of_module, subject_of
-from fairtrial.errors import BadInput
-from fairtrial.finding import NOT_ASKED, PASS, summary
+from fairtrial.errors import BadInput, HelperDied
+from fairtrial.finding import NOT_ASKED, OUT_OF_TIME, PASS, summary
+from fairtrial.progress import TimeLimit
 
 SIZES = {"vocabulary": 40, "length": 20, "classes": 3}
 
@@ -122,3 +127,67 @@ def test_a_network_that_breaks_the_contract_is_told_what_was_called_and_what_cam
     assert "nanoGPT" in bad.value.hint
     with pytest.raises(BadInput, match="cannot declare 'pad_side'; did you mean"):
         ft.audit(Own(40, 20, 0, 0), kind="causal", pad_side="left")
+
+
+def test_windows_that_no_text_crosses_are_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = Own(40, 20, 0, 0)
+    monkeypatch.setattr(conditions, "LONGEST", 64)
+    for chunk, verdict in ((21, PASS), (22, NOT_ASKED)):
+        plan = plan_of_module(module, "causal", SIZES, {"chunk": chunk})
+        (finding,) = audit(subject_of(plan), only=["L1"])
+        assert finding.verdict == verdict
+    assert finding.meaning.startswith("Over 64 tokens predictions depend on nothing that they may not see, but its")
+    assert "windows of 22 are not crossed" in finding.meaning
+
+
+def test_windows_are_found_in_a_configuration() -> None:
+    transformers = pytest.importorskip("transformers")
+    sizes = {"vocab_size": 40, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
+    for window in (4096, 6):
+        config = transformers.MistralConfig(**sizes, **heads, sliding_window=window)
+        plan = plan_of_module(transformers.MistralForCausalLM(config), "causal", SIZES, {})
+        assert plan.declared.chunk == window
+
+
+class Hanging(Own):
+    """Once it is asked in training mode."""
+
+    def changed(self, x: Tensor, ids: Tensor, mask: Tensor | None) -> Tensor:
+        while self.training:
+            time.sleep(0.01)
+        return x
+
+
+def test_a_network_that_hangs_is_asked_what_there_is_time_for_and_has_not_passed() -> None:
+    started = time.monotonic()
+    findings = audit(subject(Hanging(40, 20, 0, 0)), only=["M3", "M7", "T1", "F1", "S1"], limit=TimeLimit(3))
+    assert time.monotonic() - started < 20
+    assert [each.verdict for each in findings] == [PASS, PASS, *[OUT_OF_TIME] * 3]
+    assert findings[2].meaning == "Out of time: it had not ended when 3 s were over."
+    assert findings[3].meaning == "Out of time: 3 s were over before it began."
+    assert summary(findings) == "NOT FINISHED: out of time before T1, F1, S1. So far PASS: 2 checks"
+    assert not ft.results.Audit("it", tuple(findings)).passed
+
+
+def test_a_network_that_hangs_while_it_is_built_ends_in_its_time() -> None:
+    class Never(Own):
+        def __deepcopy__(self, memo: Any) -> Any:
+            while True:
+                time.sleep(0.01)
+
+    findings = audit_module(plan_of_module(Never(40, 20, 0, 0), "causal", SIZES, {}), limit=TimeLimit(0.2))
+    assert {each.verdict for each in findings} == {OUT_OF_TIME}
+    assert "was not built" in findings[0].meaning
+    assert {each.id for each in findings} == {check.id for check in CHECKS}
+
+
+def test_a_network_that_hangs_where_python_cannot_interrupt_it_ends_with_the_command() -> None:
+    code = (
+        "import ctypes\nfrom fairtrial.cli import parts\nparts.PATIENCE_SECONDS = 0.1\n"
+        "lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)\n"
+        "with parts.ending_hung('0.1s'):\n    while True:\n        library.pthread_mutex_lock(lock)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == HelperDied.exit_code
+    assert "hangs where Python cannot interrupt it" in done.stderr

@@ -13,12 +13,13 @@ import pytest
 from fairtrial.engines.job import InProcess
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
+from fairtrial.report.words import read_time
 from fairtrial.statistics.sentences import expected_smallest
 from fairtrial.study import plan as plan_module
 from fairtrial.study import run
 from fairtrial.study.design import Study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.plan import RESERVE, Plan, assume_untimed, calibrate, fit_budget, make_plan, read_time
+from fairtrial.study.plan import RESERVE, Plan, assume_untimed, calibrate, fit_budget, make_plan
 from fairtrial.study.run import Options, plan_study, run_study
 from sampling import cases
 

@@ -55,10 +55,33 @@ def test_a_fork_of_nanogpt_is_trained_stopped_resumed_and_used(
     assert len(run.generate("The", tokens=3).samples[0].tokens) == 3
     assert run.surprisal("The state of the union .").totals.tokens > 2
     assert run.parameters().total == sum(each.numel() for each in run.network.parameters())
-    with pytest.raises(BadInput, match="offers no attention maps"):
-        run.attention("The state")
-    with pytest.raises(BadInput, match="its heads are its own"):
-        run.look(["The state"])
+    assert sum(chance for _, chance in run.next_tokens("The state", None)) == pytest.approx(1)
+    for asked in (run.attention, run.look):
+        with pytest.raises(BadInput, match="offers no attention maps"):
+            asked("The state")
+
+
+def test_look_shows_the_heads_of_a_network_that_offers_maps(
+    fairtrial: Call, tmp_path: Path, tiny: list[str], course_folder: Path
+) -> None:
+    pytest.importorskip("transformers")
+    model = "hf:GPT2LMHeadModel:n_layer=2"
+    run = ft.train(
+        "lm", str(course_folder), model=model, steps=2, settings=tiny, out=tmp_path / "gpt2", quiet=True,
+    )  # fmt: skip
+    said = fairtrial("look", tmp_path / "gpt2", "The state of the union", "--head", 1, "--format", "svg")
+    assert said.code == 0, said.err
+    assert "nothing on the future" in said.out
+    assert "no head was ablated: its heads are its own and cannot be switched off" in said.err
+    assert {path.name for path in (tmp_path / "gpt2-look" / "text-1").iterdir()} == {
+        "grid.svg", *(f"layer-{layer}-head-1.svg" for layer in range(2))
+    }  # fmt: skip
+    # of several texts, those of one length together: the means are those of each alone
+    alone = [run.look([text]).heads[0].trained for text in ("Our schools", "The union")]
+    both = run.look(["Our schools", "The union"]).heads[0].trained
+    assert both.entropy == pytest.approx(sum(each.entropy for each in alone) / 2)
+    with pytest.raises(BadInput, match="there is no layer 2"):
+        run.look(["The state"], layer=2, out=tmp_path / "look")
 
 
 def test_the_code_of_a_model_runs_only_where_it_is_named(

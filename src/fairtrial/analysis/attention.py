@@ -153,16 +153,16 @@ def model_input(tokenizer: Tokenizer, text: str, length: int) -> ModelInput:
 
 def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> AttentionMaps:
     """Maps of one text. It is padded to the model's length, so that the checks see what happens on padding; the maps
-    show the text alone. Those of a user's own network are shown as it gives them."""
+    show the text alone. A user's own network, which may take no padding, reads the text alone."""
     if isinstance(network, ExternalModel):
         encoded = model_input(tokenizer, text, network.length)
-        with scoring(network):
-            given = network.attention_maps(torch.from_numpy(encoded.ids)[None])
-        shown = np.stack([maps[0].float().numpy() for maps in given])  # layer head query key
-        open_ = np.ones(shown.shape[2:], bool)
-        visible = np.broadcast_to(np.tril(open_) if network.causal else open_, (len(shown), *open_.shape))
-        words = tuple(tokenizer.words(encoded.ids))
-        return AttentionMaps(words, shown, visible, network.causal, 0, network.length, encoded.cut, encoded.unknown, ())
+        real = len(encoded.ids)
+        weights = maps_in(network, torch.from_numpy(encoded.ids)[None], torch.tensor([real]))[:, 0]
+        visible = open_keys(network, torch.tensor([real]), real, len(weights))[:, 0]
+        return AttentionMaps(
+            tuple(tokenizer.words(encoded.ids)), weights, visible, network.causal, 0, network.length, encoded.cut,
+            encoded.unknown, check_maps(weights, visible, real, network.causal),
+        )  # fmt: skip
     length = network.body.shape.length
     encoded = model_input(tokenizer, text, length)
     real = len(encoded.ids)
@@ -175,7 +175,8 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> AttentionMaps:
         unwatched = network(ids, lengths)
     before = prefix_words(network)
     real += len(before)
-    visible = open_keys(network, torch.tensor([real]), time + len(before))[:, 0]  # layer query key
+    layers = len(network.body.blocks)
+    visible = open_keys(network, torch.tensor([real]), time + len(before), layers)[:, 0]  # layer query key
     weights = maps[:, 0]  # layer head query key
     sums = not any(part.owns(verb) for part in network.body.listed_parts() for verb in OTHER_WEIGHTS)
     checks = (*check_maps(weights, visible, real, network.body.causal, sums), check_outputs(unwatched, watched))
@@ -194,27 +195,50 @@ def watch_maps(network: Network, ids: Tensor, lengths: Tensor) -> tuple[Tensor, 
     return output, np.stack([of_layer.numpy() for of_layer in maps])
 
 
+def maps_in(network: Network, ids: Tensor, lengths: Tensor) -> np.ndarray:
+    """Maps of texts [layer batch head query key]; of a user's own network, texts of one length."""
+    if not isinstance(network, ExternalModel):
+        return watch_maps(network, ids, lengths)[1]
+    with scoring(network):
+        given = network.attention_maps(ids)
+    shapes = [list(maps.shape) for maps in given]
+    batch, time = ids.shape
+    if len({heads for _, heads, *_ in shapes}) > 1 or any(shape[::2] != [batch, time] for shape in shapes):
+        what = f"{network.name} gives attention maps of the shapes {', '.join(map(str, shapes[:4]))}"
+        raise BadInput(what, f"each layer's must be [{batch}, heads, {time}, {time}], with equally many heads")
+    return np.stack([maps.float().numpy() for maps in given])
+
+
+def heads_of(network: Network, text: ModelInput) -> tuple[int, int]:
+    """Layers, and heads in each; a user's own network is asked for the maps of a text."""
+    if isinstance(network, ExternalModel):
+        found = maps_in(network, torch.from_numpy(text.ids)[None], torch.tensor([len(text.ids)]))
+        return found.shape[0], found.shape[2]
+    return network.body.shape.layers, network.body.shape.heads
+
+
 def prefix_words(network: Network) -> tuple[str, ...]:
     """A name for each vector that parts put before a sentence."""
-    if network.body.causal:
+    if isinstance(network, ExternalModel) or network.body.causal:
         return ()
     found = [(name, part.prefix()) for name, part in zip(network.body.parts, network.body.listed_parts(), strict=True)]
     return tuple(f"<{name}>" for name, vectors in found if vectors is not None for _ in range(len(vectors)))
 
 
-def open_keys(network: Network, real: Tensor, time: int) -> np.ndarray:
+def open_keys(network: Network, real: Tensor, time: int, layers: int) -> np.ndarray:
     """Where each real query [batch] may attend [layer batch query key], by causality and `allow`, not by attention."""
+    external = isinstance(network, ExternalModel)
+    causal, parts = (network.causal, []) if external else (network.body.causal, network.body.listed_parts())
     positions = torch.arange(time)
     filled = positions < real[:, None]  # batch time
-    layers = []
-    for layer in range(len(network.body.blocks)):
-        site = Site(layer, network.body.causal, positions, positions)
+    found = []
+    for layer in range(layers):
+        site = Site(layer, causal, positions, positions)
         seen = filled[:, None, :] & filled[:, :, None]
-        masks = [part.allow(site) for part in network.body.listed_parts()]
-        for mask in (site.offset >= 0 if network.body.causal else None, *masks):
+        for mask in (site.offset >= 0 if causal else None, *(part.allow(site) for part in parts)):
             seen = seen if mask is None else seen & mask
-        layers.append(seen.numpy())
-    return np.stack(layers)
+        found.append(seen.numpy())
+    return np.stack(found)
 
 
 def check_maps(

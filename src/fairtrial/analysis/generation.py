@@ -307,7 +307,7 @@ def next_tokens(run: Run, prompt: str, most: int | None = None) -> list[tuple[st
     network, never = cast(LanguageModel, run.network), never_shown(run.tokenizer)
     ids, _ = encode_prompt(run.tokenizer, prompt)
     with scoring(network):
-        logits = network(torch.tensor([ids[-network.body.shape.length :]]))[0, -1].numpy()
+        logits = network(torch.tensor([ids[-run.recipe.shape.length :]]))[0, -1].numpy()
     chances = token_probabilities(logits, Sampling(), (), never)
     order = [int(token) for token in np.argsort(-chances, kind="stable")[: None if most is None else most + len(never)]]
     order = [token for token in order if token not in never][:most]

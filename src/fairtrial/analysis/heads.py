@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairtrial.analysis.attention import ModelInput, Network, open_keys, prefix_words, watch_maps
+from fairtrial.analysis.attention import ModelInput, Network, heads_of, maps_in, open_keys, prefix_words
 from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.errors import BadInput
+from fairtrial.model.external import ExternalModel
 from fairtrial.model.part import Part, Site
 from fairtrial.recipe import Shape
 from fairtrial.statistics.comparison import score_interval
@@ -70,19 +72,20 @@ def head_statistics(
     on_progress: OnProgress = no_progress, stage: str = "untrained",
 ) -> list[HeadSummary]:  # fmt: skip
     """A summary of every head over all texts. `stage` says what the initial network was."""
-    layers, heads = network.body.shape.layers, network.body.shape.heads
+    layers, heads = heads_of(network, min(inputs, key=lambda text: len(text.ids)))
     trained, untrained, uniform = (Sums(layers, heads) for _ in range(3))
     first, done = POSITIONS["first"], 0
     on_progress("reading", 0, len(inputs))
-    for batch in batches(inputs, layers * heads):
+    for batch in batches(inputs, layers * heads, equal=isinstance(network, ExternalModel)):
         ids, lengths = (torch.from_numpy(array) for array in padded([text.ids for text in batch], tokenizer.pad))
         added = prefix_words(network)
         words = [(*added, *tokenizer.words(text.ids)) for text in batch]
         if added or tokenizer.start is not None:
             first = repr(words[0][0])  # a mark, the same in every text
-        visible = open_keys(network, lengths + len(added), ids.shape[1] + len(added))  # layer batch query key
-        trained.add(watch_maps(network, ids, lengths)[1], visible, words)
-        untrained.add(watch_maps(initial, ids, lengths)[1], visible, words)
+        time = ids.shape[1] + len(added)
+        visible = open_keys(network, lengths + len(added), time, layers)  # layer batch query key
+        trained.add(maps_in(network, ids, lengths), visible, words)
+        untrained.add(maps_in(initial, ids, lengths), visible, words)
         even = visible / np.maximum(1, visible.sum(-1, keepdims=True))
         uniform.add(np.repeat(even[:, :, None], heads, 2), visible, words)
         done += len(batch)
@@ -94,11 +97,12 @@ def head_statistics(
     return found
 
 
-def batches(inputs: Sequence[ModelInput], maps: int) -> Iterator[list[ModelInput]]:
-    """Texts of similar length together, as many as memory allows."""
+def batches(inputs: Sequence[ModelInput], maps: int, *, equal: bool = False) -> Iterator[list[ModelInput]]:
+    """Texts of similar length, or of `equal` length, together, as many as memory allows."""
     batch: list[ModelInput] = []
     for text in sorted(inputs, key=lambda text: len(text.ids)):
-        if batch and (len(batch) + 1) * maps * len(text.ids) ** 2 > MAX_WEIGHTS:
+        longer = equal and bool(batch) and len(text.ids) > len(batch[0].ids)
+        if batch and (longer or (len(batch) + 1) * maps * len(text.ids) ** 2 > MAX_WEIGHTS):
             yield batch
             batch = []
         batch.append(text)
@@ -237,6 +241,9 @@ class Effect:
 ELSEWHERE = frozenset(("project", "mix", "read"))  # owned: a head without values may have an output all the same
 
 
+OWN_HEADS = "its heads are its own and cannot be switched off"
+
+
 class HeadOff(Part):
     """The output of one head is zero."""
 
@@ -254,6 +261,8 @@ def head_off(network: Network, layer: int, head: int) -> Iterator[None]:
     """Without one head inside the `with` block: the rows of its value weights are zeroed, so that it outputs zeros
     wherever it attends and the fused kernel runs as usual; then they are restored bit for bit. Where a part takes
     values from elsewhere, or heads share them, a part of our own empties the head's output instead."""
+    if isinstance(network, ExternalModel):
+        raise BadInput(f"{network.name}: {OWN_HEADS}")
     attention, parts = network.body.blocks[layer].attention, network.body.parts
     if attention.shared_by > 1 or any(ELSEWHERE & part.verbs for part in network.body.listed_parts()):
         name = f"head-off-{layer}-{head}"  # of its own, so that several may be off

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairtrial.analysis.attention import AttentionMaps, initial_model, maps_of, model_input
-from fairtrial.analysis.heads import Effect, Heads, HeadSummary, ablate_heads, head_statistics
+from fairtrial.analysis.heads import OWN_HEADS, Effect, Heads, HeadSummary, ablate_heads, head_statistics
 from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
-from fairtrial.recipe import Shape, one_of
+from fairtrial.recipe import one_of
 from fairtrial.record import Record
 from fairtrial.report.page import look_page
 from fairtrial.report.plots import drawing, figure_bytes, our_look
@@ -117,9 +117,6 @@ def look(
     run: Run, texts: Sequence[str] = (), *, ablate: bool = True, on_progress: OnProgress = no_progress
 ) -> LookResult:
     """Of these texts, or of the record's first test set; with `ablate`, every test set is scored without each head."""
-    if run.recipe.external:
-        what = f"{run.recipe.model.name}: its heads are its own, and can be neither measured nor switched off"
-        raise BadInput(what, "its maps, where it offers them: run.attention(text)")
     record, length, notices = run.record, run.recipe.shape.length, []
     task: Task | None = None
     no_task_because, source = "", "given texts"
@@ -145,9 +142,11 @@ def look(
         for text in texts[:MAX_DRAWN]
     )
     effects: list[Effect] = []
-    if ablate and task is not None:
+    if run.recipe.external:
+        no_task_because = no_task_because or OWN_HEADS
+    elif ablate and task is not None:
         for test in record.trial["test_sets"]:
-            effects += ablate_heads(task, test, choose_heads(record.recipe.shape), on_progress)
+            effects += ablate_heads(task, test, [(head.layer, head.head) for head in heads], on_progress)
     cut = sum(bool(text.cut) for text in encoded)
     if len(encoded) > len(drawn):
         notices.append(f"statistics are over all {len(encoded):,} texts, maps of the first {len(drawn)}")
@@ -160,12 +159,12 @@ def look(
     return LookResult(length, len(encoded), cut, *found, stage, source, because, tuple(notices))
 
 
-def choose_heads(shape: Shape, layer: int | None = None, head: int | None = None) -> list[tuple[int, int]]:
+def choose_heads(layers: int, heads: int, layer: int | None = None, head: int | None = None) -> list[tuple[int, int]]:
     """All (layer, head), or those of one layer, or of one head."""
-    for name, index, count in (("layer", layer, shape.layers), ("head", head, shape.heads)):
+    for name, index, count in (("layer", layer, layers), ("head", head, heads)):
         if index is not None and index >= count:
             raise BadInput(f"there is no {name} {index}", f"this network has {name}s 0 to {count - 1}")
-    every = product(range(shape.layers), range(shape.heads))
+    every = product(range(layers), range(heads))
     return [place for place in every if layer in (None, place[0]) and head in (None, place[1])]
 
 
@@ -183,7 +182,8 @@ class Target:
     """Where a look is written, and what of it is drawn."""
 
     folder: Path
-    heads: Heads
+    layer: int | None  # None: all
+    head: int | None
     kind: str  # of the figures
     command: str  # that writes it again
 
@@ -194,19 +194,23 @@ def look_target(
 ) -> Target:  # fmt: skip
     """What cannot be written is refused, before anything is computed."""
     one_of("--format", kind, ("png", "svg", "pdf"))
-    heads = choose_heads(record.recipe.shape, layer, head)
+    if not record.recipe.external:  # whose heads are known once it has answered
+        choose_heads(record.recipe.shape.layers, record.recipe.shape.heads, layer, head)
     check_look_folder(folder, record.folder)
-    return Target(folder, heads, kind, command or f"ft.load({str(record.folder)!r}).look(..., out={str(folder)!r})")
+    command = command or f"ft.load({str(record.folder)!r}).look(..., out={str(folder)!r})"
+    return Target(folder, layer, head, kind, command)
 
 
 def write_look(result: LookResult, record: Record, target: Target, on_progress: OnProgress) -> LookResult:
     """The page with its numbers, and the figures: for each drawn text a grid of all these heads, and one of each."""
-    folder, heads, kind = target.folder, target.heads, target.kind
+    folder, kind = target.folder, target.kind
+    layers, in_layer = (1 + max(numbers) for numbers in zip(*result.captions, strict=True))
+    heads = choose_heads(layers, in_layer, target.layer, target.head)
     recipe, trial, name = record.recipe, record.trial, record.folder.resolve().name
     one_text = "the one text above (many texts say more: give a file, or no text to read a test set)"
     facts = {
-        "about": f"{NETWORKS.get(recipe.task, 'Encoder')} of {counted(recipe.shape.layers, 'layer')} with"
-        f" {counted(recipe.shape.heads, 'head')} each; parts: {spoken_parts(recipe)}; seed {trial['seed']}; context"
+        "about": f"{NETWORKS.get(recipe.task, 'Encoder')} of {counted(layers, 'layer')} with"
+        f" {counted(in_layer, 'head')} each; parts: {spoken_parts(recipe)}; seed {trial['seed']}; context"
         f" length {result.length} tokens.",
         "notes": trial["notes"],
         "read": f"{result.texts:,} {result.source}" if result.texts > 1 else one_text,

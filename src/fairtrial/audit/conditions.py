@@ -130,7 +130,7 @@ def in_bf16(subject: Subject) -> Measured | str | None:
 
 
 def over_long_texts(subject: Subject) -> Measured | str:
-    """Texts of twice the training length, and of at least three chunks or windows, where it reads so many tokens."""
+    """Texts of twice the training length, and of more than three chunks or windows, where it reads so many tokens."""
     length, chunk = subject.plan.shape.length, chunk_of(subject)
     sizes = {min(LONGEST, max(2 * length, CHUNKS * chunk + 1)), min(LONGEST, length), subject.longest}
     why = ""
@@ -151,7 +151,11 @@ def over_long_texts(subject: Subject) -> Measured | str:
             few = min(FEW, time_ - 1)
             full, pieces = subject.log_p(rows[0][None]), [time_ - few, *[1] * few]
             found["whether a cache is used"] = largest_change([full], [subject.in_pieces(rows[0][None], pieces)])
-        return judged(found, subject.tolerance, f"Over {time_} tokens")
+        measured = judged(found, subject.tolerance, f"Over {time_} tokens")
+        if measured.passed and time_ <= CHUNKS * chunk:
+            crossed = f"its chunks or windows of {chunk:,} are not crossed"
+            return f"{measured.meaning[:-1]}, but {crossed}{f' ({why})' if why else ''}: build it with smaller ones."
+        return measured
     if chunk and CHUNKS * chunk < subject.longest:
         return f"It reads at most {subject.longest} tokens, {subject.longest // chunk} chunks, as all checks did."
     return f"It reads at most {subject.longest} tokens{f' ({why})' if why else ''}."

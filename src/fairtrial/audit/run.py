@@ -15,12 +15,12 @@ from fairtrial.audit import conditions, determinism, order, sanity, visibility
 from fairtrial.audit.determinism import RepeatedRuns
 from fairtrial.audit.subject import Plan, Subject, plan_of_recipe, plans_of_part, subject_of, subject_of_record
 from fairtrial.environment import use_threads
-from fairtrial.errors import BadInput, FairtrialError, HelperDied
-from fairtrial.finding import FAIL, NOT_ASKED, PASS, REPORT, Finding, Measured, as_passport
+from fairtrial.errors import BadInput, FairtrialError, HelperDied, OutOfTime
+from fairtrial.finding import FAIL, NOT_ASKED, OUT_OF_TIME, PASS, REPORT, Finding, Measured, as_passport
 from fairtrial.model.layers import own_rng
 from fairtrial.model.part import parts
 from fairtrial.plugins import load_code, load_installed, require_plugins
-from fairtrial.progress import doing, follow
+from fairtrial.progress import TimeLimit, doing, follow
 from fairtrial.recipe import PartChoice, Recipe, load_recipe, read_part
 from fairtrial.record import Record
 from fairtrial.stored import write_document
@@ -75,6 +75,7 @@ CHECKS = (
 
 
 FAILS = ("It raises ", "It fails: ")
+UNLIMITED = TimeLimit()
 OnFinding = Callable[[Finding], None]
 OnProgress = Callable[[str, float], None]  # what is being checked, which share of the audit is done
 
@@ -88,20 +89,20 @@ def audit(
     runs: RepeatedRuns | None = None,
     *,
     only: Sequence[str] = (),
+    limit: TimeLimit = UNLIMITED,
     on_finding: OnFinding = ignore,
     on_progress: OnProgress = ignore,
 ) -> list[Finding]:
     """Every check that applies, or only those of these ids. Without repeated runs R1 trains twice in this process.
-    `on_finding` gets each as it ends."""
-    chosen = [check for check in CHECKS if not only or check.id in only]
-    chosen = [check for check in chosen if subject.causal or not check.decoder_only]
+    What the time limit leaves out is not asked. `on_finding` gets each as it ends."""
+    chosen = [check for check in checks_of(subject.plan.task) if not only or check.id in only]
     findings: list[Finding] = []
     with use_threads(1), own_rng(), doing(f"auditing a network ({subject.plan.task}, {len(chosen)} checks)"):
         total, done = sum(check.cost for check in chosen), 0.0
         for check in follow(chosen, len(chosen)):
             on_progress(f"{check.id} {check.name}", done / total)
             done += check.cost
-            finding = run_check(check, subject, runs)
+            finding = run_check(check, subject, runs, limit)
             if finding is not None:
                 finding = without_repeats(finding, findings)
                 findings.append(finding)
@@ -109,17 +110,21 @@ def audit(
     return findings
 
 
+def checks_of(task: str) -> list[Check]:
+    return [check for check in CHECKS if task == "lm" or not check.decoder_only]
+
+
 def audit_plans(plans: Sequence[Plan], on_finding: OnFinding = ignore, **how: Any) -> list[Finding]:
     return list(chain.from_iterable(audit_each(plans, on_finding, **how)))
 
 
-def audit_module(plan: Plan, *, bf16: bool = False, on_progress: OnProgress = ignore) -> list[Finding]:
+def audit_module(plan: Plan, **how: Any) -> list[Finding]:
     """A module that is there as an object: no other process can build it, so R1 trains copies of it in this one."""
-    return audit(subject_of(plan, bf16=bf16), on_progress=on_progress)
+    return audit_plan(plan, None, **how)
 
 
 def audit_each(
-    plans: Sequence[Plan], on_finding: OnFinding = ignore, *, bf16: bool = False, on_progress: OnProgress = ignore
+    plans: Sequence[Plan], on_finding: OnFinding = ignore, *, on_progress: OnProgress = ignore, **how: Any
 ) -> list[list[Finding]]:
     """Build and audit each plan. What a user got wrong is raised; what a part does wrong is a finding, also while it is
     built."""
@@ -132,15 +137,33 @@ def audit_each(
             def partly(what: str, share: float, number: int = number) -> None:
                 on_progress(what, (number + share) / len(plans))
 
-            try:
-                subject = subject_of(plan, bf16=bf16)
-            except FairtrialError:
-                raise
-            except Exception as error:
-                found.append([raised("B1", "can be built", plan.task, error)])
-                on_finding(found[-1][0])
-            else:
-                found.append(audit(subject, runs, on_finding=on_finding, on_progress=partly))
+            found.append(audit_plan(plan, runs, on_finding=on_finding, on_progress=partly, **how))
+    return found
+
+
+def audit_plan(
+    plan: Plan,
+    runs: RepeatedRuns | None,
+    *,
+    bf16: bool = False,
+    limit: TimeLimit = UNLIMITED,
+    on_finding: OnFinding = ignore,
+    on_progress: OnProgress = ignore,
+) -> list[Finding]:
+    try:
+        with limit.within():
+            subject = subject_of(plan, bf16=bf16)
+    except FairtrialError:
+        raise
+    except OutOfTime:
+        meaning = f"Out of time: the network was not built in {limit.seconds:.0f} s."
+        found = [out_of_time(check, plan.task, meaning) for check in checks_of(plan.task)]
+    except Exception as error:
+        found = [raised("B1", "can be built", plan.task, error)]
+    else:
+        return audit(subject, runs, limit=limit, on_finding=on_finding, on_progress=on_progress)
+    for finding in found:
+        on_finding(finding)
     return found
 
 
@@ -149,16 +172,17 @@ def audit_target(
     on_finding: OnFinding = ignore,
     *,
     bf16: bool = False,
+    limit: TimeLimit = UNLIMITED,
     on_progress: OnProgress = ignore,
 ) -> list[Finding]:
     """Audit a part, a recipe, a recipe file or the folder of a record, which keeps its passport."""
-    how: Any = {"on_finding": on_finding, "bf16": bf16, "on_progress": on_progress}
+    how: Any = {"on_finding": on_finding, "limit": limit, "on_progress": on_progress}
     if isinstance(what, Recipe):
         load_code(what)
-        return audit_plans([plan_of_recipe(what)], **how)
+        return audit_plans([plan_of_recipe(what)], bf16=bf16, **how)
     if isinstance(what, PartChoice):
         load_installed([what.name])
-        return audit_plans(plans_of_part(what), **how)
+        return audit_plans(plans_of_part(what), bf16=bf16, **how)
     if os.path.isdir(what):
         record = Record.open(Path(what))
         with record.hold():  # refused as busy where it is being written, before any work is done
@@ -166,18 +190,22 @@ def audit_target(
             require_plugins(record)
             subject = replace(subject_of_record(record), bf16=bf16)
             with RepeatedRuns([subject.plan]) as runs:
-                findings = audit(subject, runs, on_finding=on_finding, on_progress=on_progress)
+                findings = audit(subject, runs, **how)
             write_document(record.folder / "passport.json", as_passport(record.folder.name, findings))
             return findings
     if what.endswith(".toml") or os.path.isfile(what):
-        return audit_target(load_recipe(Path(what)), **how)
-    return audit_target(read_part(what), **how)
+        return audit_target(load_recipe(Path(what)), bf16=bf16, **how)
+    return audit_target(read_part(what), bf16=bf16, **how)
 
 
-def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None) -> Finding | None:
-    task = subject.plan.task
+def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None, limit: TimeLimit) -> Finding | None:
+    task, meaning = subject.plan.task, f"Out of time: {limit.seconds:.0f} s were over before it began."
     try:
-        found = runs.judge(subject.plan) if runs and check.id == "R1" else check.measure(subject)
+        with limit.within():
+            meaning = f"Out of time: it had not ended when {limit.seconds:.0f} s were over."
+            found = runs.judge(subject.plan) if runs and check.id == "R1" else check.measure(subject)
+    except OutOfTime:
+        return out_of_time(check, task, meaning)
     except HelperDied:
         raise
     except Exception as error:  # whatever a part raises
@@ -189,6 +217,10 @@ def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None) -> Find
     verdict = REPORT if found.passed is None else PASS if found.passed else FAIL
     level = "amber" if verdict == REPORT else check.level
     return Finding(check.id, check.name, found.value, found.limit, verdict, found.meaning, task=task, level=level)
+
+
+def out_of_time(check: Check, task: str, meaning: str) -> Finding:
+    return Finding(check.id, check.name, 0.0, "-", OUT_OF_TIME, meaning, task=task, level=check.level)
 
 
 def without_repeats(finding: Finding, earlier: Sequence[Finding]) -> Finding:

@@ -22,6 +22,7 @@ import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry
 from fairtrial.errors import BadInput
 from fairtrial.model.adapters import build_model
 from fairtrial.model.external import KINDS, Declared, ExternalModel, padded_left, spoken, tensors_in
+from fairtrial.model.hf_config import chunk_of
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.model.part import Part, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape, read_part, with_length
@@ -320,9 +321,10 @@ def plan_of_recipe(recipe: Recipe) -> Plan:
 def plan_of_module(module: nn.Module, kind: str, sizes: Mapping[str, int | None], said: Mapping[str, Any]) -> Plan:
     """A module of the user's own. `sizes`: vocabulary, length and classes, where they are given; else they are asked of
     its configuration, its embedding and its answer."""
-    declared = Declared.of(module, said)
-    task = KINDS[kind or declared.kind or "causal"]
     config = getattr(module, "config", None)
+    found_in_config = {"chunk": chunk_of(config)} if hasattr(config, "to_dict") else {}
+    declared = Declared.of(found_in_config, module, said)
+    task = KINDS[kind or declared.kind or "causal"]
     probe = ExternalModel(module, task, 0, 0, 0, name=type(module).__name__, declared=declared)
     tables = [each.num_embeddings for each in module.modules() if isinstance(each, nn.Embedding)]
     embedding: Any = probe.embedding()

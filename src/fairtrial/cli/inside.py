@@ -105,7 +105,7 @@ def look(
     folder, command = out if out is not None else sibling(record, "look"), join(["fairtrial", *sys.argv[1:]])
     target = look_target(opened, folder, layer, head, format, command)
     scores = len(tests) * (shape.layers * shape.heads + 1)
-    if ablate and scores > MANY_SCORES:
+    if ablate and scores > MANY_SCORES and not opened.recipe.external:
         notice(f"ablating each head takes {scores} scores of whole test sets; --no-ablate skips them")
     result = api.load(record, plugins=plugins or []).look(given, ablate=ablate)
     with counting() as on_progress:

@@ -7,9 +7,11 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
@@ -17,12 +19,13 @@ from typer import Argument, Option
 from fairtrial import api
 from fairtrial.cli.options import Json, Model, Settings, Task, With, takes_columns
 from fairtrial.disk import write_bytes
-from fairtrial.errors import BadInput
+from fairtrial.errors import BadInput, HelperDied
 
 if TYPE_CHECKING:
     from fairtrial.analysis.catalogue import Entry
 
 WIDTH = 80  # of what is shown of one part
+PATIENCE_SECONDS = 15.0  # after its time limit, for an audit to end by itself
 CLEANING_OPTIONS = {"repeated texts": "--duplicates", "texts under two labels": "--conflicts"}
 
 
@@ -147,7 +150,14 @@ def audit(
     jobs: Annotated[
         int | None, Option(help="With --zoo: classes at a time.", show_default="number of cores", min=1)
     ] = None,
-    seconds: Annotated[float, Option(help="With --zoo: time limit of one class.", min=1)] = 120.0,
+    time_limit: Annotated[
+        str | None,
+        Option(
+            help="What is not reached in it is not asked. With --zoo: of one class.",
+            metavar="TIME",
+            show_default="5m; 2m",
+        ),
+    ] = None,
     json: Json = False,
     columns: Sequence[str] = (),
 ) -> None:
@@ -163,13 +173,13 @@ def audit(
     check fails that is not by design."""
     if zoo is not None:
         if what is not None or plugins or model or data or task or recipe or settings or columns or bf16:
-            raise BadInput("--zoo audits a library: it takes --family, --out, --page, --jobs and --seconds")
-        return audit_families(zoo, families or [], out, page, jobs, seconds, json)
+            raise BadInput("--zoo audits a library: it takes --family, --out, --page, --jobs and --time-limit")
+        return audit_families(zoo, families or [], out, page, jobs, time_limit or "2m", json)
     if families or out or page or jobs:
         raise BadInput("--family, --out, --page and --jobs need --zoo", "fairtrial audit --zoo transformers")
     if data is not None:
-        if what is not None or plugins or model:
-            raise BadInput("--data audits a data set: it takes no part, recipe, model or record")
+        if what is not None or plugins or model or time_limit:
+            raise BadInput("--data audits a data set: it takes no part, recipe, model, record or --time-limit")
         settings = [*columns, *(settings or [])]
         audited = api.audit_data(data, task=task, recipe=recipe, settings=settings, quiet=json)
         from fairtrial.report.text import audit_lines
@@ -184,9 +194,11 @@ def audit(
         raise BadInput("--task, --recipe, --set and columns need --data; --task and --set fit --model, too")
     from fairtrial.finding import as_passport, summary, table_lines
 
-    found = api.audit(
-        what, model=model, task=task, settings=settings or [], plugins=plugins or [], bf16=bf16, quiet=json
-    )
+    with ending_hung(time_limit := time_limit or "5m"):
+        found = api.audit(
+            what, model=model, task=task, settings=settings or [], plugins=plugins or [], bf16=bf16,
+            time_limit=time_limit, quiet=json,
+        )  # fmt: skip
     name = what or found.what
     if json:
         print(dumps(as_passport(name, found.findings)))
@@ -197,13 +209,35 @@ def audit(
     sys.exit(int(not found.passed))
 
 
+@contextmanager
+def ending_hung(time_limit: str) -> Iterator[None]:
+    """An audit ends in its time, unless the network hangs in code of another language, which Python cannot interrupt:
+    then this process ends, and those that it started end with it."""
+    from fairtrial.report.words import read_time, spoken_time
+
+    seconds = read_time(time_limit) + PATIENCE_SECONDS
+
+    def end() -> None:
+        what = f"the network hangs where Python cannot interrupt it: ended after {spoken_time(seconds)}"
+        os.write(2, f"\nfairtrial: {what}\n  nothing was found about it\n".encode())
+        os._exit(HelperDied.exit_code)
+
+    timer = Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def audit_families(
-    zoo: str, families: Sequence[str], out: Path | None, page: Path | None, jobs: int | None, seconds: float, json: bool
+    zoo: str, families: Sequence[str], out: Path | None, page: Path | None, jobs: int | None, limit: str, json: bool
 ) -> None:
     from fairtrial.apps.zoo.labels import is_clean, summary, verdict
     from fairtrial.apps.zoo.run import Row, audit_zoo
     from fairtrial.progress import stopping
-    from fairtrial.report.words import spoken_time
+    from fairtrial.report.words import read_time, spoken_time
 
     def show(row: Row, done: int, total: int, left: float) -> None:
         place = f"{done}/{total}" + (f", {spoken_time(left)} left" if done < total else "")
@@ -212,6 +246,7 @@ def audit_families(
         else:
             print(f"[{place}] {row.species.name}: {verdict(row)}", flush=True)
 
+    seconds = read_time(limit)
     with stopping() as stop:
         found = audit_zoo(zoo, families, out=out, page=page, jobs=jobs, seconds=seconds, on_row=show, stop=stop)
     if json:

@@ -38,6 +38,7 @@ class Ray:
         self.ray: Any = ray
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # trials are the work: at Ray's 15 anything else starves them
         if not ray.is_initialized():
             try:
                 own: dict[str, Any] = {"num_cpus": width, "include_dashboard": False} if address is None else {}

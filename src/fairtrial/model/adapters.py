@@ -18,13 +18,12 @@ from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
 from fairtrial.model.external import BUILD, Builder, ExternalModel, build_external, models, spoken_error
-from fairtrial.model.hf_config import settable, small_config
+from fairtrial.model.hf_config import chunk_of, settable, small_config
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import did_you_mean
 
 LIBRARIES = {"hf": "transformers", "x-transformers": "x-transformers"}
 HEADS = {"lm": "ForCausalLM", "classify": "ForSequenceClassification"}
-CHUNKS = ("chunk_size", "mamba_chunk_size", "sliding_window", "attention_window", "window_size", "block_size")
 # what some families need to be told of, or are asked wrongly for: the beginning of a class's name -> declarations
 DECLARED: dict[str, dict[str, Any]] = {
     "Rwkv": {"cache": "state"},
@@ -135,11 +134,10 @@ def build_hf(
         model = build_small(kind, vocabulary, length, classes, shape, task, fields)
     config = model.config
     takes = inspect.signature(kind.forward).parameters
-    sizes = [size for name in CHUNKS if isinstance(size := getattr(config, name, None), int) and size > 0]
     can_map = bool(getattr(kind, "_can_record_outputs", None) or "output_attentions" in takes)
     said: dict[str, Any] = {
         "pads": ("both" if task == "lm" else "right") if "attention_mask" in takes else "none",
-        "chunk": max((size for size in sizes if size <= 4 * length), default=0),
+        "chunk": chunk_of(config),
         "maps": can_map and getattr(config, "num_attention_heads", 0) > 0,
         "longest": max(0, longest_of(model, length) - skipped),
         "first_position": skipped,

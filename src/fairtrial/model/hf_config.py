@@ -11,6 +11,7 @@ from fairtrial.errors import BadInput
 from fairtrial.recipe import Shape
 from fairtrial.registry import did_you_mean
 
+CHUNKS = ("chunk_size", "mamba_chunk_size", "sliding_window", "attention_window", "window_size", "block_size")
 SMALL_CHUNK = 8  # tokens: so that a short text has several
 FEW = 8  # of a rank, a state, a feature
 EXPERTS, CHOSEN = 4, 2
@@ -65,6 +66,13 @@ CORE = {  # set whatever the default is
 }  # fmt: skip
 
 ROLE_OF = {name: role for role, names in SIZES.items() for name in names.split()}
+
+
+def chunk_of(config: Any) -> int:
+    """Tokens of the largest chunk or window that a configuration, or one inside it, names; 0: it names none."""
+    inner = [chunk_of(each) for each in vars(config).values() if hasattr(each, "to_dict")]
+    named = (getattr(config, name, None) for name in CHUNKS)
+    return max((size for size in (*named, *inner) if type(size) is int), default=0)
 
 
 def settable(config_class: Any) -> set[str]:

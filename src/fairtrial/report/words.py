@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
+from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
 from fairtrial.report.table import MISSING, Cell, Table, as_text, row
 from fairtrial.statistics.outcomes import Z_ONE_SIDED, headline
@@ -94,6 +96,19 @@ def spoken_time(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def read_time(text: str) -> float:
+    """`90s`, `20m`, `1h30m` -> seconds."""
+    number = r"(\d+(?:\.\d+)?)"
+    found = re.fullmatch(rf"(?:{number}h)?(?:{number}m(?:in)?)?(?:{number}s)?", text.replace(" ", ""))
+    if not found or not any(found.groups()):
+        raise BadInput(f"{text!r} is not a time", "write it as 90s, 20m or 1h30m")
+    hours, minutes, seconds = (float(group or 0) for group in found.groups())
+    total = hours * 3600 + minutes * 60 + seconds
+    if total <= 0:
+        raise BadInput(f"a time must be positive, got {text!r}")
+    return total
 
 
 def spoken_parts(recipe: Recipe) -> str:

@@ -449,19 +449,6 @@ def seconds_of(facts: Mapping[str, Any], share: float = 1.0) -> float:
     return float(fixed + share * (facts["steps"] * facts["step_seconds"] + facts["score_seconds"]))
 
 
-def read_time(text: str) -> float:
-    """`90s`, `20m`, `1h30m` -> seconds."""
-    number = r"(\d+(?:\.\d+)?)"
-    found = re.fullmatch(rf"(?:{number}h)?(?:{number}m(?:in)?)?(?:{number}s)?", text.replace(" ", ""))
-    if not found or not any(found.groups()):
-        raise BadInput(f"{text!r} is not a time", "write it as 90s, 20m or 1h30m")
-    hours, minutes, seconds = (float(group or 0) for group in found.groups())
-    total = hours * 3600 + minutes * 60 + seconds
-    if total <= 0:
-        raise BadInput(f"a time must be positive, got {text!r}")
-    return total
-
-
 def fit_budget(
     plan: Plan, width: int, seconds: float, most: int | None = None, search_seconds: float = 0.0, spent: float = 0.0
 ) -> tuple[Plan, str]:
