@@ -20,7 +20,7 @@ from fairtrial.finding import FAIL, NOT_ASKED, OUT_OF_TIME, PASS, REPORT, Findin
 from fairtrial.model.layers import own_rng
 from fairtrial.model.part import parts
 from fairtrial.plugins import load_code, load_installed, require_plugins
-from fairtrial.progress import TimeLimit, doing, follow
+from fairtrial.progress import TimeLimit
 from fairtrial.recipe import PartChoice, Recipe, load_recipe, read_part
 from fairtrial.record import Record
 from fairtrial.stored import write_document
@@ -97,9 +97,9 @@ def audit(
     What the time limit leaves out is not asked. `on_finding` gets each as it ends."""
     chosen = [check for check in checks_of(subject.plan.task) if not only or check.id in only]
     findings: list[Finding] = []
-    with use_threads(1), own_rng(), doing(f"auditing a network ({subject.plan.task}, {len(chosen)} checks)"):
+    with use_threads(1), own_rng():
         total, done = sum(check.cost for check in chosen), 0.0
-        for check in follow(chosen, len(chosen)):
+        for check in chosen:
             on_progress(f"{check.id} {check.name}", done / total)
             done += check.cost
             finding = run_check(check, subject, runs, limit)
