@@ -1,7 +1,7 @@
 """A disk that fails: the k-th write, fsync, rename, truncation or new file, for every k (in a study every tenth, in a
-search every fortieth); full for ever, broken once, a write that is cut short, kill -9 before it and in the middle (in a
-small campaign one of these in turn). What was stopped goes on to the same bits, or to the same files, and nothing is
-left beside them."""
+search every fortieth); in turn full for ever, broken once, a write that is cut short, kill -9 before it and in the
+middle (with FAIRTRIAL_CAMPAIGN_SIZE=2 each of them at every k). What was stopped goes on to the same bits, or to the
+same files, and nothing is left beside them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_operation_fails_once(
     whole = faulty(Order(scene.asked(room), str(room)))
     assert whole.code == 0, whole.err
     wanted = scene.result(room)
-    stride = min(max(1, round(scene.stride / SIZE)), len(whole.operations))
+    stride = min(max(1, round(scene.stride / min(1, SIZE))), len(whole.operations))
     for at, kind in faults_at(whole.operations, stride):
         where = f"{name}, {kind}, operation {at} ({whole.operations[at - 1]})"
         scene.prepare(room)
@@ -66,7 +66,7 @@ def test_every_operation_fails_once(
 
 
 def faults_at(operations: str, stride: int) -> Iterator[tuple[int, str]]:
-    """Every fault at every so manieth operation, counted from 1; in a small campaign one at each."""
+    """At every so manieth operation, counted from 1, one fault in turn; in a large campaign all."""
     for at in range(1 + SEED % stride, len(operations) + 1, stride):
         kinds = list(FAULTS) if operations[at - 1] == "w" else list(NO_WRITES)
-        yield from ((at, kind) for kind in (kinds if SIZE >= 1 else [kinds[at // stride % len(kinds)]]))
+        yield from ((at, kind) for kind in (kinds if SIZE > 1 else [kinds[at // stride % len(kinds)]]))
