@@ -43,7 +43,7 @@ from fairtrial.recipe import (
     with_data,
     with_settings,
 )
-from fairtrial.record import Listed, Record, default_folder, ensure_free, list_records
+from fairtrial.record import Listed, Record, default_folder, ensure_free, records_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -444,32 +444,33 @@ def demo(out: Source = "demo", **more: Any) -> Study:
 
 
 def show(
-    record: Source | Run = "runs", *, html: Source | None = None, figure: Source | None = None,
-    names: Sequence[str] | None = None,
+    record: Source | Run | Sequence[Source | Run] = "runs", *, html: Source | None = None,
+    figure: Source | None = None, names: Sequence[str] | None = None,
 ) -> Records:  # fmt: skip
-    """What was trained: all that is known of a record, also of an unfinished one; of a folder that holds many, one row
-    each. `html`: also write a page; `figure`: curves of a single record; `names`: of the classes.
+    """What was trained: all that is known of a record, also of an unfinished one; of several, or of a folder that holds
+    many, one row each. `html`: also write a page; `figure`: curves of a single record; `names`: of the classes.
 
     >>> ft.show(classifier.folder).to_frame().loc[0, "state"]
     'finished'
     """
     from fairtrial.results import Records
 
-    folder = folder_of(record)
-    listed = [] if os.path.exists(folder / "trial.json") else list(list_records(folder))
-    found = Records(tuple(listed) or (Listed(Record.open(folder)),))
-    if not listed:
+    given = record if isinstance(record, Sequence) and not isinstance(record, str) else [record]
+    folders = [folder_of(each) for each in given]
+    single = len(folders) == 1 and os.path.exists(folders[0] / "trial.json")
+    found = Records((Listed(Record.open(folders[0])),) if single else tuple(records_of(folders)))
+    if single:
         found.listed[0].record.refuse_changed()
-    sound = [each.record for each in found.listed if not each.problem]
+    sound, title = [each.record for each in found.listed if not each.problem], ", ".join(each.name for each in folders)
     if html is not None:
         from fairtrial.report.page import records_page
 
-        write_text(Path(html), records_page(sound, f"fairtrial: {folder.name}", names))
+        write_text(Path(html), records_page(sound, f"fairtrial: {title}", names))
     if figure is not None:
         from fairtrial.report.plots import curves_figure
 
         if len(sound) != 1:
-            raise BadInput(f"{folder} holds {len(sound)} records", "a figure is of one of them")
+            raise BadInput(f"{title}: {len(sound)} records", "a figure is of one of them")
         write_bytes(Path(figure), curves_figure(sound[0], Path(figure).suffix.lstrip(".").lower() or "png"))
     return found
 

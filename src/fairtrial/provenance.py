@@ -72,6 +72,7 @@ def start_facts(record: Record, task: Task, loop: Loop) -> dict[str, Any]:
         "steps": loop.steps,
         "steps_per_epoch": loop.steps_per_epoch,
         "choose_on": task.choose_on,
+        "select_every": loop.select_every,
         "seed": record.trial["seed"],
         "notes": record.trial["notes"],
         **task.facts,

@@ -384,6 +384,14 @@ class Listed:
         return "damaged" if self.problem else "finished" if self.record.complete else "unfinished"
 
 
+def records_of(folders: Sequence[Path]) -> Iterator[Listed]:
+    """Records, and all below a folder; one that holds none is refused."""
+    for folder in folders:
+        found = list_records(folder)
+        yield next(found, None) or Listed(Record.open(folder))
+        yield from found
+
+
 def list_records(folder: Path) -> Iterator[Listed]:
     """Every record below a folder, in the order of their paths. What can be read of each has been read and checked."""
     for place, folders, files in os.walk(folder):

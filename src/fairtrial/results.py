@@ -16,7 +16,7 @@ from fairtrial.report.page import fragment
 from fairtrial.report.shown import Shown
 from fairtrial.report.study_files import StudyFiles, without_nulls
 from fairtrial.report.table import Cell, Table, row
-from fairtrial.report.text import LISTING, listing_lines, listing_row, record_lines
+from fairtrial.report.text import listing_lines, listing_table, record_lines
 from fairtrial.report.words import few_digits, headline, plan_lines, probability, spoken_parts, with_interval
 from fairtrial.statistics.crossed import Shares
 from fairtrial.statistics.outcomes import METRICS
@@ -432,7 +432,7 @@ class Records(Shown):
         return listing_lines(self.listed) if single is None else record_lines(single, names)
 
     def tables(self) -> Sequence[Table]:
-        return [Table("", LISTING, tuple(row(*listing_row(each)) for each in self.listed), text_columns=6)]
+        return [listing_table(self.listed)]
 
     def rows(self) -> list[dict[str, Any]]:
         found = []
@@ -448,8 +448,8 @@ class Records(Shown):
                 }
                 tests = each.record.result["tests"] if each.record.complete else {}
                 for name, score in tests.items():
-                    metric, _ = headline(score)
-                    facts[f"{name} {metric}"] = score[metric]
+                    shown = ("perplexity", "bits_per_byte") if "perplexity" in score else (headline(score)[0],)
+                    facts |= {f"{name} {metric}": score[metric] for metric in shown}
             found.append(facts)
         return found
 

@@ -298,7 +298,7 @@ class Run(Shown):
         what = (
             f"{KINDS[self.recipe.task].capitalize()} ({spoken_parts(self.recipe)}), {result['parameters']:,} parameters"
         )
-        first = f"{what}, seed {self.seed}; {kept_weights(result)}; {self.folder}"
+        first = f"{what}, seed {self.seed}; {kept_weights(result, self.recipe)}; {self.folder}"
         return (first, *learning_notes(result), *(f"note: {note}" for note in self.record.trial["notes"]))
 
     def tables(self) -> Sequence[Table]:

@@ -123,7 +123,9 @@ TRAINING = {"end": str, "best_step": count, "steps": count}
 COST = dict.fromkeys(("parameters", "flops_per_step", "seconds_per_step", "seconds_ratio", "peak_memory_mb"), number)
 JUDGED = {
     "metric": str, "metric_why": str, "unit": str, "least_difference": number, "seeds": [number],
-    "sets": {str: {**dict.fromkeys(("items", "exact", "near", "clean"), number), "basis": str, "basis_why": str}},
+    "sets": {str: {
+        **dict.fromkeys(("items", "exact", "near", "clean", "context"), number), "basis": str, "basis_why": str,
+    }},
     "scores": SCORES, "baselines": SCORES,
     "comparisons": [COMPARISON], "exploratory": [COMPARISON], "against_baselines": [COMPARISON],
     "peeks": {str: {str: {"reads": number, "watched": bool, "picked_on_test": number, "honest": number}}},

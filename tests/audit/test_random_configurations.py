@@ -9,7 +9,8 @@ from audits import HONEST, UNTRAINED, failed
 
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import AUDITED, Plan, subject_of
-from fairtrial.model.part import parts
+from fairtrial.errors import BadInput
+from fairtrial.model.part import build_parts, parts
 from fairtrial.recipe import PartChoice, Shape
 
 NORMAL, SLOW = 12, 200
@@ -27,11 +28,7 @@ def options(name: str, rng: random.Random) -> dict[str, object]:
 def configuration(number: int) -> Plan:
     rng = random.Random(number)
     heads = rng.randint(1, 4)
-    names = [rng.choice(HONEST)]
-    other = rng.choice(HONEST)
-    single = [verb for verb in ("merge", "pool") if parts.find(names[0]).owns(verb)]
-    if other != names[0] and not any(parts.find(other).owns(verb) for verb in single):
-        names.append(other)
+    names = list(dict.fromkeys([rng.choice(HONEST), rng.choice(HONEST)]))
     shape = Shape(
         layers=rng.randint(1, 3),
         heads=heads,
@@ -46,7 +43,12 @@ def configuration(number: int) -> Plan:
         attention_dropout=rng.choice([0.0, 0.2]),
     )
     choices = tuple(PartChoice(name=name, options=options(name, rng)) for name in names)
-    return Plan(rng.choice(AUDITED), shape, choices, seed=number)
+    try:
+        build_parts(choices, shape, seed=number)
+    except BadInput:  # the two do not combine
+        choices = choices[:1]
+    task = "lm" if any(parts.find(choice.name).decoder_only for choice in choices) else rng.choice(AUDITED)
+    return Plan(task, shape, choices, seed=number)
 
 
 def ensure_unflagged(number: int, only: list[str]) -> None:

@@ -147,7 +147,7 @@ def test_a_records_scores_stand_beside_those_of_a_simple_model_on_the_same_items
     assert items["clean"] + items["contaminated"] == items["all"] == 30
     assert items["contaminated"] >= 15
     assert found["trial"]["test"]["all"]["accuracy"] == copied_record.result["tests"]["test"]["accuracy"]
-    lines = describe_result(copied_record.result, found)
+    lines = describe_result(copied_record.result, copied_record.recipe, found)
     head, clean = (next(line for line in lines if line.strip().startswith(word)) for word in ("scored on", "test, cl"))
     assert "naive Bayes" in head
     assert f"{found['trial']['test']['clean']['accuracy']:.1%} [" in clean
@@ -157,7 +157,9 @@ def test_a_records_scores_stand_beside_those_of_a_simple_model_on_the_same_items
 def test_a_long_text_is_left_out_with_a_reason(copied_record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGEST", 100)
     score_beside(copied_record, prepare_like(copied_record))
-    text = " ".join(line.strip() for line in describe_result(copied_record.result, copied_record.baseline))
+    text = " ".join(
+        line.strip() for line in describe_result(copied_record.result, copied_record.recipe, copied_record.baseline)
+    )
     assert "naive Bayes was left out: the training text has 0 million characters; `fairtrial baseline`" in text
 
 

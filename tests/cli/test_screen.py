@@ -17,7 +17,8 @@ from fairtrial.training.loop import Event
 
 START = {
     "folder": "runs/[red]:bomb:", "task": "classify", "parameters": 12_345, "steps": 4, "steps_per_epoch": 2, "seed": 3,
-    "choose_on": "validation", "notes": ["be [bold]careful[/bold]"], "documents": {"train": 1200}, "vocabulary": 50,
+    "choose_on": "validation", "select_every": 2, "notes": ["be [bold]careful[/bold]"], "documents": {"train": 1200},
+    "vocabulary": 50,
     "shape": {"layers": 6, "heads": 12, "width": 384, "length": 512},
     "parts": [{"name": "window", "options": {"size": 8}}],
 }  # fmt: skip
@@ -32,7 +33,11 @@ EVENTS = [
     Event("notice", 0, {"text": "a checkpoint is damaged"}),
     Event("score", 0, {"split": "validation", "accuracy": 0.25}),
     Event("ready", 0),
-    *(Event("step", step, {"loss": 1 / step, "learning_rate": 0.1}) for step in (1, 2)),
+    Event("step", 1, {"loss": 1.0, "learning_rate": 0.1}),
+    Event("score", 1, {"split": "train", "accuracy": 0.5}),
+    Event("score", 1, {"split": "validation", "accuracy": 0.875}),
+    Event("ready", 1),
+    Event("step", 2, {"loss": 0.5, "learning_rate": 0.1}),
     Event("score", 2, {"split": "validation", "accuracy": 0.75}),
     Event("ready", 2),
     Event("stop", 2, {"why": "no better validation score in 2 choices"}),
@@ -42,7 +47,8 @@ EVENTS = [
 SAID = (
     "12,345 parameters (6 layers, 12 heads, width 384, length 512; parts: window (size 8))",
     "note: be [bold]careful[/bold]", "notice: a checkpoint is damaged", "validation 25.0%",
-    "step 2/4  epoch  1.00  validation 75.0%", "left", "stopped early: no better validation score",
+    "weights chosen on validation, every 2 steps\n", "train 50.0%  validation 87.5% (curve only)",
+    "step 2/4  epoch  1.00  validation 75.0%  ", "left", "stopped early: no better validation score",
     "scoring test with the selected weights", "50.0% [30.0%, 70.0%]", "record: runs/[red]:bomb:",
 )  # fmt: skip
 
@@ -106,7 +112,7 @@ def test_the_bar_shows_the_same_on_a_terminal(terminal: io.StringIO) -> None:
 
 def test_the_bar_shows_loss_and_progress(terminal: io.StringIO) -> None:
     with Lines(Recipe(), live=True) as bar:
-        for event in EVENTS[:6]:
+        for event in EVENTS[:9]:
             bar.show(event)
         bar.progress.refresh()
         task = bar.progress.tasks[0]

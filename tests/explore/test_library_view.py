@@ -25,6 +25,10 @@ def test_records_and_their_numbers_are_listed(client: Client, shelf: Path) -> No
     assert (told["metric"], told["value"]) == ("accuracy", stored["accuracy"])
     assert [told["low"], told["high"]] == stored["interval"]
     assert rows["lm"]["headline"]["metric"] == "perplexity"
+    exact = next(iter(json.loads((shelf / "lm" / "result.json").read_text())["tests"].values()))
+    assert rows["lm"]["bits_per_byte"] == exact["bits_per_byte"]
+    assert rows["lm"]["vocabulary"]
+    assert "vocabulary" not in rows["classify"]
     assert rows["unfinished"]["state"] in ("running", "unfinished")
     assert "headline" not in rows["unfinished"]
 

@@ -9,9 +9,9 @@ import pytest
 from fairtrial.recipe import PartChoice, Recipe
 from fairtrial.record import Record
 from fairtrial.report.curves import Curve, curves_of, loss_curve, trained_seconds
-from fairtrial.report.table import plain
+from fairtrial.report.table import as_text, plain
 from fairtrial.report.text import curve_lines, record_lines, spark
-from fairtrial.report.words import describe_result, learning_notes, spoken_parts, spoken_time
+from fairtrial.report.words import describe_result, learning_notes, score_table, spoken_parts, spoken_time
 
 CLASSIFY = {
     "kept_step": 1200, "steps": 3456, "kept": "best", "seed": 7, "test_watched": False, "test_reads": {"test": 1},
@@ -28,9 +28,11 @@ LM = {
 
 
 def test_a_classifiers_result_is_told_with_its_figures() -> None:
-    assert describe_result(CLASSIFY)[0] == "result (weights of step 1,200 of 3,456, the best on validation; seed 7):"
-    assert describe_result({**CLASSIFY, "chosen_by": "validation accuracy"}) == [
-        "result (weights of step 1,200 of 3,456, chosen by validation accuracy; seed 7):",
+    first = "result (weights of step 1,200 of 3,456, the best on validation; seed 7):"  # of an earlier version
+    assert describe_result(CLASSIFY, Recipe())[0] == first
+    assert describe_result({**CLASSIFY, "chosen_by": "validation accuracy", "steps_per_epoch": 120}, Recipe()) == [
+        "result (weights of step 1,200 of 3,456, chosen by validation accuracy every 120 steps and at the end;"
+        " seed 7):",
         "  scored on               accuracy  macro-F1  majority class  items",
         "  -----------------------------------------------------------------",
         "  validation  90.0% [85.0%, 95.0%]     89.0%           50.0%    210",
@@ -65,15 +67,14 @@ def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test()
         **CLASSIFY, "kept": "last", "validation": None, "tests": {"obama": LM}, "test_watched": True,
         "test_reads": {"obama": 6, "wbush": 6}, "picked_on_test": picked,
     }  # fmt: skip
-    assert describe_result(result) == [
+    assert describe_result(result, Recipe()) == [
         "result (weights of step 1,200 of 3,456, the last; seed 7):",
-        "  scored on            perplexity  bits per byte  without unknown words  unknown  non-overlapping windows"
-        "  tokens",
-        "  " + 111 * "-",
-        "  obama      123.5 [100.0, 150.1]          1.500                  110.0    12.3%                    180.0"
-        "   9,876",
+        "  scored on            perplexity  bits per byte  without unknown words  unknown  tokens",
+        "  " + 86 * "-",
+        "  obama      123.5 [100.0, 150.1]          1.500                  110.0    12.3%   9,876",
         "  95% intervals over test documents, of this one seed; other seeds differ, so compare several.",
-        "  Compare models with other vocabularies by bits per byte: they count every byte.",
+        "  Compare models with other vocabularies by bits per byte: they count every byte. In non-overlapping",
+        "  windows, as curves have it: obama 180.0.",
         "  test watched: each test set was scored 6 times",
         "  with its best step (300) picked on obama, it would score 170.0 instead of 180.0",
     ]
@@ -146,7 +147,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 def test_a_records_lines_tell_its_result(name: str, finished_records: dict[str, Path]) -> None:
     record = Record.open(finished_records[name])
     text = "\n".join(record_lines(record))
-    for line in describe_result(record.result):
+    for line in describe_result(record.result, record.recipe):
         assert line in text
     assert f"size      {record.result['parameters']:,} parameters" in text
     assert f"recipe {record.trial['recipe']}, code {record.trial['code']}" in text
@@ -167,3 +168,17 @@ def test_an_unfinished_records_lines_say_how_to_continue(finished_records: dict[
     text = "\n".join(record_lines(Record.open(finished_records["unfinished"])))
     assert f"not finished; continue with: fairtrial resume {finished_records['unfinished']}" in text
     assert "result (" not in text
+
+
+def test_a_language_models_result_fits_the_width_of_a_terminal_whatever_its_figures() -> None:
+    large = {**LM, "perplexity": 12345.6, "interval": [11111.1, 13333.3], "tokens": 1_234_567, "full_context": 0.5}
+    subsets = {subset: {"perplexity": 2345.6} for subset in ("all", "clean", "contaminated")}
+    result = {**CLASSIFY, "validation": large, "tests": {"test": large}}
+    baseline = {"name": "Kneser-Ney trigram", "baseline": {"test": subsets}, "trial": {"test": {"clean": large}}}
+    lines = as_text(score_table(result, baseline), width=100)
+    assert max(map(len, lines)) <= 100
+    assert describe_result(result, Recipe(), baseline)[1 : 1 + len(lines)] == lines  # also where it is piped
+    row = next(line for line in lines if line.startswith("  test, clean items"))
+    assert row.split() == "test, clean items 12345.6 [11111.1, 13333.3] 2345.6 1.500 110.0 12.3% 1,234,567".split()
+    assert "Scored in strides (validation, test)" in " ".join(lines)
+    assert not any("..." in line or "…" in line for line in as_text(score_table(result, baseline), width=80))

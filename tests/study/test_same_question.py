@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,11 @@ import pytest
 
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
+from fairtrial.record import list_records
+from fairtrial.report.page import records_page
+from fairtrial.report.study_files import without_nulls
+from fairtrial.report.text import listing_lines
+from fairtrial.report.verdict_tables import verdict_lines
 from fairtrial.statistics.sentences import _against_strongest
 from fairtrial.study.artifacts import refuse_mixed_scoring
 from fairtrial.study.design import Study
@@ -59,6 +65,29 @@ def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
     page = (tmp_path / "study/report.html").read_text()
     assert "Vocabularies differ, so bits per byte are compared" in page
     assert "% of perplexity" not in page
+    trials = list(list_records(tmp_path / "study/trials"))
+    lines = listing_lines(trials)
+    assert len([line for line in lines if re.search(r"  hbush \d\.\d{3} bits per byte", line)]) == 10
+    assert "Vocabularies differ, so bits per byte are listed" in " ".join(lines)
+    assert "Vocabularies differ" not in " ".join(alike := listing_lines(trials[:5]))
+    assert len([line for line in alike if re.search(r"  hbush perplexity \d+\.\d", line)]) == 5
+    assert "Vocabularies differ, so bits per byte are listed" in records_page([each.record for each in trials], "")
+
+
+@pytest.mark.usefixtures("audits_here")
+def test_tables_and_page_say_that_scores_are_in_strides(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
+    small = {"shape.layers": 1, "shape.width": 16, "shape.hidden": 16, "shape.length": 12}
+    settings = small | {"scoring.exact_bytes": 0, "training.duration": "2 steps"}
+    run_study(tiny_study(tasks=["lm"], set=settings, seeds=2), tmp_path / "study", InProcess())
+    verdict = without_nulls(json.loads((tmp_path / "study/verdict.json").read_text()))
+    told = "Scored in strides (hbush, obama, wbush): each token sees at least 50% of the length"
+    assert told in " ".join(" ".join(verdict_lines(verdict)).split())
+    assert told in (tmp_path / "study/report.html").read_text().split("<h3>Comparisons")[0]
+    assert told.replace("%", "\\%") in "\n".join(verdict_lines(verdict, "latex", every=False, narrow=True))
+    for task in verdict["tasks"].values():
+        for facts in task["sets"].values():
+            del facts["context"]  # as with exact scores
+    assert "strides" not in " ".join(verdict_lines(verdict))
 
 
 def test_scores_in_strides_are_never_compared_with_exact_ones() -> None:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from itertools import chain
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +28,7 @@ from fairtrial.cli.text import Names, split_names
 from fairtrial.errors import BadInput
 from fairtrial.progress import counting
 from fairtrial.recipe import find_recipes, one_of, to_table
-from fairtrial.record import Listed, Record, list_records, sibling
+from fairtrial.record import Listed, Record, records_of, sibling
 
 if TYPE_CHECKING:
     from fairtrial.analysis.parameters import Parameters
@@ -39,7 +38,9 @@ MANY_SCORES = 32  # that take long enough for a notice
 
 
 def show(
-    record: Annotated[Path, Argument(help="The folder of a record, or one that holds many.")],
+    records: Annotated[
+        list[Path], Argument(help="The folder of a record, or one that holds many; or several.", metavar="RECORD...")
+    ],
     html: Html = None,
     figure: Annotated[
         Path | None, Option(help="Plot loss and score of all splits in one figure (.png, .svg, .pdf).", metavar="FILE")
@@ -49,20 +50,23 @@ def show(
 ) -> None:
     """Show what was trained: recipe, parameter count, curves, results, fingerprints.
 
-    Of a folder that holds records, one line for each."""
+    Of several, or of a folder that holds records, one line for each."""
     from fairtrial.report.text import listing_lines, record_lines
 
-    listed = list_records(record)
-    if not os.path.exists(record / "trial.json") and (first := next(listed, None)):
-        for line in map(listed_json, chain([first], listed)) if json else listing_lines(chain([first], listed)):
+    called = split_names(names)
+    single = len(records) == 1 and os.path.exists(records[0] / "trial.json")
+    if single:
+        opened = Record.open(records[0])
+        result = opened.result if opened.complete else None
+        facts = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
+        facts["baseline"] = opened.baseline or None
+        print(dumps(facts) if json else "\n".join(record_lines(opened, called)))
+    else:
+        listed = records_of(records)
+        for line in map(listed_json, listed) if json else listing_lines(listed):
             print(line)
-        return
-    opened, called = Record.open(record), split_names(names)
-    result = opened.result if opened.complete else None
-    facts = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
-    facts["baseline"] = opened.baseline or None
-    print(dumps(facts) if json else "\n".join(record_lines(opened, called)))
-    api.show(record, html=html, figure=figure, names=called)
+    if single or html or figure:
+        api.show(records, html=html, figure=figure, names=called)
     for what, path in (("figure", figure), ("page", html)):
         if path is not None and not json:
             print(f"{what}: {path}")

@@ -157,8 +157,8 @@ class Lines(Screen):
         elif kind == "step" and self.silent(QUIET_SECONDS):
             self.say(f"{self.position(step)}  loss {facts['loss']:.3f}  {self.left(step)}")
         elif kind == "ready" and self.scores:
-            scores = "  ".join(describe_score(split, score) for split, score in self.scores.items())
-            self.say(f"{self.position(step)}  {scores}  {self.left(step)}")
+            told = (describe_score(split, of) + self.mark(split, step) for split, of in self.scores.items())
+            self.say(f"{self.position(step)}  {'  '.join(told)}  {self.left(step)}".rstrip())
             self.scores = {}
         elif kind == "testing":
             if self.live:
@@ -170,8 +170,13 @@ class Lines(Screen):
         elif kind == "baseline":
             self.say(f"scoring {facts['name']} on the same items")
         elif kind == "end":
-            self.say(*describe_result(facts, facts.get("baseline") or {}))
+            self.say(*describe_result(facts, self.recipe, facts.get("baseline") or {}))
             self.say(f"record: {self.facts['folder']}  (see: fairtrial show {self.facts['folder']})")
+
+    def mark(self, split: str, step: int) -> str:
+        """Of a validation score that chooses no weights."""
+        candidate = step % self.facts["select_every"] == 0 or step >= self.facts["steps"]
+        return "" if split != self.facts["choose_on"] or candidate else " (curve only)"
 
     def position(self, step: int) -> str:
         steps, per_epoch = self.facts["steps"], self.facts["steps_per_epoch"]

@@ -19,7 +19,7 @@ from fairtrial.explore.pool import Ticket
 from fairtrial.finding import Finding, worst
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
-from fairtrial.report import StudyFiles, curves_of, loss_curve, spoken_parts
+from fairtrial.report import StudyFiles, curves_of, loss_curve, spoken_parts, vocabulary_of
 from fairtrial.statistics import headline
 from fairtrial.stored import PASSPORT, PLAN, read_document
 
@@ -200,8 +200,12 @@ def record_row(folder: Path) -> Row:
     if record.complete:
         result = record.result
         row |= {"parameters": result["parameters"], "state": "finished"}
-        test, score = next(iter(result["tests"].items()), ("", {}))
-        return row | ({"headline": headline_of(test, score)} if score else {})
+        test = next(iter(result["tests"]), "")
+        score: Row = result["tests"].get(test, {})
+        row |= {"headline": headline_of(test, score)} if score else {}
+        if "bits_per_byte" in score:  # compares where vocabularies differ
+            row |= {"bits_per_byte": score["bits_per_byte"], "vocabulary": vocabulary_of(recipe)}
+        return row
     return row | progress_of(record)
 
 

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fairtrial.recipe import write_recipe
-from fairtrial.record import Record
+from fairtrial.record import Listed, Record
 from fairtrial.report import text
 from fairtrial.report.charts import line_chart, reliability_chart
 from fairtrial.report.curves import curves_of, loss_curve, trained_seconds
@@ -110,7 +110,8 @@ def minus(text: str) -> Markup:
 
 def records_page(records: Sequence[Record], title: str, names: Sequence[str] | None = None) -> str:
     """`names`: of the classes, instead of their labels."""
-    return render("records", title, trials=[about_record(record, names) for record in records])
+    listing = text.listing_table(map(Listed, records)) if len(records) > 1 else None
+    return render("records", title, listing=listing, trials=[about_record(record, names) for record in records])
 
 
 def about_record(record: Record, names: Sequence[str] | None = None) -> dict[str, Any]:
@@ -129,7 +130,7 @@ def about_record(record: Record, names: Sequence[str] | None = None) -> dict[str
         "result": result,
         "notes": [*(learning_notes(result) if result else []), *record.trial["notes"]],
         "scores": result and score_table(result, record.baseline),
-        "kept": result and kept_weights(result),
+        "kept": result and kept_weights(result, recipe),
         "confusions": confusions,
         "took": spoken_time(trained_seconds(record.clock())),
         "charts": record_charts(record),

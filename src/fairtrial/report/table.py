@@ -79,19 +79,23 @@ def wrapped(text: str, indent: str = "  ", first: str | None = None, width: int 
 
 
 def column_widths(table: Table, space: int) -> list[int | None]:
-    """Widths that fit into `space` columns without breaking a word, if there are any; the natural ones if they fit."""
+    """Widths that fit into `space` columns without breaking a word, if there are any; the natural ones if they fit.
+    A heading is wrapped before a cell is."""
     from rich.cells import cell_len
 
     cells = [table.columns, *([cell.stamped for cell in cells] for cells in table.rows)]
     columns = [[plain(text) for text in column] for column in zip(*cells, strict=True)]
     natural = [max(map(cell_len, texts)) for texts in columns]
+    of_cells = [max(map(cell_len, texts[1:]), default=0) for texts in columns]
     widths = [max(cell_len(word) for text in texts for word in [*text.split(), ""]) for texts in columns]
     spare = space - 2 * (len(widths) - 1) - sum(widths)
     if spare < 0:
         return [None] * len(widths)
-    for _ in range(min(spare, sum(natural) - sum(widths))):
-        at = max(range(len(widths)), key=lambda at: natural[at] - widths[at])
-        widths[at] += 1
+    for wanted in (of_cells, natural):
+        while spare and any(width < want for width, want in zip(widths, wanted, strict=True)):
+            narrowest = max(range(len(widths)), key=lambda at: wanted[at] - widths[at])
+            widths[narrowest] += 1
+            spare -= 1
     return list(widths)
 
 

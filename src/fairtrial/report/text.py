@@ -24,8 +24,9 @@ from fairtrial.report.words import (
     describe_score,
     spoken_parts,
     spoken_time,
+    vocabulary_of,
 )
-from fairtrial.statistics.sentences import counted
+from fairtrial.statistics.sentences import VOCABULARIES_DIFFER, counted
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -73,7 +74,7 @@ def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str
         lines.append(f"  cite      {trial['cite']}")
     lines += ["", *curve_lines(curves_of(record.events())), ""]
     if record.complete:
-        lines += describe_result(record.result, record.baseline)
+        lines += describe_result(record.result, recipe, record.baseline)
         for name, score in record.result["tests"].items():
             if "confusion" in score:
                 lines += as_text(confusion_table(f"confusion on {name}", score["confusion"], record.class_names(names)))
@@ -92,26 +93,54 @@ def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str
 
 def listing_lines(listed: Iterable[Listed]) -> list[str]:
     """One line for each record; the damaged ones say why below."""
-    rows, damaged, counts = [LISTING], [], Counter[str]()
-    for each in listed:  # of thousands: none is kept
-        counts[each.state] += 1
-        if each.problem:
-            damaged.append(f"damaged: {each.problem}")
-            continue
-        rows.append(listing_row(each))
+    damaged, counts = [], Counter[str]()
+
+    def sound() -> Iterator[Listed]:
+        for each in listed:
+            counts[each.state] += 1
+            if each.problem:
+                damaged.append(f"damaged: {each.problem}")
+            else:
+                yield each
+
+    table = listing_table(sound())
+    rows = [table.columns, *([cell.text for cell in cells] for cells in table.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in rows]
+    lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in rows]
     told = ", ".join(f"{count:,} {state}" for state, count in sorted(counts.items()))
-    return [plain(line.rstrip()) for line in [*table, *damaged, f"{counts.total():,} records: {told}"]]
+    note = wrapped(table.note, indent="") if table.note else []
+    return [plain(line.rstrip()) for line in [*lines, *damaged, *note, f"{counts.total():,} records: {told}"]]
 
 
-def listing_row(each: Listed) -> tuple[str, str, str, str, str, str]:
+def listing_table(listed: Iterable[Listed]) -> Table:
+    """A row for each record. Where vocabularies differ, language models have bits per byte, and the note says why."""
+    vocabularies, rows = set(), []
+    for each in listed:  # of thousands: none is kept
+        rows.append([listing_row(each, in_bits) for in_bits in (False, True)])
+        if not each.problem and each.record.complete and each.record.recipe.task == "lm":
+            vocabularies.add(vocabulary_of(each.record.recipe))
+    differ = len(vocabularies) > 1
+    note = VOCABULARIES_DIFFER.replace("compared", "listed") if differ else ""
+    return Table("", LISTING, tuple(either[differ] for either in rows), note, text_columns=6)
+
+
+def listing_row(each: Listed, in_bits: bool) -> tuple[Cell, ...]:
+    """`in_bits`: language models by their bits per byte."""
     if each.problem:
-        return (str(each.record.folder), "", "", "", "", f"damaged: {each.problem}")
+        return row(str(each.record.folder), "", "", "", "", f"damaged: {each.problem}")
     recipe, scores = each.record.recipe, each.record.result["tests"] if each.record.complete else {}
-    told = ", ".join(describe_score(name, score) for name, score in scores.items()) or each.state
+    told = ", ".join(describe_final(name, score, in_bits) for name, score in scores.items()) or each.state
     name, seed = recipe.name or "unnamed", str(each.record.trial["seed"])
-    return (str(each.record.folder), recipe.task, name, spoken_parts(recipe), seed, told)
+    return row(str(each.record.folder), recipe.task, name, spoken_parts(recipe), seed, told)
+
+
+def describe_final(test: str, score: Mapping[str, Any], in_bits: bool) -> str:
+    """As a result's table has it, not as a curve's point."""
+    if "perplexity" not in score:
+        return describe_score(test, dict(score))
+    if in_bits:
+        return f"{test} {score['bits_per_byte']:.3f} bits per byte"
+    return f"{test} perplexity {score['perplexity']:.1f}"
 
 
 def curve_lines(curves: list[Curve]) -> list[str]:

@@ -10,7 +10,16 @@ from typing import Any
 
 from fairtrial.report.table import FORMATS as TABLE_FORMATS
 from fairtrial.report.table import MISSING, Cell, Table, markdown_escape, plain, row, wrapped
-from fairtrial.report.words import KINDS, few_digits, finite, is_number, plain_number, probability, with_interval
+from fairtrial.report.words import (
+    KINDS,
+    few_digits,
+    finite,
+    is_number,
+    plain_number,
+    probability,
+    strides_note,
+    with_interval,
+)
 from fairtrial.statistics.outcomes import LANGUAGE, is_accuracy
 from fairtrial.statistics.sentences import base
 
@@ -214,6 +223,7 @@ def scores(task: Task) -> Table | None:
     columns = ("variant", "test set", "all items", "clean items", "contaminated items", *BESIDE)
     note = "Mean over seeds, 95% interval; contaminated: items that also occur in the training set."
     note += f" {task['metric_why']}" if task.get("metric_why") else ""
+    note += strides_of(task)
     return some(f"scores ({metric_text(task)})", columns, rows, note, text_columns=2)
 
 
@@ -256,6 +266,7 @@ def narrow_scores(task: Task) -> Table | None:
         note += " Holm's correction."
     used = {cells[-1].text for cells in found}
     note += "".join(f" {word.capitalize()}: {meaning}." for word, meaning in MEANINGS.items() if word in used)
+    note += strides_of(task)
     metric = task.get("metric", "accuracy")
     columns = ("variant", "score", "difference", "verdict")
     table = Table(metric_text(task), columns, tuple(found), note, narrow=True)
@@ -267,6 +278,10 @@ def basis_of(task: Task, test_set: str) -> tuple[str, int | None]:
     facts = task.get("sets", {}).get(test_set, {})
     subset = facts.get("basis", "all")
     return subset, facts.get("items" if subset == "all" else subset)
+
+
+def strides_of(task: Task) -> str:
+    return strides_note({name: facts["context"] for name, facts in task.get("sets", {}).items() if "context" in facts})
 
 
 def beside_cells(task: Task, estimate: dict[str, Any]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from fairtrial.errors import BadInput
 from fairtrial.recipe import Recipe
-from fairtrial.report.table import MISSING, Cell, Table, as_text, row
+from fairtrial.report.table import MISSING, PROSE_WIDTH, Cell, Table, as_text, row, terminal_width
 from fairtrial.statistics.outcomes import Z_ONE_SIDED, headline
 from fairtrial.statistics.sentences import counted
 
@@ -23,7 +23,6 @@ COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
         "bits per byte",
         "without unknown words",
         "unknown",
-        "non-overlapping windows",
         "tokens",
     ),
 }
@@ -121,11 +120,18 @@ def spoken_part(name: str, options: Mapping[str, Any]) -> str:
     return name + (f" ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else "")
 
 
+def vocabulary_of(recipe: Recipe) -> str:
+    """How and of what it is made: where that differs, perplexities are about different tokens."""
+    return f"{recipe.tokens} {recipe.data.source} {recipe.data.train_share}"
+
+
 def start_lines(recipe: Recipe, facts: dict[str, Any], step: int) -> list[str]:
     """What is about to be trained."""
     documents = ", ".join(f"{count:,} {name}" for name, count in facts["documents"].items())
     shape, parts = facts["shape"], [spoken_part(**part) for part in facts["parts"]]
-    chosen = f"weights chosen on {facts['choose_on']}" if facts["choose_on"] else "the last weights are kept"
+    chosen = "the last weights are kept"
+    if facts["choose_on"]:
+        chosen = f"weights chosen on {facts['choose_on']}, {candidates(facts['select_every'], facts['steps'])}"
     lines = [
         f"data: {recipe.data.source} ({documents}); vocabulary {facts['vocabulary']:,}",
         f"network: {KINDS[recipe.task]}, {facts['parameters']:,} parameters"
@@ -174,10 +180,19 @@ def describe_score(split: str, score: dict[str, Any]) -> str:
     return f"{split} {_headline_text(score)}"
 
 
-def describe_result(result: dict[str, Any], baseline: Mapping[str, Any] = {}) -> list[str]:
+def candidates(every: int, steps: int) -> str:
+    """When weights are asked whether they are the best; curves may have further points."""
+    if every >= steps:
+        return "at the last step only"
+    often = "every step" if every == 1 else f"every {every:,} steps"
+    return f"{often} and at the end" if steps % every else often
+
+
+def describe_result(result: dict[str, Any], recipe: Recipe, baseline: Mapping[str, Any] = {}) -> list[str]:
     """The result of one trial: a small table, and how often test sets were scored. `baseline`: its baseline.json"""
     table = score_table(result, baseline)
-    lines = [f"result ({kept_weights(result)}; seed {result['seed']}):", *(as_text(table) if table.rows else [])]
+    lines = [f"result ({kept_weights(result, recipe)}; seed {result['seed']}):"]
+    lines += as_text(table, width=min(PROSE_WIDTH, terminal_width())) if table.rows else []
     lines += [f"  {line}" for line in learning_notes(result)]
     if not result["test_watched"]:
         return [*lines, "  each test set was scored once" if result["tests"] else "  no test set was scored"]
@@ -230,9 +245,11 @@ def learning_notes(result: dict[str, Any]) -> list[str]:
     return lines
 
 
-def kept_weights(result: dict[str, Any]) -> str:
-    rule = result.get("chosen_by")  # earlier records do not say it
+def kept_weights(result: dict[str, Any], recipe: Recipe) -> str:
+    rule, per_epoch = result.get("chosen_by"), result.get("steps_per_epoch")  # earlier records do not say them
     best = f"chosen by {rule}" if rule else "the best on validation"
+    if rule and per_epoch:
+        best += f" {candidates(max(1, recipe.training.select_every.steps(per_epoch)), result['steps'])}"
     how = best if result["kept"] == "best" and result["validation"] else "the last"
     return f"weights of step {result['kept_step']:,} of {result['steps']:,}, {how}"
 
@@ -255,7 +272,11 @@ def score_table(result: dict[str, Any], baseline: Mapping[str, Any] = {}) -> Tab
     if any(row[0].text.endswith(", clean items") for row in rows):
         note += " Clean items do not occur in the training set."
     if metric == "perplexity":
-        note += f" {OTHER_VOCABULARIES}"
+        strided = {scored: score["full_context"] for scored, score in scores.items() if "full_context" in score}
+        windows = ", ".join(f"{scored} {_digits(score.get('window_perplexity'))}" for scored, score in scores.items())
+        note += (
+            f" {OTHER_VOCABULARIES} In non-overlapping windows, as curves have it: {windows}.{strides_note(strided)}"
+        )
     if "majority class" in columns:
         note += " Majority class: the share of the largest class of those very items."
     if "skipped" in baseline:
@@ -284,12 +305,23 @@ def _score_cells(score: Mapping[str, Any]) -> tuple[str | int, ...]:
         return accuracy_text(score), _digits(score.get("macro_f1"), ".1%"), _digits(majority, ".1%"), score["items"]
     if "masked_perplexity" in score:
         return f"{score['masked_perplexity']:.1f}{bracket(score['interval'])}", score["tokens"]
-    strides = ", in strides of half a length" if "full_context" in score else ""
     return (
-        f"{score['perplexity']:.1f}{bracket(score['interval'])}{strides}", f"{score['bits_per_byte']:.3f}",
-        _digits(score.get("perplexity_without_unknown")), f"{score['unknown_share']:.1%}",
-        _digits(score.get("window_perplexity")), score["tokens"],
+        f"{score['perplexity']:.1f}{bracket(score['interval'])}", f"{score['bits_per_byte']:.3f}",
+        _digits(score.get("perplexity_without_unknown")), f"{score['unknown_share']:.1%}", score["tokens"],
     )  # fmt: skip
+
+
+def strides_note(contexts: Mapping[str, float]) -> str:
+    """That test sets were scored with less than full context; empty where none was. `contexts`: by test set, the least
+    share of a length that a token sees."""
+    by_share: dict[float, list[str]] = {}
+    for name, share in contexts.items():
+        by_share.setdefault(share, []).append(name)
+    return "".join(
+        f" Scored in strides ({', '.join(names)}): each token sees at least {share:.0%} of the length, so scores are a"
+        " little worse than exact ones."
+        for share, names in by_share.items()
+    )
 
 
 def accuracy_text(score: Mapping[str, Any]) -> str:

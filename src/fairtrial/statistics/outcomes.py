@@ -135,6 +135,7 @@ class TaskOutcomes:
     checkpoints: bool = False  # one trained network of each: only new items are asked about, no new trainings
     look: Look | None = None  # one of several interim looks; None: the number of seeds was fixed in advance
     training: dict[str, dict[int, TrainingEnd]] = field(default_factory=dict)  # variant -> seed -> how it ended
+    contexts: dict[str, float] = field(default_factory=dict)  # test set -> least share of a length that a token sees
     # copied to the verdict file as they are
     cost: dict[str, Any] = field(default_factory=dict)
     test_reuse: dict[str, Any] = field(default_factory=dict)  # how often each test set was scored while training

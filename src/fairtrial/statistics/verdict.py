@@ -91,7 +91,11 @@ class Posed:
             raise BadInput(f"the baseline '{task.baseline}' has no outcomes", f"variants with outcomes: {known}")
         self.task = task
         counts = {name: task.variants[task.baseline][name].items for name in task.sets}
-        self.sets = {name: describe_set(task.status.get(name), items) for name, items in counts.items()}
+        self.sets = {
+            name: describe_set(task.status.get(name), items)
+            | ({"context": task.contexts[name]} if name in task.contexts else {})
+            for name, items in counts.items()
+        }
         self.decisive: dict[str, str] = {name: facts["basis"] for name, facts in self.sets.items()}
         self.masks: Masks = {name: subsets(task.status.get(name), items) for name, items in counts.items()}
         self.unlearned = _unlearned(task)

@@ -20,7 +20,7 @@ from fairtrial.disk import sha256_of
 from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.errors import BadInput
 from fairtrial.finding import Finding, worst
-from fairtrial.recipe import fingerprint, to_table, write_recipe
+from fairtrial.recipe import Scoring, fingerprint, to_table, write_recipe
 from fairtrial.record import Record, renamed_keys
 from fairtrial.statistics.outcomes import (
     UNAUDITED,
@@ -154,6 +154,7 @@ def gather(
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
         passports={name: passport_of(plan, task, variant.name) for name, variant in variants.items()},
         training={name: training_ends(found) for name, found in ran.items()},
+        contexts=strided(next(iter(records[baseline].values()))),
         cost=cost(plan, task, records, variants),
         test_reuse={name: test_reuse(list(found.values())) for name, found in ran.items()},
         failures=[{key: row[key] for key in ("variant", "seed", "error")} for row in failed],
@@ -188,6 +189,14 @@ def refuse_mixed_scoring(records: Sequence[Record]) -> None:
         if len(folders) > 1:
             what = f"{test!r} was scored at full context in one trial and in strides in another ({', '.join(folders)})"
             raise BadInput(what, "remove the older trial and run the study again")
+
+
+def strided(record: Record) -> dict[str, float]:
+    """Test sets that were scored with less than full context: the least share of a length that a token sees."""
+    own, usual = record.recipe.scoring.full_context, Scoring().full_context
+    scores = {test: score for test, score in record.result["tests"].items() if "perplexity" in score}
+    contexts = {test: score.get("full_context", own) for test, score in scores.items()}
+    return {test: share for test, share in contexts.items() if share < usual}
 
 
 def by_set(outcomes: Mapping[str, np.ndarray], sets: Mapping[str, int]) -> dict[str, dict[str, np.ndarray]]:

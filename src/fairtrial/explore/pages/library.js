@@ -12,7 +12,8 @@ function result(row) {
   if (row.headline) {
     const { metric, value, low, high, set } = row.headline;
     const form = metric === "accuracy" ? percent : digits;
-    return `${metric.replaceAll("_", " ")} ${form(value)}${interval(low, high, form)} on ${set}`;
+    const bits = row.bits_per_byte == null ? "" : `, ${digits(row.bits_per_byte)} bits per byte`;
+    return `${metric.replaceAll("_", " ")} ${form(value)}${interval(low, high, form)} on ${set}${bits}`;
   }
   if (row.state === "running" || row.state === "unfinished") {
     const done = row.kind === "study" ? `${row.done} of ${row.total ?? "?"} trials` : `step ${row.step}${row.steps ? ` of ${row.steps}` : ""}`;
@@ -67,9 +68,15 @@ export async function show(main) {
   const pictured = el("details", {}, el("summary", {}, "Results as a picture"), chart);
   pictured.addEventListener("toggle", () => drawResults());
   function drawResults() {
-    const results = visible().filter((row) => row.headline);
+    let results = visible().filter((row) => row.headline);
+    let why = "";
+    if (new Set(results.map((row) => row.vocabulary).filter(Boolean)).size > 1) {
+      why = " Vocabularies differ, so bits per byte are drawn, which count every byte, and not perplexities.";
+      results = results.map((row) => (row.vocabulary ? { ...row, headline: { metric: "bits per byte", value: row.bits_per_byte } } : row));
+    }
     const metrics = [...new Set(results.map((row) => row.headline.metric))];
-    chart.replaceChildren(...metrics.map((metric) => el("figure", {}, el("figcaption", {}, `${metric.replaceAll("_", " ")}, 95% intervals over test items`),
+    const told = (metric) => (metric === "bits per byte" ? `${metric}.${why}` : `${metric.replaceAll("_", " ")}, 95% intervals over test items`);
+    chart.replaceChildren(...metrics.map((metric) => el("figure", {}, el("figcaption", {}, told(metric)),
       intervalChart(results.filter((row) => row.headline.metric === metric).slice(0, 40).map(({ path, headline }) => ({ name: path, kind: "v0", ...headline })), { unit: metric.replaceAll("_", " "), label: `Results: ${metric}`, row: 26 }))));
   }
 
