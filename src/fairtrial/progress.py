@@ -124,6 +124,13 @@ def follow(items: Iterable[Item], total: int) -> Iterable[Item]:
     return waiting.follow(items, total)
 
 
+def reached(share: float) -> None:
+    """Of what is being done, so much is done."""
+    waiting = WAITING.get()
+    if waiting is not None and waiting.works:
+        waiting.works[-1].share = share
+
+
 def nothing() -> None:
     """Nobody wants to know."""
 

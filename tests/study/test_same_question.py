@@ -65,6 +65,8 @@ def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
     page = (tmp_path / "study/report.html").read_text()
     assert "Vocabularies differ, so bits per byte are compared" in page
     assert "% of perplexity" not in page
+    assert "read each curve by itself" in page
+    assert "perplexity without unknown words" not in page
     trials = list(list_records(tmp_path / "study/trials"))
     lines = listing_lines(trials)
     assert len([line for line in lines if re.search(r"  hbush \d\.\d{3} bits per byte", line)]) == 10

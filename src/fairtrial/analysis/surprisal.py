@@ -23,6 +23,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import Site, and_masks, collect_biases
+from fairtrial.progress import doing, reached
 from fairtrial.report.plots import draw_bars, draw_intervals
 from fairtrial.report.shown import Shown
 from fairtrial.report.table import MISSING, Table, row
@@ -276,11 +277,15 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
             length = factor * task.length
             # a token sees at least 3/4 of the length: at 8x a stride of one token would take 8 x 8 the time
             full_context = task.context(task.sets[test]) if factor == 1 else 0.75
+            sees, network, tokens = seen[factor], task.network, task.sets[test]
             try:
-                found = score_lm(task.network, task.sets[test], length=length, full_context=full_context).metrics
-                yield LengthScore(test, factor, length, found["perplexity"], found["interval"], sees=seen[factor])
+                with doing(f"scoring {test} with a context of {length} tokens"):
+                    scored = score_lm(network, tokens, length=length, full_context=full_context, on_progress=reached)
+                found = scored.metrics
+                score = LengthScore(test, factor, length, found["perplexity"], found["interval"], sees=sees)
             except BadInput as error:
-                yield LengthScore(test, factor, length, None, None, error.what, seen[factor])
+                score = LengthScore(test, factor, length, None, None, error.what, sees)
+            yield score
 
 
 def tokens_seen(network: LanguageModel, length: int) -> int:

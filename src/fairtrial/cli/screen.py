@@ -223,8 +223,11 @@ class StudyLines(Screen):
             self.say(f"notice: {facts['text']}")
         elif kind == "done" and facts["work"] == "trial":
             # accuracies are at most one, perplexities above
-            scores = ", ".join(f"{name} {of:{'.1%' if of <= 1 else '.1f'}}" for name, of in facts["scores"].items())
-            self.say(f"{self.count.position()}  {' '.join(facts['key'])}: {scores}  {self.count.left()}".rstrip())
+            scores = {name: f"{name} {of:{'.1%' if of <= 1 else '.1f'}}" for name, of in facts["scores"].items()}
+            for name, bits in facts.get("bits_per_byte", {}).items():  # whatever the vocabulary
+                scores[name] += f" ({bits:.3f} bits per byte)"
+            told = ", ".join(scores.values())
+            self.say(f"{self.count.position()}  {' '.join(facts['key'])}: {told}  {self.count.left()}".rstrip())
         elif kind == "failed":
             self.say(f"{self.count.position()}  {' '.join(facts['key'])} failed: {facts['error']}")
         elif kind == "verdict":

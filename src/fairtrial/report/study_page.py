@@ -106,6 +106,7 @@ def about_task(study: StudyFiles, name: str, reference: str) -> dict[str, Any]:
         "title": tables.task_title(name),
         "metric": tables.metric_text(task),
         "strides": tables.strides_of(task),
+        "vocabularies_differ": bool(task.get("metric_why")),
         "unit": tables.difference_unit(task),
         "lower_is_better": tables.lower_is_better(task),
         "panels": score_panels(task, reference),

@@ -285,10 +285,13 @@ def strides_of(task: Task) -> str:
 
 
 def beside_cells(task: Task, estimate: dict[str, Any]) -> tuple[str, ...]:
-    """A language model's score with every byte counted, and without unknown words; of all items."""
+    """A language model's score with every byte counted, and without unknown words; of all items. Where bits per byte
+    are compared, perplexities are not."""
     bits, known, share = (estimate.get(key) for key in ("bits_per_byte", "perplexity_without_unknown", "unknown_share"))
+    if not is_perplexity(task):
+        bits = known = None
     return (
-        plain_number(bits if is_perplexity(task) else None, 3),
+        plain_number(bits, 3),
         plain_number(known, 0 if is_number(known) and known > 100 else 1),
         f"{share:.1%}" if is_number(share) else MISSING,
     )

@@ -258,9 +258,7 @@ def refuse_other_cuts(recipes: Mapping[str, Recipe], first: Recipe, prepared: Pr
             known[kind] = texts_of(prepare(recipe, prepared.seed))
         if known[kind] != known[first.tokens.kind, first.encoder.source]:
             what = f"variant {name!r} (tokens.kind = {kind[0]!r}) is not scored on the items of the others"
-            hint = (
-                'tokens decide how these data are cut into items; one sentence per line (data.format = "lines") is not'
-            )
+            hint = 'tokens decide where a running text is cut; read it line by line instead: "data.format" = "lines"'
             raise BadInput(what, hint)
 
 
@@ -360,7 +358,9 @@ def scores_of(result: JobResult) -> dict[str, Any]:
         return {}
     metrics = result.facts["result"]
     sets = metrics["tests"] or {"validation": metrics["validation"] or {}}
-    return {"scores": {name: score.get("accuracy", score.get("perplexity")) for name, score in sets.items()}}
+    scores = {name: score.get("accuracy", score.get("perplexity")) for name, score in sets.items()}
+    bits = {name: score["bits_per_byte"] for name, score in sets.items() if "bits_per_byte" in score}
+    return {"scores": scores} | ({"bits_per_byte": bits} if bits else {})
 
 
 def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop, most_seconds: float | None = None) -> Plan:
