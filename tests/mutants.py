@@ -2322,8 +2322,8 @@ SHOWN = (
         "records-score-lost",
         "shown",
         "the frame of many records has no scores",
-        'facts[f"{name} {metric}"] = score[metric]',
-        'facts[f"{name} {metric}"] = None',
+        'facts |= {f"{name} {metric}": score[metric] for metric in shown}',
+        'facts |= dict.fromkeys((f"{name} {metric}" for metric in shown), None)',
         ("api/test_names.py", "-k Records"),
     ),
     Mutant(
