@@ -4,6 +4,7 @@ named."""
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,32 @@ def test_look_shows_the_heads_of_a_network_that_offers_maps(
     assert both.entropy == pytest.approx(sum(each.entropy for each in alone) / 2)
     with pytest.raises(BadInput, match="there is no layer 2"):
         run.look(["The state"], layer=2, out=tmp_path / "look")
+
+
+@pytest.mark.usefixtures("plugins_leave")
+def test_words_are_attributed_in_a_classifier_that_takes_no_padding(tmp_path: Path, tiny: list[str]) -> None:
+    """A bag of words is linear in its vectors: what its words add sums to the log-odds."""
+    (tmp_path / "bag.py").write_text(
+        "from torch import nn\n\nclass Bag(nn.Module):\n"
+        "    def __init__(self, vocabulary, classes):\n        super().__init__()\n"
+        "        self.tokens, self.out = nn.Embedding(vocabulary, 8), nn.Linear(8, classes, bias=False)\n\n"
+        "    def forward(self, ids):\n        return self.out(self.tokens(ids).mean(1))\n\n"
+        "def build(vocabulary, length, classes, seed):\n    return Bag(vocabulary, classes)\n"
+    )
+    texts = [
+        {"text": f"{word} {' '.join(f'{word[0]}{n}{k}' for k in range(6 + n % 4))}", "label": word}
+        for n in range(20)
+        for word in ("good", "bad")
+    ]
+    run = ft.train(
+        "classify", texts, model=str(tmp_path / "bag.py"), steps=3, settings=tiny, out=tmp_path / "run", quiet=True
+    )  # fmt: skip
+    found = run.predict(["good film", "a bad , bad film again"], words=True, quiet=True)
+    for prediction, words in zip(found.predictions, found.attributions, strict=True):
+        share = max(prediction.shares)
+        assert words.gradient_times_input.sum() == pytest.approx(math.log(share / (1 - share)), abs=1e-5)
+        assert len(words.leave_one_out) == len(words.words)
+    assert "weight matrices only" not in str(run.parameters())
 
 
 def test_the_code_of_a_model_runs_only_where_it_is_named(

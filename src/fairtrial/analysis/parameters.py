@@ -238,8 +238,11 @@ class Parameters(Shown):
     def tables(self) -> Sequence[Table]:
         counts, operations = ([astuple(row) for row in rows] for rows in (self.ledger.rows, self.flops.rows))
         length = f"forward FLOPs of one row of {self.flops.length} tokens"
+        columns: tuple[str, ...] = ("parameters", "weight matrices only")
+        if self.recipe.external:  # which of its matrices are of attention nobody knows
+            columns, counts = columns[:1], [row[:-1] for row in counts]
         return [
-            sum_table(("parameters", "weight matrices only"), counts, "parameters"),
+            sum_table(columns, counts, "parameters"),
             sum_table(("operations",), operations, length),
         ]
 

@@ -157,7 +157,8 @@ def log_odds(log_p: Tensor, classes: Tensor) -> Tensor:
 
 
 def gradient_times_input(network: Classifier, rows: Rows, classes: Sequence[int], pad: int) -> list[np.ndarray]:
-    """For each token of each row: d log-odds(class) / d vector, times the vector, summed over its width."""
+    """For each token of each row: d log-odds(class) / d vector, times the vector, summed over its width. A user's own
+    network, which may take no padding, reads each row alone."""
     vectors: list[Tensor] = []
 
     def keep(module: Any, inputs: Any, output: Tensor) -> Tensor:
@@ -167,22 +168,21 @@ def gradient_times_input(network: Classifier, rows: Rows, classes: Sequence[int]
     model: Any = network
     external = isinstance(network, ExternalModel)
     embedding = model.embedding() if external else model.body.tokens
-    if embedding is None or (external and model.declared.pads not in ("right", "both")):
-        what = "words can be attributed only where a model pads on the right and its token embedding is known"
-        raise BadInput(what, 'declare "embedding" (see docs/own-model.md), or predict without --words')
+    if embedding is None:
+        hint = 'declare "embedding" (see docs/own-model.md), or leave out --words (of `errors`: --no-telling)'
+        raise BadInput(f"{model.name}: words can be attributed only where the token embedding is known", hint)
+    at_once = 1 if external else ROWS
     handle = embedding.register_forward_hook(keep)
     found: list[np.ndarray] = []
     try:
         with scoring(network), torch.enable_grad():
-            for begin in range(0, len(rows), ROWS):
-                chunk = rows[begin : begin + ROWS]
+            for begin in range(0, len(rows), at_once):
+                chunk = rows[begin : begin + at_once]
                 ids, lengths = padded(chunk, pad)
                 log_p = network(torch.from_numpy(ids), torch.from_numpy(lengths)).log_softmax(-1)
                 answers = torch.tensor(classes[begin : begin + len(chunk)])
                 (gradient,) = torch.autograd.grad(log_odds(log_p, answers).sum(), vectors[-1])
-                values = (gradient * vectors.pop()).sum(-1).detach().numpy()  # token, packed row after row
-                if external:  # [row time], with padding
-                    values = values[np.arange(ids.shape[1]) < lengths[:, None]]
+                values = (gradient * vectors.pop()).sum(-1).detach().numpy().ravel()  # token, packed row after row
                 found += np.split(values.astype(np.float64), np.cumsum(lengths)[:-1])
     finally:
         handle.remove()

@@ -164,14 +164,17 @@ def cost_lines(cost: Parameters, kind: str) -> list[str]:
         return counts
     sign, flops = "% " if kind == "latex" else "", cost.flops
     network = {"classify": f"classifier of {cost.classes} classes", "lm": "language model"}.get(cost.recipe.task, "mlm")
+    explained = [
+        f"{sign}The last column counts the token embedding and the weight matrices of attention and feed-forward",
+        f"{sign}only: no biases, norms, positions or other parts, no classifier or output layer.",
+        "",
+    ]
     return [
         f"{sign}{cost.recipe.name or 'recipe'}: {network}, vocabulary of {cost.vocabulary:,}",
         *[""] * (kind != "latex"),
         *counts,
         "",
-        f"{sign}The last column counts the token embedding and the weight matrices of attention and feed-forward",
-        f"{sign}only: no biases, norms, positions or other parts, no classifier or output layer.",
-        "",
+        *([] if cost.recipe.external else explained),
         *operations,
         "",
         f"{sign}Forward FLOPs of one row at its full length of {flops.length} tokens:",

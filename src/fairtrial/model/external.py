@@ -305,7 +305,8 @@ class ExternalModel(nn.Module):
     def attention_maps(self, ids: Tensor, lengths: Tensor | None = None) -> list[Tensor]:
         """Attention weights of each layer [batch head query key], where it offers them."""
         if not self.declared.maps:
-            raise BadInput(f"{self.name} offers no attention maps", 'declare "maps": True (see docs/own-model.md)')
+            hint = 'one that has some gives them for output_attentions=True and declares "maps": True (own-model.md)'
+            raise BadInput(f"{self.name} offers no attention maps", hint)
         given: dict[str, Any] = {"output_attentions": True}
         if lengths is not None and self.mask_name:
             given[self.mask_name] = real_tokens(ids, lengths).to(MASKS[self.mask_name])
