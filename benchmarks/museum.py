@@ -27,12 +27,12 @@ import torch
 
 import fairtrial
 from fairtrial.disk import write_text
-from fairtrial.finding import FAIL, PASS
+from fairtrial.finding import FAIL, OUT_OF_TIME, PASS
 
 Found = dict[str, dict[str, Any]]  # by release
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(fairtrial.__file__).parents[1]
-SECONDS = 1800  # for one passport, on a busy machine
+SECONDS, TIME_LIMIT = 1800, "25m"  # for one passport, on a busy machine
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
 SHAPE = ("shape.layers=2", "shape.width=32", "shape.hidden=64")
 TRANSFORMERS = "https://github.com/huggingface/transformers"
@@ -85,8 +85,13 @@ MOVED = """
 for weight in model.parameters():  # fresh weights are small and hide much
     weight.data += 0.2 * torch.randn_like(weight)
 """
+BUILD = """
 
-
+def build(vocabulary, length, classes, seed):
+    network = Network(vocabulary, length)
+    network.fairtrial = {SAID}
+    return network
+"""
 BRIDGE = """
 import torch
 from tokenizers import Tokenizer, models
@@ -317,8 +322,6 @@ from x_transformers import Decoder, TransformerWrapper
 
 
 class Network(nn.Module):
-    fairtrial = {"pads": "left"}
-
     def __init__(self, vocabulary, length):
         super().__init__()
         layers = Decoder(dim=32, depth=2, heads=2)
@@ -327,13 +330,7 @@ class Network(nn.Module):
     def forward(self, ids, mask=None):
         start = torch.zeros(len(ids), dtype=torch.long) if mask is None else (~mask).sum(1)
         return self.inner(ids, seq_start_pos=start)
-
-
-def build(vocabulary, length, classes, seed):
-    network = Network(vocabulary, length)
-    network.fairtrial = {"pads": "left", "longest": length}
-    return network
-""",
+""" + BUILD.replace("SAID", '"pads": "left", "longest": length'),
     ),
     Exhibit(
         "lens", "transformer-lens", "3.5.0", "3.8.0", "lens", ("K2",), LEFT_WITH_MASK, build=BRIDGE,
@@ -359,13 +356,7 @@ class Network(nn.Module):
 
     def forward(self, ids, attention_mask=None):
         return self.inner(ids, attention_mask=attention_mask)
-
-
-def build(vocabulary, length, classes, seed):
-    network = Network(vocabulary, length)
-    network.fairtrial = {"pads": "both", "longest": length}
-    return network
-""",
+""" + BUILD.replace("SAID", '"pads": "both", "longest": length'),
     ),
     Exhibit(
         "linformer", "linformer-pytorch", "0.19.3", "", "linformer", ("M3", "M4", "M5"), FUTURE,
@@ -392,13 +383,7 @@ class Network(nn.Module):
 
     def forward(self, ids):  # it reads texts of one length only: shorter ones are filled up, as its Padder does
         return self.inner(pad(ids, (0, self.length - ids.shape[1])))[:, : ids.shape[1]]
-
-
-def build(vocabulary, length, classes, seed):
-    network = Network(vocabulary, length)
-    network.fairtrial = {"longest": length}
-    return network
-""",
+""" + BUILD.replace("SAID", '"longest": length'),
     ),
 )  # fmt: skip
 
@@ -541,11 +526,14 @@ def ask(exhibit: Exhibit, release: str, folder: Path, findings: list[Any] | None
         found = {"script": last_line(script.stdout), "findings": findings}
         if findings is not None:
             return found
-        passport = run(python, ["-m", "fairtrial", *exhibit.command, "--json"], here)
+        passport = run(python, ["-m", "fairtrial", *exhibit.command, "--time-limit", TIME_LIMIT, "--json"], here)
     try:
-        return found | {"findings": json.loads(passport.stdout)["findings"]}
+        said = json.loads(passport.stdout)
     except ValueError:
         return {"error": f"the passport ends with {passport.returncode}: {last_line(passport.stderr)}"}
+    if any(each["verdict"] == OUT_OF_TIME for each in said["findings"]):
+        return {"error": f"the passport takes longer than {TIME_LIMIT}"}
+    return found | {"findings": said["findings"], "code": said["code"]}
 
 
 def run(python: Path, command: list[str], here: str) -> subprocess.CompletedProcess[str]:
@@ -586,6 +574,9 @@ def page(found: dict[str, Found]) -> str:
     shown = [each for each in EXHIBITS if is_caught(each, found[each.name])]
     clean = [each for each in shown if each.mended and spoken(found[each.name][each.mended]) == PASS]
     counted = f"{len(shown)} networks with a released fault; {len(clean)} of them have no finding at all once mended."
+    codes = {each.get("code") for releases in found.values() for each in releases.values()}
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
+    counted += f" All passports are of one commit, {commit.strip()}." * (len(codes) == 1)
     lines = [INTRODUCTION.strip(), "", counted, "", HEADER, *(row(each, found[each.name]) for each in shown), ""]
     for name, fault in FAULTS.items():
         lines += section(fault, {each: found[each.name] for each in shown if each.fault == name})
