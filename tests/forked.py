@@ -9,7 +9,8 @@ import os
 import signal
 import sys
 import tempfile
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -73,9 +74,11 @@ def run_words(words: list[str], out: Connection, err: str) -> None:
     run()
 
 
-def auditing_here() -> Any:
-    """Within it, audits in this process prove determinism by training twice here, not in two new Pythons: for tests of
-    what an audit is used for. That new ones are asked, tests/audit proves."""
-    from fairtrial.audit import run
+@contextmanager
+def auditing_here() -> Iterator[None]:
+    """Within it, audits in this process prove determinism by training twice here, not in two new Pythons, and ask for
+    the state after fewer calls: for tests of what an audit is used for. tests/audit proves the whole of it."""
+    from fairtrial.audit import run, subject
 
-    return mock.patch.object(run, "RepeatedRuns", return_value=nullcontext())
+    with mock.patch.object(run, "RepeatedRuns", return_value=nullcontext()), mock.patch.object(subject, "CALLS", 20):
+        yield

@@ -15,6 +15,7 @@ from client import WHILE_RUNNING, Client
 
 import fairtrial as ft
 from fairtrial.explore import Explorer
+from forked import auditing_here
 from tiny import TINY
 
 
@@ -51,10 +52,11 @@ def study(shelf: Path, client: Client) -> str:
             rows = client.ask("library").json["rows"]
             WHILE_RUNNING.update(row["state"] for row in rows if row["path"] == "study")
 
-    made = ft.study(
-        ["learned", "rope"], data=str(grouped), task="classify", seeds=2, steps=8, settings=settings,
-        out=shelf / "study", engine="here", on_event=on_event,
-    )  # fmt: skip
+    with auditing_here():
+        made = ft.study(
+            ["learned", "rope"], data=str(grouped), task="classify", seeds=2, steps=8, settings=settings,
+            out=shelf / "study", engine="here", on_event=on_event,
+        )  # fmt: skip
     return made.folder.name
 
 

@@ -204,12 +204,12 @@ def test_bodies_are_bounded(client: Client, monkeypatch: pytest.MonkeyPatch) -> 
         try:
             return client.ask("library", body, **headers).status
         except ConnectionError:
-            assert len(body) >= 100_000  # only a large body may be hung up on before all was sent
+            assert len(body) > guard.BODY_BYTES  # only such a body may be hung up on before all was sent
             return 413
 
     assert status(b'{"x": "' + b"a" * 1_000_000 + b'"}') == 413
     packed = gzip.compress(b" " * 50_000_000)
-    assert status(packed[:200_000], Content_Encoding="gzip") in (413, 415)
+    assert status(packed, Content_Encoding="gzip") == 415
     for body in (
         b"[]",
         b"7",

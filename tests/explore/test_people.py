@@ -19,6 +19,7 @@ VIEWS = {  # address -> what is there once it is shown
     "/puzzles?ask=average&wanted=0,5": ".chip.red",
     "/data?source=sotu&task=classify": ".pair mark",
 }
+OTHER_SCREENS = [("dark", 1280), ("light", 390), ("light", 2560)]
 # all that can be used and seen now; what is inside a closed <details> has no boxes
 USABLE = """() => [...document.querySelectorAll('button, a[href], input, select, textarea, summary, [tabindex="0"]')]
   .filter((node) => !node.disabled && node.checkVisibility())
@@ -46,17 +47,50 @@ def AXE() -> Any:  # noqa: N802
     return axe.Axe()
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)])
-def test_axe_finds_nothing(open_page: Any, study: str, theme: str, width: int) -> None:
+def widest(page: Any) -> int:
+    return page.evaluate("document.documentElement.scrollWidth")
+
+
+@pytest.mark.parametrize(
+    ("theme", "width"),
+    [("light", 1280), ("dark", 390), *(pytest.param(*each, marks=pytest.mark.slow) for each in OTHER_SCREENS)],
+)
+def test_every_view_is_for_everyone(open_page: Any, study: str, theme: str, width: int) -> None:
+    """The keyboard reaches all of it, nothing is cut, and axe finds nothing."""
     page = open_page("/", width, theme)
     for view, ready in VIEWS.items():
         visit(page, view, ready)
+        if theme == "light":
+            walk(page, view)
+        assert widest(page) <= width, view
         for details in page.locator("details").all():
             details.evaluate("(node) => { node.open = true; }")
         assert violations(page) == [], view
+        if theme == "dark":
+            for other in (768, 2560):
+                page.set_viewport_size({"width": other, "height": 900})
+                assert widest(page) <= other, view
+            page.set_viewport_size({"width": width, "height": 900})
     page.evaluate("document.querySelector('.brand').style.color = '#777'")  # the control: axe sees the page
     page.evaluate("document.querySelector('header button').textContent = ''")
     assert {each.partition(":")[0] for each in violations(page)} >= {"color-contrast", "button-name"}
+
+
+def walk(page: Any, view: str) -> None:
+    """From one thing to the next with the tabulator: all that can be used is reached, and the focus can be seen."""
+    usable = page.evaluate(USABLE)
+    assert len(usable) >= 8
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    reached: set[str] = set()
+    for _ in range(2 * len(usable)):
+        at, shown = page.evaluate(FOCUSED)
+        if at is None:
+            break
+        assert shown, usable[int(at)]
+        reached.add(at)
+        page.keyboard.press("Tab")
+    assert [each for number, each in enumerate(usable) if str(number) not in reached] == [], view
 
 
 def test_axe_finds_nothing_in_what_a_person_opens(open_page: Any, study: str) -> None:
@@ -77,33 +111,6 @@ def test_axe_finds_nothing_in_what_a_person_opens(open_page: Any, study: str) ->
     page.get_by_role("button", name="Run the passport").click()
     page.wait_for_selector("tbody .chip")
     assert violations(page) == []
-
-
-def test_the_keyboard_alone_reaches_everything(open_page: Any, study: str) -> None:
-    page = open_page("/")
-    for view, ready in VIEWS.items():
-        visit(page, view, ready)
-        usable = page.evaluate(USABLE)
-        assert len(usable) >= 8
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.className") == "skip"
-        reached: set[str] = set()
-        for _ in range(2 * len(usable)):
-            at, shown = page.evaluate(FOCUSED)
-            if at is None:
-                break
-            assert shown, usable[int(at)]  # where the focus is can be seen
-            reached.add(at)
-            page.keyboard.press("Tab")
-        assert [each for number, each in enumerate(usable) if str(number) not in reached] == [], view
-
-
-@pytest.mark.parametrize("width", [390, 768, 1280, 2560])
-def test_nothing_is_cut(open_page: Any, study: str, width: int) -> None:
-    page = open_page("/", width)
-    for view, ready in VIEWS.items():
-        visit(page, view, ready)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, view
 
 
 def test_nothing_moves_for_those_who_ask(open_page: Any) -> None:

@@ -260,14 +260,16 @@ def test_what_is_copied_runs(
             assert kind != "JSON" or json.loads(content)
 
 
-def test_a_person_runs_a_passport(open_page: Any) -> None:
+@pytest.mark.parametrize("stopped_before", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_person_runs_a_passport(open_page: Any, stopped_before: bool, audits_here: None) -> None:
     page = open_page("/parts?part=window")
     page.get_by_role("button", name="Run the passport").click()
     page.wait_for_selector("text=running …")
     page.wait_for_selector(".passport .chip.pass >> nth=0")
-    page.get_by_role("button", name="Stop").click()  # and once more, to the end
-    page.wait_for_selector("text=Stopped after")
-    page.get_by_role("button", name="Run the passport").click()
+    if stopped_before:
+        page.get_by_role("button", name="Stop").click()
+        page.wait_for_selector("text=Stopped after")
+        page.get_by_role("button", name="Run the passport").click()
     page.wait_for_selector(".passport [role=status] .chip")
     findings = ft.audit("window").findings
     assert f"{len(findings)} checks" in page.inner_text(".passport [role=status]")
@@ -301,7 +303,10 @@ def test_a_part_that_hangs_is_killed(shelf: Path, tmp_path: Path, monkeypatch: p
         assert last["error"]["kind"] == "TooSlow"
         until(lambda: not running())
         monkeypatch.undo()
-        assert client.events("passport", {"part": "none"})[-1]["level"] in ("pass", "amber", "red")  # the lane is free
+        line = client.open("passport", {"part": "none"})  # the lane is free
+        reply = line.getresponse()
+        assert any(b'"finding"' in reply.readline() for _ in range(10))
+        line.close()
     parts.drop("hanging")
 
 
@@ -330,6 +335,11 @@ def poisoned(value: Any, every: bool, name: str = "") -> Any:
     return value + HOSTILE if isinstance(value, str) and not packed and (every or name not in DECIDING) else value
 
 
+def count(page: Any) -> int:
+    """How often the markup stands on the page as text."""
+    return page.evaluate("document.body.textContent.split('onerror').length - 1")
+
+
 @pytest.mark.parametrize("every", [False, True])
 def test_markup_in_every_field_is_shown_as_text(
     open_page: Any, client: Client, study: str, every: bool, monkeypatch: pytest.MonkeyPatch
@@ -350,7 +360,6 @@ def test_markup_in_every_field_is_shown_as_text(
         "window.refused = [];"
         " addEventListener('securitypolicyviolation', (event) => refused.push(event.violatedDirective));"
     )
-    seen = {}
     for view, ready in MARKED.items():
         page.goto(page.evaluate("location.origin") + view)
         page.wait_for_selector("main h1, main .problem")
@@ -360,12 +369,11 @@ def test_markup_in_every_field_is_shown_as_text(
                 for button in page.get_by_role("button", name=name).all():
                     button.click()
                     button.wait_for(state="attached")
-        page.wait_for_timeout(1500)
-        seen[view] = page.evaluate("document.body.textContent.split('onerror').length - 1")
+            until(lambda: count(page) >= 3)  # the control: it is shown
+        page.wait_for_timeout(500)
         assert page.locator("img, iframe, object, main script, [onerror], a[href^='javascript:']").count() == 0, view
         assert page.title() != "1"
         assert page.evaluate("refused") == [], view
-    assert every or min(seen.values()) >= 3, seen  # the control: it was shown
     client.explorer.library.look = None
 
 

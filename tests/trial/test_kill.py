@@ -45,12 +45,12 @@ def run_to_its_end(*words: object) -> str:
     return out
 
 
-def test_ten_kills_at_random_moments_change_nothing(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
+def test_kills_at_random_moments_change_nothing(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     whole = tmp_path / "whole"
     lines = len(run_to_its_end(*train(course_folder, whole, tiny)).splitlines())
     rng = random.Random(11)
     killed = 0
-    for number in range(10):
+    for number in range(6):  # tests/campaign has more
         out = tmp_path / f"broken-{number}"
         first = rng.randrange(lines)
         killed += run_until_killed(train(course_folder, out, tiny), first, rng.uniform(0, 0.05))
@@ -66,7 +66,7 @@ def test_ten_kills_at_random_moments_change_nothing(course_folder: Path, tmp_pat
         for name in SAME:
             assert (out / name).read_bytes() == (whole / name).read_bytes(), f"kill {number}: {name} differs"
         assert not (out / "checkpoints").exists()
-    assert killed >= 5, "too few kills hit a running trial for this test to mean anything"
+    assert killed >= 3, "too few kills hit a running trial for this test to mean anything"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

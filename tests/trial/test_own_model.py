@@ -136,7 +136,7 @@ def test_the_code_of_a_model_runs_only_where_it_is_named(
 
 @pytest.mark.usefixtures("audits_here", "plugins_leave")
 def test_a_study_file_names_a_model_and_its_verdict_says_that_first_weights_are_not_shared(
-    tmp_path: Path, course_folder: Path, fairtrial: Call, tiny: list[str]
+    tmp_path: Path, course_folder: Path, fairtrial: Call, tiny: list[str], audits_here: None
 ) -> None:
     (tmp_path / "nano_gpt.py").write_text(NANO.read_text())
     (tmp_path / "study.toml").write_text(
@@ -157,7 +157,7 @@ def test_a_study_file_names_a_model_and_its_verdict_says_that_first_weights_are_
         }
         """
     )
-    said = fairtrial("study", tmp_path / "study.toml", "--out", tmp_path / "out", "--jobs", 1)
+    said = fairtrial("study", tmp_path / "study.toml", "--out", tmp_path / "out", "--engine", "here")
     assert said.code == 0, said.err
     assert "failed" not in said.out + said.err, "a network without maps has none on the page"
     told = json.loads((tmp_path / "out" / "verdict.json").read_text())

@@ -86,7 +86,7 @@ class Subject:
     network: Any  # a Network, perturbed or trained
     fresh: Any  # as built
     rows: tuple[Tensor, ...] = field(repr=False)  # token ids [time]: eight real, eight random
-    calls: int = CALLS
+    calls: int = field(default_factory=lambda: CALLS)
     bf16: bool = False  # whether autocast is asked about
 
     @property

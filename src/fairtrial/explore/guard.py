@@ -9,6 +9,7 @@ address that is printed at the start; from then on it is a cookie that scripts c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 import time
@@ -81,6 +82,7 @@ class Guard:
         if refused is None and not self.knows(scope):
             refused = 401, "open the address that `fairtrial explore` printed: its token lets this browser in"
         if refused is not None:
+            await unread(receive)
             return await answer(guarded, *refused)
         return await self.app(scope, bounded(receive), guarded)
 
@@ -168,6 +170,14 @@ def bounded(receive: Receive) -> Receive:
         return message
 
     return receiving
+
+
+async def unread(receive: Receive) -> None:
+    """Take a body of any size that we allow and forget it: hung up on, a client would not hear why it is refused."""
+    reading = bounded(receive)
+    with contextlib.suppress(TooLarge, Late):
+        while (await reading()).get("more_body", False):
+            pass
 
 
 async def answer(send: Send, status: int, what: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
