@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engines.processes import Processes
+from fairtrial.engines.job import InProcess
 from fairtrial.study.design import Study, study_from
 from fairtrial.study.run import Options, run_study
+from forked import auditing_here
 
 SMALL = {
     "shape.layers": 1, "shape.width": 16, "shape.hidden": 16, "shape.length": 12, "shape.classifier_hidden": 8,
@@ -38,7 +39,8 @@ def same_twice(tmp_path_factory: pytest.TempPathFactory, finished_records: dict[
     source = finished_records["classify"].parent / "speechesdataset"
     table = tiny_table(source, tasks=["classify", "lm"], seeds=6, variants=variants)
     study = study_from(table)
-    run_study(study, room / "study", Processes(2), Options())
+    with auditing_here():
+        run_study(study, room / "study", InProcess(), Options())
     return study, room / "study"
 
 
