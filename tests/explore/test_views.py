@@ -111,7 +111,7 @@ def test_every_part_can_be_drawn(client: Client) -> None:
     assert len(set(widths[3:])) == 1  # every later query sees as many
     wider = client.ask("draw", {"part": "window", "length": 8, "options": {"size": 3}}).json["pictures"][0]
     assert sum(filter(None, wider["panels"][0]["values"][7])) == widths[7] + 1
-    for options in ({"slope": "x"}, {"__class__": 1}, {"slope": [1]}, {"nothing": 1}):
+    for options in ({"slope": "x"}, {"__class__": 1}, {"slope": [1]}, {"nothing": 1}, {"heads": 9}, {"part": "none"}):
         assert client.ask("draw", {"part": "alibi", "options": options}).status == 400
     assert client.ask("draw", {"part": "../x"}).status == 400
     assert client.ask("draw", {"part": "alibi", "heads": 10**9}).status == 400
@@ -298,6 +298,10 @@ def test_a_part_that_hangs_is_killed(shelf: Path, tmp_path: Path, monkeypatch: p
         line.close()
         until(lambda: not running())
         monkeypatch.setattr(sys.modules["fairtrial.explore.parts"], "PASSPORT_SECONDS", 1.0)
+        monkeypatch.setattr(sys.modules["fairtrial.explore.parts"], "DRAWING_SECONDS", 1.0)
+        reply = client.ask("draw", {"part": "hanging"})
+        assert (reply.status, "took longer" in reply.json["what"]) == (503, True)
+        until(lambda: not running())
         begin, last = client.events("passport", {"part": "hanging"})
         assert "begin" in begin
         assert last["error"]["kind"] == "TooSlow"

@@ -16,7 +16,8 @@ from fairtrial.registry import did_you_mean
 @dataclass(frozen=True)
 class Job:
     key: tuple[str, ...]  # who it is for: task, variant, seed
-    # trial, calibrate, match, passport, part, checks, baselines, contamination, portrait: `<kind>_job` in study.jobs
+    # trial, calibrate, match, passport, part, drawing, checks, baselines, contamination, portrait: `<kind>_job` in
+    # study.jobs
     kind: str
     recipe: str = ""  # TOML
     seed: int = 0

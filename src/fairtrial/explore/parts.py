@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fairtrial import catalogue
-from fairtrial.analysis import plot_part
-from fairtrial.engines import Job, open_engine
+from fairtrial.engines import Job, JobResult, OnProgress, open_engine, run_job
 from fairtrial.errors import BadInput, FairtrialError
 from fairtrial.explore.asked import Asked
 from fairtrial.explore.library import Library
@@ -19,7 +18,7 @@ from fairtrial.model import parts as registered
 from fairtrial.plugins import keep_written
 
 Plain = dict[str, Any]
-PASSPORT_SECONDS = 300.0  # a part of a user's own may hang
+PASSPORT_SECONDS, DRAWING_SECONDS = 300.0, 15.0  # a part of a user's own may hang
 
 
 def parts(library: Library, asked: Asked, ticket: Ticket) -> Plain:
@@ -61,33 +60,45 @@ def named(asked: Asked) -> str:
 
 
 def draw(library: Library, asked: Asked, ticket: Ticket) -> Plain:
-    """What a part does, measured on initial weights."""
-    name, options = named(asked), asked.options("options")
-    heads, length = asked.whole("heads", 1, 16, 4), asked.whole("length", 2, 96, 24)
-    try:
-        pictures = plot_part(name, heads=heads, length=length, causal=asked.flag("decoder", True), **options)
-    except (TypeError, ValueError, RuntimeError, AssertionError, IndexError) as error:  # of a part with odd options
-        raise BadInput(f"{name} cannot be drawn with these options: {str(error).splitlines()[0][:200]}") from error
-    return {"pictures": [asdict(each) | {"range": each.range} for each in pictures]}
+    """What a part does, measured on initial weights. Ours are drawn here and at once, a user's in a process."""
+    name = named(asked)
+    size = {"heads": asked.whole("heads", 1, 16, 4), "length": asked.whole("length", 2, 96, 24)}
+    options = {"part": name, "options": asked.options("options"), "causal": asked.flag("decoder", True), **size}
+    job = Job(("part", name), "drawing", seconds=DRAWING_SECONDS, options=options)
+    if registered.find(name).__module__.startswith("fairtrial.parts"):
+        result = run_job(job, lambda kind, facts: None, ticket.ended.is_set)
+    else:
+        result = in_a_process(library, job, lambda job, kind, facts: None, ticket)
+    if result.facts is None:
+        slow = "took longer" in result.error
+        raise (TooSlow if slow else BadInput)(f"{name} cannot be drawn with these options: {result.error}")
+    return dict(result.facts)
 
 
 def passport(library: Library, asked: Asked, ticket: Ticket) -> Plain:
-    """Each check as it ends. A part of a user's own may hang or crash, so that they run in a process of their own,
-    which is killed when it takes too long or when nobody waits any more."""
+    """Each check as it ends."""
     name = named(asked)
 
     def on_progress(job: Job, kind: str, facts: Plain) -> None:
         ticket.send({kind: facts})  # begin, finding, notice
 
+    job = Job(("part", name), "part", seconds=PASSPORT_SECONDS, options={"part": name})
+    result = in_a_process(library, job, on_progress, ticket)
+    if result.facts is None:
+        slow = "took longer" in result.error
+        raise (TooSlow if slow else FairtrialError)(f"the passport of {name} was not finished: {result.error}")
+    return dict(result.facts)
+
+
+def in_a_process(library: Library, job: Job, on_progress: OnProgress, ticket: Ticket) -> JobResult:
+    """A part of a user's own may hang or crash: its process is killed when it takes too long or when nobody waits any
+    more."""
     with tempfile.TemporaryDirectory(prefix="fairtrial-part-") as folder:
-        files = [*map(str, library.plugins), *(str(each) for each in written(name, Path(folder)))]
-        job = Job(("part", name), "part", plugins=tuple(files), seconds=PASSPORT_SECONDS, options={"part": name})
+        files = [*map(str, library.plugins), *(str(each) for each in written(job.key[1], Path(folder)))]
+        job = replace(job, plugins=tuple(files))
         results = list(open_engine("cores", 1).run([job], on_progress, ticket.ended.is_set))
     ticket.check()
-    if not results or results[0].facts is None:
-        why = results[0].error if results else "it was stopped"
-        raise (TooSlow if "took longer" in why else FairtrialError)(f"the passport of {name} was not finished: {why}")
-    return dict(results[0].facts)
+    return results[0] if results else JobResult(job, error="it was stopped")
 
 
 def written(name: str, folder: Path) -> list[Path]:

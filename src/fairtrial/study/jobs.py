@@ -17,6 +17,7 @@ from typing import Any
 from safetensors.numpy import save
 
 from fairtrial.analysis.attention import maps_of
+from fairtrial.analysis.catalogue import plot_part
 from fairtrial.analysis.parameters import flops_of, ledger_of
 from fairtrial.audit.run import audit, audit_each, audit_plans
 from fairtrial.audit.subject import Plan, plan_of_recipe, plans_of_part, subject_of
@@ -192,6 +193,14 @@ def part_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     load_installed([name])
     findings = audit_plans(plans_of_part(name), lambda finding: on_event("finding", finding.to_dict()))
     return {"level": worst(findings)}
+
+
+def drawing_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
+    """One part drawn (`options`: its name, the network's size, its own options)."""
+    load_files(Path(name) for name in job.plugins)
+    asked = dict(job.options)
+    pictures = plot_part(asked.pop("part"), **asked.pop("options"), **asked)
+    return {"pictures": [asdict(each) | {"range": each.range} for each in pictures]}
 
 
 def checks_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
