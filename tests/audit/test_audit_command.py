@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fairtrial.audit import subject
 from fairtrial.audit.run import CHECKS
 from fairtrial.recipe import PartChoice, built_in_recipe, with_settings, write_recipe
 from fairtrial.stored import PASSPORT, read_document
@@ -107,6 +108,7 @@ def test_a_plugin_is_audited_in_encoder_and_decoder(
     here.mkdir()
     (here / "queue.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\n")
     monkeypatch.chdir(here)
+    monkeypatch.setattr(subject, "CALLS", 20)
     said = fairtrial("audit", "peek", "--with", path, "--json")
     assert said.code == 1
     findings = json.loads(said.out)["findings"]

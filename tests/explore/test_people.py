@@ -34,7 +34,17 @@ FOCUSED = """() => {
 def visit(page: Any, view: str, ready: str) -> None:
     page.goto(page.evaluate("location.origin") + view)
     page.wait_for_selector(ready)
-    page.wait_for_timeout(300)
+    if view.startswith("/puzzles"):  # its two halves are asked for apart
+        page.wait_for_selector("[aria-label='What the head does'] tbody tr")
+    shown: list[str] = []
+    until(lambda: still(page, shown))
+
+
+def still(page: Any, shown: list[str]) -> bool:
+    """Whether the page has not changed for a moment."""
+    page.wait_for_timeout(200)
+    shown.append(page.evaluate("document.querySelector('main').innerHTML"))
+    return shown[-2:-1] == shown[-1:]
 
 
 def violations(page: Any) -> list[str]:
