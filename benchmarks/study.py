@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from fairtrial.engines.job import Job
-from fairtrial.engines.processes import Cores
+from fairtrial.engines.processes import Processes
 from fairtrial.recipe import built_in_recipe, with_settings, write_recipe
 
 SETTINGS = ["training.duration=150 steps", "scoring.curve_every=150 steps", "scoring.full_context=0.5"]
@@ -24,7 +24,7 @@ def run(width: int, trials: int, task: str) -> float:
     with tempfile.TemporaryDirectory() as room:
         jobs = [Job((task, "x", str(seed)), "trial", text, seed, str(Path(room) / str(seed))) for seed in range(trials)]
         begun = time.monotonic()
-        for answer in Cores(width).run(jobs, lambda news: None, lambda: False):
+        for answer in Processes(width).run(jobs, lambda job, kind, facts: None, lambda: False):
             if answer.facts is None:
                 raise SystemExit(answer.error)
         return time.monotonic() - begun
