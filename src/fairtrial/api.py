@@ -235,6 +235,8 @@ def study(
     jobs: int | None = None,
     engine: str = "cores",
     address: str | None = None,
+    cpus: float | None = None,
+    gpus: float | None = None,
     out: Source | None = None,
     plugins: Sequence[Source] = (),
     settings: Sequence[str] = (),
@@ -252,7 +254,8 @@ def study(
     part of your own (its class, or `Fade(rate=2)`), several parts, a network of your own ('my_model.py:build',
     'hf:CLASS', or the function that builds it), a recipe or a recipe file; or a dict that names them. Or a study file,
     or the folder of a study to continue (`source`, where variants are given, too). Further keywords change fields of
-    all recipes. With `dry_run` nothing is trained: what is shown is the plan.
+    all recipes. With `dry_run` nothing is trained: what is shown is the plan. `engine`: 'cores', 'here' (this process)
+    or 'ray': a cluster at `address`, of which each trial asks for `cpus` and `gpus`.
 
     >>> study = ft.study(["none", "learned"], reviews, task="classify", seeds=2, steps=2, width=16, engine="here",
     ...                  quiet=True)
@@ -308,7 +311,14 @@ def study(
         tell = on_event or study_listener(bar)
         try:
             with waiting(bar, quiet or on_event is not None):
-                run_study(chosen, target, open_engine(engine, jobs, address), options, listen, asked)
+                run_study(
+                    chosen,
+                    target,
+                    open_engine(engine, jobs, address=address, cpus=cpus, gpus=gpus),
+                    options,
+                    listen,
+                    asked,
+                )
         except Interrupted as error:
             if dry_run or not (target / "study.toml").is_file():
                 raise

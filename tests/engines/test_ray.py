@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairtrial.engines.job import Job
 from fairtrial.engines.processes import Processes
+from fairtrial.errors import BadInput
+from fairtrial.recipe import built_in_recipe, with_settings, write_recipe
 from fairtrial.study.design import study_from
 from fairtrial.study.run import run_study
 
@@ -95,3 +99,33 @@ def test_a_study_that_loses_a_worker_ends_as_on_this_machine(
         for name in ("result.json", "events.jsonl", "model.safetensors", "outcomes.safetensors"):
             assert (there / name).read_bytes() == (record / name).read_bytes()
         assert not (there / "checkpoints").exists()
+
+
+def test_trials_share_gpus_and_data_travel_once(course_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster says itself what it has: on this one nothing needs a real GPU."""
+    from fairtrial.engines.ray import Ray
+
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
+    try:
+        with pytest.raises(BadInput, match="asks for 3 GPUs, and the cluster has 1"):
+            Ray(gpus=3)
+        assert Ray().width == Ray(gpus=0.5).width == 2
+        assert Ray(gpus=1).width == Ray(cpus=2).width == 1
+        recipe = built_in_recipe("default", "lm")
+        text, on_gpu = (
+            write_recipe(with_settings(recipe, [f"data.source={course_folder}", f"training.device={device}"]))
+            for device in ("cpu", "cuda")
+        )
+        engine, trial = Ray(), Job(("lm", "x", "0"), "trial", text)
+        assert [engine._gpus_of(replace(trial, **each)) for each in ({}, {"recipe": on_gpu})] == [0, 1]
+        assert Ray(gpus=0.25)._gpus_of(trial) == 0.25
+        assert Ray(gpus=0.25)._gpus_of(replace(trial, kind="passport")) == 0
+        first, again = engine._inputs_of(trial), engine._inputs_of(replace(trial, seed=1))
+        assert first == again
+        assert len(engine.stored) == 1
+        with (course_folder / "train_LM.txt").open("a") as file:
+            file.write("One more .\n")
+        assert engine._inputs_of(trial) != first, "changed data travel again"
+    finally:
+        ray.shutdown()

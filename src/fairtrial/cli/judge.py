@@ -81,6 +81,11 @@ def study(
         str | None,
         Option(help="Address of a Ray cluster, 'auto' for a running one.", show_default="a new local cluster"),
     ] = None,
+    cpus: Annotated[float | None, Option(help="Ray: cores of each trial.", min=0.01, show_default="1")] = None,
+    gpus: Annotated[
+        float | None,
+        Option(help="Ray: GPUs of each trial; 0.25: four share one.", min=0.0, show_default="1 where it trains on one"),
+    ] = None,
     out: Annotated[
         Path | None, Option(help="Folder of the study.", metavar="FOLDER", show_default="studies/<name>-<mark>")
     ] = None,
@@ -97,8 +102,8 @@ def study(
     run_with_screen(
         json, variants=variants or None, data=data, source=what, task=task, baseline=baseline, seeds=seeds,
         recipe=recipe, steps=steps, epochs=epochs, settings=[*columns, *(settings or [])], plugins=plugins or [],
-        budget=budget, until_clear=until_clear, jobs=jobs, engine=engine, address=address, out=out,
-        retry_failed=retry_failed, dry_run=dry_run, match=match,
+        budget=budget, until_clear=until_clear, jobs=jobs, engine=engine, address=address, cpus=cpus, gpus=gpus,
+        out=out, retry_failed=retry_failed, dry_run=dry_run, match=match,
     )  # fmt: skip
 
 

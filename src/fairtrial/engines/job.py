@@ -83,13 +83,12 @@ class InProcess:
             yield run_job(job, partial(on_progress, job), stop)
 
 
-def open_engine(
-    name: str = "cores", jobs: int | None = None, address: str | None = None, preload: Sequence[str] = ()
-) -> Engine:
+def open_engine(name: str = "cores", jobs: int | None = None, preload: Sequence[str] = (), **ray: Any) -> Engine:
     """`here` (this process), `cores` (processes on this machine) or `ray` (a cluster), with `jobs` jobs at a time.
-    `preload`: modules that every process on this machine has loaded when it starts."""
-    if address is not None and name != "ray":
-        raise BadInput("--address is the address of a Ray cluster", "add --engine ray")
+    `preload`: modules that every process on this machine has loaded when it starts. `ray`: address, cpus, gpus."""
+    asked = {option: value for option, value in ray.items() if value is not None}
+    if asked and name != "ray":
+        raise BadInput(f"--{next(iter(asked))} is for a Ray cluster", "add --engine ray")
     if name == "here":
         return InProcess()
     if name == "cores":
@@ -99,5 +98,5 @@ def open_engine(
     if name == "ray":
         from fairtrial.engines.ray import Ray
 
-        return Ray(address, jobs)
+        return Ray(width=jobs, **asked)
     raise BadInput(f"there is no engine {name!r}{did_you_mean(name, ['here', 'cores', 'ray'])}")

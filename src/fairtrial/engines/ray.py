@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import shutil
 import tempfile
@@ -23,14 +24,18 @@ from fairtrial.errors import BadInput
 
 RETRIES = 3  # of a task whose machine was lost
 INPUTS = (("data", "source"), ("tokens", "fit"), ("encoder", "source"))  # recipe fields that may name a path
+TRAINING = ("trial", "calibrate", "match")  # kinds of jobs that use a device
 Files = dict[str, bytes]  # by path inside a folder
 
 
 class Ray:
     name = "ray"
 
-    def __init__(self, address: str | None = None, width: int | None = None) -> None:
-        """`address`: of a cluster, 'auto' for the one that runs here; None: start one on this machine."""
+    def __init__(
+        self, address: str | None = None, width: int | None = None, cpus: float = 1.0, gpus: float | None = None
+    ) -> None:
+        """`address`: of a cluster, 'auto' for the one that runs here; None: start one on this machine. `cpus`, `gpus`:
+        what a trial asks for; by default a GPU where its recipe trains on one."""
         try:
             import ray
         except ImportError as error:
@@ -47,18 +52,22 @@ class Ray:
             except (ConnectionError, RuntimeError, ValueError) as error:
                 what = str(error).strip().splitlines()[0]
                 raise BadInput(f"no Ray cluster at {address!r}: {what}", "start one with: ray start --head") from error
-        cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self.width = min(width or cores, cores)
+        self.cpus, self.gpus = cpus, gpus
+        self.stored: dict[tuple[str, ...], Any] = {}  # inputs by path and time, put into the cluster's store once
+        has = ray.cluster_resources()
+        if gpus and has.get("GPU", 0) < gpus:
+            raise BadInput(f"a trial asks for {gpus:g} GPUs, and the cluster has {has.get('GPU', 0):g}")
+        most = int(min(has.get("CPU", 1) / cpus, has["GPU"] / gpus if gpus else math.inf))
+        self.width = min(width or most, most) or 1
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         ray = self.ray
-        task = ray.remote(num_cpus=1, max_retries=RETRIES)(run_remotely)
+        task = ray.remote(max_retries=RETRIES)(run_remotely)
         # the board stays on the caller's machine: a lost worker does not take it along
         this_machine = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         board = ray.remote(num_cpus=0, scheduling_strategy=this_machine)(Board).remote()
-        stored: dict[str, Any] = {}  # inputs by path, put into the cluster's store once
         waiting = list(reversed(jobs))
         running: dict[Any, Job] = {}
         while running or (waiting and not stop()):
@@ -66,7 +75,8 @@ class Ray:
                 job = waiting.pop()
                 saved = files_in(Path(job.folder)) if job.folder else {}
                 plugins = {Path(name).name: Path(name).read_bytes() for name in job.plugins}
-                reference = task.remote(job, saved, plugins, board, *self._inputs_of(job, stored))
+                asked = task.options(num_cpus=self.cpus, num_gpus=self._gpus_of(job))
+                reference = asked.remote(job, saved, plugins, board, *self._inputs_of(job))
                 running[reference] = job
                 on_progress(job, "begin", {})
             done, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
@@ -91,13 +101,22 @@ class Ray:
             put_files(Path(job.folder), files)
         return replace(result, job=job)  # the worker ran it under paths of its own
 
-    def _inputs_of(self, job: Job, stored: dict[str, Any]) -> tuple[Any, ...]:
+    def _gpus_of(self, job: Job) -> float:
+        """Only what trains on a device asks for one."""
+        if job.kind not in TRAINING:
+            return 0.0
+        device = tomllib.loads(job.recipe).get("training", {}).get("device", "")
+        return float(device.startswith("cuda")) if self.gpus is None else self.gpus
+
+    def _inputs_of(self, job: Job) -> tuple[Any, ...]:
         """Path and stored files of each input, alternating: Ray resolves references only where they are arguments."""
         found: list[Any] = []
         for path in input_paths(job.recipe):
-            if path not in stored:
-                stored[path] = self.ray.put(files_at(Path(path)))
-            found += [path, stored[path]]
+            files = sorted(each for each in (Path(path), *Path(path).rglob("*")) if each.is_file())
+            key = (path, *(f"{each} {each.stat().st_mtime_ns} {each.stat().st_size}" for each in files))
+            if key not in self.stored:
+                self.stored[key] = self.ray.put(files_at(Path(path)))
+            found += [path, self.stored[key]]
         return tuple(found)
 
 
