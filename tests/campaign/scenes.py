@@ -56,7 +56,9 @@ def judged(room: Path) -> dict[str, str]:
     study = room / "study"
     verdict = json.loads((study / "verdict.json").read_text())
     verdict.pop("checksum")
+    verdict["sentences"] = [line for line in verdict["sentences"] if "] The search took " not in line]
     for task in verdict["tasks"].values():
+        (task["search"] or {}).pop("seconds", None)
         for cost in task["cost"].values():
             for name in ("seconds_per_step", "seconds_ratio", "peak_memory_mb"):
                 cost.pop(name)
