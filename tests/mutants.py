@@ -2549,6 +2549,36 @@ OWN_MODELS = (
         ("audit/test_own_models.py", "-k LongLeak"),
     ),
     Mutant(
+        "windows-not-crossed-pass", "own-models", "L1: windows that no text crosses pass",
+        "if measured.passed and time_ <= CHUNKS * chunk:", "if False:",
+        ("audit/test_own_models.py", "-k windows_that_no_text_crosses"),
+    ),
+    Mutant(
+        "windows-not-found", "own-models", "L1: windows of a configuration are not known",
+        "named = (getattr(config, name, None) for name in CHUNKS)", "named = ()",
+        ("audit/test_own_models.py", "-k found_in_a_configuration"),
+    ),
+    Mutant(
+        "out-of-time-passes", "own-models", "what an audit did not reach counts as passed",
+        '        if self.verdict == OUT_OF_TIME:\n            return "amber"\n', "",
+        ("audit/test_own_models.py", "-k asked_what_there_is_time_for"),
+    ),
+    Mutant(
+        "late-checks-begin", "own-models", "checks begin although the time is over",
+        "        if left <= 0:\n            raise OutOfTime\n", "        left = max(left, 1.0)\n",
+        ("audit/test_own_models.py", "-k asked_what_there_is_time_for"),
+    ),
+    Mutant(
+        "own-maps-unchecked", "own-models", "look: the maps of a user's network are not checked",
+        "encoded.unknown, check_maps(weights, visible, real, network.causal),", "encoded.unknown, (),",
+        ("trial/test_own_model.py", "-k look_shows"),
+    ),
+    Mutant(
+        "own-words-padded", "own-models", "predict: words of a user's network are read in padded batches",
+        "at_once = 1 if external else ROWS", "at_once = ROWS",
+        ("trial/test_own_model.py", "-k words_are_attributed"),
+    ),
+    Mutant(
         "few-calls", "own-models", "S1: a hundred calls instead of thousands",
         "while done < subject.calls and", "while done < 100 and",
         ("audit/test_own_models.py", "-k Drifting"),
