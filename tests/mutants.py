@@ -2579,6 +2579,11 @@ OWN_MODELS = (
         ("trial/test_own_model.py", "-k words_are_attributed"),
     ),
     Mutant(
+        "plugins-as-classes", "own-models", "R1: a fresh process takes a function of FlexAttention for a class",
+        '"" if is_plugin(kind) else kind.__qualname__', "kind.__qualname__",
+        ("audit/test_checks.py", "-k fresh_process"),
+    ),
+    Mutant(
         "few-calls", "own-models", "S1: a hundred calls instead of thousands",
         "while done < subject.calls and", "while done < 100 and",
         ("audit/test_own_models.py", "-k Drifting"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,14 @@ from cheats import ZOO
 from own_models import CHEATS
 from torch import Tensor
 
+from fairtrial.audit.determinism import RAISED, plugins_of, train_as_requested
 from fairtrial.audit.order import orders
 from fairtrial.audit.run import CHECKS, audit
 from fairtrial.audit.subject import VOCABULARY, Subject, as_batch, perturb_weights, sample_rows, subject_of, word_ids
 from fairtrial.audit.visibility import cut_points, padding_widths
 from fairtrial.finding import FAIL, PASS, at_most, more_than
 from fairtrial.model.part import Part, Site, concatenate
+from fairtrial.plugins import load_file
 
 Know = Callable[[type[Part]], str]
 CONTROLLED_HERE = {"M2", "M11", "E1"}  # no part can break these: the tests below break attention and blocks themselves
@@ -183,3 +185,19 @@ def test_the_page_about_the_passport_names_every_check() -> None:
     page = (Path(__file__).parents[2] / "docs" / "passport.md").read_text()
     for check in CHECKS:
         assert f"| {check.id} | {check.name} | {check.level} |" in page
+
+
+def test_a_fresh_process_builds_what_a_plugin_file_brings(tmp_path: Path, plugins_leave: Callable[[], None]) -> None:
+    """Also functions of FlexAttention, which are no classes."""
+    (tmp_path / "mods.py").write_text(
+        "from fairtrial.model.part import Part, parts\n\n"
+        "def closer(score, b, h, q_idx, kv_idx):\n    return score - 0.1 * (q_idx - kv_idx).abs()\n\n"
+        "@parts.add('doubled')\nclass Doubled(Part):\n    def embed(self, x, positions):\n        return 2 * x\n"
+    )
+    load_file(tmp_path / "mods.py")
+    plans = [small_plan("lm", name) for name in ("closer", "doubled")]
+    written = plugins_of(plans, tmp_path)
+    plugins_leave()
+    states = train_as_requested([asdict(plan) for plan in plans], 0, written)
+    assert not [state for state in states if state.startswith(RAISED)]
+    assert len(set(states)) == 2

@@ -258,18 +258,25 @@ def wait_for_states(process: Popen[str]) -> list[str]:
 
 
 def plugins_of(plans: Sequence[Plan], folder: Path) -> dict[str, tuple[str, str]]:
-    """File and class of every part that is not built in."""
+    """File and class of every part that is not built in; no class: a plugin's file, which registers what it has."""
     kinds = {choice.name: parts.find(choice.name) for plan in plans for choice in plan.choices}
     others = {name: kind for name, kind in kinds.items() if not kind.__module__.startswith("fairtrial.")}
-    found = {name: (file_of(kind, name, folder), kind.__qualname__) for name, kind in others.items()}
+    found = {
+        name: (file_of(kind, name, folder), "" if is_plugin(kind) else kind.__qualname__)
+        for name, kind in others.items()
+    }
     for name in {plan.model.name for plan in plans} & set(models.list()):
         found[name] = (file_of_model(name, folder), "")
     return found
 
 
+def is_plugin(value: Any) -> bool:
+    return bool(value.__module__.startswith("fairtrial_plugin_"))
+
+
 def file_of_model(name: str, folder: Path) -> str:
     builder: Any = models.find(name)
-    if builder.__module__.startswith("fairtrial_plugin_"):
+    if is_plugin(builder):
         return inspect.getfile(builder)
     copy = folder / name.partition(":")[0]
     copy.write_text(source_of(builder, name), encoding="utf-8")
