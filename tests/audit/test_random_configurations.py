@@ -31,7 +31,7 @@ def configuration(number: int) -> Plan:
     heads = rng.randint(1, 4)
     names = list(dict.fromkeys([rng.choice(HONEST), rng.choice(HONEST)]))
     shape = Shape(
-        layers=rng.randint(1, 3),
+        layers=max(rng.randint(1, 3), 1 + ("value-residual" in names)),  # which needs two
         heads=heads,
         width=heads * rng.choice([2, 4, 6, 8]),
         length=rng.choice([1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 33, 64]),
