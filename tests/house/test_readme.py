@@ -40,6 +40,16 @@ def parser() -> Any:
     return typer.main.get_command(app)
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_make_says_what_follows_before_pip_is_silent() -> None:
+    for target, set_ups in {"demo": 1, "test": 2}.items():
+        made = subprocess.run(["make", "-n", "-B", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        blocks = made.split('echo "set-up, once: ')
+        assert len(blocks) == 1 + set_ups
+        assert "pip install" not in blocks[0]
+        assert all(re.match(r"[^\n]*\d GB[^\n]* minutes", block) for block in blocks[1:])
+
+
 def test_the_tour_shows_every_command(parser: Any) -> None:
     shown = {line.split()[1] for line in commands(ROOT / "docs" / "tour.md")}
     known = {name for name, command in parser.commands.items() if not command.hidden}

@@ -135,11 +135,16 @@ def test_plain_lines_tell_each_trial_and_each_failure(capsys: pytest.CaptureFixt
     lines.show("plan", PLAN)
     lines.show("jobs", {"trials": 10, "left": 10, "beside": 0})
     done = {"key": ["lm", "a", "seed 0"], "work": "trial", "seconds": 10.0, "scores": {"test": 81.25}}
-    lines.show("done", done | {"bits_per_byte": {"test": 1.5}})
+    done |= {"bits_per_byte": {"test": 1.5}}
+    lines.show("done", done)
     lines.show("failed", {"key": ["lm", "b", "seed 0"], "work": "trial", "error": "ValueError: no"})
     said = capsys.readouterr().out
-    assert "trial 1/10  lm a seed 0: test 81.2 (1.500 bits per byte)  0:45 left" in said
+    assert "trial 1/10  lm a seed 0: test 81.2  0:45 left" in said
     assert "trial 2/10  lm b seed 0 failed: ValueError: no" in said
+    lines.show("plan", PLAN | {"vocabularies_differ": ["lm"]})
+    lines.show("jobs", {"trials": 10, "left": 10, "beside": 0})
+    lines.show("done", done)
+    assert "  lm a seed 0: test 1.500 bits per byte  " in capsys.readouterr().out
 
 
 def test_tries_of_a_search_are_counted_apart_from_trials(capsys: pytest.CaptureFixture[str]) -> None:

@@ -223,11 +223,11 @@ class StudyLines(Screen):
             self.say(f"notice: {facts['text']}")
         elif kind == "done" and facts["work"] == "trial":
             # accuracies are at most one, perplexities above
-            scores = {name: f"{name} {of:{'.1%' if of <= 1 else '.1f'}}" for name, of in facts["scores"].items()}
-            for name, bits in facts.get("bits_per_byte", {}).items():  # whatever the vocabulary
-                scores[name] += f" ({bits:.3f} bits per byte)"
-            told = ", ".join(scores.values())
-            self.say(f"{self.count.position()}  {' '.join(facts['key'])}: {told}  {self.count.left()}".rstrip())
+            scores = [f"{name} {of:{'.1%' if of <= 1 else '.1f'}}" for name, of in facts["scores"].items()]
+            if facts["key"][0] in self.count.plan.get("vocabularies_differ", ()) and "bits_per_byte" in facts:
+                scores = [f"{name} {bits:.3f} bits per byte" for name, bits in facts["bits_per_byte"].items()]
+            told = f"{' '.join(facts['key'])}: {', '.join(scores)}"
+            self.say(f"{self.count.position()}  {told}  {self.count.left()}".rstrip())
         elif kind == "failed":
             self.say(f"{self.count.position()}  {' '.join(facts['key'])} failed: {facts['error']}")
         elif kind == "verdict":

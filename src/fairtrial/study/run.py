@@ -13,6 +13,7 @@ from fairtrial.engines.processes import Processes
 from fairtrial.errors import Interrupted
 from fairtrial.progress import doing
 from fairtrial.report.verdict_tables import VERDICTS
+from fairtrial.report.words import vocabulary_of
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS, Look
 from fairtrial.statistics.sentences import expected_smallest
 from fairtrial.statistics.verdict import is_clear, judge_study
@@ -281,6 +282,9 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
         "final_seconds": round(seeds * final / engine.width * share_left, 1),
         "memory_mb": max((facts.get("memory_mb", 0.0) for facts in speeds), default=0.0),
         "comparisons": {task: compared * len(sets.items) for task, sets in plan.eval_sets.items()},
+        "vocabularies_differ": [
+            task for task, recipes in plan.recipes.items() if len(set(map(vocabulary_of, recipes.values()))) > 1
+        ],
         "smallest_detectable": {
             task: {
                 name: str(expected_smallest(task, seeds, items, alpha, family, paired=paired[task]) or "")
