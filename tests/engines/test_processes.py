@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from multiprocessing import forkserver
 from pathlib import Path
@@ -179,9 +180,16 @@ for _ in Processes(1, preload).run([job], lambda job, kind, facts: print(kind, f
 """
 
 
-def start_caller(job: Job, *preload: str, **environment: str) -> subprocess.Popen[str]:
-    words = [sys.executable, "-c", ORPHAN, json.dumps(asdict(job)), *preload]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ | environment)
+@contextmanager
+def start_caller(job: Job, *preload: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """Nothing of it stays, whatever the test finds."""
+    words, where = [sys.executable, "-c", ORPHAN, json.dumps(asdict(job)), *preload], os.environ | environment
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=where, start_new_session=True) as caller:
+        try:
+            yield caller
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(caller.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("act", ["", ACTS["sleeps"]], ids=["between steps", "within one that never ends"])
@@ -196,13 +204,16 @@ def test_no_process_is_left_when_the_one_that_started_it_is_killed(act: str, job
         else:
             assert any(line == "step\n" for line in caller.stdout)
         caller.kill()
-    record = Record.open(Path(endless.folder))
-    while True:  # the lock is free once the orphan has ended; were it to stay, the test's own limit would end this
-        try:
-            with record.hold():
-                break
-        except Busy:
-            time.sleep(0.05)
+        record = Record.open(Path(endless.folder))
+
+        def is_free() -> bool:  # once the orphan has ended
+            try:
+                with record.hold():
+                    return True
+            except Busy:
+                return False
+
+        assert soon(is_free)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system ends a process with its parent")
@@ -211,14 +222,29 @@ def test_a_fork_server_that_is_loading_ends_with_the_one_that_started_it(
 ) -> None:
     code = f"import os, time\nopen({str(tmp_path / 'loading')!r}, 'w').write(str(os.getpid()))\ntime.sleep(100_000)\n"
     (tmp_path / "endless_import.py").write_text(code)
-    with start_caller(job("never"), "endless_import", PYTHONPATH=str(tmp_path)) as caller:
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with start_caller(job("never"), "endless_import", PYTHONPATH=paths) as caller:
         while not (tmp_path / "loading").exists() or not (tmp_path / "loading").read_text():
             assert caller.poll() is None
             time.sleep(0.05)
         caller.kill()
-    server = Path("/proc") / (tmp_path / "loading").read_text()
-    while server.exists() and ") Z " not in (server / "stat").read_text():  # here, too, the test's own limit
+        server = Path("/proc") / (tmp_path / "loading").read_text() / "stat"
+
+        def has_ended() -> bool:
+            try:
+                return ") Z " in server.read_text()
+            except OSError:
+                return True
+
+        assert soon(has_ended)
+
+
+def soon(happens: Callable[[], bool]) -> bool:
+    """Two seconds are promised; a busy machine gets a minute."""
+    until = time.monotonic() + 60
+    while not (happened := happens()) and time.monotonic() < until:
         time.sleep(0.05)
+    return happened
 
 
 def test_each_process_has_one_thread_and_a_peak_of_its_own(job: Callable[..., Job]) -> None:
