@@ -2523,6 +2523,11 @@ OWN_MODELS = (
         ("audit/test_own_models.py", "-k UnmaskedCache"),
     ),
     Mutant(
+        "cache-padding-of-zeros", "own-models", "C2: padding is a token whose vector is zero",
+        "filler = left_filler(subject) if subject.pad is None else subject.pad", "filler = subject.pad or 0",
+        ("audit/test_own_models.py", "-k PaddingRemembered"),
+    ),
+    Mutant(
         "pieces-of-one", "own-models", "C1p: a cache gets one token at a time",
         "[[time // 2, 1, time - time // 2 - 1]]", "[[1] * time]",
         ("audit/test_own_models.py", "-k StepwiseCache"),

@@ -115,6 +115,21 @@ class UnmaskedCache(Own):
         return super().forward(ids, mask if cache is None else None, cache=cache, **more)
 
 
+class PaddingRemembered(Own):
+    """With a cache it sums what is masked, too, as a released linear attention did; the token for padding adds zero."""
+
+    def __init__(self, vocabulary: int, *sizes: int) -> None:
+        super().__init__(vocabulary, *sizes)
+        self.tokens = nn.Embedding(vocabulary, WIDTH, padding_idx=0)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, cache: Any = None, **more: Any) -> Any:
+        found = super().forward(ids, mask, cache=cache, **more)
+        if found.cache is not None and mask is not None:
+            masked = (self.tokens(ids) * ~mask[:, -ids.shape[1] :, None]).sum(1, keepdim=True)
+            found.logits = found.logits + masked @ self.out.weight.T
+        return found
+
+
 class StepwiseCache(Own):
     """A cache that several tokens at once do not see, as in a released state-space model."""
 
@@ -178,5 +193,5 @@ CHEATS = [
     Cheat(TrainingLeak, "T1"), Cheat(SingleLeak, "F1"), Cheat(AutocastLeak, "F2"), Cheat(LongLeak, "L1"),
     Cheat(OnesMatter, "K1"), Cheat(UnmaskedAlone, "K2"), Cheat(UnmaskedCache, "C2"), Cheat(StepwiseCache, "C1p"),
     Cheat(Drifting, "S1"), Cheat(HiddenMaps, "M1"), Cheat(FutureGradient, "M4"), Cheat(UnmaskedMaps, "M2"),
-    Cheat(SwallowedMask, "K3"), Cheat(PositionsMistaken, "K1p"),
+    Cheat(SwallowedMask, "K3"), Cheat(PositionsMistaken, "K1p"), Cheat(PaddingRemembered, "C2"),
 ]  # fmt: skip

@@ -259,12 +259,17 @@ def left_padded(network: ExternalModel, rows: Sequence[Tensor], width: int, fill
     return [each[: len(row)] for each, row in zip(unpadded_left(found, lengths), rows, strict=True)]
 
 
+def left_filler(subject: Subject) -> Tensor:
+    """Any tokens, in place of padding [time]"""
+    rng = generator(subject.plan.seed, "left")
+    return torch.randint(subject.plan.vocabulary, (subject.longest,), generator=rng)
+
+
 def left_change(subject: Subject, *, positions: bool) -> tuple[float, str]:
     """The largest change by padding on the left, and where: each row by itself, and all together."""
     network = subject.external
     assert network is not None
-    rng = generator(subject.plan.seed, "left")
-    drawn = torch.randint(subject.plan.vocabulary, (subject.longest,), generator=rng)
+    drawn = left_filler(subject)
     fillers = (torch.zeros_like(drawn), drawn) if subject.pad is None else (torch.full_like(drawn, subject.pad),)
     rows = [row for row in subject.rows if len(row) > 1] or list(subject.rows)
     alone = [subject.answers([row])[0] for row in rows]
@@ -336,9 +341,10 @@ def cache_beside_padding(subject: Subject) -> Measured | str:
 
 @torch.no_grad()
 def decoded(subject: Subject, rows: Sequence[Tensor], often: bool) -> list[Tensor]:
-    """Log-probabilities of each row, of a batch that is padded on the left and read with a cache. `often`: with a mask
-    at every step."""
-    network, (ids, lengths) = subject.network, as_batch(rows, subject.longest, subject.pad or 0)
+    """Log-probabilities of each row, of a batch that is padded on the left, with any tokens (the vector of a token for
+    padding is zero, and changes no sum), and read with a cache. `often`: with a mask at every step."""
+    filler = left_filler(subject) if subject.pad is None else subject.pad
+    network, (ids, lengths) = subject.network, as_batch(rows, subject.longest, filler)
     shifted, mask = padded_left(ids, lengths)
     few = min(FEW, int(lengths.min()) - 1)  # the prompt of every text has a token
     cache, found, seen = network.new_cache(), [], 0
