@@ -51,6 +51,7 @@ def show(
     """Show what was trained: recipe, parameter count, curves, results, fingerprints.
 
     Of several, or of a folder that holds records, one line for each."""
+    from fairtrial.report.table import fitted, terminal_width
     from fairtrial.report.text import listing_lines, record_lines
 
     called = split_names(names)
@@ -60,7 +61,8 @@ def show(
         result = opened.result if opened.complete else None
         facts = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
         facts["baseline"] = opened.baseline or None
-        print(dumps(facts) if json else "\n".join(record_lines(opened, called)))
+        lines = (each for line in record_lines(opened, called) for each in fitted(line, terminal_width()))
+        print(dumps(facts) if json else "\n".join(lines))
     else:
         listed = records_of(records)
         for line in map(listed_json, listed) if json else listing_lines(listed):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import Any, Self
 from fairtrial.cli.options import drawing
 from fairtrial.progress import SAID_AFTER_SECONDS, SAID_EVERY_SECONDS, SECONDS, Count, Waiting, time_left
 from fairtrial.recipe import Recipe
-from fairtrial.report.table import plain
+from fairtrial.report.table import fitted, plain
 from fairtrial.report.words import describe_result, describe_score, plan_lines, spoken_time, start_lines
 
 QUIET_SECONDS = 10.0  # plain lines: a sign of life at least this often
@@ -85,11 +84,7 @@ class Screen:
         console = self.progress.console
         for line in lines:
             if self.live:
-                indent = " " * (len(line) - len(line.lstrip()) + 2)
-                fit = textwrap.wrap(
-                    plain(line), console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-                )  # between words; a terminal would break within them
-                for each in fit or [""]:
+                for each in fitted(plain(line), console.width):
                     console.print(each, markup=False, highlight=False, emoji=False, soft_wrap=True)
             else:
                 print(line, flush=True)

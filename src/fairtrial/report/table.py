@@ -78,6 +78,12 @@ def wrapped(text: str, indent: str = "  ", first: str | None = None, width: int 
     return textwrap.wrap(plain(text), width, initial_indent=first, subsequent_indent=indent)
 
 
+def fitted(line: str, width: int) -> list[str]:
+    """A line that is too long, broken between words; a terminal would break within them."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+
+
 def column_widths(table: Table, space: int) -> list[int | None]:
     """Widths that fit into `space` columns without breaking a word, if there are any; the natural ones if they fit.
     A heading is wrapped before a cell is."""
