@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 from fairtrial.errors import BadInput, Busy, DiskTrouble
 
 JSON_BYTES = 256_000_000  # no file of ours is nearly as large
+WINDOWS = os.name == "nt"
+PATIENCE_SECONDS = 2.0  # for a reader to close the file that is to be replaced, where an open one cannot be
 
 
 def write_bytes(path: Path, *content: bytes | memoryview, beside: str = ".tmp") -> None:
@@ -28,7 +31,7 @@ def write_bytes(path: Path, *content: bytes | memoryview, beside: str = ".tmp") 
                     file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(neighbour, path)
+            _replace(neighbour, path)
             sync_folder(path.parent)
         except BaseException:
             with suppress(OSError):
@@ -36,7 +39,20 @@ def write_bytes(path: Path, *content: bytes | memoryview, beside: str = ".tmp") 
             raise
 
 
+def _replace(neighbour: Path, path: Path) -> None:
+    """Windows moves nothing over a file that anybody has open, be it a virus scanner."""
+    until = time.monotonic() + (PATIENCE_SECONDS if WINDOWS else 0.0)
+    while True:
+        try:
+            return os.replace(neighbour, path)
+        except PermissionError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(0.02)
+
+
 def write_text(path: Path, content: str) -> None:
+    """In UTF-8, its line ends as they are: checksums are the same on every system."""
     write_bytes(path, content.encode())
 
 
@@ -44,7 +60,8 @@ def append_line(path: Path, line: str) -> None:
     """One write of one line: a reader sees all of it or, after a crash, a torn last line that it drops."""
     content = (line + "\n").encode()
     with disk_errors(path):
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        binary = getattr(os, "O_BINARY", 0)  # Windows would write another line end
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | binary, 0o644)
         try:
             size = _drop_torn_line(handle)
             if os.write(handle, content) < len(content):  # a disk that fills up takes a part without an error
@@ -68,7 +85,7 @@ def _drop_torn_line(handle: int) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # Windows cannot open a folder, and needs no such step
+    if WINDOWS:  # it cannot open a folder, and needs no such step
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -113,6 +130,8 @@ def whole_folder(folder: Path) -> Iterator[Path]:
             beside.mkdir(parents=True)
         yield beside
         with disk_errors(folder):
+            if WINDOWS and folder.is_dir():
+                folder.rmdir()  # an empty one, which elsewhere is replaced
             beside.rename(folder)
     finally:  # after the move there is nothing
         shutil.rmtree(beside, ignore_errors=True)
@@ -122,11 +141,17 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 def preparing(folder: Path) -> Iterator[None]:
     """Hold the place where a folder is prepared, against a second process. The lock's file goes with its holder."""
     path = lock_beside(folder)
-    with locked(path):
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+    try:
+        with locked(path):
+            try:
+                yield
+            finally:
+                if not WINDOWS:  # once it is free, the next holder may have it
+                    path.unlink(missing_ok=True)
+    finally:
+        if WINDOWS:  # an open file cannot be removed, not even by its holder; the next holder's stays
+            with suppress(OSError):
+                path.unlink()
 
 
 def lock_beside(folder: Path) -> Path:
@@ -160,7 +185,7 @@ def locked(
 
 
 def _take(handle: int) -> None:
-    if os.name == "nt":
+    if WINDOWS:
         import msvcrt
 
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]

@@ -11,7 +11,6 @@ import platform
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -166,19 +165,22 @@ def use_threads(threads: int) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def signal_at_parents_end(number: int) -> None:
-    """Linux sends this signal when the thread that started this process ends; 0: none any more."""
+def kill_at_parents_end(kill: bool = True) -> None:
+    """Linux kills this process when the thread that started it ends; False: not any more."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL if kill else 0)  # PR_SET_PDEATHSIG
 
 
-def end_with(parent: int) -> None:
-    """Whoever waits for this process may be killed, and a part may hang: nobody is left to end it then."""
+def end_with_caller() -> None:
+    """Whoever waits for this process may be killed, and a part may hang: nobody is left to end it then. The caller
+    holds the other end of standard input, which every system closes with it. Its number says little: on Windows a
+    virtual environment's Python is itself started by another, and an orphan keeps the number of its parent."""
+    held = os.dup(0)
 
-    def watch() -> None:  # for other systems, and for a parent that was killed before this was called
-        while os.getppid() == parent:
-            time.sleep(0.3)
+    def watch() -> None:
+        os.read(held, 1)  # nothing is ever written
         os._exit(1)
 
-    signal_at_parents_end(signal.SIGKILL)
+    kill_at_parents_end()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # whoever reads it finds nothing, and on Windows would wait for us
     threading.Thread(target=watch, daemon=True).start()

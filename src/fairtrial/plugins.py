@@ -99,6 +99,7 @@ def load_files(paths: Iterable[Path]) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in paths:
         digest = fingerprint(path)
+        refuse_namesakes([*found, path.name])
         if found.get(path.name, digest) != digest:
             raise BadInput("two files of this name were given", "rename one of them", path=path)
         load_file(path)
@@ -169,7 +170,17 @@ def keep_written(names: Iterable[str]) -> dict[str, str]:
             del _loaded[old]
         _loaded[hashlib.sha256(text.encode()).hexdigest()] = (file, (name,))
         found[file] = text
+    refuse_namesakes(found)
     return found
+
+
+def refuse_namesakes(files: Iterable[str]) -> None:
+    """Of two files whose names differ only in case, some disks would keep one."""
+    known: dict[str, str] = {}
+    for name in files:
+        other = known.setdefault(name.casefold(), name)
+        if other != name:
+            raise BadInput(f"{other} and {name} differ only in case, which some disks do not tell apart", "rename one")
 
 
 def _packages() -> set[str]:

@@ -336,10 +336,11 @@ def load_recipe(path: Path) -> Recipe:
 
 def read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors of Windows begin with a mark
     except OSError as error:
-        why = {FileNotFoundError: "no such recipe file", IsADirectoryError: "this is a folder; a recipe is a TOML file"}
-        raise BadInput(why.get(type(error), f"cannot be read ({error.strerror})"), path=path) from error
+        what = "no such recipe file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        what = "this is a folder; a recipe is a TOML file" if path.is_dir() else what
+        raise BadInput(what, path=path) from error
     except UnicodeDecodeError as error:
         raise BadInput(f"not UTF-8 (byte {error.start})", "save the recipe as UTF-8", path=path) from error
     except (ValueError, RecursionError) as error:  # ValueError: not TOML, or a number of 5,000 digits
@@ -381,7 +382,7 @@ def find_recipes(what: str, task: str | None, data: str | None, settings: Sequen
         if task not in (None, what):
             raise BadInput(f"{what!r} and --task {task!r} are two tasks", "leave one of them out")
         found = [built_in_recipe("default", what)]
-    elif os.sep in what:
+    elif Path(what).name != what:
         raise BadInput(f"{what} is neither a record nor a recipe", "name a record's folder or a TOML file")
     else:
         tasks = [each for each in TASKS if (BUILT_IN / f"{what}-{each}.toml").is_file()] or TASKS[:1]
@@ -529,8 +530,8 @@ def read_model(text: str) -> PartChoice:
     """
     if text == "none":
         return PartChoice(name=text)
-    first, _, rest = text.partition(":")
-    second, _, options = rest.partition(":")
+    first, _, rest = at_colon(text)
+    second, _, options = at_colon(rest)
     if first.endswith(".py") and "=" in second:
         second, options = "", rest
     second = second or "build" * first.endswith(".py")
@@ -539,10 +540,21 @@ def read_model(text: str) -> PartChoice:
     return PartChoice(name=f"{first}:{second}", options=read_options(options, text, MODELS))
 
 
+def at_colon(text: str) -> tuple[str, str, str]:
+    """Like `partition(":")`, but not after the letter of a drive.
+
+    >>> at_colon("C:\\\\models\\\\my.py:build")
+    ('C:\\\\models\\\\my.py', ':', 'build')
+    """
+    drive = text[:2] if re.match(r"[A-Za-z]:[\\/]", text) else ""
+    first, colon, rest = text[len(drive) :].partition(":")
+    return drive + first, colon, rest
+
+
 def split_model(choice: PartChoice) -> tuple[PartChoice, list[str]]:
     """A model by the name of its file alone, as a recipe has it, and the file that the user named. Of a Hugging Face
     folder it is the class with the folder's configuration."""
-    first, _, second = choice.name.partition(":")
+    first, _, second = at_colon(choice.name)
     if first == "hf" and os.path.isdir(os.path.expanduser(second)):
         from fairtrial.model.adapters import from_folder
 

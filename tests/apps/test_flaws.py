@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from fairtrial.apps import reports
 from fairtrial.apps.reports.measures import sentence_means, sentence_nll
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import Plan, subject_of
@@ -18,7 +19,7 @@ from fairtrial.model.network import LanguageModel
 from fairtrial.plugins import load_files
 from fairtrial.recipe import PartChoice, Shape
 
-REPORTS = Path(__file__).parents[2] / "examples" / "reports"
+REPORTS = Path(reports.__file__).parent / "studies"
 SMALL = Shape(layers=2, heads=2, width=16, hidden=16, length=12, classifier_hidden=8, dropout=0.0)
 CHECKS = ["M3", "M4", "M6", "M7", "M7s", "M8", "M9"]
 

@@ -35,10 +35,10 @@ def test_every_claim_and_every_figure_has_trials_that_decide_it() -> None:
     assert len({claim.id for claim in claims()}) == len(claims())
 
 
-def test_every_report_is_a_study_that_stands_alone_under_examples() -> None:
+def test_every_report_is_a_study_that_stands_alone() -> None:
     from fairtrial.study.design import load_study, study_from
 
-    paths = sorted((ROOT / "examples" / "reports").glob("r*.toml"))
+    paths = sorted((ROOT / "src" / "fairtrial" / "apps" / "reports" / "studies").glob("r*.toml"))
     assert {f"{report}.toml" for report in REPORTS} <= {path.name for path in paths}
     for path in paths:
         study = study_from(load_study(path))

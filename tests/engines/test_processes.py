@@ -71,6 +71,34 @@ def test_a_process_of_its_own_gives_the_same_bits(job: Callable[..., Job]) -> No
         assert len(contents) == 1, name
 
 
+def test_where_nothing_can_be_forked_a_new_python_gives_the_same_bits(
+    job: Callable[..., Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows and macOS. It imports nothing from the working folder either."""
+    monkeypatch.setattr("fairtrial.engines.processes.START", "spawn")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "random.py").write_text("raise RuntimeError('imported from the working folder')")
+    results = run(InProcess(), [job("here")]) | run(Processes(1), [job("there")])
+    assert not [result.error for result in results.values() if result.error]
+    for name in SAME:
+        contents = {(Path(result.job.folder) / name).read_bytes() for result in results.values()}
+        assert len(contents) == 1, name
+
+
+def test_a_process_ends_when_its_caller_lets_go_of_its_standard_input() -> None:
+    """Which every system does for a caller that was killed."""
+    code = "import sys, time; from fairtrial.environment import end_with_caller; end_with_caller()"
+    code += "; print(repr(sys.stdin.read()), flush=True); time.sleep(100)"
+    held, ours = os.pipe()
+    with subprocess.Popen([sys.executable, "-c", code], stdin=held, stdout=subprocess.PIPE, text=True) as process:
+        os.close(held)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "''\n", "who reads it finds nothing"
+        assert process.poll() is None
+        os.close(ours)
+        assert process.wait(20) == 1
+
+
 def test_whatever_happens_to_one_job_the_others_are_done(job: Callable[..., Job]) -> None:
     jobs = [job(name, act=act, seconds=3.0 if name == "sleeps" else None) for name, act in ACTS.items()]
     results = run(Processes(2), [*jobs[:2], job("good"), *jobs[2:], job("fine")])

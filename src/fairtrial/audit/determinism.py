@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from subprocess import PIPE, Popen, TimeoutExpired
 from typing import Any, cast
 
 import numpy as np
@@ -41,8 +41,8 @@ from fairtrial.training.tasks import ClassifyTask
 # R1's short training in a process of its own, which ends with the one that waits for it, also while it imports torch
 FRESH = """
 import json, sys
-from fairtrial.environment import end_with
-end_with(int(sys.argv[2]))
+from fairtrial.environment import end_with_caller
+end_with_caller()
 from fairtrial.audit.determinism import train_as_requested
 print(json.dumps(train_as_requested(*json.loads(sys.argv[1]))))
 """
@@ -217,13 +217,16 @@ class RepeatedRuns:
 
     def __enter__(self) -> RepeatedRuns:
         written = plugins_of(self.plans, Path(self.folder.name))
-        self.running = [start_process(self.plans, number, written) for number in (0, 1)]
+        held, self.alive = os.pipe()  # closed by the system when this process ends, however it does
+        self.running = [start_process(self.plans, number, written, held) for number in (0, 1)]
+        os.close(held)
         return self
 
     def __exit__(self, *error: object) -> None:
         for process in self.running:
             process.kill()
             process.communicate()
+        os.close(self.alive)
         self.folder.cleanup()
 
     def judge(self, plan: Plan) -> Measured:
@@ -236,13 +239,13 @@ class RepeatedRuns:
         return same_bits(first == second, "Training in two fresh processes")
 
 
-def start_process(plans: Sequence[Plan], number: int, plugins: dict[str, tuple[str, str]]) -> Popen[str]:
+def start_process(plans: Sequence[Plan], number: int, plugins: dict[str, tuple[str, str]], held: int) -> Popen[str]:
     request = json.dumps([[asdict(plan) for plan in plans], number, plugins])  # a plan of a module has no process
     ours, here = str(Path(fairtrial.__file__).parents[1]), {"", os.getcwd()}  # no import from the working folder
     paths = os.pathsep.join((ours, *(path for path in sys.path if path not in here)))
-    command = [sys.executable, "-P", "-c", FRESH, request, str(os.getpid())]
-    environment = os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths}
-    return Popen(command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, text=True, env=environment)
+    command = [sys.executable, "-P", "-c", FRESH, request]
+    environment = os.environ | {"PYTHONHASHSEED": str(number), "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
+    return Popen(command, stdin=held, stdout=PIPE, stderr=PIPE, encoding="utf-8", errors="replace", env=environment)
 
 
 def wait_for_states(process: Popen[str]) -> list[str]:
@@ -279,7 +282,7 @@ def file_of_model(name: str, folder: Path) -> str:
     if is_plugin(builder):
         return inspect.getfile(builder)
     copy = folder / name.partition(":")[0]
-    copy.write_text(source_of(builder, name), encoding="utf-8")
+    copy.write_bytes(source_of(builder, name).encode())
     return str(copy)
 
 
@@ -288,7 +291,7 @@ def file_of(kind: type[Part], name: str, folder: Path) -> str:
     if kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__:
         return inspect.getfile(kind)
     copy = folder / f"{name}.py"
-    copy.write_text(source_of(kind, name), encoding="utf-8")
+    copy.write_bytes(source_of(kind, name).encode())
     return str(copy)
 
 

@@ -135,27 +135,34 @@ def give_up(error: FairtrialError) -> NoReturn:
     sys.exit(error.exit_code)
 
 
+@contextmanager
+def telling_of_a_closed_pipe() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EINVAL):  # the second is what Windows calls it
+            raise
+        raise PipeClosed from None
+
+
 class PlainStream:
     """Prints control characters as \ufffd: names, labels and sentences of other people must not command the terminal.
     What draws (rich) writes to `drawn`."""
 
     def __init__(self, stream: Any) -> None:
         self.drawn = stream
-        # a terminal that lacks a character shows a question mark, not a traceback
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            # a terminal that lacks a character shows a question mark, not a traceback; a file lacks none
+            shown = stream.isatty() or "PYTHONIOENCODING" in os.environ
+            stream.reconfigure(encoding=stream.encoding if shown else "utf-8", errors="replace")
 
     def write(self, text: str) -> Any:
-        try:
+        with telling_of_a_closed_pipe():
             return self.drawn.write(CONTROL.sub("\ufffd", text))
-        except BrokenPipeError:
-            raise PipeClosed from None
 
     def flush(self) -> None:
-        try:
+        with telling_of_a_closed_pipe():
             self.drawn.flush()
-        except BrokenPipeError:
-            raise PipeClosed from None
 
     def forget(self) -> None:
         """What a closed pipe did not take goes nowhere: Python would fail to write it at its end."""
@@ -197,7 +204,7 @@ def catching_ctrl_c() -> Iterator[list[int]]:
     def on_signal(number: int, frame: FrameType | None) -> None:
         caught.append(number)
         if importing(frame):
-            show_cursor = "\x1b[?25h\r" if sys.stderr.isatty() else ""
+            show_cursor = "\x1b[?25h\r" if sys.stderr.isatty() and os.name == "posix" else ""
             os.write(2, f"{show_cursor}fairtrial: stopped\n".encode())
             os._exit(Interrupted.exit_code)
         raise Stopped

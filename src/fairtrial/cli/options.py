@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -169,15 +170,19 @@ def drawing(stream: Any = None) -> Console:
     """Rich's way to the terminal: what it draws needs control characters, which are not printed elsewhere."""
     from rich.console import Console
 
-    stream = stream or sys.stdout
-    return Console(file=getattr(stream, "drawn", stream), highlight=False)
+    return Console(file=drawn_by(stream or sys.stdout), highlight=False)
+
+
+def drawn_by(stream: Any) -> Any:
+    """What takes control characters, too."""
+    return getattr(stream, "drawn", stream)
 
 
 def show_status(what: str) -> None:
     """On a terminal, one line that is overwritten; an empty text wipes it. Elsewhere nothing."""
     if sys.stderr.isatty():
-        drawn = getattr(sys.stderr, "drawn", sys.stderr)
-        print(f"\r\033[K{what}{' ...' * bool(what)}\r", end="", file=drawn, flush=True)
+        width = shutil.get_terminal_size().columns - 1  # blanks wipe the line on any terminal
+        print(f"\r{(what + ' ...' * bool(what))[:width]:{width}}\r", end="", file=drawn_by(sys.stderr), flush=True)
 
 
 @contextmanager

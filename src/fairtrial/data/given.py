@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.data.lines import SPLIT_NAMES
-from fairtrial.disk import disk_errors, write_text
+from fairtrial.disk import disk_errors, write_bytes
 from fairtrial.errors import BadInput
 
 HOW = (
@@ -32,11 +32,10 @@ def write_given(data: Any, folder: Path) -> str:
     content = "\n".join(lines) + "\n"
     path = folder / f"given-{hashlib.sha256(content.encode()).hexdigest()[:12]}.jsonl"
     if not path.is_file():
-        own = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")  # others may write it, too
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            write_text(own, content)
-            own.replace(path)
+        # others may write it, too
+        write_bytes(path, content.encode(), beside=f".{os.getpid()}-{threading.get_ident()}.tmp")
     return str(path)
 
 

@@ -4,20 +4,19 @@ apart, during which a study that was stopped would seem to go on."""
 
 import atexit
 import os
-import signal
 
-from fairtrial.environment import signal_at_parents_end
+from fairtrial.environment import kill_at_parents_end
 
 
 def serve() -> None:
     """Before the first fork: all is loaded. The thread that started the server may end now, and others use it."""
     global serving
     if not serving:
-        signal_at_parents_end(0)
+        kill_at_parents_end(False)
         atexit.register(os._exit, 0)  # the last to be registered is the first to be called
         serving = True
 
 
 serving = False
-signal_at_parents_end(signal.SIGKILL)
+kill_at_parents_end()
 os.register_at_fork(before=serve)

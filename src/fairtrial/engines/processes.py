@@ -1,6 +1,6 @@
 """Processes on this machine: one for each job, one thread each. A process per job keeps a crash (or kill -9) to one job
-and makes its peak memory its own. They are forked from a server that has torch loaded already, so a process costs
-milliseconds, not seconds."""
+and makes its peak memory its own. On Linux they are forked from a server that has torch loaded already, so a process
+costs milliseconds, not seconds."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ KILLED = "its process was killed"  # by the kernel, for memory, or with the fork
 PRELOADED = ["fairtrial.engines.preloaded", "fairtrial.trial", "torch._dynamo", "fairtrial.audit.run"]
 PRELOADED += ["fairtrial.analysis.parameters", "fairtrial.baselines.classifiers"]
 STARTING = threading.Lock()
+# elsewhere a server that has torch loaded may not be forked: macOS forbids it to its own libraries, Windows cannot
+START = "forkserver" if sys.platform == "linux" else "spawn"
+MOST_PROCESSES = 30 if sys.platform == "win32" else 1024  # Windows waits for 63 things at most: two of each process
 
 
 @dataclass
@@ -57,7 +60,7 @@ class Processes:
     name = "cores"
 
     def __init__(self, width: int | None = None, preload: Sequence[str] = ()) -> None:
-        self.width, self.preload = width or usable_cores(), [*PRELOADED, *preload]
+        self.width, self.preload = min(width or usable_cores(), MOST_PROCESSES), [*PRELOADED, *preload]
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
         waiting = [(job, False) for job in reversed(jobs)]
@@ -94,19 +97,18 @@ def usable_cores() -> int:
 
 
 def start(job: Job, again: bool = False, preload: Sequence[str] = PRELOADED) -> Running:
-    context: Any = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+    context: Any = multiprocessing.get_context(START)
     until = time.monotonic() + START_SECONDS
     while True:
         ours, far = context.Pipe()
         process = context.Process(target=run_in_process, args=(job, far), name="-".join(job.key))
         try:
-            with STARTING:  # two studies in two threads take turns: the environment and __main__ are everybody's
-                if os.name == "posix":
+            # two studies in two threads take turns: the environment and __main__ are everybody's
+            with STARTING, one_thread(), without_ctrl_c(), without_main():
+                if START == "forkserver":
                     context.set_forkserver_preload(list(preload))
-                    with one_thread(), without_ctrl_c():
-                        forkserver.ensure_running()
-                with without_main():
-                    process.start()
+                    forkserver.ensure_running()
+                process.start()
         except RuntimeError as error:  # a process of someone else's is still importing this script
             what = "a study was started by the import of a script, in a process that the script itself had started"
             raise FairtrialError(what, 'write what the script does below: if __name__ == "__main__":') from error
@@ -133,8 +135,8 @@ def without_main() -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """The fork server and what it loads use one thread, and import nothing from the working folder; this process's own
-    environment stays as it is."""
+    """A new process, or the fork server, and what it loads use one thread, and import nothing from the working folder;
+    this process's own environment stays as it is."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONSAFEPATH")
     before = {name: os.environ[name] for name in names if name in os.environ}
     os.environ.update(dict.fromkeys(names, "1"))
@@ -148,7 +150,11 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def without_ctrl_c() -> Iterator[None]:
-    """Ctrl-C reaches the whole terminal: the fork server, which is loading torch for seconds, must not die of it."""
+    """Ctrl-C reaches the whole terminal: what is started, and loads torch for seconds, must not die of it. On Windows
+    it may, with a traceback, before it says that it ignores it: the study is being stopped then."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
     resource_tracker.ensure_running()  # where the server starts it, it lets signals through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -120,7 +120,8 @@ def listen(host: str, port: int | None) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for tried in (PORT, 0) if port is None else (port,):
         made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # on Windows the usual option lets another program listen on the same port, and this one forbids it
+        made.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR), 1)
         try:
             made.bind((host.strip("[]"), tried))
             made.listen(512)

@@ -106,5 +106,5 @@ def written(name: str, folder: Path) -> list[Path]:
     paths = []
     for file, source in keep_written([name]).items():
         paths.append(folder / file)
-        paths[-1].write_text(source, encoding="utf-8")
+        paths[-1].write_bytes(source.encode())  # to the byte: its checksum is known
     return paths

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from fairtrial.errors import BadInput
 from fairtrial.prepare import tasks_of
@@ -19,6 +20,7 @@ from fairtrial.recipe import (
     Duration,
     PartChoice,
     Recipe,
+    at_colon,
     built_in_recipe,
     load_recipe,
     plain_value,
@@ -56,13 +58,13 @@ def read_variant(text: str) -> tuple[str, dict[str, Any]]:
 
 def is_model(text: str) -> bool:
     """`my_model.py`, `my_model.py:build`, `hf:CLASS`, `x-transformers:Decoder`"""
-    first, colon, _ = text.partition(":")
+    first, colon, _ = at_colon(text)
     return first.endswith(".py") or bool(colon and first in LIBRARIES)
 
 
 def model_name(choice: PartChoice) -> str:
     """A variant's name, fit to be a folder's."""
-    first, _, second = choice.name.partition(":")
+    first, _, second = at_colon(choice.name)
     name = Path(first).stem if second == "build" else second
     options = (f"{key}={value}" for key, value in choice.options.items() if not isinstance(value, dict | list))
     return re.sub(r"[^\w+=,.()\[\] -]", "-", " ".join((Path(name).name, *options)))[:80].strip()
@@ -255,6 +257,7 @@ KNOWN = (
 UNTUNED = "untuned"
 # what may be matched -> the field that is adjusted for it
 BUDGETS = {"parameters": "shape.hidden", "flops": "training.duration", "seconds": "training.duration"}
+DEVICE = re.compile(r"(?i)(con|prn|aux|nul|(com|lpt)[0-9\xb9\xb2\xb3]) *(\..*)?")  # to Windows; never a folder
 OF_A_VARIANT = ("parts", "model", "recipe", "with", "seeds_from", "accept_failed_passport", "search")
 DEFAULT_VARIANTS = ("learned", "rope", "alibi")
 DEFAULT_SEEDS = 5
@@ -281,7 +284,7 @@ def load_study(path: Path) -> dict[str, Any]:
             variant["recipe"] = seen(variant.get("recipe", ""))
             if "model" in variant:
                 choice = recipe_from({"model": variant["model"]}).model
-                first, _, second = choice.name.partition(":")
+                first, _, second = at_colon(choice.name)
                 there = f"{seen(first)}:{second}" if first.endswith(".py") else f"{first}:{seen(second)}"
                 variant["model"] = {"name": there, **choice.options}
     return table
@@ -417,7 +420,7 @@ def study_from(table: Mapping[str, Any]) -> Study:
     if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
         raise BadInput("variants must be tables: [variants.rope]")
     variants = tuple(variant_from(name, each) for name, each in tables.items())
-    if len({variant.name.lower() for variant in variants}) < len(variants):
+    if len({normalize("NFC", variant.name).casefold() for variant in variants}) < len(variants):
         raise BadInput("two variants share a name (upper and lower case are the same to some disks)")
     if len(variants) < 2:
         raise BadInput("a study compares at least two variants", "--variants learned rope")
@@ -458,8 +461,8 @@ def match_from(budget: str, search: Mapping[str, Any]) -> str:
 
 
 def variant_from(name: str, table: dict[str, Any]) -> Variant:
-    if not FOLDER_NAME.fullmatch(name):
-        hint = "letters, digits and + - = , ( ) are fine: it becomes a folder's name"
+    if not FOLDER_NAME.fullmatch(name) or DEVICE.fullmatch(name):
+        hint = "letters, digits and + - = , ( ) are fine: it becomes a folder's name, also on Windows"
         raise BadInput(f"{name!r} cannot be a variant's name", hint)
     settings = {key: value for key, value in table.items() if key not in OF_A_VARIANT}
     for key, value in settings.items():
