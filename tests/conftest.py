@@ -6,6 +6,7 @@ import errno
 import io
 import math
 import os
+import re
 import shutil
 import signal
 import sys
@@ -29,6 +30,12 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")  # no test fails for slowness alone
 # folders of tests that train, or start processes
 LONG = ["trial", "study", "golden", "engines", "apps", "cli", "house", "api"]
+# what macOS and Windows lack, and what Windows lacks besides
+LINUX = r"/proc\b|RLIMIT_|LD_PRELOAD|ulimit|wait4|prctl"
+POSIX = (
+    r"|SIGKILL|SIGALRM|killpg|start_new_session|import (fcntl|pty|resource)\b|mkfifo|os\.(fork|get.?uid)|import Forked"
+    r"|symlink_to|\.chmod\(|/dev/"
+)
 
 
 progress.SAID_AFTER_SECONDS = math.inf  # what a busy machine takes long for is not said between expected lines
@@ -208,6 +215,14 @@ def broken_disk(monkeypatch: pytest.MonkeyPatch) -> BrokenDisk:
     monkeypatch.setattr(record, "os", broken)
     monkeypatch.setattr(Path, "open", open_file)
     return broken
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Elsewhere than on Linux, files of tests that use what the system lacks; docs/platforms.md says which."""
+    if sys.platform == "linux" or not collection_path.match("test_*.py"):
+        return None
+    lacking = LINUX + POSIX if sys.platform == "win32" else LINUX
+    return bool(re.search(lacking, collection_path.read_text(encoding="utf-8"))) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,6 +17,7 @@ from fairtrial.errors import BadInput, Busy, DiskTrouble
 
 JSON_BYTES = 256_000_000  # no file of ours is nearly as large
 WINDOWS = os.name == "nt"
+SHORT_PATH = 220  # characters: with 260 and more, Windows says that there is no such file
 PATIENCE_SECONDS = 2.0  # for a reader to close the file that is to be replaced, where an open one cannot be
 
 
@@ -109,7 +110,10 @@ def disk_errors(path: Path) -> Iterator[None]:
             hint = "free some space, then run it again; what was saved before is intact"
             raise DiskTrouble(f"{path}: the disk is full", hint) from error
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise DiskTrouble(f"{path}: cannot write ({reason})", "what was saved before is intact") from error
+        hint = "what was saved before is intact"
+        if WINDOWS and len(os.path.abspath(path)) > SHORT_PATH:
+            hint += "; this path may be too long for Windows: choose a shorter --out, or allow long paths"
+        raise DiskTrouble(f"{path}: cannot write ({reason})", hint) from error
 
 
 def ensure_room(folder: Path, needed: int) -> None:

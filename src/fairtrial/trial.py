@@ -113,12 +113,12 @@ def train(
     on_event(Event("start", loop.progress.step, start_facts(record, task, loop)))
     begun = {"trial": sha256_of(record.folder / "trial.json")}
     record.add_time(loop.progress.step, what="resume" if saved is not None else "start", **begun)
-    last_save = step_start = time.monotonic()
+    last_save = step_start = time.perf_counter()  # Windows' other clock ticks every 16 ms, longer than a step
     step_seconds: list[float] = []  # of each step alone, without what is scored or written between steps
     with deterministic(loop.device) as lost:
         for event in loop.run():
             if event.kind == "step":
-                step_seconds.append(time.monotonic() - step_start)
+                step_seconds.append(time.perf_counter() - step_start)
             on_event(event)
             if event.kind == "ready" and not event.step:
                 final = loop.final_seconds(scored)
@@ -126,11 +126,11 @@ def train(
             if event.kind != "ready":
                 record.log.add({"event": event.kind, "step": event.step, **event.facts})
                 continue
-            stopping, step_start = stop(), time.monotonic()
+            stopping, step_start = stop(), time.perf_counter()
             if stopping or step_start - last_save >= save_seconds:
                 checkpoints.save(loop, *record.log.sync())
                 record.add_time(event.step, what="save")
-                last_save = step_start = time.monotonic()
+                last_save = step_start = time.perf_counter()
             if stopping:
                 raise interrupt(f"after step {event.step} of {loop.steps}")
     checkpoints.save(loop, *record.log.sync())

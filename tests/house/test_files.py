@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -33,6 +34,29 @@ def test_nothing_is_unpickled_or_evaluated() -> None:
 def test_every_file_says_what_it_is_for() -> None:
     for path in SOURCES:
         assert path.read_text().startswith('"""')
+
+
+def text_calls(source: str) -> set[str]:
+    """What a file reads or writes as text without saying the encoding, or with the line ends of the system."""
+    found = set()
+    for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
+        method = isinstance(call.func, ast.Attribute)
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        given = {each.arg for each in call.keywords}
+        modes = {each.value for each in call.args if isinstance(each, ast.Constant)} & {"r", "w", "a", "x", "r+", "w+"}
+        opens = name == "open" and (modes or (not method and len(call.args) < 2))
+        runs = name in ("run", "Popen", "check_output") and "text" in given
+        silent = (opens or runs or (method and name == "read_text")) and "encoding" not in given
+        if silent or (method and name == "write_text") or (opens and modes - {"r", "r+"}):
+            found.add(f"line {call.lineno}: {name}")
+    return found
+
+
+def test_files_are_utf8_with_the_same_line_ends_on_every_system() -> None:
+    """Text is read with its encoding, and written by `fairtrial.disk` alone, which adds no line ends of Windows."""
+    assert {path: calls for path in SOURCES if (calls := text_calls(path.read_text()))} == {}
+    for bad in ("open(p)", "p.open('w')", "p.read_text()", "p.write_text(t, encoding='utf-8')", "run(c, text=True)"):
+        assert text_calls(bad), bad
 
 
 def test_no_page_asks_the_network() -> None:

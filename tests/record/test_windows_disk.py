@@ -120,5 +120,8 @@ def test_a_file_that_somebody_reads_is_replaced_once_it_is_closed(
     monkeypatch.setattr(disk, "PATIENCE_SECONDS", 0.05)
     with path.open(), pytest.raises(DiskTrouble, match="cannot write"):
         write_text(path, "newer")
+    with pytest.raises(DiskTrouble) as trouble:
+        write_text(tmp_path / ("a" * 300), "long")
+    assert "too long for Windows" in trouble.value.hint
     assert [each.name for each in tmp_path.iterdir()] == ["verdict.json"]
     assert path.read_text() == "new"

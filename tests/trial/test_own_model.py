@@ -13,7 +13,7 @@ import pytest
 
 import fairtrial as ft
 from fairtrial.errors import BadInput
-from fairtrial.recipe import PartChoice, Recipe, fingerprint, read_model
+from fairtrial.recipe import PartChoice, Recipe, fingerprint, read_model, split_model
 
 Call = Callable[..., Any]
 HERE = Path(__file__).parents[1]
@@ -23,6 +23,10 @@ NANO = HERE / "model" / "nano_gpt.py"
 def test_a_model_is_read_as_it_is_typed() -> None:
     assert read_model("my.py") == read_model("my.py:build") == PartChoice(name="my.py:build")
     assert read_model("my.py:small:width=8,rate=0.5").options == {"width": 8, "rate": 0.5}
+    assert read_model("C:\\mine\\my.py:small") == PartChoice(name="C:\\mine\\my.py:small")  # a drive's colon
+    assert read_model("D:/my.py:width=8") == PartChoice(name="D:/my.py:build", options={"width": 8})
+    assert split_model(read_model("D:/my.py")) == (PartChoice(name="my.py:build"), ["D:/my.py"])
+    assert read_model("hf:C:\\saved") == PartChoice(name="hf:C:\\saved")
     assert read_model("my.py:width=8") == PartChoice(name="my.py:build", options={"width": 8})
     with pytest.raises(BadInput, match="is not a model"):
         read_model("hf:")

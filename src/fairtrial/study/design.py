@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 from fairtrial.errors import BadInput
 from fairtrial.prepare import tasks_of
@@ -420,7 +419,7 @@ def study_from(table: Mapping[str, Any]) -> Study:
     if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
         raise BadInput("variants must be tables: [variants.rope]")
     variants = tuple(variant_from(name, each) for name, each in tables.items())
-    if len({normalize("NFC", variant.name).casefold() for variant in variants}) < len(variants):
+    if len({variant.name.lower() for variant in variants}) < len(variants):
         raise BadInput("two variants share a name (upper and lower case are the same to some disks)")
     if len(variants) < 2:
         raise BadInput("a study compares at least two variants", "--variants learned rope")

@@ -153,10 +153,10 @@ class Loop:
                 yield Event("score", self.progress.step, {"split": split, **scores[split].metrics})
 
     def score(self, split: str) -> Score:
-        started, when = time.monotonic(), "before the first step" if not self.progress.step else "for the curves"
+        started, when = time.perf_counter(), "before the first step" if not self.progress.step else "for the curves"
         with doing(f"scoring {split} {when}"):
             score = self.task.quick_score(split)
-        self.score_pace = (time.monotonic() - started) / max(1, self.task.work(split, quick=True))
+        self.score_pace = (time.perf_counter() - started) / max(1, self.task.work(split, quick=True))
         if not all(map(math.isfinite, score.selection_key)):  # the last step's loss was finite, its weights are not
             rate = learning_rate(self.training, max(0, self.progress.step - 1), self.steps)
             what = f"the {split} score is not a finite number after step {self.progress.step}"
