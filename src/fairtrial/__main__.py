@@ -14,7 +14,12 @@ def main() -> None:
     except KeyboardInterrupt:
         print("fairtrial: stopped", file=sys.stderr)
         sys.exit(130)
-    run()
+    try:
+        run()
+    except SystemExit as ended:
+        if ended.code != 130:
+            raise
+        os._exit(130)  # all is saved and said: who stops a command does not wait until torch is taken apart
 
 
 if __name__ == "__main__":
