@@ -77,7 +77,7 @@ def test_where_nothing_can_be_forked_a_new_python_gives_the_same_bits(
     """As on Windows and macOS. It imports nothing from the working folder either."""
     monkeypatch.setattr("fairtrial.engines.processes.START", "spawn")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "random.py").write_text("raise RuntimeError('imported from the working folder')")
+    (tmp_path / "pickle.py").write_text("raise RuntimeError('imported from the working folder')")
     results = run(InProcess(), [job("here")]) | run(Processes(1), [job("there")])
     assert not [result.error for result in results.values() if result.error]
     for name in SAME:
