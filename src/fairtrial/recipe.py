@@ -339,7 +339,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # some editors of Windows begin with a mark
     except OSError as error:
         what = "no such recipe file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
-        what = "this is a folder; a recipe is a TOML file" if path.is_dir() else what
+        what = "this is a folder; a recipe is a TOML file" if os.path.isdir(path) else what
         raise BadInput(what, path=path) from error
     except UnicodeDecodeError as error:
         raise BadInput(f"not UTF-8 (byte {error.start})", "save the recipe as UTF-8", path=path) from error
