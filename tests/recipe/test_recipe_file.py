@@ -32,6 +32,7 @@ from fairtrial.recipe import (
 from sampling import cases
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+part_names = words.filter(lambda name: ":" not in name)  # options follow it
 shares = st.floats(0, 1)
 positive = st.floats(1e-300, math.inf)
 durations = st.builds(Duration, st.integers(1, 10**9).map(float), st.sampled_from(["epochs", "steps"]))
@@ -50,7 +51,7 @@ recipes = st.builds(
     shape=st.builds(
         Shape, layers=st.integers(1, 10**6), heads=st.just(4), width=st.integers(1, 99).map(lambda n: 4 * n)
     ),
-    parts=st.lists(st.builds(PartChoice, name=words, options=options), max_size=3).map(tuple),
+    parts=st.lists(st.builds(PartChoice, name=part_names, options=options), max_size=3).map(tuple),
     training=st.builds(Training, duration=durations, learning_rate=positive, clip=positive, patience=positive),
     scoring=st.builds(Scoring, curve_every=durations, watch_test=st.booleans(), full_context=shares),
 )
