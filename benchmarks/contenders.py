@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +15,21 @@ from torch.nn.functional import cross_entropy, relu
 from fairtrial.data.batches import Batches
 from fairtrial.environment import keep_freed_memory
 from fairtrial.prepare import prepare
-from fairtrial.recipe import Recipe, built_in_recipe
+from fairtrial.recipe import Recipe, built_in_recipe, with_settings
 from fairtrial.training.loop import Loop
 from fairtrial.training.scoring import as_tensors
 
-NAMES = ("fairtrial", "transformers", "x-transformers")
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "model"))  # nano_gpt.py: nanoGPT's model, written anew
+
 CLASSES = 3
+LARGE = "shape.width=512 shape.hidden=2048 shape.heads=8 shape.layers=8 shape.length=1024 shape.activation=gelu".split()
+LARGE += [
+    "shape.tied=true",
+    "shape.dropout=0.0",
+    "training.batch=2",
+    "training.optimizer=adamw",
+    "training.label_smoothing=0.0",
+]
 
 
 @dataclass(frozen=True)
@@ -30,7 +40,9 @@ class Contender:
 
 
 def course_recipe(task: str) -> Recipe:
-    """The course's recipe on the course's data where they are at hand, else on the embedded corpus."""
+    """The course's recipe on the course's data where they are at hand, else on the embedded corpus; or a large one."""
+    if task == "large":
+        return with_settings(built_in_recipe("default", "lm"), LARGE)
     recipe = built_in_recipe("course", task)
     place = os.environ.get("FAIRTRIAL_DATA")
     if place:
@@ -69,10 +81,12 @@ def make_theirs(name: str, recipe: Recipe, batches: Batches, vocabulary: int) ->
         ("transformers", "lm"): gpt2,
         ("x-transformers", "classify"): x_encoder,
         ("x-transformers", "lm"): x_decoder,
+        ("nanoGPT", "lm"): nano_gpt,
     }[name, recipe.task]
     model, loss = build(recipe, vocabulary)
     model.train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=recipe.training.learning_rate)
+    kind = torch.optim.AdamW if recipe.training.optimizer == "adamw" else torch.optim.Adam
+    optimizer = kind(model.parameters(), lr=recipe.training.learning_rate, fused=name == "nanoGPT")  # as nanoGPT does
 
     def step(number: int) -> None:
         ids, lengths, answers = as_tensors(batches.batch(number))
@@ -139,6 +153,14 @@ def gpt2(recipe: Recipe, vocabulary: int) -> tuple[nn.Module, Loss]:
     return model, lambda ids, lengths, answers: cross_entropy(
         model(input_ids=ids, use_cache=False).logits.flatten(0, 1), answers.flatten()
     )
+
+
+def nano_gpt(recipe: Recipe, vocabulary: int) -> tuple[nn.Module, Loss]:
+    from nano_gpt import GPT
+
+    shape = recipe.shape
+    model = GPT(vocabulary, shape.length, shape.width, shape.layers, shape.heads, dropout=0.0)
+    return model, lambda ids, lengths, answers: cross_entropy(model(ids)[0].flatten(0, 1), answers.flatten())
 
 
 def x_encoder(recipe: Recipe, vocabulary: int) -> tuple[nn.Module, Loss]:

@@ -3,6 +3,7 @@
     python benchmarks/step.py            # ratios, peak memory, time to first step, time of --help
     python benchmarks/step.py --rounds 40
     python benchmarks/step.py --same-memory     # our setting of the memory allocator for all of them
+    python benchmarks/step.py --large           # width 512, length 1,024, 8 layers, against nanoGPT's model
 
 One thread each, the course's shape, real batches. Each contender has a process of its own, set up as its users would;
 they take turns, ten steps at a time, so that a busy moment of the machine hits all of them. The ratio is of medians,
@@ -22,14 +23,18 @@ import time
 import warnings
 from pathlib import Path
 
-TASKS = ("classify", "lm")
-NAMES = ("fairtrial", "transformers", "x-transformers")
-TURN, UNCOUNTED = 10, 2
+RACES = {
+    "classify": ("fairtrial", "transformers", "x-transformers"),
+    "lm": ("fairtrial", "transformers", "x-transformers"),
+    "large": ("fairtrial", "nanoGPT"),
+}
+TURN, UNCOUNTED = {"classify": 10, "lm": 10, "large": 2}, {"classify": 2, "lm": 2, "large": 0}
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rounds", type=int, default=20, help="turns of each contender")
+    options.add_argument("--large", action="store_true", help="a larger language model instead; three turns are enough")
     options.add_argument(
         "--same-memory", action="store_true", help="let all keep freed memory, as fairtrial's trials do"
     )
@@ -38,20 +43,20 @@ def main() -> None:
     if chosen.work:
         work(*chosen.work, chosen.same_memory)
         return
-    for task in TASKS:
-        race(task, chosen.rounds, chosen.same_memory)
+    for name in ("large",) if chosen.large else ("classify", "lm"):
+        race(name, chosen.rounds, chosen.same_memory)
     print_help_time()
 
 
 def race(task: str, rounds: int, same_memory: bool) -> None:
-    workers = {name: Worker(task, name, same_memory) for name in NAMES}
-    times: dict[str, list[float]] = {name: [] for name in NAMES}
+    workers = {name: Worker(task, name, same_memory) for name in RACES[task]}
+    times: dict[str, list[float]] = {name: [] for name in workers}
     for _ in range(rounds):
         for name, worker in workers.items():
-            times[name] += worker.ask("steps")["times"][UNCOUNTED:]
+            times[name] += worker.ask("steps")["times"][UNCOUNTED[task] :]
     medians = {name: statistics.median(taken) for name, taken in times.items()}
     setting = ", freed memory kept by all" if same_memory else ""
-    print(f"{task}: one training step, one thread, {rounds} turns of {TURN} steps{setting}")
+    print(f"{task}: one training step, one thread, {rounds} turns of {TURN[task]} steps{setting}")
     for name, worker in workers.items():
         facts = worker.ask("facts")
         taken = sorted(times[name])
@@ -109,7 +114,7 @@ def work(task: str, name: str, same_memory: bool) -> None:
         answer: dict = {}
         if line.strip() == "steps":
             answer["times"] = []
-            for _ in range(TURN):
+            for _ in range(TURN[task]):
                 begun = time.perf_counter()
                 contender.step(number)
                 answer["times"].append(time.perf_counter() - begun)
