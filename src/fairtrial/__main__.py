@@ -19,6 +19,11 @@ def main() -> None:
     except SystemExit as ended:
         if ended.code != 130:
             raise
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):  # nobody reads any more
+            pass
         os._exit(130)  # all is saved and said: who stops a command does not wait until torch is taken apart
 
 

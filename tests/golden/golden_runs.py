@@ -15,7 +15,6 @@ import math
 import os
 import random
 import re
-import runpy
 import signal
 import subprocess
 import sys
@@ -28,6 +27,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from course_text import sentence, write_course  # noqa: E402
+from fairtrial.cli.main import run  # noqa: E402
 from forked import auditing_here  # noqa: E402
 
 # Keys, tensor names, file names and enumerated values that were renamed since the values were stored: old -> new.
@@ -81,12 +81,12 @@ class Watched(io.StringIO):
 
 
 def command(*words: object, stop_at: int | None = None) -> Said:
-    """One command line, run in this process as `python -m fairtrial` runs it."""
+    """One command line, run in this process."""
     out, err, before, code = Watched(stop_at), io.StringIO(), sys.argv, 0
     sys.argv = ["fairtrial", *map(str, words)]
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            runpy.run_module("fairtrial", run_name="__main__")
+            run()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     finally:
