@@ -62,7 +62,10 @@ def docs_of(name: str) -> dict[str, str]:
     return {name: inspect.getdoc(thing)} | {f"{name}.{each}": build.function_of(own).__doc__ for each, own in own}
 
 
-@pytest.mark.parametrize("name", DOCUMENTED)
+# the demo's command has a test of its own
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "ft.demo" else []) for name in DOCUMENTED]
+)
 def test_every_public_name_has_an_example_that_runs(
     name: str, library: dict[str, Any], plugins_leave: Callable[[], None]
 ) -> None:

@@ -90,6 +90,7 @@ PYTHON: dict[str, tuple[Call, ...]] = {
 WORDS = {
     ("study", "what"): "source", ("recipe", "task"): "what", ("errors", "telling"): "words",
     ("generate", "penalty"): "repetition_penalty", ("verdict", "what"): "study", ("report", "what"): "study",
+    ("show", "records"): "record",
 }  # fmt: skip
 # of the screen and of files: results are values that can be printed, plotted and written in any form
 SCREEN = {"json", "kind", "form", "table", "file", "draw", ("parts", "out"), ("export", "to")}

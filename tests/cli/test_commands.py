@@ -184,7 +184,11 @@ def test_show_works_where_the_terminal_lacks_the_letters(
 ) -> None:
     from fairtrial.cli.main import run
 
-    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    out = Terminal(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "argv", ["fairtrial", "show", str(finished_records["classify"])])
     with pytest.raises(SystemExit) as ended:

@@ -82,7 +82,7 @@ def test_a_recipe_that_fits_its_vocabulary_on_labels_is_red(fairtrial: Call, cou
     ("words", "told"),
     [
         ("audit", "nothing to audit was named"),
-        ("audit rope --data sotu", "takes no part, recipe, model or record"),
+        ("audit rope --data sotu", "takes no part, recipe, model, record or --time-limit"),
         ("audit rope --task lm", "need --data"),
         ("audit --data none", "no such file or folder"),
         ("audit --data sotu --task clasify", "did you mean 'classify'?"),

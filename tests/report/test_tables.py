@@ -323,14 +323,14 @@ def test_anything_may_be_missing_and_what_is_of_another_kind_is_refused(tmp_path
     alike = {tuple("#" if isinstance(key, int) else key for key in path): path for path in paths_in(raw)}
     paths = sorted(alike.values(), key=repr)
     refused = 0
-    for path in rng.sample([path for path in paths if path not in [("sentences",), ("tasks",)]], 30):
+    for path in rng.sample([path for path in paths if path not in [("sentences",), ("tasks",)]], 15):
         draw(changed_at(raw, path, None), tmp_path)
         for put in ("nonsense", [1], {"x": 1}, float("nan")):
             try:
                 draw(changed_at(raw, path, put), tmp_path)
             except BadInput:
                 refused += 1
-    assert refused > 30
+    assert refused > 15
 
 
 def test_a_refusal_names_the_place(raw: dict[str, Any]) -> None:
