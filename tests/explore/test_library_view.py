@@ -69,10 +69,10 @@ def test_a_thousand_records_are_listed_in_half_a_second(shelf: Path, tmp_path: P
 def test_a_person_finds_a_record_by_typing(open_page: Any) -> None:
     page = open_page("/")
     page.wait_for_selector("td a")
-    assert page.locator("tbody tr").count() >= 3
+    until(lambda: page.locator("tbody tr").count() >= 3)
     page.keyboard.press("/")
     page.keyboard.type("language lm")
-    assert page.locator("tbody tr").count() == 0
+    until(lambda: page.locator("tbody tr").count() == 0)
     page.locator("input[type=search]").fill("lm")
     until(lambda: "filter=lm" in page.evaluate("location.search"))
     shown = page.locator("tbody tr").all_inner_texts()
@@ -81,7 +81,7 @@ def test_a_person_finds_a_record_by_typing(open_page: Any) -> None:
     page.reload()  # the address keeps it
     page.wait_for_selector("td a")
     assert page.locator("input[type=search]").input_value() == "lm"
-    assert page.locator("tbody tr").all_inner_texts() == shown
+    until(lambda: page.locator("tbody tr").all_inner_texts() == shown)
 
 
 def test_a_new_record_appears_by_itself(open_page: Any, shelf: Path) -> None:
