@@ -1058,7 +1058,7 @@ TRAINING = (
         "a second Ctrl-C while a command ends is a traceback",
         "        signal.signal(signal.SIGINT, signal.SIG_IGN)\n",
         "        pass\n",
-        ("trial/test_kill.py", "-k any_number"),
+        ("trial/test_kill.py", "-k last_words"),
     ),
     Mutant(
         "checksum-taken-away",

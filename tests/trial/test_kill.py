@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import signal
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.cli.main import give_up
+from fairtrial.errors import Interrupted
 from forked import Forked
 
 SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors")
@@ -80,6 +83,23 @@ def test_ctrl_c_leaves_a_record_that_resumes(number: int, course_folder: Path, t
     assert process.returncode == 130
     assert f"fairtrial resume {out}" in said
     assert list((out / "checkpoints").glob("step-*.safetensors"))
+
+
+def test_a_second_ctrl_c_does_not_disturb_the_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Impatient(io.StringIO):
+        def write(self, text: str) -> int:
+            os.kill(os.getpid(), signal.SIGINT)
+            return super().write(text)
+
+    before, said = signal.getsignal(signal.SIGINT), Impatient()
+    monkeypatch.setattr(sys, "stderr", said)
+    try:
+        with pytest.raises((SystemExit, KeyboardInterrupt)) as ended:
+            give_up(Interrupted("stopped; all is saved"))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert isinstance(ended.value, SystemExit)
+    assert (ended.value.code, said.getvalue()) == (130, "fairtrial: stopped; all is saved\n")
 
 
 def test_any_number_of_ctrl_c_is_one_line(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
