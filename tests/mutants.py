@@ -1916,6 +1916,14 @@ ENGINES = (
         ("engines/test_processes.py", "-k is_loading"),
     ),
     Mutant(
+        "waits-for-torch",
+        "engines",
+        "a study that is stopped while the fork server loads waits for it",
+        "            end_fork_server()\n",
+        "",
+        ("engines/test_processes.py", "-k is_loading"),
+    ),
+    Mutant(
         "killed-is-final",
         "engines",
         "a trial whose process was killed is not run once more",

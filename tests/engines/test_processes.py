@@ -199,12 +199,14 @@ def children() -> list[Any]:
 
 
 ORPHAN = """
-import json, sys
+import json, os, sys
 from fairtrial.engines.job import Job
 from fairtrial.engines.processes import Processes
 job, preload = Job(**json.loads(sys.argv[1])), sys.argv[2:]
-for _ in Processes(1, preload).run([job], lambda job, kind, facts: print(kind, flush=True), lambda: False):
+stop = lambda: "STOP_FILE" in os.environ and os.path.exists(os.environ["STOP_FILE"])
+for _ in Processes(1, preload).run([job], lambda job, kind, facts: print(kind, flush=True), stop):
     pass
+print("ended", flush=True)
 """
 
 
@@ -244,18 +246,28 @@ def test_no_process_is_left_when_the_one_that_started_it_is_killed(act: str, job
         assert soon(is_free)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="no other system ends a process with its parent")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="no other system has a fork server, or ends a process with its parent"
+)
+@pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_a_fork_server_that_is_loading_ends_with_the_one_that_started_it(
-    job: Callable[..., Job], tmp_path: Path
+    how: str, job: Callable[..., Job], tmp_path: Path
 ) -> None:
     code = f"import os, time\nopen({str(tmp_path / 'loading')!r}, 'w').write(str(os.getpid()))\ntime.sleep(100_000)\n"
     (tmp_path / "endless_import.py").write_text(code)
     paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with start_caller(job("never"), "endless_import", PYTHONPATH=paths) as caller:
+    where = {"PYTHONPATH": paths, "STOP_FILE": str(tmp_path / "stop")}
+    with start_caller(job("never"), "endless_import", **where) as caller:
         while not (tmp_path / "loading").exists() or not (tmp_path / "loading").read_text():
             assert caller.poll() is None
             time.sleep(0.05)
-        caller.kill()
+        if how == "killed":
+            caller.kill()
+        else:
+            (tmp_path / "stop").touch()
+            assert soon(lambda: caller.poll() == 0)
+            assert caller.stdout is not None
+            assert caller.stdout.read() == "ended\n"
         server = Path("/proc") / (tmp_path / "loading").read_text() / "stat"
 
         def has_ended() -> bool:

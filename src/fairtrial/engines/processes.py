@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, forkserver, resource_tracker
@@ -22,6 +23,7 @@ from fairtrial.errors import FairtrialError
 
 PATIENCE_SECONDS = 30.0  # for a job to save what it has, once it is asked to stop, or to end
 START_SECONDS = 20.0  # for a fork server that was killed to be replaced
+GRACE_SECONDS = 0.3  # for a process that is being started when a study is stopped: mostly it is there at once
 LAST_SECONDS = 5.0  # for a process that has sent its result to end by itself
 EVENT_SECONDS = 0.5  # between two step events
 WATCH_SECONDS, ORPHAN_SECONDS = 0.3, 1.0  # an orphan is gone after two seconds
@@ -69,7 +71,9 @@ class Processes:
             while running or (waiting and not stop()):
                 while waiting and len(running) < self.width and not stop():
                     job, again = waiting.pop()
-                    running.append(start(job, again, self.preload))
+                    if (begun := start(job, stop, again, self.preload)) is None:
+                        break  # it is being stopped
+                    running.append(begun)
                     on_progress(job, "begin", {})
                 collect(running, on_progress, stop)
                 if stop():
@@ -96,10 +100,43 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def start(job: Job, again: bool = False, preload: Sequence[str] = PRELOADED) -> Running:
+def start(job: Job, stop: Stop, again: bool = False, preload: Sequence[str] = PRELOADED) -> Running | None:
+    """None where it is stopped meanwhile. A thread starts it: a process is there once the fork server has loaded torch,
+    which takes seconds, and no signal ends that wait."""
+    given_up = threading.Event()
+
+    def settle() -> Running | None:
+        given_up.set()
+        while not launched.done():
+            end_fork_server()
+            wait([launched], 0.1)
+        return launched.result()
+
+    with ThreadPoolExecutor(1) as thread:
+        launched = thread.submit(launch, job, again, preload, given_up.is_set)
+        try:
+            while not launched.done() and not stop():
+                wait([launched], 0.1)
+            wait([launched], GRACE_SECONDS)
+        except BaseException:  # a second Ctrl-C
+            if (begun := settle()) is not None:
+                begun.end()
+            raise
+        return settle()
+
+
+def end_fork_server() -> None:
+    """One that is loading ends no other way, and multiprocessing has no name for that."""
+    number = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    if number is not None:
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+
+
+def launch(job: Job, again: bool, preload: Sequence[str], given_up: Stop) -> Running | None:
     context: Any = multiprocessing.get_context(START)
     until = time.monotonic() + START_SECONDS
-    while True:
+    while not given_up():
         ours, far = context.Pipe()
         process = context.Process(target=run_in_process, args=(job, far), name="-".join(job.key))
         try:
@@ -119,6 +156,7 @@ def start(job: Job, again: bool = False, preload: Sequence[str] = PRELOADED) -> 
             continue
         far.close()  # so that the pipe ends when the process does
         return Running(job, process, ours, time.monotonic(), again=again)
+    return None
 
 
 @contextmanager
