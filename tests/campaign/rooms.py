@@ -22,6 +22,7 @@ from tiny import TINY, make_tiny
 STEPS = ("training.duration=3 steps", "training.select_every=2 steps", "scoring.curve_every=2 steps")
 SET = [f"--set={each}" for each in (*TINY, *STEPS)]
 SAVING = ["--save-seconds", "0"]
+LAST = ("search/classify/rope/try-1", "trials")
 TEXT = "We will build bridges ."
 
 
@@ -85,12 +86,14 @@ def scenes(
         return copy("study", studies("plain"))
 
     @cache
-    def unfinished_study(kind: str) -> Path:
-        """All but its trials is there: audits, baselines and timings are not made again."""
+    def unfinished_study(kind: str, *missing: str) -> Path:
+        """All but its trials is there, or all but the `missing` ones: audits, baselines and timings are not made
+        again."""
         room = copy("study", studies(kind))
-        for name in ("trials", "search", "search.json", "verdict.json", "report.html", "maps.json", "ledger.json"):
+        whole = ("search.json", "verdict.json", "report.html", "maps.json", "ledger.json")
+        for name in (*whole, *(missing or ("trials", "search"))):
             path = room / "study" / name
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=not missing)
         return room
 
     @cache
@@ -107,8 +110,9 @@ def scenes(
         "train": Scene(["train", "lm", *train], trained),
         "resume": Scene(["resume", "ROOM/run", *SAVING], trained, unfinished_record),
         "finetune": Scene(["finetune", "--encoder", "ROOM/mlm", "--threads", "1", *train], trained, encoder),
-        "study": Scene(here, judged, lambda: unfinished_study("plain"), stride=10),
-        "search": Scene(here, judged, lambda: unfinished_study("search"), stride=40),
+        "study": Scene(here, judged, lambda: unfinished_study("plain")),
+        "search": Scene(here, judged, lambda: unfinished_study("search")),
+        "search, last trials": Scene(here, judged, lambda: unfinished_study("search", *LAST)),
         "study on cores": Scene(
             ["study", "ROOM/study", "--jobs", "2"], judged, lambda: unfinished_study("plain"), own_server=True
         ),

@@ -18,7 +18,6 @@ class Scene:
     words: list[str]  # ROOM stands for the room
     result: Callable[[Path], dict[str, str]]  # what is there in the end -> its content, or a checksum
     start: Callable[[], Path] | None = None  # what is in the room before
-    stride: int = 1  # every so manieth operation
     own_server: bool = False  # the server of its processes is killed with it, not shared
 
     def prepare(self, room: Path) -> None:
