@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from fairtrial.results import Verdict as Verdict
     from fairtrial.run import Run as Run
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 FUNCTIONS = (
     "train resume load show finetune study demo verdict report audit audit_data baseline ensemble clean cache catalogue"

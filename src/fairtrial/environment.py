@@ -18,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from fairtrial import __version__
 from fairtrial.errors import BadInput, EnvironmentChanged
 
 # must be equal for a resumed trial to end with the same bits
@@ -28,7 +29,8 @@ DECISIVE = ("torch", "threads", "machine")
 def describe(threads: int) -> dict[str, Any]:
     return {
         "python": platform.python_version(),
-        **{name: _version(name) for name in ("fairtrial", "torch", "numpy", "tokenizers", "safetensors")},
+        "fairtrial": __version__,  # of the code that runs; the metadata of an editable install may be older
+        **{name: _version(name) for name in ("torch", "numpy", "tokenizers", "safetensors")},
         "threads": threads,
         "machine": platform.machine(),
         "system": platform.system(),

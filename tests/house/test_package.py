@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import sysconfig
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial import __version__
+from fairtrial.environment import describe
 from course_text import write_course
 from tiny import TINY
 
@@ -30,7 +33,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(ROOT, "git", "clone", "-q", ROOT, copy)
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
     run(copy, *pip, "wheel", ".", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", room)
-    (wheel,) = room.glob("fairtrial-*.whl")
+    (wheel,) = room.glob(f"fairtrial-{__version__}-*.whl")
     environment = room / "environment"
     run(room, sys.executable, "-m", "venv", "--without-pip", environment)
     run(room, *pip, "--python", environment, "install", "--no-deps", "--no-index", wheel)
@@ -51,3 +54,12 @@ def test_a_study_an_audit_and_a_look_from_the_wheel_alone(installed: Path, tmp_p
     run(tmp_path, fairtrial, "look", "study/trials/classify/rope/seed-0", "We will build.", "--out", "maps")
     assert list(tmp_path.glob("maps*"))
     assert run(tmp_path, fairtrial, "puzzle", "average", "0", "1")
+
+
+def test_whoever_names_the_version_names_the_same() -> None:
+    citation, changes = (ROOT / "CITATION.cff").read_text(), (ROOT / "CHANGELOG.md").read_text()
+    released = re.search(r"^date-released: (\S+)$", citation, flags=re.M)
+    assert released
+    assert re.search(r"^version: (\S+)$", citation, flags=re.M)[1] == __version__  # type: ignore[index]
+    assert re.findall(r"^## (\d.*)$", changes, flags=re.M)[0] == f"{__version__} ({released[1]})"
+    assert describe(1)["fairtrial"] == __version__, "what records are told"
