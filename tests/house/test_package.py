@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from course_text import write_course
 from fairtrial import __version__
 from fairtrial.environment import describe
-from course_text import write_course
 from tiny import TINY
 
 ROOT = Path(__file__).parents[2]
