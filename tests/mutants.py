@@ -1061,6 +1061,14 @@ TRAINING = (
         ("trial/test_kill.py", "-k last_words"),
     ),
     Mutant(
+        "two-writers",
+        "disk",
+        "two processes write one file at once",
+        "with disk_errors(path), _alone(neighbour):",
+        "with disk_errors(path):",
+        ("record/test_disk.py", "-k take_turns"),
+    ),
+    Mutant(
         "checksum-taken-away",
         "record",
         "a result without its checksum is taken for one of version 0.1",

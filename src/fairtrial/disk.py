@@ -25,7 +25,7 @@ def write_bytes(path: Path, *content: bytes | memoryview, beside: str = ".tmp") 
     """Fill a neighbour of `path`, whose name ends with `beside`, force it to the disk, then put it in place in one
     move."""
     neighbour = path.with_name(path.name + beside)
-    with disk_errors(path):
+    with disk_errors(path), _alone(neighbour):
         try:
             with neighbour.open("wb") as file:
                 for piece in content:
@@ -38,6 +38,31 @@ def write_bytes(path: Path, *content: bytes | memoryview, beside: str = ".tmp") 
             with suppress(OSError):
                 neighbour.unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def _alone(neighbour: Path) -> Iterator[None]:
+    """Whoever else writes the same file waits. Not on Windows, which moves no file that is open: there it fails."""
+    if WINDOWS:
+        yield
+        return
+    handle = _hold(neighbour)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _hold(neighbour: Path) -> int:
+    import fcntl
+
+    while True:
+        handle = os.open(neighbour, os.O_RDWR | os.O_CREAT, 0o666)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):  # whoever had it has moved it to its place
+            if os.path.samestat(os.fstat(handle), neighbour.stat()):
+                return handle
+        os.close(handle)
 
 
 def _replace(neighbour: Path, path: Path) -> None:

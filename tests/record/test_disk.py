@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,20 @@ def test_a_stop_in_the_middle_of_a_write_leaves_nothing_beside_the_old_file(
     with pytest.raises(KeyboardInterrupt):
         write_bytes(path, b"new")
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {"a": b"old"}
+
+
+@pytest.mark.skipif(disk.WINDOWS, reason="Windows moves no file that is open")
+def test_two_writers_of_one_file_take_turns(tmp_path: Path) -> None:
+    path, contents = tmp_path / "a", [bytes([number]) * (1000 + number) for number in range(8)]
+
+    def write(content: bytes) -> None:
+        for _ in range(20):
+            write_bytes(path, content[:500], content[500:])
+            assert path.read_bytes() in contents
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, contents))
+    assert [each.name for each in tmp_path.iterdir()] == ["a"]
 
 
 def test_a_line_is_one_write(tmp_path: Path, broken_disk: Any) -> None:
