@@ -25,12 +25,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from fairtrial.data import read
 from fairtrial.recipe import Data
+from fairtrial.report.plots import figure_bytes, our_look
 
 PIECE = 3  # words that follow each other as in the speeches
 WORDS_PER_ROW = (5, 40)
+AXES = {"classify": "rows", "lm": "megabytes of text"}
 STEP = '{"event": "step"'
 
 
@@ -112,6 +115,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, nargs="*", default=[1, 10, 100])
     parser.add_argument("--study", action="store_true")
     parser.add_argument("--log", type=Path)
+    parser.add_argument("--figure", type=Path)
     asked = parser.parse_args()
     words = words_of_speeches()
     if asked.study:
@@ -135,6 +139,24 @@ def main() -> None:
                     with asked.log.open("a") as file:
                         file.write(json.dumps(row) + "\n")
     print(as_markdown(kept))
+    if asked.figure:
+        draw(kept, asked.figure)
+
+
+def draw(rows: list[dict[str, Any]], out: Path) -> None:
+    with our_look({"axes.spines.top": False, "axes.spines.right": False}):
+        figure = Figure(figsize=(8.4, 3.4), dpi=120, facecolor="white", layout="constrained")
+        for axes, (task, unit) in zip(figure.subplots(1, 2, sharey=True), AXES.items(), strict=True):
+            for what in dict.fromkeys(row["what"] for row in rows):
+                line = sorted(
+                    (row["size"], row["seconds"]) for row in rows if (row["task"], row["what"]) == (task, what)
+                )
+                axes.plot(*zip(*line, strict=True), marker="o", label=what)
+            axes.set(xscale="log", yscale="log", xlabel=unit)
+        figure.axes[0].set(ylabel="seconds")
+        figure.axes[0].legend(frameon=False)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_bytes(figure_bytes(figure, out.suffix[1:]))
 
 
 def as_markdown(rows: list[dict[str, Any]]) -> str:
