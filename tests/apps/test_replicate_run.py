@@ -17,16 +17,8 @@ from fairtrial.apps.reports.evidence import decide_all, mean_of, our_counts, our
 from fairtrial.apps.reports.measures import Retried, in_batches, retry_one
 from fairtrial.apps.reports.page import counting_table, counting_tables, write_page
 from fairtrial.apps.reports.published import REPORTS, Claim, Figure, claims, published, studies_of
-from fairtrial.apps.reports.run import (
-    Replication,
-    Selection,
-    at_hand,
-    estimate,
-    find_answers,
-    planned,
-    read_samples,
-    run_all,
-)
+from fairtrial.apps.reports.run import Replication, Selection, at_hand, find_answers, read_samples
+from fairtrial.apps.series import estimate, planned, run_all
 from fairtrial.engines.job import InProcess
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput

@@ -1,36 +1,19 @@
-"""The replication: which studies can be run with the data at hand, the studies one after the other, the answers."""
+"""The replication: which studies can be run with the data at hand, and the answers out of their records."""
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from fairtrial.apps.reports import measures
 from fairtrial.apps.reports.claims import Answer, Found, answer
 from fairtrial.apps.reports.evidence import CHOSEN, Evidence, collect, decide_all
 from fairtrial.apps.reports.published import FINE_TUNING, Figure, claims, figures
+from fairtrial.apps.series import Series, planned
 from fairtrial.data import is_course, read_lines
-from fairtrial.disk import disk_errors, read_json, write_text
-from fairtrial.engines import Engine, Stop
-from fairtrial.errors import BadInput, Interrupted
-from fairtrial.study import (
-    OnEvent,
-    Options,
-    Plan,
-    Settings,
-    Study,
-    StudyFolder,
-    describe,
-    earlier_choice,
-    make_plan,
-    missing,
-    plan_study,
-    run_study,
-)
+from fairtrial.errors import BadInput
+from fairtrial.study import Settings, Study
 
 FOLDERS = {
     "speeches": "train_CLS.tsv, test_CLS.tsv, train_LM.txt, test_LM_*.txt",
@@ -47,11 +30,7 @@ QUICK: Settings = {
 
 
 @dataclass(frozen=True)
-class Selection:
-    """What is run, and what is not and why."""
-
-    studies: dict[str, Study]
-    left_out: tuple[str, ...]
+class Selection(Series):
     samples: Mapping[str, str] = field(default_factory=dict)  # r4's single sentences by name, if given
 
 
@@ -125,48 +104,6 @@ class Replication(Found):
     @property
     def everything(self) -> list[Evidence]:
         return [*self.evidences.values(), *self.validated.values()]
-
-
-def estimate(
-    selection: Selection, out: Path, engine: Engine, on_event: OnEvent, stop: Stop, *, write: bool
-) -> dict[str, Any]:
-    """The plan of every study by its name. With `write` the measured speed is stored, to be measured once."""
-    plans = {}
-    for key, study in selection.studies.items():
-        home = StudyFolder(out / key)
-        home.refuse_foreign()
-        plan, _ = plan_study(study, home, engine, Options(), on_event, stop)
-        if stop():
-            raise Interrupted("stopped before any trial")
-        plans[key] = describe(plan, engine, Options(), "")
-        if write:
-            plan.write(plans[key])
-    return plans
-
-
-def run_all(selection: Selection, out: Path, engine: Engine, options: Options, on_event: OnEvent, stop: Stop) -> float:
-    """Run what is missing. Returns the seconds of all runs so far."""
-    path = out / "replication.json"
-    with disk_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
-    for key, study in selection.studies.items():
-        plan = planned(study, out / key)
-        left, _ = missing(plan, plan.trials())
-        began = time.monotonic()
-        try:
-            run_study(study, out / key, engine, options, on_event, stop)
-        finally:
-            seconds = read_json(path).get("seconds", {})
-            took = time.monotonic() - began if left else 0.0  # reading finished trials again does not count
-            seconds[key] = round(seconds.get(key, 0.0) + took, 1)
-            write_text(path, json.dumps({"format": 1, "seconds": seconds}, indent=1) + "\n")
-    return float(sum(seconds for key, seconds in read_json(path)["seconds"].items() if key in selection.studies))
-
-
-def planned(study: Study, folder: Path) -> Plan:
-    """The plan, with what a search chose in this folder before."""
-    plan = make_plan(study, StudyFolder(folder))
-    return plan.with_recipes(earlier_choice(plan))
 
 
 def find_answers(
