@@ -127,21 +127,10 @@ def audits_here() -> Iterator[None]:
 
 @pytest.fixture
 def plugins_leave() -> Iterator[Callable[[], None]]:
-    """Parts that a test brings in are gone afterwards; call it to be rid of them earlier, as in a new process."""
-    from fairtrial import plugins as plugins
-    from fairtrial.model.external import models
-    from fairtrial.model.part import parts
+    from forked import leaving_plugins
 
-    before = {*parts.list(), *models.list()}
-
-    def leave() -> None:
-        for registry in (parts, models):
-            for name in set(registry.list()) - before:
-                registry.drop(name)
-        plugins._loaded.clear()
-
-    yield leave
-    leave()
+    with leaving_plugins() as leave:
+        yield leave
 
 
 class Said(NamedTuple):

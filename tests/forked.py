@@ -1,5 +1,6 @@
 """Fewer new Pythons, which take seconds to import torch: commands in processes that are forked from a server, the one
-that studies use; audits in the test's own process. What must see a new Python (imports, hash seed) starts one."""
+that studies use; audits and plugins in the test's own process. What must see a new Python (imports, hash seed) starts
+one."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
@@ -82,3 +83,22 @@ def auditing_here() -> Iterator[None]:
 
     with mock.patch.object(run, "RepeatedRuns", return_value=nullcontext()), mock.patch.object(subject, "CALLS", 20):
         yield
+
+
+@contextmanager
+def leaving_plugins() -> Iterator[Callable[[], None]]:
+    """Parts that come within it are gone afterwards; call it to be rid of them earlier, as in a new process."""
+    from fairtrial import plugins
+    from fairtrial.model.external import models
+    from fairtrial.model.part import parts
+
+    before = {*parts.list(), *models.list()}
+
+    def leave() -> None:
+        for registry in (parts, models):
+            for name in set(registry.list()) - before:
+                registry.drop(name)
+        plugins._loaded.clear()
+
+    yield leave
+    leave()

@@ -740,7 +740,7 @@ def clean(
     **changes: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Write a copy of a data set without test items that also occur in the training set, and tell what was dropped.
-    `drop`: from 'train' or from 'test'; `near`: near duplicates, too; `across`: the course's folder, between its tasks;
+    `drop`: from 'train' or from 'test'; `near`: near duplicates, too; `across`: in the format 'course', between tasks;
     `duplicates`: repeated training texts; `conflicts`: training texts with two labels. Further keywords: `text_column`
     and its like.
 

@@ -1,18 +1,23 @@
-"""What the README, the pages of the documentation and the example recipes promise, they do."""
+"""What the README, the pages of the documentation and the example recipes promise, they do.
+
+Every shell and Python block of every page is run, page by page, in a folder that holds what pages name (`desk.py`), on
+short trainings (`SHORTER`, `desk.short`). What cannot be run here is in `NOT_RUN` and `ELSEWHERE`, with the reason."""
 
 from __future__ import annotations
 
-import csv
+import linecache
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from glob import glob
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import desk
 import pytest
 import typer.main
 
@@ -24,15 +29,84 @@ Call = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# these take minutes, or need what is not here
-LONG = {"demo", "study", "verdict", "report", "finetune", "export", "replicate", "puzzle", "explore"}
+SHELL = {"fairtrial", "pip", "python", "make", "$"}  # what a line of an unmarked block begins with if it is to be typed
+
+# what a page's block becomes here: the page itself says what a reader would type
+SHORTER = {
+    r"(--steps |\bsteps=)\d+": r"\g<1>3",
+    r"(--seeds |\bseeds=)[2-5]\b": r"\g<1>2",
+    r"(--seeds |\bseeds=)(\d\d|[6-9])\b": r"\g<1>3",
+    r"--epochs \d+": "--epochs 1",
+    r"(--budget \w+|--until-clear)": r"\g<1> --dry-run",  # they ask for many seeds where a trial is so short
+    r"\b(generate|surprisal|length|look|params|ensemble) RECORD": r"\g<1> runs/my-lm",
+    r"\bRECORD\b": "runs/my-run",
+    r"\bSTUDY\b": "studies/my-study",
+}
+SERVER = "serves until it is stopped: tests/explore"
+SETS_UP = "downloads packages: tests/house/test_package.py installs the wheel"
+NOT_RUN = {
+    "make demo": SETS_UP,
+    "make test": SETS_UP,
+    "make explore": SETS_UP,
+    "pip install fairtrial": SETS_UP,
+    "pip install 'fairtrial[explore]'": SETS_UP,
+    "python -m venv .venv": SETS_UP,
+    r".venv\Scripts\pip install -e .": SETS_UP,
+    r".venv\Scripts\fairtrial demo --out demo": SETS_UP,
+    "fairtrial explore": SERVER,
+    "fairtrial explore first": SERVER,
+    "fairtrial explore studies/my-study": SERVER,
+    "fairtrial explore my-study --port 8765 --no-browser": SERVER,
+    "fairtrial train lm --data novel.txt --set training.device=cuda --set training.precision=bfloat16": "needs a GPU",
+    "fairtrial study --data novel.txt --variants learned rope --set training.device=cuda:1": "needs two GPUs",
+    "fairtrial study my-study.toml --engine ray --address auto": "needs a cluster: tests/engines/test_ray.py",
+    "fairtrial audit --zoo transformers": "takes half an hour: tests/apps/test_model_zoo.py audits some",
+    "fairtrial replicate --quick": "takes minutes: tests/apps/test_replicate_run.py",
+    "fairtrial finetune --encoder ./roberta-base --data sst2/ --epochs 5 --batch 128 --learning-rate 5e-5": (
+        "needs the checkpoint: tests/pretrained reads small ones of that form"
+    ),
+    "fairtrial study examples/studies/finetune-optimizers.toml": "takes an hour on SST-2; its file is loaded below",
+}
+ELSEWHERE = {
+    "api.md": "tests/api/test_names.py runs the examples where they are written, in the docstrings",
+    "puzzles.md": "tests/apps/test_puzzle_page.py runs its commands; its Python gives what it shows",
+    "zoo.md": "tests/apps/test_model_zoo.py runs the scripts in docs/zoo that the page shows",
+    "museum.md": "each script needs the faulty release of a library: benchmarks/museum.py installs and runs it",
+}
+# the others take longer: `make test-slow`
+FAST = {
+    "README", "add-a-part", "baselines", "contamination", "data", "ensemble", "look-tools", "own-results", "report",
+    "verify",
+}  # fmt: skip
+
+
+class Block(NamedTuple):
+    kind: str  # sh, python, toml, or nothing: what is only shown
+    text: str
+    file: str | None  # "Save it as `fade.py`:" stands before it
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text()
+    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, flags=re.S | re.M):
+        kind, content = match.groups()
+        if not kind and content.split()[0] in SHELL:
+            kind = "sh"
+        saved = re.search(r"[Ss]ave (?:it|this) as\s+`([^`]+)`[^`]*\Z", text[: match.start()])
+        yield Block(kind, content, saved[1] if saved else None)
+
+
+def lines(block: Block) -> list[str]:
+    """The commands of a shell block, without comments; where some follow a `$`, the other lines are output."""
+    typed = [line.strip() for line in block.text.replace("\\\n", " ").splitlines()]
+    if any(line.startswith("$ ") for line in typed):
+        typed = [line.removeprefix("$ ") for line in typed if line.startswith("$ ")]
+    typed = [re.sub(r"(^|\s+)#.*", "", line) for line in typed]
+    return [each for line in typed for each in re.split(r"; (?=fairtrial )", line) if each]
 
 
 def commands(page: Path) -> list[str]:
-    """Every `fairtrial ...` line of a page's code blocks, without its comment."""
-    blocks = re.findall(r"```(\w*)\n(.*?)```", page.read_text().replace("\\\n", " "), flags=re.S)
-    lines = [line.split("  #")[0].strip() for kind, block in blocks if kind != "python" for line in block.splitlines()]
-    return [line.removeprefix("$ ") for line in lines if line.removeprefix("$ ").startswith("fairtrial ")]
+    return [line for block in blocks(page) if block.kind == "sh" for line in lines(block)]
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +118,10 @@ def parser() -> Any:
 def test_make_says_what_follows_before_pip_is_silent() -> None:
     for target, set_ups in {"demo": 1, "test": 2}.items():
         made = subprocess.run(["make", "-n", "-B", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        blocks = made.split('echo "set-up, once: ')
-        assert len(blocks) == 1 + set_ups
-        assert "pip install" not in blocks[0]
-        assert all(re.match(r"[^\n]*\d GB[^\n]* minutes", block) for block in blocks[1:])
+        said = made.split('echo "set-up, once: ')
+        assert len(said) == 1 + set_ups
+        assert "pip install" not in said[0]
+        assert all(re.match(r"[^\n]*\d GB[^\n]* minutes", each) for each in said[1:])
 
 
 def test_the_tour_shows_every_command(parser: Any) -> None:
@@ -56,10 +130,15 @@ def test_the_tour_shows_every_command(parser: Any) -> None:
     assert known - shown <= {"demo", "ensemble", "explore", "replicate"}, "told in sentences, or by the README"
 
 
-@cases("page", PAGES)
+@cases("page", [*PAGES, *ROOT.glob("*.md")])
 def test_the_commands_of_a_page_have_the_options_that_it_names(page: Path, parser: Any) -> None:
-    for line in (each for whole in commands(page) for each in re.split(r"; (?=fairtrial )", whole)):
+    """Those inside sentences, too."""
+    told = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M)
+    inside = [" ".join(each.split()) for each in re.findall(r"`(fairtrial [a-z][^`]*)`", told)]
+    for line in [*commands(page), *inside]:
         words, command = shlex.split(line)[1:], parser
+        if not line.startswith("fairtrial "):
+            continue
         while hasattr(command, "commands") and words and not words[0].startswith("-"):
             assert words[0] in command.commands or words[0].isupper(), line
             command = command.commands.get(words.pop(0), command)
@@ -89,44 +168,76 @@ def test_the_site_is_built_and_asks_no_network(tmp_path: Path, monkeypatch: pyte
         assert not [each for each in loaded if "canonical" not in each], page.name
 
 
-def run_as_written(line: str, fairtrial: Call) -> None:
-    """A command of the README; training is cut to a few steps, a network on the large corpus to a small one."""
-    words = shlex.split(line)[1:]
-    if ">" in words:
-        words = words[: words.index(">")]
-    if words[0] == "train" and "--steps" in words:
-        words[words.index("--steps") + 1] = "3"
-    elif words[0] == "train" and "--epochs" not in words:
-        words += ["--steps", "3"]
-    if words[0] == "train" and "--data" not in words:  # on the embedded corpus, whose test set is large
-        words += ["--set=shape.layers=1", "--set=shape.width=16"]
+def test_what_is_not_run_is_still_on_a_page_and_every_block_is_of_a_known_kind() -> None:
+    shown = {line for page in PAGES for line in commands(page)}
+    assert set(NOT_RUN) <= shown, "gone from the pages"
+    assert set(ELSEWHERE) <= {page.name for page in PAGES}
+    assert {page.stem for page in PAGES} >= FAST
+    for reason in (*NOT_RUN.values(), *ELSEWHERE.values()):
+        named = re.findall(r"(?:tests|benchmarks)/[\w/.]+\w", reason)
+        assert all((ROOT / each).exists() for each in named), reason
+    for page in PAGES:
+        for block in blocks(page):
+            assert block.kind in ("sh", "python", "toml", ""), f"{page.name}: {block.kind}"
+            assert block.kind or not re.search(r"^(fairtrial|\$ |>>> |import )", block.text, flags=re.M), page.name
+
+
+def run_line(line: str, fairtrial: Call) -> None:
+    """As a shell would: patterns become files, `>` writes one."""
+    words = [each for word in shlex.split(line)[1:] for each in (sorted(glob(word)) if "*" in word else ()) or [word]]
+    words, target = (words[:-2], words[-1]) if ">" in words else (words, None)
     done = fairtrial(*words)
-    codes = (0, 1) if words[:2] == ["audit", "--data"] else (0,)  # 1: the small folder here may hold copies
-    assert done.code in codes, f"{line}\n{done.err}"
-    assert done.out
-    if words[0] == "resume":
-        assert "already finished" in done.out
+    codes = (0, 1) if words[:2] == ["audit", "--data"] else (0,)  # 1: the small data here may hold copies
+    assert done.code in codes, f"{line}\n{done.out}\n{done.err}"
+    assert done.out, line
+    if target:
+        Path(target).write_text(done.out)
 
 
-@pytest.mark.usefixtures("audits_here")
-def test_the_commands_of_readme_and_tour_work_one_after_another(
-    course_folder: Path, fairtrial: Call, monkeypatch: pytest.MonkeyPatch
+def run_python(text: str, name: str, values: dict[str, Any]) -> None:
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name  # a part's source is looked up
+    exec(compile(text, name, "exec"), values)
+
+
+def shortened(text: str) -> str:
+    for pattern, replacement in SHORTER.items():
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`desk/`, what pages name, and `short/`, what makes their trainings short."""
+    room = tmp_path_factory.mktemp("pages")
+    desk.furnish(room, {block.file: block.text for page in PAGES for block in blocks(page) if block.file})
+    return room
+
+
+RUN = [
+    page for page in PAGES if page.name not in ELSEWHERE and any(each.kind in ("sh", "python") for each in blocks(page))
+]
+
+
+@pytest.mark.usefixtures("audits_here", "plugins_leave")
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.stem, marks=[] if page.stem in FAST else [pytest.mark.slow]) for page in RUN]
+)
+def test_a_page_does_what_it_says(
+    page: Path, furnished: Path, fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a folder that holds what they name. Later commands use the records of earlier ones."""
-    cwd = course_folder.parent
-    monkeypatch.chdir(cwd)
-    course_folder.rename(cwd / "my-texts")
-    course_folder = cwd / "my-texts"
-    sentences = (course_folder / "train_LM.txt").read_text()
-    (cwd / "my-novel.txt").write_text("\n\n".join([sentences] * 3))
-    rows = [line.split("\t") for line in (course_folder / "train_CLS.tsv").read_text().splitlines()[:60]]
-    folds = [[*row, "test" if number % 4 == 0 else "train"] for number, row in enumerate(rows)]
-    with (cwd / "reviews.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([["stars", "body", "fold"], *folds])
-    shutil.copy(ROOT / "examples" / "classifier.toml", cwd / "recipe.toml")
-    for line in dict.fromkeys((*commands(ROOT / "README.md"), *commands(ROOT / "docs" / "tour.md"))):  # each once
-        if line.split()[1] not in LONG:  # these have tests of their own
-            run_as_written(line, fairtrial)
+    """One block after another: later ones use what earlier ones have made."""
+    monkeypatch.chdir(shutil.copytree(furnished / "desk", tmp_path / "desk"))
+    values: dict[str, Any] = {"__name__": page.stem}
+    with desk.short(furnished / "short"):
+        for number, block in enumerate(blocks(page)):
+            if block.kind == "sh":
+                for line in lines(block):
+                    if line not in NOT_RUN:
+                        run_line(shortened(line), fairtrial)
+            elif block.kind == "python" and not block.file:
+                run_python(shortened(block.text), f"<{page.name} {number}>", values)
+            elif block.kind == "toml":
+                tomllib.loads(block.text)
 
 
 @cases("path", sorted([*(ROOT / "examples").glob("*.toml"), *BUILT_IN.glob("*.toml")]))

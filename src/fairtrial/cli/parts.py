@@ -271,7 +271,7 @@ def clean(
     near: Annotated[bool, Option("--near/--exact", help="Remove near duplicates, too, or exact copies only.")] = True,
     across: Annotated[
         bool,
-        Option("--across", help="The course's folder: also between one task's training set and the other's tests."),
+        Option("--across", help="Format 'course': also between one task's training set and the other's tests."),
     ] = False,
     duplicates: Annotated[
         bool, Option("--duplicates", help="Also drop repeated texts within a training file; the first stays.")
