@@ -70,6 +70,7 @@ HOW = {  # to read the plot of a verb
     "arrange": "Row: who reads; column: what is read; the shade: how much of it.",
     "key_heads": "Row h, column k: whether head h of queries uses head k of keys and values.",
 }
+PAPER = re.compile(r"https?://[^\s,;)]+")
 HEAD_DIM, LAYERS = 8, 2  # of plots: enough to see a pattern
 
 
@@ -140,7 +141,7 @@ def describe(name: str) -> Entry:
         verbs=verbs,
         claims=tuple(words for claim, words in CLAIMS.items() if getattr(kind, claim)),
         definition="\n\n".join(filter(None, (own, of_module))),
-        papers=tuple(dict.fromkeys(re.findall(r"https?://[^\s,;)]+", own or of_module))),
+        papers=tuple(dict.fromkeys(PAPER.findall(own) or PAPER.findall(of_module))),
         file="" if written_here else inspect.getsourcefile(kind) or "",
         changes=group_of(verbs, kind.sees_order),
     )

@@ -1,1 +1,1 @@
-"""Applications built on the public names: the puzzles and the five reports."""
+"""Applications built on the public names: the puzzles, the five reports, the atlas of ideas."""

@@ -20,7 +20,7 @@ from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from fairtrial import __version__
-from fairtrial.cli import inside, judge, parts, puzzle, replicate, text, train
+from fairtrial.cli import atlas, inside, judge, parts, puzzle, replicate, text, train
 from fairtrial.cli.options import SeveralWords, waiting_line
 from fairtrial.errors import (
     DiskTrouble,
@@ -67,7 +67,10 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
         ("clean", parts.clean, "clean --data reviews/ --out reviews-clean"),
         ("cache", parts.cache, "cache --clear"),
     ],
-    "Apps": [("replicate", replicate.replicate, "replicate --quick")],
+    "Apps": [
+        ("atlas", atlas.atlas, "atlas examples/studies/atlas-*.toml --data data/"),
+        ("replicate", replicate.replicate, "replicate --quick"),
+    ],
 }
 HINTS = dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit (ulimit -n)")
 HINTS |= dict.fromkeys((errno.EACCES, errno.EPERM), "allow access, or choose another place")

@@ -14,9 +14,10 @@ from fairtrial.statistics.multiplicity import ALPHA, LOOKS
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set, headline
 from fairtrial.statistics.power import reach_of
 from fairtrial.statistics.sentences import counted, describe_difference, listed, score_words
+from fairtrial.statistics.verdict import judge_study
 
 __all__ = [
     "ALPHA", "LOOKS", "Comparison", "SetOutcomes", "TaskOutcomes", "Verdict", "compare", "counted", "decide_family",
-    "describe_difference", "describe_set", "headline", "least_for", "listed", "reach_of", "score", "score_words",
-    "scores_by_subset", "subsets",
+    "describe_difference", "describe_set", "headline", "judge_study", "least_for", "listed", "reach_of", "score",
+    "score_words", "scores_by_subset", "subsets",
 ]  # fmt: skip

@@ -415,9 +415,11 @@ def with_written(study: Study, files: Mapping[str, Path]) -> Study:
 def study_from(table: Mapping[str, Any]) -> Study:
     refuse_unknown(table, KNOWN, "a study")
     recipes = tuple(as_list(table.get("recipe", "default")))
-    tables = table.get("variants") or {name: {"parts": [name]} for name in DEFAULT_VARIANTS}
+    tables = table.get("variants") or list(DEFAULT_VARIANTS)
+    if isinstance(tables, list) and all(isinstance(each, str) for each in tables):
+        tables = variant_tables(tables)
     if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
-        raise BadInput("variants must be tables: [variants.rope]")
+        raise BadInput('variants must be tables, [variants.rope], or a list, variants = ["learned", "rope"]')
     variants = tuple(variant_from(name, each) for name, each in tables.items())
     if len({variant.name.lower() for variant in variants}) < len(variants):
         raise BadInput("two variants share a name (upper and lower case are the same to some disks)")
