@@ -61,7 +61,7 @@ NOT_RUN = {
     "fairtrial study --data novel.txt --variants learned rope --set training.device=cuda:1": "needs two GPUs",
     "fairtrial study my-study.toml --engine ray --address auto": "needs a cluster: tests/engines/test_ray.py",
     "fairtrial audit --zoo transformers": "takes half an hour: tests/apps/test_model_zoo.py audits some",
-    "fairtrial atlas examples/studies/atlas-*.toml --data data/": "takes hours: tests/apps/test_atlas.py runs a small one",
+    "fairtrial atlas examples/studies/atlas-*.toml --data data/": "takes hours: tests/apps/test_atlas.py",
     "fairtrial replicate --quick": "takes minutes: tests/apps/test_replicate_run.py",
     "fairtrial finetune --encoder ./roberta-base --data sst2/ --epochs 5 --batch 128 --learning-rate 5e-5": (
         "needs the checkpoint: tests/pretrained reads small ones of that form"
