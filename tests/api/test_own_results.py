@@ -197,7 +197,7 @@ def test_tables_of_every_kind_and_columns_by_other_names(tmp_path: Path, fairtri
     assert json.loads(said.out)["tasks"]["accuracy"]["comparisons"][0]["p"] == expected[0]["p"]
     said = fairtrial("verdict", csv_file)
     assert said.code == 2
-    assert "there is no column variant and no column value" in said.err
+    assert "there is no column variant or value" in said.err
     with pytest.raises(ft.BadInput, match="no column is called 'korrect'; did you mean 'correct'"):
         ft.verdict(csv_file, columns=columns | {"value": "korrect"})
 

@@ -38,6 +38,8 @@ def test_a_bad_row_of_the_course_is_refused_with_its_line(tmp_path: Path, conten
         ("0\tA b.\nC d.\n1\tE f.\n", 2, "expected 2 columns, found 1 column"),
         ("A b.\n", 1, "expected 2 columns, found 1 column"),
         ("0\tA\tb.\n", 1, "expected 2 columns, found 3 columns"),
+        ("id\tfeedback\tmood\n7\tA b.\t1\n", 1, "it is unclear which of its 3 columns is the text and "
+         "which the label; its first row is: id, feedback, mood"),
         ("0\tA b.\n1\tC\td.\n", 2, "expected 2 columns, found 3 columns"),
         ("0\tA b.\n\n1\tC d.\n", 2, "expected 2 columns, found an empty line"),
         ("0\tA b.\n \tC d.\n1\tE f\n", 2, "the label is missing"),

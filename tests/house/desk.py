@@ -74,7 +74,7 @@ def write_texts() -> None:
     train, test = (Path(f"my-texts/{split}_CLS.tsv").read_text() for split in ("train", "test"))
     for name in ("reviews.tsv", "labels.tsv"):
         Path(name).write_text(train)
-    for name in ("sst2", "reviews", "assignment/data", "assignment/final"):
+    for name in ("sst2", "reviews", "raw", "final"):
         Path(name).mkdir(parents=True)
         for split, lines in (("train", train), ("dev", test), ("test", test)):
             Path(name, f"{split}.tsv").write_text(lines)

@@ -179,7 +179,7 @@ def test_what_is_not_run_is_still_on_a_page_and_every_block_is_of_a_known_kind()
         assert all((ROOT / each).exists() for each in named), reason
     for page in PAGES:
         for block in blocks(page):
-            assert block.kind in ("sh", "python", "toml", ""), f"{page.name}: {block.kind}"
+            assert block.kind in ("sh", "python", "toml", "text", ""), f"{page.name}: {block.kind}"
             assert block.kind or not re.search(r"^(fairtrial|\$ |>>> |import )", block.text, flags=re.M), page.name
 
 

@@ -316,6 +316,12 @@ def _guess(file: TextFile, rows: list[Row], task: str) -> Columns:
     line, first = rows[0]
     if task != "classify" and len(first) == 1:
         return Columns((), 0)
+    if len(first) > 2 and len(rows) > 1 and all(len(cells) == len(first) for _, cells in rows):  # a table, clearly
+        which = "the text and which the label" if task == "classify" else "the text"
+        shown = ", ".join(cell.strip()[:30] for cell in first[:12])
+        what = f"it is unclear which of its {len(first)} columns is {which}; its first row is: {shown}"
+        say = "--text-column NAME" + (" --label-column NAME" if task == "classify" else "")
+        raise BadInput(what, f"if that row names the columns, say which: {say}", path=file.path, line=line)
     if len(first) != 2:
         raise _wrong_count(file, line, first, 2)
     complete = [cells for _, cells in rows if len(cells) == 2]

@@ -320,8 +320,12 @@ def known_columns(cells: Mapping[str, Any], source: str, columns: Mapping[str, s
     lost = [name for name in ("item", "variant") if name not in found and name not in columns]
     lost += [] if right or "prediction" in found else ["value"]
     if lost:
-        hint = f"its columns are {', '.join(map(str, cells))}; say which is which, such as {lost[0]}=NAME (--column)"
-        raise BadInput(f"there is no column {' and no column '.join(lost)}", hint, path=source)
+        hint = f"its columns are {', '.join(map(str, cells))}; say which is which, such as --column {lost[0]}=NAME"
+        hint += "; each row is one test item, as scores of a whole test set are not enough" * ("item" in lost)
+        hint += "; label and prediction will do instead of value" * ("value" in lost)
+        raise BadInput(
+            f"there is no column {', '.join(lost[:-1])}{' or ' * (len(lost) > 1)}{lost[-1]}", hint, path=source
+        )
     return found
 
 
