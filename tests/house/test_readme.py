@@ -76,7 +76,7 @@ ELSEWHERE = {
 }
 # the others take longer: `make test-slow`
 FAST = {
-    "README", "add-a-part", "baselines", "contamination", "data", "ensemble", "look-tools", "own-results", "report",
+    "README", "baselines", "contamination", "data", "ensemble", "look-tools", "own-results", "report",
     "verify",
 }  # fmt: skip
 

@@ -236,10 +236,8 @@ def test_the_tutorials_part_is_trained_resumed_listed_and_drawn(begun: Path, fad
     assert "untrained layer" in fairtrial("parts", "fade", "--with", fade, "--draw").out
 
 
-def test_the_tutorial_is_short_and_its_commands_are_the_tested_ones() -> None:
+def test_the_tutorials_part_is_short() -> None:
     assert 10 <= len(FADE.strip().splitlines()) <= 20
-    commands = re.findall(r"^fairtrial (\w+) .*--with fade.py", TUTORIAL, flags=re.M)
-    assert commands == ["parts", "train", "resume"]
 
 
 def test_a_stranger_resumes_to_the_same_bits(

@@ -323,9 +323,8 @@ def known_columns(cells: Mapping[str, Any], source: str, columns: Mapping[str, s
         hint = f"its columns are {', '.join(map(str, cells))}; say which is which, such as --column {lost[0]}=NAME"
         hint += "; each row is one test item, as scores of a whole test set are not enough" * ("item" in lost)
         hint += "; label and prediction will do instead of value" * ("value" in lost)
-        raise BadInput(
-            f"there is no column {', '.join(lost[:-1])}{' or ' * (len(lost) > 1)}{lost[-1]}", hint, path=source
-        )
+        named = f"{', '.join(lost[:-1])} or {lost[-1]}" if len(lost) > 1 else lost[0]
+        raise BadInput(f"there is no column {named}", hint, path=source)
     return found
 
 
