@@ -115,7 +115,6 @@ def values_of(
     verdict: Mapping[str, Any], plans: Mapping[str, Plan], ideas: Sequence[Idea], made: Made
 ) -> dict[str, Any]:
     """What the template shows."""
-    columns = places(verdict)
     rows = [row for task in verdict["tasks"].values() for row in task["comparisons"]]
     return {
         "verdict": verdict, "made": made, "took": spoken_time(made.seconds), "answers": answers_of(ideas),
@@ -123,7 +122,7 @@ def values_of(
         "trials": sum(len(plan.trials()) for plan in plans.values()),
         "seeds": sorted({len(plan.study.seeds) for plan in plans.values()}),
         "family": max((row["family"] for row in rows), default=0),
-        "columns": [f"{study}, {name}" if len(task_sets(verdict, study)) > 1 else study for study, name in columns],
+        "columns": [title(verdict, place) for place in places(verdict)],
         "ideas": [[idea.group, *cells(verdict, idea.name, idea.plain), *cost_cells(idea)] for idea in ideas],
         "matched": [cells(verdict, idea.name, idea.matched) for idea in ideas if idea.matched],
         "changed": changed_by_matching(ideas),
@@ -137,9 +136,10 @@ def values_of(
     }  # fmt: skip
 
 
-def task_sets(verdict: Mapping[str, Any], study: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = verdict["tasks"][study]["sets"]
-    return found
+def title(verdict: Mapping[str, Any], place: tuple[str, str]) -> str:
+    """The study, with its test set where it has several."""
+    study, name = place
+    return f"{study}, {name}" if len(verdict["tasks"][study]["sets"]) > 1 else study
 
 
 def cells(verdict: Mapping[str, Any], name: str, rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[str]:
@@ -230,7 +230,7 @@ def draw(verdict: Mapping[str, Any], ideas: Sequence[Idea]) -> bytes:
             if lower:
                 axis.invert_xaxis()  # a lower perplexity is better
             axis.set_xlabel("perplexity, %" if lower else "accuracy, points")
-            axis.set_title(place[0], loc="left", fontsize=8)
+            axis.set_title(title(verdict, place), loc="left", fontsize=8)
             axis.grid(axis="x", color="#e5e5e5")
             axis.spines[["top", "right"]].set_visible(False)
         panels[0].set_yticks(range(len(ideas)), [idea.name for idea in ideas])
