@@ -93,6 +93,7 @@ def refuse_changed(trial: Mapping[str, Any]) -> None:
 
 # what libraries take beside it, of which some crash where they find none; and what they take once they are imported
 RESERVE_BYTES, LIBRARY_BYTES = 256e6, 700e6
+CONTAINER = Path("/sys/fs/cgroup")  # where Linux tells of its limits
 COUNTED = {"RLIMIT_AS": "VmSize", "RLIMIT_DATA": "VmData"}  # what counts for a limit, in /proc/self/status
 
 
@@ -111,22 +112,34 @@ def bytes_to_limit() -> float:
     return min(left, default=math.inf)
 
 
-def refuse_memory(needed: float, what: str) -> None:
-    """Refuse before it is built what this machine, or a limit, cannot hold."""
+def bytes_free() -> float:
+    """Memory that this machine, or the container that this process is in, has left."""
+    try:
+        free = float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        with open("/proc/meminfo", encoding="ascii") as file:  # tells what caches would give back, too
+            free = max(free, *(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable")))
+    except (OSError, ValueError, TypeError, AttributeError):
+        return math.inf  # the system does not tell
+    try:
+        most = int((CONTAINER / "memory.max").read_text())  # ValueError: it is 'max'
+        used = int((CONTAINER / "memory.current").read_text())
+        rows = map(str.split, (CONTAINER / "memory.stat").read_text().splitlines())
+        return min(free, most - used + int(dict(rows)["inactive_file"]))
+    except (OSError, ValueError, KeyError):
+        return free
+
+
+def refuse_memory(needed: float, what: str, hint: str = "") -> None:
+    """Refuse before it is built what this machine, or a limit, cannot hold. `hint`: what else would help."""
     left = bytes_to_limit()
     whole = needed + RESERVE_BYTES + (0 if "torch" in sys.modules else LIBRARY_BYTES)
     if whole > left:
         told = f"{what} needs about {whole / 1e6:,.0f} MB of memory; the limit leaves {max(0, left) / 1e6:,.0f} MB"
-        raise BadInput(told, "raise it (ulimit -v), or take a smaller shape or batch")
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        with open("/proc/meminfo", encoding="ascii") as file:  # tells what caches would give back, too
-            free = max(free, *(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable")))
-    except (OSError, ValueError, TypeError, AttributeError):
-        return  # the system does not tell
+        raise BadInput(told, f"raise it (ulimit -v), or take a smaller shape or batch{hint}")
+    free = bytes_free()
     if needed > free:
         what = f"{what} needs about {needed / 1e9:,.1f} GB of memory; {free / 1e9:,.1f} GB are free"
-        raise BadInput(what, "take a smaller shape or batch")
+        raise BadInput(what, f"take a smaller shape or batch{hint}")
 
 
 class Held(threading.local):

@@ -91,20 +91,21 @@ class Prepared:
 
     @property
     def memory_needed(self) -> int:
-        """Bytes that training takes at least, beside the text."""
-        from fairtrial.model.network import memory_needed
+        """Bytes that training takes, about, beside the libraries and the text; of a user's own network its weights are
+        not known before it is built."""
+        import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
+        from fairtrial.model.network import training_memory
 
-        shape, training = self.recipe.shape, self.recipe.training
-        rows = min(training.batch, max(1, len(self.splits.train)))
-        kept = 0 if training.save_memory else rows * min(shape.length, 1 << 20)
-        return memory_needed(shape, self.tokenizer.size, max(1, kept))
+        rows = min(self.recipe.training.batch, max(1, len(self.splits.train)))
+        return training_memory(self.recipe, self.tokenizer.size, rows)
 
     @cached_property
     def task(self) -> Task:
         """Encoded sets, batches and a network with its first weights."""
         from fairtrial.training.tasks import build_task
 
-        refuse_memory(self.memory_needed, "training")
+        saving = self.recipe.training.save_memory or self.recipe.external
+        refuse_memory(self.memory_needed, "training", "" if saving else ", or --set training.save_memory=true")
         with doing("encoding texts and building the network"):
             task = build_task(self.recipe, self.seed, self.splits, self.tokenizer)
         if self.encoder is not None:
@@ -112,6 +113,13 @@ class Prepared:
 
             fill(task.network, self.encoder)
         task.network.to(self.chosen_device(task))
+        if self.recipe.training.compile:
+            from fairtrial.model.compiled import compile_blocks
+            from fairtrial.training.loop import Loop
+
+            loop = Loop(task, self.recipe.training, self.recipe.scoring, self.seed)
+            with doing("compiling the network"):
+                compile_blocks(task.network, lambda: loop.gradients(0))
         return task
 
     def chosen_device(self, task: Task) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record
 from fairtrial.report.words import copies_text
 from fairtrial.statistics.outcomes import headline
+from fairtrial.training.device import device_of
 
 if TYPE_CHECKING:
     from fairtrial.prepare import Prepared
@@ -55,10 +57,11 @@ def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) ->
 
 
 def computed_on(task: Task) -> dict[str, str]:
-    """Device and precision, where they are not the usual ones."""
-    device, precision = str(next(task.network.parameters()).device), task.network.precision
-    usual = {"device": "cpu", "precision": "float32"}
-    return {name: value for name, value in {"device": device, "precision": precision}.items() if value != usual[name]}
+    """Device, precision and what compiled the steps, where they are not the usual ones."""
+    network, usual = task.network, {"device": "cpu", "precision": "float32", "compiled": ""}
+    compiled = "torch.compile" if getattr(getattr(network, "body", None), "compiled", False) else ""
+    found = {"device": str(device_of(network)), "precision": network.precision, "compiled": compiled}
+    return {name: value for name, value in found.items() if value != usual[name]}
 
 
 def start_facts(record: Record, task: Task, loop: Loop) -> dict[str, Any]:
@@ -77,6 +80,13 @@ def start_facts(record: Record, task: Task, loop: Loop) -> dict[str, Any]:
         "notes": record.trial["notes"],
         **task.facts,
     }
+
+
+def memory_facts(prepared: Prepared) -> dict[str, int]:
+    """What training will take, where we built the network, and what is free."""
+    free = environment.bytes_free()
+    needed = 0 if prepared.recipe.external else prepared.memory_needed
+    return {"memory_mb": round(needed / 1e6)} | ({"free_mb": round(free / 1e6)} if free < math.inf else {})
 
 
 def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores: Mapping[str, Score]) -> dict[str, Any]:

@@ -183,6 +183,7 @@ class Training:
         str, "where it is computed: cpu, cuda, cuda:1, mps, or auto: a GPU where the network is large enough for one"
     ] = "auto"
     precision: Annotated[str, "float32, or bfloat16: mixed precision, weights and loss stay float32"] = "float32"
+    compile: Annotated[bool, "training steps by torch.compile: half a minute or more at every start"] = False
 
     def __post_init__(self) -> None:
         one_of("training.optimizer", self.optimizer, ("adam", "adamw", "adagrad", "sgd"))
@@ -191,6 +192,8 @@ class Training:
         one_of("training.precision", self.precision, ("float32", "bfloat16"))
         if not re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,3})?", self.device):
             raise BadInput(f"training.device = {self.device!r} is not known", "auto, cpu, cuda, cuda:1 or mps")
+        if self.compile and self.save_memory:
+            raise BadInput("training.compile and training.save_memory exclude each other", "leave one of them out")
         share("training.label_smoothing", self.label_smoothing)
         at_least(1, "training", self, "batch", "accumulate")
         at_least(0, "training", self, "weight_decay", "momentum", "warmup_steps", "frozen_layers")
@@ -325,7 +328,7 @@ BUILT_IN = Path(__file__).parent / "recipes"
 ADDED_FIELDS = (
     ("shape", "attention_dropout"), ("training", "save_memory"), ("data", "text_column"), ("data", "label_column"),
     ("data", "split_column"), ("data", "group_column"), ("scoring", "exact_bytes"), ("training", "device"),
-    ("training", "precision"),
+    ("training", "precision"), ("training", "compile"),
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from fairtrial.errors import Interrupted
 from fairtrial.plugins import code_names, keep_written, load_code, require_plugins
 from fairtrial.prepare import Prepared, prepare, prepare_like
 from fairtrial.progress import doing
-from fairtrial.provenance import located, result_facts, start_facts, trial_facts
+from fairtrial.provenance import located, memory_facts, result_facts, start_facts, trial_facts
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
 from fairtrial.run import Run, require_task
@@ -110,7 +110,7 @@ def train(
     scored = final_sets(task, record)
     saved = checkpoints.load(loop, record.log.sha256_at, notice)
     record.log.cut(saved or 0)
-    on_event(Event("start", loop.progress.step, start_facts(record, task, loop)))
+    on_event(Event("start", loop.progress.step, start_facts(record, task, loop) | memory_facts(prepared)))
     begun = {"trial": sha256_of(record.folder / "trial.json")}
     record.add_time(loop.progress.step, what="resume" if saved is not None else "start", **begun)
     last_save = step_start = time.perf_counter()  # Windows' other clock ticks every 16 ms, longer than a step

@@ -38,6 +38,8 @@ class Dropout(nn.Module):
     """What is dropped at a step is a pure function of seed, module name and step. torch's own dropout draws from one
     global generator: one more draw anywhere would shift all that follow, and a resumed run would need its state."""
 
+    number: Tensor  # in a network that is compiled
+
     def __init__(self, share: float) -> None:
         super().__init__()
         self.share = share
@@ -50,10 +52,16 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.drops:
             return x
-        # drawn on the CPU, whatever device computes: the same tokens are dropped everywhere
-        kept = torch.empty(x.shape, dtype=torch.promote_types(x.dtype, torch.float32))
-        kept = kept.bernoulli_(1 - self.share, generator=self.generator).to(x.device, x.dtype)
-        return x * kept.div_(1 - self.share) if self.share < 1 else x * kept
+        if torch.compiler.is_compiling():
+            return x * torch.ops.fairtrial.dropout_mask(x.detach(), self.share, self.number)
+        return x * dropout_mask(x, self.share, self.generator)
+
+
+def dropout_mask(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """What dropout multiplies with. Drawn on the CPU, whatever device computes: the same is dropped everywhere."""
+    kept = torch.empty(x.shape, dtype=torch.promote_types(x.dtype, torch.float32))
+    kept = kept.bernoulli_(1 - share, generator=generator).to(x.device, x.dtype)
+    return kept.div_(1 - share) if share < 1 else kept
 
 
 def dropouts_of(network: nn.Module) -> dict[str, Dropout]:

@@ -24,7 +24,8 @@ def shortest_window(parts: Sequence[Part], causal: bool) -> tuple[int, int] | No
         by_position = part.owns("bias") or part.owns("allow")
         if part.owns("score") or part.owns("features") or (by_position and not part.relative):
             return None
-    found = [window for part in parts if part.owns("window") and (window := part.window(causal)) is not None]
+    windows = [part.window(causal) for part in parts if part.owns("window")]
+    found = [window for window in windows if window is not None]  # `:=` inside would keep torch.compile out
     return (min(back for back, _ in found), min(ahead for _, ahead in found)) if found else None
 
 

@@ -262,8 +262,8 @@ def concatenate(heads: Tensor) -> Tensor:
 
 def collect_biases(site: Site, parts: Sequence[Part]) -> tuple[list[Tensor], list[Tensor]]:
     """The biases [head query key], and what each part allows to be seen [query key]."""
-    biases = [bias for part in parts if (bias := part.bias(site)) is not None]
-    return biases, [allowed for part in parts if (allowed := part.allow(site)) is not None]
+    biases, allowed = [part.bias(site) for part in parts], [part.allow(site) for part in parts]
+    return [each for each in biases if each is not None], [each for each in allowed if each is not None]
 
 
 def and_masks(visible: Tensor | None, allowed: Sequence[Tensor]) -> Tensor | None:
@@ -361,7 +361,9 @@ class TensorCache(Generic[Cached]):
         self._last: tuple[list[Any], Cached, list[object]] | None = None
 
     def get(self, make: Callable[[], Cached], *key: Any) -> Cached:
-        """What `make` gives, or what it gave for this key."""
+        """What `make` gives, or what it gave for this key. A compiled block makes it anew: it cannot ask this cache."""
+        if torch.compiler.is_compiling():
+            return make()
         if any(tensor.requires_grad for value in key for tensor in _tensors(value)):
             return make()  # a result made while gradients were off would cut this one's
         last = self._last  # read once: another thread may set it meanwhile

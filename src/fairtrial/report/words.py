@@ -14,6 +14,7 @@ from fairtrial.statistics.outcomes import Z_ONE_SIDED, headline
 from fairtrial.statistics.sentences import counted
 
 KINDS = {"classify": "encoder and classifier", "lm": "decoder language model", "mlm": "masked language model"}
+MANY_MB = 500  # of memory, from which on it is told
 SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
     "accuracy": ("accuracy", "macro-F1", "majority class", "items"),
@@ -140,6 +141,9 @@ def start_lines(recipe: Recipe, facts: dict[str, Any], step: int) -> list[str]:
         f" parts: {' + '.join(parts) or 'none'})",
         f"training: {facts['steps']:,} steps, {facts['steps_per_epoch']:,} per epoch; seed {facts['seed']}; {chosen}",
     ]
+    if (needed := facts.get("memory_mb", 0)) >= MANY_MB:
+        free = f", of {left / 1000:,.1f} GB that are free" if (left := facts.get("free_mb")) else ""
+        lines.append(f"memory: about {needed / 1000:,.1f} GB for training{free}")
     lines += [f"note: {note}" for note in facts["notes"]]
     return [*lines, f"resuming from step {step}"] if step else lines
 
@@ -156,7 +160,7 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
         f" {'task' if len(tasks) == 1 else 'tasks'}{finished}), {plan['width']} at a time;"
         f" about {spoken_time(plan['expected_seconds'])} in all"
         + (f", {spoken_time(final)} of it for final scores" if (final := plan.get("final_seconds", 0)) >= 2 else "")
-        + (f"; a trial's training takes at least {plan['memory_mb']:,.0f} MB" if plan.get("memory_mb", 0) >= 1 else ""),
+        + (f"; a trial's training takes about {plan['memory_mb']:,.0f} MB" if plan.get("memory_mb", 0) >= 1 else ""),
     ]
     if plan["decision"]:
         lines.append(plan["decision"])

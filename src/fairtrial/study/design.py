@@ -91,10 +91,10 @@ SHARED_DATA = (
     "source", "format", "presidents", "test", "split_seed", "text_column", "label_column", "split_column",
     "group_column",
 )  # fmt: skip
-# a token that sees more is easier to predict; other devices and precisions round differently
+# a token that sees more is easier to predict; other devices, precisions and programs round differently
 SHARED_FIELDS = (
     *(("data", name) for name in SHARED_DATA), ("scoring", "full_context"), ("scoring", "exact_bytes"),
-    ("training", "device"), ("training", "precision"),
+    ("training", "device"), ("training", "precision"), ("training", "compile"),
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
@@ -23,6 +24,10 @@ from fairtrial.errors import BadInput
 from fairtrial.training.loop import Loop, put_weights, weights_of
 
 KEPT = 2  # checkpoints
+NAMES = {
+    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
+    torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
+}  # fmt: skip
 PROGRESS = ("step", "best_step", "stale", "stopped")  # fields that are stored as they are
 
 
@@ -44,11 +49,13 @@ class Checkpoints:
             self.folder.mkdir(exist_ok=True)
         facts = {name: getattr(progress, name) for name in PROGRESS}
         facts |= {"events_size": events_size, "events_sha256": events_sha256, "best_merit": progress.best_key}
-        content = save(tensors, {"progress": json.dumps(facts)})
+        content = in_pieces(tensors, {"progress": json.dumps(facts)})
         path = self.folder / f"step-{progress.step:08d}.safetensors"
-        write_bytes(path, content)
-        digest = hashlib.sha256(content).hexdigest()
-        append_line(self.manifest, json.dumps({"file": path.name, "bytes": len(content), "sha256": digest}))
+        write_bytes(path, *content)
+        digest, size = hashlib.sha256(), sum(map(len, content))
+        for piece in content:
+            digest.update(piece)
+        append_line(self.manifest, json.dumps({"file": path.name, "bytes": size, "sha256": digest.hexdigest()}))
         # the last that were written, not those of the highest steps: after damage, training starts from further back
         kept = list(dict.fromkeys(str(line["file"]) for line in reversed(self.lines())))[:KEPT]
         with disk_errors(self.folder):
@@ -100,6 +107,24 @@ class Checkpoints:
     def size_needed(self, loop: Loop) -> int:
         """Bytes that one checkpoint takes: weights, two optimizer moments, best weights."""
         return 4 * sum(tensor.numel() * tensor.element_size() for tensor in weights_of(loop.network).values())
+
+
+def in_pieces(tensors: dict[str, Tensor], metadata: dict[str, str]) -> list[bytes | memoryview]:
+    """A safetensors file as its head and the tensors' own memory. The library's `save` copies everything, twice: of a
+    large network that would be the most memory that its training takes."""
+    if any(tensor.dtype not in NAMES for tensor in tensors.values()):
+        return [save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)]
+    table: dict[str, Any] = {"__metadata__": metadata}
+    content, size = [], 0
+    for name, tensor in sorted(tensors.items(), key=lambda item: -item[1].element_size()):  # each begins where it may
+        raw = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
+        offsets = [size, size + raw.nbytes]
+        table[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": offsets}
+        size += raw.nbytes
+        content += [raw.data] if raw.nbytes else []
+    head = json.dumps(table).encode()
+    head += b" " * (-len(head) % 8)
+    return [len(head).to_bytes(8, "little"), head, *content]
 
 
 def facts_in(path: Path) -> dict[str, Any]:
