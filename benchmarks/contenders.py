@@ -89,7 +89,7 @@ def make_theirs(name: str, recipe: Recipe, batches: Batches, vocabulary: int) ->
     optimizer = kind(model.parameters(), lr=recipe.training.learning_rate, fused=name == "nanoGPT")  # as nanoGPT does
 
     def step(number: int) -> None:
-        ids, lengths, answers = as_tensors(batches.batch(number))
+        ids, lengths, answers = as_tensors(batches.batch(number), torch.device("cpu"))
         optimizer.zero_grad()
         loss(ids, lengths, answers).backward()
         optimizer.step()

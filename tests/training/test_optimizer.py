@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, Adagrad, Adam, AdamW
+from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 
 from fairtrial.recipe import Training
-from fairtrial.training.optimizer import gradient_norm, learning_rate, make_optimizer
+from fairtrial.training.optimizer import gradient_norm, learning_rate, light, make_optimizer
 from sampling import cases
 
 RATE = 0.125  # a power of two, so that parts of it are exact
@@ -135,3 +138,41 @@ def test_the_gradient_norm_is_that_of_all_gradients_together() -> None:
     assert gradient_norm(network) == pytest.approx(5.0)
     network.bias.grad = None
     assert gradient_norm(network) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("kind", [Adam, AdamW, Adagrad, SGD])
+def test_a_light_optimizer_steps_and_saves_as_torchs_own(kind: type[Optimizer]) -> None:
+    torch.manual_seed(0)
+    one = nn.Linear(5, 3)
+    other = copy.deepcopy(one)
+    pairs = [(net, make(net.parameters(), lr=0.1)) for net, make in ((one, kind), (other, light(kind)))]
+    hooked: list[object] = []
+    pairs[1][1].register_step_post_hook(lambda *told: hooked.append(told))
+    for _ in range(3):
+        for net, optimizer in pairs:
+            optimizer.zero_grad()
+            net(torch.ones(2, 5)).square().sum().backward()
+            optimizer.step()
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+    theirs, ours = (optimizer.state_dict() for _, optimizer in pairs)
+    assert str(theirs) == str(ours)
+    pairs[1][1].load_state_dict(theirs)
+    assert isinstance(pairs[1][1], kind)
+    assert len(hooked) == 3
+
+
+def test_a_first_step_does_not_load_torchs_compiler() -> None:
+    code = """
+import sys, torch
+from fairtrial.training.optimizer import make_optimizer
+from fairtrial.recipe import Training
+net = torch.nn.Linear(2, 2)
+for name in ("adam", "adamw", "adagrad", "sgd"):
+    optimizer = make_optimizer(net, Training(optimizer=name))
+    optimizer.zero_grad()
+    net(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

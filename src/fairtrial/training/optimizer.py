@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache
 from typing import Any
 
 import torch
@@ -18,6 +19,20 @@ from fairtrial.recipe import Training
 from fairtrial.training.device import device_of
 
 FUSED = ("cpu", "cuda", "mps")  # devices that have one kernel for a whole step
+KEPT_OUT = (
+    "add_param_group",
+    "zero_grad",
+    "state_dict",
+    "load_state_dict",
+)  # methods that torch keeps its compiler from
+
+
+@cache
+def light(kind: type[Optimizer]) -> type[Optimizer]:
+    """The same optimizer, whose first use does not import torch's compiler (a second of a start): torch wraps these
+    methods to keep the compiler out of them, and loads it for that. Here none is compiled."""
+    inner: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in KEPT_OUT}
+    return type(kind.__name__, (kind,), inner | {"step": torch.no_grad()(inspect.unwrap(kind.step))})
 
 
 def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
@@ -31,11 +46,12 @@ def make_optimizer(network: nn.Module, training: Training) -> Optimizer:
         for group in own.param_groups:
             group["scale"] = group["lr"] / training.learning_rate
         return own
-    sgd = partial(SGD, momentum=training.momentum)
-    kinds: dict[str, Callable[..., Optimizer]] = {"adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "sgd": sgd}
+    kinds = {"adam": Adam, "adamw": AdamW, "adagrad": Adagrad, "sgd": SGD}
+    make: Callable[..., Optimizer] = light(kinds[training.optimizer])
+    more = {"momentum": training.momentum} if training.optimizer == "sgd" else {}
     groups = list(group_parameters(network, training))
     fused = device_of(network).type in FUSED
-    return kinds[training.optimizer](groups, lr=training.learning_rate, fused=fused)
+    return make(groups, lr=training.learning_rate, fused=fused, **more)
 
 
 def group_parameters(network: nn.Module, training: Training) -> Iterator[dict[str, Any]]:
