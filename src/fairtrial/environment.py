@@ -121,10 +121,9 @@ def bytes_free() -> float:
     except (OSError, ValueError, TypeError, AttributeError):
         return math.inf  # the system does not tell
     try:
-        most = int((CONTAINER / "memory.max").read_text())  # ValueError: it is 'max'
-        used = int((CONTAINER / "memory.current").read_text())
-        rows = map(str.split, (CONTAINER / "memory.stat").read_text().splitlines())
-        return min(free, most - used + int(dict(rows)["inactive_file"]))
+        told = {name: (CONTAINER / f"memory.{name}").read_text("ascii") for name in ("max", "current", "stat")}
+        unused = int(dict(map(str.split, told["stat"].splitlines()))["inactive_file"])
+        return min(free, int(told["max"]) - int(told["current"]) + unused)  # ValueError: there is no limit ("max")
     except (OSError, ValueError, KeyError):
         return free
 

@@ -260,3 +260,18 @@ main.run()
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert (said.returncode, said.stdout, said.stderr) == (130, "", "fairtrial: stopped\n")
+
+
+def test_what_a_container_allows_counts_as_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairtrial import environment
+
+    machine = environment.bytes_free()
+    monkeypatch.setattr(environment, "CONTAINER", tmp_path)
+    told = {"max": "20000000\n", "current": "5000000\n", "stat": "anon 5\ninactive_file 1000000\n"}
+    for name, text in told.items():
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert environment.bytes_free() == 16_000_000
+    with pytest.raises(BadInput, match="training needs about"):
+        environment.refuse_memory(17e6, "training")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert environment.bytes_free() > 0.5 * machine
