@@ -264,6 +264,7 @@ main.run()
 
 def test_what_a_container_allows_counts_as_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fairtrial import environment
+    from fairtrial.errors import BadInput
 
     machine = environment.bytes_free()
     monkeypatch.setattr(environment, "CONTAINER", tmp_path)
