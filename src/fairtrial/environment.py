@@ -121,7 +121,7 @@ def bytes_free() -> float:
     except (OSError, ValueError, TypeError, AttributeError):
         return math.inf  # the system does not tell
     try:
-        told = {name: (CONTAINER / f"memory.{name}").read_text("ascii") for name in ("max", "current", "stat")}
+        told = {name: (CONTAINER / f"memory.{name}").read_text(encoding="ascii") for name in ("max", "current", "stat")}
         unused = int(dict(map(str.split, told["stat"].splitlines()))["inactive_file"])
         return min(free, int(told["max"]) - int(told["current"]) + unused)  # ValueError: there is no limit ("max")
     except (OSError, ValueError, KeyError):
