@@ -1061,6 +1061,22 @@ TRAINING = (
         ("trial/test_kill.py", "-k last_words"),
     ),
     Mutant(
+        "trend-without-sizes",
+        "statistics",
+        "a trend does not centre its sizes",
+        "centred = np.asarray(at, float) - np.mean(at)",
+        "centred = np.asarray(at, float)",
+        ("statistics/test_crossed.py", "-k trend"),
+    ),
+    Mutant(
+        "atlas-in-families",
+        "apps",
+        "every study of an atlas is a family of its own",
+        'judge_study("atlas", outcomes, one_family=True)',
+        'judge_study("atlas", outcomes)',
+        ("apps/test_atlas.py", "-k one_family"),
+    ),
+    Mutant(
         "two-writers",
         "disk",
         "two processes write one file at once",

@@ -11,6 +11,7 @@ from typing import Any
 import fairtrial as ft
 from fairtrial.analysis.catalogue import Catalogue
 from fairtrial.apps.atlas.run import make_atlas
+from fairtrial.apps.atlas.scaling import make_scaling
 from fairtrial.apps.reports.replicate import replicate
 from fairtrial.apps.zoo.run import audit_zoo
 from fairtrial.cli.main import COMMANDS
@@ -86,7 +87,7 @@ PYTHON: dict[str, tuple[Call, ...]] = {
     "errors": (ft.load, Run.errors), "surprisal": (ft.load, Run.surprisal), "generate": (ft.load, Run.generate),
     "length": (ft.load, Run.lengths), "parts": (ft.catalogue, Catalogue.plot),
     "audit": (ft.audit, ft.audit_data, audit_zoo), "clean": (ft.clean,), "cache": (ft.cache,),
-    "atlas": (make_atlas,), "replicate": (replicate,),
+    "atlas": (make_atlas,), "scaling": (make_scaling,), "replicate": (replicate,),
 }  # fmt: skip
 WORDS = {
     ("study", "what"): "source", ("recipe", "task"): "what", ("errors", "telling"): "words",
@@ -99,6 +100,8 @@ EMPTY = (None, "", ())
 OTHER = [
     ("recipe", "task"),
     ("length", "times"),
+    ("scaling", "widths"),
+    ("scaling", "shares"),
     ("verify", "trials"),
 ]  # a default here, and none there; a list, and not its text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from course_text import write_course
-from fairtrial.apps.atlas import run
+from fairtrial.apps.atlas import run, scaling
 from fairtrial.apps.atlas.run import Atlas, at_hand, make_atlas
+from fairtrial.apps.atlas.scaling import make_scaling
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.statistics.multiplicity import holm
@@ -51,7 +53,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Atlas, list
     files.append(study_file(room, "elsewhere", "lm", "moon"))
     options: dict[str, Any] = {"data": room, "out": room / "out", "page": room / "page.md"}
     with auditing_here(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "open_engine", lambda *asked: InProcess())
+        for module in (run, scaling):
+            patch.setattr(module, "open_engine", lambda *asked: InProcess())
         found = make_atlas(files, **options)
         assert found is not None
         yield found, files, options
@@ -87,6 +90,32 @@ def test_the_same_command_goes_on_with_what_is_there(
     assert again is not None
     assert {path: path.stat().st_mtime_ns for path in options["out"].rglob("result.json")} == kept
     assert again.page.read_text() == atlas.page.read_text().replace("(page/", "(again/")
+
+
+def test_a_trend_is_the_slope_of_the_differences(
+    made: tuple[Atlas, list[Path], dict[str, Any]], tmp_path: Path
+) -> None:
+    """`made` keeps its audits and its engine in this process."""
+    file = study_file(tmp_path, "sizes", "classify", "talk", steps=5)
+    file.write_text(re.sub(r"match.*|, .learned.swiglu.", "", file.read_text()))
+    asked: dict[str, Any] = {"widths": (8, 16), "shares": (0.5, 1.0), "data": made[2]["data"], "out": tmp_path / "out"}
+    found = make_scaling(file, **asked)
+    assert found is not None
+    (one,) = found.found
+    at = {cell: each.difference or 0.0 for cell, each in one.cells.items()}
+    width, text = one.trends
+    assert width.slope == pytest.approx((at[16, 0.5] + at[16, 1.0] - at[8, 0.5] - at[8, 1.0]) / 2)
+    assert text.slope == pytest.approx((at[8, 1.0] + at[16, 1.0] - at[8, 0.5] - at[16, 0.5]) / 2)
+    assert width.low < width.slope < width.high
+    assert [width.p_adjusted, text.p_adjusted] == pytest.approx(holm([width.p, text.p]))
+    sizes = {path.parent.name: path.read_text() for path in (tmp_path / "out").glob("*/study.toml")}
+    assert set(sizes) == {"width-8-text-0.5", "width-8-text-1", "width-16-text-0.5", "width-16-text-1"}
+    assert '"shape.hidden" = 8' in sizes["width-8-text-1"]  # as narrow as the width
+    text = found.page.read_text()
+    assert "corrected over all 2 trends" in text
+    assert "| 8 | " in text
+    with pytest.raises(BadInput, match="at least two widths"):
+        make_scaling(file, **asked | {"widths": (8,)})
 
 
 def test_what_is_no_part_of_an_atlas_is_refused(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ NOT_RUN = {
     "fairtrial study my-study.toml --engine ray --address auto": "needs a cluster: tests/engines/test_ray.py",
     "fairtrial audit --zoo transformers": "takes half an hour: tests/apps/test_model_zoo.py audits some",
     "fairtrial atlas examples/studies/atlas-*.toml --data data/": "takes hours: tests/apps/test_atlas.py",
+    "fairtrial scaling my-study.toml --widths 32,64,128": "takes minutes: tests/apps/test_atlas.py",
     "fairtrial replicate --quick": "takes minutes: tests/apps/test_replicate_run.py",
     "fairtrial finetune --encoder ./roberta-base --data sst2/ --epochs 5 --batch 128 --learning-rate 5e-5": (
         "needs the checkpoint: tests/pretrained reads small ones of that form"
@@ -128,7 +129,9 @@ def test_make_says_what_follows_before_pip_is_silent() -> None:
 def test_the_tour_shows_every_command(parser: Any) -> None:
     shown = {line.split()[1] for line in commands(ROOT / "docs" / "tour.md")}
     known = {name for name, command in parser.commands.items() if not command.hidden}
-    assert known - shown <= {"atlas", "demo", "ensemble", "explore", "replicate"}, "told in sentences, or by the README"
+    assert known - shown <= {"atlas", "demo", "ensemble", "explore", "replicate", "scaling"}, (
+        "told in sentences, or by the README"
+    )
 
 
 @cases("page", [*PAGES, *ROOT.glob("*.md")])

@@ -69,6 +69,7 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
     ],
     "Apps": [
         ("atlas", atlas.atlas, "atlas examples/studies/atlas-*.toml --data data/"),
+        ("scaling", atlas.scaling, "scaling my-study.toml --widths 32,64,128"),
         ("replicate", replicate.replicate, "replicate --quick"),
     ],
 }

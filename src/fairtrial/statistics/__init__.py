@@ -9,8 +9,9 @@ from fairtrial.statistics.comparison import (
     score,
     scores_by_subset,
     subsets,
+    trend,
 )
-from fairtrial.statistics.multiplicity import ALPHA, LOOKS
+from fairtrial.statistics.multiplicity import ALPHA, LOOKS, holm
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set, headline
 from fairtrial.statistics.power import reach_of
 from fairtrial.statistics.sentences import counted, describe_difference, listed, score_words
@@ -18,6 +19,6 @@ from fairtrial.statistics.verdict import judge_study
 
 __all__ = [
     "ALPHA", "LOOKS", "Comparison", "SetOutcomes", "TaskOutcomes", "Verdict", "compare", "counted", "decide_family",
-    "describe_difference", "describe_set", "headline", "judge_study", "least_for", "listed", "reach_of", "score",
-    "score_words", "scores_by_subset", "subsets",
+    "describe_difference", "describe_set", "headline", "holm", "judge_study", "least_for", "listed", "reach_of",
+    "score", "score_words", "scores_by_subset", "subsets", "trend",
 ]  # fmt: skip

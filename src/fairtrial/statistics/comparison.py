@@ -136,6 +136,7 @@ class Comparison:
     difference: float | None = None
     test: Crossed | None = None
     differences: np.ndarray | None = None  # linearised [seed unit]
+    sizes: np.ndarray | None = None  # how much of the difference each unit is [unit]
     level: float | None = None  # score of `against`
     checkpoints: bool = False
     not_comparable_because: tuple[str, ...] = ()
@@ -207,8 +208,20 @@ def _compare_sums(found: Comparison, ours: Sums, theirs: Sums, clusters: np.ndar
         difference=float(values.mean()),
         test=crossed_t(values, ours.sizes) if seeds > 1 else items_t(values[0], ours.sizes) if only_items else None,
         differences=values,
+        sizes=ours.sizes,
         level=float((theirs.values.sum(1) / theirs.weights.sum(1)).mean()),
     )
+
+
+def trend(comparisons: Sequence[Comparison], at: Sequence[float]) -> Crossed:
+    """How a difference changes with `at`: the slope of least squares over comparisons of the same seeds and items. Seed
+    by seed and item by item it is one weighted sum of them, so what they share falls out of its interval."""
+    centred = np.asarray(at, float) - np.mean(at)
+    values = np.zeros(1)
+    for weight, each in zip(centred / (centred**2).sum(), comparisons, strict=True):
+        assert each.differences is not None
+        values = values + weight * each.differences
+    return crossed_t(values, comparisons[0].sizes)
 
 
 def _common_measure(one: SetOutcomes, other: SetOutcomes) -> tuple[str, tuple[str, ...]]:

@@ -69,7 +69,9 @@ def write_page(
     with disk_errors(path.parent):
         folder.mkdir(parents=True, exist_ok=True)
     write_bytes(folder / "differences.svg", draw(verdict, ideas))
-    template = environment().overlay(loader=FileSystemLoader(HERE), autoescape=False).get_template("page.md")
+    template = (
+        environment().overlay(loader=FileSystemLoader([HERE, HERE.parent]), autoescape=False).get_template("page.md")
+    )
     text = template.render(values_of(verdict, plans, ideas, made), folder=folder.name)
     write_text(path, re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n")
     return path

@@ -52,7 +52,9 @@ def write_page(found: Replication, path: Path, *, command: str, quick: bool, sec
     pictures = draw(found)
     for name, content in pictures.items():
         write_bytes(folder / name, content)
-    template = environment().overlay(loader=FileSystemLoader(HERE), autoescape=False).get_template("page.md")
+    template = (
+        environment().overlay(loader=FileSystemLoader([HERE, HERE.parent]), autoescape=False).get_template("page.md")
+    )
     made = {"command": command, "quick": quick, "took": spoken_time(seconds), "at_a_time": counted(width, "trial")}
     text = template.render(values_of(found), **made, pictures=pictures, folder=folder.name)
     write_text(path, re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n")
