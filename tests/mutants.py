@@ -2645,6 +2645,38 @@ OWN_MODELS = (
         ("audit/test_own_models.py", "-k AutocastLeak"),
     ),
     Mutant(
+        "device-not-asked", "own-models", "D1: the device that trains is never asked",
+        'if device.type == "cpu":\n        return None', "if True:\n        return None",
+        ("training/test_device.py", "-k once_more"),
+    ),
+    Mutant(
+        "device-is-cpu", "own-models", "D1: the copy stays on the CPU",
+        "copy.deepcopy(subject.network).float().to(device)", "copy.deepcopy(subject.network).float()",
+        ("training/test_device.py", "-k once_more"),
+    ),
+    Mutant(
+        "optimizer-loads-compiler", "training", "a first step imports torch's compiler",
+        "make: Callable[..., Optimizer] = light(kinds[training.optimizer])",
+        "make: Callable[..., Optimizer] = kinds[training.optimizer]",
+        ("training/test_optimizer.py", "-k compiler"),
+    ),
+    Mutant(
+        "checkpoint-copies", "training", "a checkpoint copies every tensor before it is written",
+        "content += [raw.data] if raw.nbytes else []", "content += [raw.copy().data] if raw.nbytes else []",
+        ("training/test_checkpoint_disk.py", "-k copies_nothing"),
+    ),
+    Mutant(
+        "compiled-mixed", "study", "a study compares compiled trials with others",
+        '("training", "precision"), ("training", "compile"),\n)  # fmt: skip\n\n\n@dataclass',
+        '("training", "precision"),\n)  # fmt: skip\n\n\n@dataclass',
+        ("training/test_compile.py", "-k compared"),
+    ),
+    Mutant(
+        "container-ignored", "own-models", "a container's limit on memory does not count",
+        'return min(free, int(told["max"])', 'return max(free, int(told["max"])',
+        ("cli/test_mistakes.py", "-k container"),
+    ),
+    Mutant(
         "long-texts-pass", "own-models", "L1: leaks over long texts are not measured",
         "found = leaks(subject, subject.log_p, rows)", 'found = {"later words": 0.0}',
         ("audit/test_own_models.py", "-k LongLeak"),

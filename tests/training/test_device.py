@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,14 @@ import torch
 from pretend_device import DEVICE, Elsewhere, PretendDevice
 
 import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.audit import conditions
+from fairtrial.audit import subject as subject_module
+from fairtrial.audit.run import audit
+from fairtrial.audit.subject import plan_of_recipe, subject_of
 from fairtrial.data.batches import Batch
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput, Interrupted
+from fairtrial.finding import NOT_ASKED, PASS
 from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
 from fairtrial.model.part import Part, parts
@@ -153,3 +159,34 @@ def test_devices_that_are_unknown_or_missing_are_refused(monkeypatch: pytest.Mon
     small, large = (module.choose_device("auto", size, 512) for size in (10**6, 10**8))
     assert (small.type, large.type) == ("cpu", "cuda")
     assert not isinstance(torch.zeros(2), Elsewhere)
+
+
+def test_an_audit_asks_once_more_on_the_device_that_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Careless(Part):
+        """Right on the CPU, where the device's branch sees the future."""
+
+        def score(self, scores: torch.Tensor, q: torch.Tensor, k: torch.Tensor, site: Any) -> torch.Tensor:
+            return scores + (0.0 if scores.device.type == "cpu" else 3 * k.mean((2, 3), keepdim=True) * scores)
+
+    parts.add("careless")(Careless)
+    asked: list[str] = []
+    monkeypatch.setattr(conditions, "is_there", lambda name: asked.append(name) or name == str(DEVICE))
+    monkeypatch.setattr(subject_module, "choose_device", lambda *told: DEVICE)
+    try:
+        for name, passed in (("rope", True), ("learned", True), ("careless", False)):
+            recipe = Recipe(
+                task="lm", parts=(PartChoice(name=name),), shape=Shape(layers=1, width=8, heads=2, hidden=8)
+            )
+            subject = subject_of(plan_of_recipe(recipe))
+            with PretendDevice():
+                (finding,) = audit(subject, only=["D1"])
+            assert (finding.verdict == PASS) is passed, finding
+        elsewhere = dataclasses.replace(subject, plan=dataclasses.replace(subject.plan, device="cuda:1"))
+        (finding,) = audit(elsewhere, only=["D1"])
+        assert (finding.verdict, finding.meaning) == (NOT_ASKED, "This machine has no device cuda:1.")
+    finally:
+        parts.drop("careless")
+    here = dataclasses.replace(subject, plan=dataclasses.replace(subject.plan, device="cpu"))
+    assert asked == [str(DEVICE)] * 3 + ["cuda:1"]
+    assert audit(here, only=["D1"]) == []  # nothing is done twice
+    assert asked == [str(DEVICE)] * 3 + ["cuda:1"]

@@ -1,7 +1,7 @@
 """The same questions under other conditions, each of which has hidden a released fault: in training mode (T1), in
-float32 (F1), under autocast (F2), over long texts (L1), with a mask of ones (K1) or among its **kwargs (K3), with
-position ids (K1p), with padding on the left (K2, K2p), with a cache beside padding (C2), and after thousands of calls
-(S1)."""
+float32 (F1), under autocast (F2), on the device that trains (D1), over long texts (L1), with a mask of ones (K1) or
+among its **kwargs (K3), with position ids (K1p), with padding on the left (K2, K2p), with a cache beside padding (C2),
+and after thousands of calls (S1)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from fairtrial.errors import BadInput
 from fairtrial.finding import Measured, at_most, more_than
 from fairtrial.model.external import MASKS, ExternalModel, padded_left, real_tokens, seeded, unpadded_left
 from fairtrial.model.layers import Dropout
+from fairtrial.training.device import is_there
 from fairtrial.training.loop import weights_of
 
 Answer = Callable[[Tensor, Tensor | None], Tensor]  # ids, lengths -> log-probabilities
@@ -99,20 +100,34 @@ def in_float32(subject: Subject) -> Measured | str:
         return (
             "All checks ran in float32: it refuses float64, or its softmax is in float32 and its mask overflows there."
         )
-    network = copy.deepcopy(subject.network).float()
+    return single(subject, torch.device("cpu"), "In float32")
+
+
+def on_device(subject: Subject) -> Measured | str | None:
+    """In float32: not every device has float64."""
+    device = torch.device(subject.plan.device)
+    if device.type == "cpu":
+        return None
+    return single(subject, device, f"On {device}") if is_there(str(device)) else f"This machine has no device {device}."
+
+
+def single(subject: Subject, device: torch.device, where: str) -> Measured:
+    """What a copy in float32 gives on a device, beside what the network itself gives."""
+    network = copy.deepcopy(subject.network).float().to(device)
 
     @torch.no_grad()
     def answer(ids: Tensor, lengths: Tensor | None) -> Tensor:
-        return network(ids, lengths).log_softmax(-1).double()
+        return network(ids.to(device), lengths).log_softmax(-1).cpu().double()
 
-    exact, single = subject.log_p(subject.full_rows), answer(subject.full_rows, None)
+    exact, found_there = subject.log_p(subject.full_rows), answer(subject.full_rows, None)
     size = 1 + float(exact.abs().max())
     found = leaks(subject, answer)
     if not max(found.values()) <= 1e-5 * size:
-        return judged(found, 1e-5 * size, "In float32")
-    gap = largest_change([exact], [single])
-    good = "In float32 predictions depend on nothing that they may not see, and are those of float64."
-    return at_most(gap, 1e-2 * size, good, f"Predictions in float32 and float64 differ by up to {gap:.2g} nats.")
+        return judged(found, 1e-5 * size, where)
+    gap = largest_change([exact], [found_there])
+    good = f"{where} predictions depend on nothing that they may not see, and are those of float64."
+    bad = f"{where} predictions differ from those of float64 on the CPU by up to {gap:.2g} nats."
+    return at_most(gap, 1e-2 * size, good, bad)
 
 
 def in_bf16(subject: Subject) -> Measured | str | None:

@@ -23,11 +23,12 @@ from fairtrial.errors import BadInput
 from fairtrial.model.adapters import build_model
 from fairtrial.model.external import KINDS, Declared, ExternalModel, padded_left, spoken, tensors_in
 from fairtrial.model.hf_config import chunk_of
-from fairtrial.model.network import Classifier, LanguageModel
+from fairtrial.model.network import Classifier, LanguageModel, memory_needed
 from fairtrial.model.part import Part, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape, read_part, with_length
 from fairtrial.record import Record
 from fairtrial.rng import seed_for
+from fairtrial.training.device import choose_device
 from fairtrial.training.loop import put_weights
 
 MOST = 64  # tokens of a row; longer rows would cost much and show nothing more
@@ -68,6 +69,7 @@ class Plan:
     model: PartChoice = PartChoice(name="none")  # a network of the user's own
     module: nn.Module | None = field(default=None, repr=False)  # the same as an object: it cannot be built again
     declared: Declared | None = None  # of that object
+    device: str = "cpu"  # that it is trained on: where it is asked once more
 
     def build(self) -> Network:
         if self.module is not None:
@@ -314,8 +316,12 @@ def plans_of_part(part: str | PartChoice) -> list[Plan]:
 def plan_of_recipe(recipe: Recipe) -> Plan:
     """The recipe's network over the audit's own small vocabulary, so that its data are not needed. A masked language
     model is audited as the classifier that it will become."""
-    task = "classify" if recipe.task == "mlm" else recipe.task
-    return Plan(task, with_length(recipe).shape, recipe.parts, model=recipe.model)
+    task, recipe = "classify" if recipe.task == "mlm" else recipe.task, with_length(recipe)
+    device, shape = recipe.training.device, recipe.shape
+    if device == "auto":
+        weights = memory_needed(shape, recipe.tokens.size) // 4
+        device = str(choose_device(device, weights, recipe.training.batch * shape.length))
+    return Plan(task, shape, recipe.parts, model=recipe.model, device=device)
 
 
 def plan_of_module(module: nn.Module, kind: str, sizes: Mapping[str, int | None], said: Mapping[str, Any]) -> Plan:
@@ -358,6 +364,7 @@ def subject_of_record(record: Record) -> Subject:
     tokenizer, weights = record.tokenizer(), record.weights()
     classes = max(1, len(record.trial["labels"]))
     plan = replace(plan_of_recipe(recipe), vocabulary=tokenizer.size, classes=classes, seed=record.result["seed"])
+    plan = replace(plan, device=record.trial["environment"].get("device", "cpu"))
     try:
         stream = [token for ids in tokenizer.encode(SENTENCES) for token in ids]
         return subject_of(plan, stream, load(weights))
