@@ -7,8 +7,8 @@
 
 One thread each, the course's shape, real batches. Each contender has a process of its own, set up as its users would;
 they take turns, ten steps at a time, so that a busy moment of the machine hits all of them. The ratio is of medians,
-the first two steps of each turn not counted; on a busy machine that of the processor's time says more. FAIRTRIAL_DATA names the folder that holds the course's speeches/; without
-it the embedded corpus is used.
+the first two steps of each turn not counted; on a busy machine that of the processor's time says more. FAIRTRIAL_DATA
+names the folder that holds the course's speeches/; without it the embedded corpus is used.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from fairtrial.training.scoring import MaskedSet, OnProgress, Score, TokenSet, e
 # items scored for a point of a curve, evenly spread where the split is larger
 MOST_SENTENCES = 4096
 MOST_WINDOWS = 1024
+MOST_TOKENS = 1 << 18  # of those windows, where they are longer than 256
 MOST_MASKED_SENTENCES = 2048
 FEWER_SENTENCES = 1024  # of the training split, where the network is large and its curve would cost an epoch
 LARGE = 5_000_000  # parameters
@@ -109,11 +110,16 @@ class LanguageTask(Task):
         apart = tokens.targets * (1 + self.predicting)
         if quick:
             windows = int((-(-sizes // length)).sum())
-            return int(apart * min(1.0, MOST_WINDOWS / max(1, windows)))
+            return int(apart * min(1.0, self.most / max(1, windows)))
         stride = max(1, int(length * (1 - self.context(tokens))))
         moves = -(-np.maximum(0, sizes - length) // stride)
         read = int((np.minimum(sizes, length) + moves * length).sum())
         return int(read + tokens.targets * self.predicting + apart)
+
+    @property
+    def most(self) -> int:
+        """Windows that are scored for a point of a curve."""
+        return max(1, min(MOST_WINDOWS, MOST_TOKENS // self.length))
 
     @property
     def predicting(self) -> float:
@@ -124,7 +130,7 @@ class LanguageTask(Task):
         return network.out.weight.numel() / max(1, count_parameters(network.body.blocks))
 
     def quick_score(self, split: str) -> Score:
-        return scoring.score_windows(self.network, self.sets[split], length=self.length, most=MOST_WINDOWS)
+        return scoring.score_windows(self.network, self.sets[split], length=self.length, most=self.most)
 
     def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
         tokens = self.sets[split]
