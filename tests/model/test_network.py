@@ -11,8 +11,8 @@ from torch import Tensor
 
 from fairtrial.model.attention import Attention
 from fairtrial.model.layers import watch
-from fairtrial.model.network import Body, Classifier, LanguageModel, count_parameters
-from fairtrial.recipe import built_in_recipe
+from fairtrial.model.network import Body, Classifier, LanguageModel, count_parameters, training_memory
+from fairtrial.recipe import Recipe, Shape, built_in_recipe, with_settings
 from sampling import cases, sample
 
 COURSE_ENTRIES = 5755
@@ -217,3 +217,19 @@ def test_every_activation_and_norm_brings_gradients_to_every_parameter(activatio
         for name, gradient in gradients(network).items():
             assert gradient.isfinite().all(), name
             assert gradient.abs().max() > 0, name
+
+
+def test_the_memory_of_training_grows_with_what_training_keeps() -> None:
+    usual = Recipe(task="lm", shape=Shape(layers=4, width=64, heads=2, length=256))
+
+    def needed(*settings: str, rows: int = 8) -> float:
+        return training_memory(with_settings(usual, settings), 5000, rows) / training_memory(usual, 5000, 8)
+
+    assert needed(rows=16) > 1.5
+    assert needed("training.save_memory=true") < 0.6
+    assert needed("shape.attention_dropout=0.1") > 2  # attention maps
+    assert needed("shape.length=512", "shape.attention_dropout=0.1") > 2 * needed("shape.length=512")
+    assert needed('parts=["soft-cap"]') > 1.5
+    assert needed("shape.tied=true") < 1
+    assert needed("training.optimizer=sgd") < 1
+    assert needed("training.keep=last") < 1

@@ -124,11 +124,11 @@ def memory_needed(shape: Shape, vocabulary: int, tables: int = 1) -> int:
 
 
 def training_memory(recipe: Recipe, vocabulary: int, rows: int) -> int:
-    """Bytes that training on so many rows at once takes, about: weights, their gradients, moments and best copy, and
-    what each block keeps of each token for its gradient. Measured at width 512: the peak is 0.9 to 1.2 times that."""
+    """Bytes that training on so many rows at once takes, about: weights, their gradients, moments and best copy, two
+    copies more when they are stored at the end, and what each block keeps of each token for its gradient."""
     shape, training = recipe.shape, recipe.training
     moments = {"sgd": int(training.momentum > 0), "adagrad": 1}.get(training.optimizer, 2)
-    copies = 2 + moments + (training.keep == "best")
+    copies = 4 + moments + (training.keep == "best")
     numbers = shape.width * (10 + 2 * (shape.dropout > 0)) + shape.hidden * (1 if shape.activation == "relu" else 2)
     if shape.attention_dropout or any(EAGER & parts.find(choice.name).verbs for choice in recipe.parts):
         numbers += shape.heads * shape.length * (4 if shape.attention_dropout else 2)  # maps: no fused kernel
