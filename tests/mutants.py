@@ -434,6 +434,22 @@ PARTS = (
 
 DATA = (
     Mutant(
+        "table-of-any-columns",
+        "data",
+        "a table whose columns nobody knows is called a row with too many",
+        "if len(first) > 2 and len(rows) > 1 and all(len(cells) == len(first) for _, cells in rows):",
+        "if False:",
+        ("data/test_reading_refusals.py", "-k bad_table"),
+    ),
+    Mutant(
+        "version-of-the-metadata",
+        "data",
+        "records name the version that was installed, not the one that runs",
+        '"fairtrial": __version__,',
+        '"fairtrial": "0.1.0",',
+        ("house/test_package.py", "-k names_the_same"),
+    ),
+    Mutant(
         "vocabulary-unsorted",
         "data",
         "words of equal count keep the order in which they came",
