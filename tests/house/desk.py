@@ -72,13 +72,14 @@ def write_texts() -> None:
         Path(name).write_text("\n\n".join([sentences] * 3))
     Path("sentences.txt").write_text("We will build bridges.\nOur enemies shall find no harbour.\n")
     train, test = (Path(f"my-texts/{split}_CLS.tsv").read_text() for split in ("train", "test"))
+    lines = train.splitlines(keepends=True)
     for name in ("reviews.tsv", "labels.tsv"):
         Path(name).write_text(train)
     for name in ("sst2", "reviews", "raw", "final"):
         Path(name).mkdir(parents=True)
-        for split, lines in (("train", train), ("dev", test), ("test", test)):
-            Path(name, f"{split}.tsv").write_text(lines)
-    rows = [line.split("\t") for line in train.splitlines()[:60]]
+        for split, text in (("train", "".join(lines[20:])), ("dev", "".join(lines[:20])), ("test", test)):
+            Path(name, f"{split}.tsv").write_text(text)
+    rows = [line.strip().split("\t") for line in lines[:60]]
     folds = [[*row, "test" if number % 4 == 0 else "train"] for number, row in enumerate(rows)]
     with Path("reviews.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["stars", "body", "fold"], *folds])
