@@ -42,8 +42,8 @@ RENAMED = {
 
 # What two runs, machines or versions may tell differently, by key (with all that is inside).
 NOT_COMPARED = {
-    "format", "code", "environment", "model_sha256", "peak_memory_mb", "memory_mb", "bytes", "folder", "record", "records",
-    "source", "recipe", "mark", "file", "files", "cores", "trial_seconds",
+    "format", "code", "environment", "model_sha256", "peak_memory_mb", "memory_mb", "bytes", "folder", "record",
+    "records", "source", "recipe", "mark", "file", "files", "cores", "trial_seconds",
 }  # fmt: skip
 # Text is compared only where it is an enumeration, a label, or tokens that a model chose; sentences may be reworded.
 COMPARED_TEXT = {"id", "verdict", "level", "task", "split", "event", "guess", "tokens", "words", "label", "labels"}
