@@ -22,6 +22,7 @@ from fairtrial.disk import write_bytes
 from fairtrial.engines.job import Job, JobResult, OnProgress, Stop, run_job
 from fairtrial.errors import BadInput
 
+HOW_TO_CONNECT = "start one with: ray start --head; if it asks for a token, as those of new Ray do: RAY_AUTH_MODE=token"
 RETRIES = 3  # of a task whose machine was lost
 INPUTS = (("data", "source"), ("tokens", "fit"), ("encoder", "source"))  # recipe fields that may name a path
 TRAINING = ("trial", "calibrate", "match")  # kinds of jobs that use a device
@@ -51,14 +52,20 @@ class Ray:
                     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 what = str(error).strip().splitlines()[0]
-                raise BadInput(f"no Ray cluster at {address!r}: {what}", "start one with: ray start --head") from error
+                raise BadInput(f"no Ray cluster at {address!r}: {what}", HOW_TO_CONNECT) from error
         self.cpus, self.gpus = cpus, gpus
         self.stored: dict[tuple[str, ...], Any] = {}  # inputs by path and time, put into the cluster's store once
         has = ray.cluster_resources()
         if gpus and has.get("GPU", 0) < gpus:
             raise BadInput(f"a trial asks for {gpus:g} GPUs, and the cluster has {has.get('GPU', 0):g}")
-        most = int(min(has.get("CPU", 1) / cpus, has["GPU"] / gpus if gpus else math.inf))
-        self.width = min(width or most, most) or 1
+        self.most = width  # trials at once, whatever the cluster has
+        self.width = self._width()
+
+    def _width(self) -> int:
+        """Trials at once. Machines come and go."""
+        has = self.ray.cluster_resources()
+        room = int(min(has.get("CPU", 1) / self.cpus, has.get("GPU", 0) / self.gpus if self.gpus else math.inf))
+        return max(1, min(self.most or room, room))
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress, stop: Stop) -> Iterator[JobResult]:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -71,6 +78,7 @@ class Ray:
         waiting = list(reversed(jobs))
         running: dict[Any, Job] = {}
         while running or (waiting and not stop()):
+            self.width = self._width()
             while waiting and len(running) < self.width and not stop():
                 job = waiting.pop()
                 saved = files_in(Path(job.folder)) if job.folder else {}
