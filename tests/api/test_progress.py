@@ -189,5 +189,5 @@ def test_a_script_that_starts_processes_while_it_is_imported_is_told_of_the_guar
 ) -> None:
     monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
     with pytest.raises(ft.FairtrialError, match="started by the import of a script") as error:
-        start(Job(("lm", "rope", "seed 0"), "trial"))
+        start(Job(("lm", "rope", "seed 0"), "trial"), stop=lambda: False)
     assert '__name__ == "__main__"' in error.value.hint

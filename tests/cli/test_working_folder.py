@@ -55,6 +55,8 @@ LONG = {
     "audit": ["audit", "rope"],  # a study starts the same processes
     "demo": ["demo", "--jobs", "1"],
     "replicate": ["replicate", "--quick", "--dry-run"],
+    "atlas": ["atlas", "small.toml", "--dry-run"],
+    "scaling": ["scaling", "small.toml", "--widths", "8,16", "--dry-run"],
     "ray": [*STUDY, *SET, "--engine", "ray", "--out", "ray"],
 }
 ALL = """
@@ -85,6 +87,7 @@ def folder(tmp_path: Path, finished_records: dict[str, Path]) -> Path:
         shutil.copytree(record, room / name)
     for name in {*sys.stdlib_module_names, *THIRD}:
         (room / f"{name}.py").write_text(HOSTILE.format(ran=str(tmp_path / "ran" / name)))
+    (room / "small.toml").write_text('tasks = ["lm"]\ndata = "sotu"\nvariants = ["learned", "rope"]\n')
     (room / "matplotlibrc").write_text("figure.figsize: 1, 1\n")
     return room
 

@@ -179,14 +179,14 @@ def test_an_audit_asks_once_more_on_the_device_that_trains(monkeypatch: pytest.M
             )
             subject = subject_of(plan_of_recipe(recipe))
             with PretendDevice():
-                (finding,) = audit(subject, only=["D1"])
+                (finding,) = audit(subject, only=["G1"])
             assert (finding.verdict == PASS) is passed, finding
         elsewhere = dataclasses.replace(subject, plan=dataclasses.replace(subject.plan, device="cuda:1"))
-        (finding,) = audit(elsewhere, only=["D1"])
+        (finding,) = audit(elsewhere, only=["G1"])
         assert (finding.verdict, finding.meaning) == (NOT_ASKED, "This machine has no device cuda:1.")
     finally:
         parts.drop("careless")
     here = dataclasses.replace(subject, plan=dataclasses.replace(subject.plan, device="cpu"))
     assert asked == [str(DEVICE)] * 3 + ["cuda:1"]
-    assert audit(here, only=["D1"]) == []  # nothing is done twice
+    assert audit(here, only=["G1"]) == []  # nothing is done twice
     assert asked == [str(DEVICE)] * 3 + ["cuda:1"]

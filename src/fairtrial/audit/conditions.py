@@ -1,5 +1,5 @@
 """The same questions under other conditions, each of which has hidden a released fault: in training mode (T1), in
-float32 (F1), under autocast (F2), on the device that trains (D1), over long texts (L1), with a mask of ones (K1) or
+float32 (F1), under autocast (F2), on the device that trains (G1), over long texts (L1), with a mask of ones (K1) or
 among its **kwargs (K3), with position ids (K1p), with padding on the left (K2, K2p), with a cache beside padding (C2),
 and after thousands of calls (S1)."""
 

@@ -66,7 +66,7 @@ CHECKS = (
     Check("T1", "training mode, no dropout", "red", conditions.in_training),
     Check("F1", "float32", "red", conditions.in_float32),
     Check("F2", "autocast to bfloat16", "red", conditions.in_bf16),
-    Check("D1", "the device that trains", "red", conditions.on_device),
+    Check("G1", "the device that trains", "red", conditions.on_device),
     Check("L1", "long texts", "red", conditions.over_long_texts),
     Check("S1", "state after many calls", "red", conditions.after_many_calls, cost=50),
     Check("R1", "determinism", "red", determinism.repeats_in_process, cost=15),
