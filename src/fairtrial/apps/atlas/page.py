@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemLoader
-
 from fairtrial import catalogue
-from fairtrial.disk import disk_errors, write_bytes, write_text
+from fairtrial.apps.markdown import write_markdown
 from fairtrial.recipe import read_toml
-from fairtrial.report import difference_text, environment, figure_bytes, our_look, shown_difference, spoken_time
+from fairtrial.report import difference_text, figure_bytes, our_look, shown_difference, spoken_time
 from fairtrial.statistics import counted
 from fairtrial.study import Plan
 
@@ -65,16 +62,8 @@ def write_page(
     verdict: Mapping[str, Any], plans: Mapping[str, Plan], ideas: Sequence[Idea], path: Path, made: Made
 ) -> Path:
     """The page and, in a folder of its name beside it, its figure."""
-    folder = path.with_suffix("")
-    with disk_errors(path.parent):
-        folder.mkdir(parents=True, exist_ok=True)
-    write_bytes(folder / "differences.svg", draw(verdict, ideas))
-    template = (
-        environment().overlay(loader=FileSystemLoader([HERE, HERE.parent]), autoescape=False).get_template("page.md")
-    )
-    text = template.render(values_of(verdict, plans, ideas, made), folder=folder.name)
-    write_text(path, re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n")
-    return path
+    pictures = {"differences.svg": draw(verdict, ideas)}
+    return write_markdown(path, HERE / "page.md", pictures, values_of(verdict, plans, ideas, made))
 
 
 def places(verdict: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -4,7 +4,6 @@ what `fairtrial scaling` calls."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -12,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import FileSystemLoader
 
 from fairtrial.apps.atlas.run import at_hand
+from fairtrial.apps.markdown import write_markdown
 from fairtrial.apps.series import Series, planned, run_series
-from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.engines import Stop, open_engine
 from fairtrial.errors import BadInput
-from fairtrial.report import environment, figure_bytes, our_look, spoken_time, with_interval
+from fairtrial.report import figure_bytes, our_look, spoken_time, with_interval
 from fairtrial.statistics import (
     ALPHA,
     Comparison,
@@ -101,7 +99,8 @@ def make_scaling(
     ]
     found = corrected(found)
     made = {"took": spoken_time(seconds), "at_a_time": counted(engine.width, "trial"), "study": asked}
-    return Scaling(write_page(found, outcomes, Path(page or folder / "scaling.md"), made), found)
+    pictures, target = {"differences.svg": draw(found)}, Path(page or folder / "scaling.md")
+    return Scaling(write_markdown(target, HERE / "scaling.md", pictures, values_of(found, outcomes) | made), found)
 
 
 def at_size(study: Study, width: int, share: float) -> Study:
@@ -172,20 +171,6 @@ def difference_at(one: Scaled, cell: Cell) -> tuple[float, float, float]:
     assert test is not None
     low, high = test.interval()
     return shown(one, test.difference), shown(one, low), shown(one, high)
-
-
-def write_page(
-    found: Sequence[Scaled], outcomes: Mapping[Cell, TaskOutcomes], path: Path, made: Mapping[str, Any]
-) -> Path:
-    """The page and, in a folder of its name beside it, its figure."""
-    folder = path.with_suffix("")
-    with disk_errors(path.parent):
-        folder.mkdir(parents=True, exist_ok=True)
-    write_bytes(folder / "differences.svg", draw(found))
-    template = environment().overlay(loader=FileSystemLoader([HERE, HERE.parent]), autoescape=False)
-    text = template.get_template("scaling.md").render(values_of(found, outcomes), **made, folder=folder.name)
-    write_text(path, re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n")
-    return path
 
 
 def values_of(found: Sequence[Scaled], outcomes: Mapping[Cell, TaskOutcomes]) -> dict[str, Any]:

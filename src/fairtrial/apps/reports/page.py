@@ -3,24 +3,22 @@ rows, made from the records."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import numpy as np
-from jinja2 import FileSystemLoader
 
+from fairtrial.apps.markdown import write_markdown
 from fairtrial.apps.reports.charts import claims_chart, curves_chart, layers_chart, published_chart
 from fairtrial.apps.reports.claims import NOT_RUN, Answer
 from fairtrial.apps.reports.evidence import Decided, Evidence, our_counts, our_setting
 from fairtrial.apps.reports.measures import NO_TEST_SET, TRAIN_SENTENCES, Retried
 from fairtrial.apps.reports.published import HERE, Aside, asides, claims, counts, explain_accuracy, published, settings
 from fairtrial.apps.reports.run import Replication
-from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.recipe import Duration
-from fairtrial.report import environment, few_digits, spoken_time, with_interval
+from fairtrial.report import few_digits, spoken_time, with_interval
 from fairtrial.statistics import SetOutcomes, counted, listed, score, scores_by_subset
 
 ALL_ITEMS = 750  # test sentences of the speeches
@@ -46,19 +44,8 @@ WORDS = {
 def write_page(found: Replication, path: Path, *, command: str, quick: bool, seconds: float, width: int) -> Path:
     """The page and, in a folder of its name beside it, its figures. `command` made it, in so many seconds with so many
     trials at a time."""
-    folder = path.with_suffix("")
-    with disk_errors(path.parent):
-        folder.mkdir(parents=True, exist_ok=True)
-    pictures = draw(found)
-    for name, content in pictures.items():
-        write_bytes(folder / name, content)
-    template = (
-        environment().overlay(loader=FileSystemLoader([HERE, HERE.parent]), autoescape=False).get_template("page.md")
-    )
     made = {"command": command, "quick": quick, "took": spoken_time(seconds), "at_a_time": counted(width, "trial")}
-    text = template.render(values_of(found), **made, pictures=pictures, folder=folder.name)
-    write_text(path, re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n")
-    return path
+    return write_markdown(path, HERE / "page.md", draw(found), values_of(found) | made)
 
 
 def values_of(found: Replication) -> dict[str, Any]:
