@@ -1079,9 +1079,9 @@ TRAINING = (
     Mutant(
         "trend-without-sizes",
         "statistics",
-        "a trend does not centre its sizes",
-        "centred = np.asarray(at, float) - np.mean(at)",
-        "centred = np.asarray(at, float)",
+        "a trend is a line through zero",
+        "np.linalg.pinv(design)[1:]",
+        "np.linalg.pinv(design[:, 1:])",
         ("statistics/test_crossed.py", "-k trend"),
     ),
     Mutant(

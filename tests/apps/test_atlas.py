@@ -96,7 +96,7 @@ def test_a_trend_is_the_slope_of_the_differences(
     made: tuple[Atlas, list[Path], dict[str, Any]], tmp_path: Path
 ) -> None:
     """`made` keeps its audits and its engine in this process."""
-    file = study_file(tmp_path, "sizes", "classify", "talk", steps=5)
+    file = study_file(tmp_path, "sizes", "classify", "talk")
     file.write_text(re.sub(r"match.*|, .learned.swiglu.", "", file.read_text()))
     asked: dict[str, Any] = {"widths": (8, 16), "shares": (0.5, 1.0), "data": made[2]["data"], "out": tmp_path / "out"}
     found = make_scaling(file, **asked)
@@ -116,6 +116,16 @@ def test_a_trend_is_the_slope_of_the_differences(
     assert "| 8 | " in text
     with pytest.raises(BadInput, match="at least two widths"):
         make_scaling(file, **asked | {"widths": (8,)})
+
+
+def test_sizes_at_which_nothing_was_learned_have_no_trend(
+    made: tuple[Atlas, list[Path], dict[str, Any]], tmp_path: Path
+) -> None:
+    """`made` keeps its audits and its engine in this process."""
+    file = study_file(tmp_path, "sizes", "classify", "talk", steps=1)
+    file.write_text(re.sub(r"match.*|, .learned.swiglu.", "", file.read_text()).replace("0.01", "1e-9"))
+    with pytest.raises(BadInput, match="'none' has no trend on test: neither has learned"):
+        make_scaling(file, widths=(8, 16), shares=(0.5, 1.0), data=made[2]["data"], out=tmp_path / "out")
 
 
 def test_what_is_no_part_of_an_atlas_is_refused(tmp_path: Path) -> None:

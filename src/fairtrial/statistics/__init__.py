@@ -9,7 +9,7 @@ from fairtrial.statistics.comparison import (
     score,
     scores_by_subset,
     subsets,
-    trend,
+    trends,
 )
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS, holm
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set, headline
@@ -20,5 +20,5 @@ from fairtrial.statistics.verdict import judge_study
 __all__ = [
     "ALPHA", "LOOKS", "Comparison", "SetOutcomes", "TaskOutcomes", "Verdict", "compare", "counted", "decide_family",
     "describe_difference", "describe_set", "headline", "holm", "judge_study", "least_for", "listed", "reach_of",
-    "score", "score_words", "scores_by_subset", "subsets", "trend",
+    "score", "score_words", "scores_by_subset", "subsets", "trends",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from fairtrial.errors import BadInput
 from fairtrial.statistics.crossed import Crossed, Z, crossed_t, items_t, kish, over_items, summed, wilson
 from fairtrial.statistics.multiplicity import holm
 from fairtrial.statistics.outcomes import (
@@ -213,15 +214,15 @@ def _compare_sums(found: Comparison, ours: Sums, theirs: Sums, clusters: np.ndar
     )
 
 
-def trend(comparisons: Sequence[Comparison], at: Sequence[float]) -> Crossed:
-    """How a difference changes with `at`: the slope of least squares over comparisons of the same seeds and items. Seed
-    by seed and item by item it is one weighted sum of them, so what they share falls out of its interval."""
-    centred = np.asarray(at, float) - np.mean(at)
-    values = np.zeros(1)
-    for weight, each in zip(centred / (centred**2).sum(), comparisons, strict=True):
-        assert each.differences is not None
-        values = values + weight * each.differences
-    return crossed_t(values, comparisons[0].sizes)
+def trends(comparisons: Sequence[Comparison], sizes: Sequence[Sequence[float]]) -> list[Crossed]:
+    """How a difference changes with each of several sizes, the others held: slopes of least squares over comparisons of
+    the same seeds and items. Seed by seed and item by item a slope is one weighted sum of them, so what they share
+    falls out of its interval. `sizes`: those of each comparison."""
+    design = np.column_stack([np.ones(len(comparisons)), np.asarray(sizes, float)])
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        raise BadInput("a trend needs at least two values of each size that do not move together")
+    values = np.stack([each.differences for each in comparisons if each.differences is not None])
+    return [crossed_t(slope, comparisons[0].sizes) for slope in np.tensordot(np.linalg.pinv(design)[1:], values, 1)]
 
 
 def _common_measure(one: SetOutcomes, other: SetOutcomes) -> tuple[str, tuple[str, ...]]:

@@ -266,7 +266,9 @@ LARGEST_STUDY = 10_000  # seeds
 def load_study(path: Path) -> dict[str, Any]:
     """A study file's table, its paths seen from where the file stands."""
     if not path.exists():
-        raise BadInput("no such study file", "see examples/studies/, or name variants: --variants", path=path)
+        raise BadInput(
+            "no such study file", "see examples/studies/; `fairtrial study --variants` needs none", path=path
+        )
     table = read_toml(path)
 
     def seen(text: Any) -> Any:

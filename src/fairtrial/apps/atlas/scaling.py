@@ -4,7 +4,7 @@ what `fairtrial scaling` calls."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -28,7 +28,7 @@ from fairtrial.statistics import (
     holm,
     judge_study,
     subsets,
-    trend,
+    trends,
 )
 from fairtrial.study import OnEvent, Options, Study, gather, recipe_of
 
@@ -58,6 +58,7 @@ class Scaled:
     metric: str
     cells: Mapping[Cell, Comparison]
     trends: tuple[Trend, ...]
+    left_out: Mapping[Cell, str]  # sizes at which the two cannot be compared -> why
 
     @property
     def sign(self) -> int:
@@ -91,16 +92,14 @@ def make_scaling(
     if seconds is None:
         return None
     outcomes = {cell: gather(planned(each, folder / name_of(cell)), each.tasks[0]) for cell, each in cells.items()}
-    found = [
-        scaled(outcomes, variant, name)
-        for first in [next(iter(outcomes.values()))]
-        for variant in first.others
-        for name in first.sets
-    ]
-    found = corrected(found)
+    verdict = judge_study("scaling", {name_of(cell): task for cell, task in outcomes.items()}, one_family=True)
+    first = next(iter(outcomes.values()))
+    found = corrected(scaled(outcomes, verdict, *each) for each in product(first.others, first.sets))
     made = {"took": spoken_time(seconds), "at_a_time": counted(engine.width, "trial"), "study": asked}
     pictures, target = {"differences.svg": draw(found)}, Path(page or folder / "scaling.md")
-    return Scaling(write_markdown(target, HERE / "scaling.md", pictures, values_of(found, outcomes) | made), found)
+    return Scaling(
+        write_markdown(target, HERE / "scaling.md", pictures, values_of(found, outcomes, verdict) | made), found
+    )
 
 
 def at_size(study: Study, width: int, share: float) -> Study:
@@ -119,27 +118,32 @@ def name_of(cell: Cell) -> str:
     return f"width-{cell[0]}-text-{cell[1]:g}"
 
 
-def scaled(outcomes: Mapping[Cell, TaskOutcomes], variant: str, name: str) -> Scaled:
-    """On the items that are decisive at every size: those that no training text holds, where too many are copies."""
+def scaled(outcomes: Mapping[Cell, TaskOutcomes], verdict: Mapping[str, Any], variant: str, name: str) -> Scaled:
+    """On the items that are decisive at every size: those that no training text holds, where too many are copies. A
+    size at which the two cannot be compared is left out."""
     keep = np.logical_and.reduce([decisive_items(task, name) for task in outcomes.values()])
-    cells = {}
+    cells, left_out = {}, {}
     for cell, task in outcomes.items():
-        if variant not in task.variants or task.stamp(variant) or task.stamp(task.baseline):
-            raise BadInput(f"{variant!r} cannot be judged at {name_of(cell)}", "see its study's verdict")
+        rows = verdict["tasks"][name_of(cell)]["comparisons"]
+        (row,) = (each for each in rows if (each["variant"], each["set"]) == (variant, name))
+        if row["why"]:
+            left_out[cell] = "; ".join(row["why"])
+            continue
         pair = (task.variants[variant][name], task.variants[task.baseline][name])
-        found = compare((variant, task.baseline, name, "all"), task.metric, pair, keep, task.clusters.get(name))
-        if found.not_comparable_because or found.test is None:
-            raise BadInput(f"{variant!r} at {name_of(cell)}: {'; '.join(found.not_comparable_because) or 'one seed'}")
-        cells[cell] = found
-    trends = []
-    for size, at in zip(SIZES, zip(*cells, strict=True), strict=True):
-        slope = trend(list(cells.values()), [math.log2(each) for each in at])
-        trends.append(Trend(size, slope.difference, *slope.interval(), slope.p))
-    return Scaled(variant, name, next(iter(cells.values())).metric.name, cells, tuple(trends))
+        cells[cell] = compare((variant, task.baseline, name, "all"), task.metric, pair, keep, task.clusters.get(name))
+    if any(len(set(at)) < 2 for at in zip(*cells, strict=True)) or not cells:
+        which = ", ".join(map(name_of, left_out))
+        raise BadInput(f"{variant!r} has no trend on {name}: {next(iter(left_out.values()))} ({which})")
+    slopes = trends(list(cells.values()), [[math.log2(size) for size in cell] for cell in cells])
+    lines = [
+        Trend(size, slope.difference, *slope.interval(), slope.p) for size, slope in zip(SIZES, slopes, strict=True)
+    ]
+    return Scaled(variant, name, next(iter(cells.values())).metric.name, cells, tuple(lines), left_out)
 
 
-def corrected(found: Sequence[Scaled]) -> list[Scaled]:
+def corrected(scaled: Iterable[Scaled]) -> list[Scaled]:
     """With p-values over all trends."""
+    found = list(scaled)
     p = iter(holm([each.p for one in found for each in one.trends]))
     return [replace(one, trends=tuple(replace(each, p_adjusted=next(p)) for each in one.trends)) for one in found]
 
@@ -173,11 +177,16 @@ def difference_at(one: Scaled, cell: Cell) -> tuple[float, float, float]:
     return shown(one, test.difference), shown(one, low), shown(one, high)
 
 
-def values_of(found: Sequence[Scaled], outcomes: Mapping[Cell, TaskOutcomes]) -> dict[str, Any]:
+def told_at(one: Scaled, cell: Cell) -> str:
+    return with_interval(*difference_at(one, cell), sign=True) if cell in one.cells else "cannot be judged"
+
+
+def values_of(
+    found: Sequence[Scaled], outcomes: Mapping[Cell, TaskOutcomes], verdict: Mapping[str, Any]
+) -> dict[str, Any]:
     """What the template shows."""
     widths, shares = sorted({width for width, _ in outcomes}), sorted({share for _, share in outcomes})
     first = next(iter(outcomes.values()))
-    verdict = judge_study("scaling", {name_of(cell): task for cell, task in outcomes.items()}, one_family=True)
     return {
         "baseline": first.baseline, "metric": first.metric, "sets": list(first.sets),
         "seeds": len(verdict["tasks"][name_of((widths[0], shares[0]))]["seeds"]),
@@ -191,10 +200,13 @@ def values_of(found: Sequence[Scaled], outcomes: Mapping[Cell, TaskOutcomes]) ->
         ],
         "tables": [
             (one.variant, one.set, [
-                [str(width), *(with_interval(*difference_at(one, (width, share)), sign=True) for share in shares)]
+                [str(width), *(told_at(one, (width, share)) for share in shares)]
                 for width in widths
             ])
             for one in found
+        ],
+        "left_out": [
+            f"{one.variant}, {one.set}, {name_of(cell)}: {why}" for one in found for cell, why in one.left_out.items()
         ],
         "scores": [
             [name, *(f"{task['scores'][first.baseline][each]['all']['mean']:.1f}" for each in first.sets)]
@@ -212,7 +224,7 @@ def draw(found: Sequence[Scaled]) -> bytes:
         for axis, one in zip(figure.subplots(1, len(found), squeeze=False)[0], found, strict=True):
             axis.axhline(0, color="#333333", linewidth=0.8)
             for share in sorted({cell[1] for cell in one.cells}):
-                widths = sorted({cell[0] for cell in one.cells})
+                widths = sorted(width for width, own in one.cells if own == share)
                 values = [difference_at(one, (width, share)) for width in widths]
                 ends = [[value - low for value, low, _ in values], [high - value for value, _, high in values]]
                 middle = [value for value, _, _ in values]
