@@ -110,6 +110,25 @@ def test_a_folder_for_each_class_loses_whole_files(tmp_path: Path) -> None:
     assert dirty(tmp_path / "out") == {"test": 0}
 
 
+def test_a_validation_file_of_test_texts_alone_is_left_out(tmp_path: Path) -> None:
+    """An empty file would be refused as data."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    texts = {
+        "train": [f"Text {number} of train, and {word}." for number, word in enumerate("abcdefgh")],
+        "dev": [LONG],
+        "test": [LONG, "Another one, of its own."],
+    }
+    for name, each in texts.items():
+        (source / f"{name}.tsv").write_text(
+            "text\tlabel\n" + "".join(f"{text}\t{n % 2}\n" for n, text in enumerate(each))
+        )
+    report = clean_data(Data(source=str(source)), out, CleanOptions())
+    assert sorted(path.name for path in out.iterdir()) == ["dropped.tsv", "test.tsv", "train.tsv"]
+    assert report["files"]["dev.tsv"]["kept"] == 0
+    assert dirty(out) == {"test": 0}
+
+
 def test_a_paragraph_goes_if_one_of_its_sentences_is_tested(tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.mkdir()

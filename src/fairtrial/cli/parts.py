@@ -294,7 +294,8 @@ def clean(
         print(f"note: {note}")
     for name, counts in result["files"].items():
         why = ", ".join(f"{count:,} {reason}" for reason, count in counts["dropped"].items()) or "nothing dropped"
-        print(f"{name}: {counts['kept']:,} of {counts['documents']:,} documents kept ({why})")
+        gone = "" if counts["kept"] or not counts["documents"] else ", so it is left out"
+        print(f"{name}: {counts['kept']:,} of {counts['documents']:,} documents kept ({why}){gone}")
     for name, count in result["left"].items():
         print(f"left in place: {count:,} {name} (drop them with {CLEANING_OPTIONS[name]})")
     print(f"cleaned copy: {out}  (see: fairtrial audit --data {out})")

@@ -171,7 +171,7 @@ def write_files(
         for name in names:
             locations = by_file.get(folder / name, {})
             lost = {line: dropped[location] for line, location in locations.items() if location in dropped}
-            if 0 not in lost:  # else the file is one document, and all of it is dropped
+            if not locations or len(lost) < len(locations):  # an empty file is no data set
                 with disk_errors(out):
                     (draft / name).parent.mkdir(parents=True, exist_ok=True)
                 write_bytes(draft / name, without((folder / name).read_bytes(), sorted(locations), set(lost)))
