@@ -56,6 +56,13 @@ def test_a_study_an_audit_and_a_look_from_the_wheel_alone(installed: Path, tmp_p
     assert run(tmp_path, fairtrial, "puzzle", "average", "0", "1")
 
 
+def test_the_wheel_has_every_file_of_the_source(installed: Path) -> None:
+    """Templates, styles and tables, too: a command that lacks its own is found here."""
+    (site,) = installed.parent.glob("[lL]ib/**/site-packages")
+    kept = run(ROOT, "git", "ls-files", "src/fairtrial").splitlines()
+    assert [name for name in kept if not (site / Path(name).relative_to("src")).is_file()] == []
+
+
 def test_whoever_names_the_version_names_the_same() -> None:
     citation, changes = (ROOT / "CITATION.cff").read_text(), (ROOT / "CHANGELOG.md").read_text()
     released = re.search(r"^date-released: (\S+)$", citation, flags=re.M)
