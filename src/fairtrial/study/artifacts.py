@@ -23,11 +23,13 @@ from fairtrial.finding import Finding, worst
 from fairtrial.recipe import Scoring, fingerprint, to_table, write_recipe
 from fairtrial.record import Record, renamed_keys
 from fairtrial.statistics.outcomes import (
+    CLEAN,
     UNAUDITED,
     SetOutcomes,
     TaskOutcomes,
     TrainingEnd,
     Vocabulary,
+    describe_set,
     stack_outcomes,
 )
 from fairtrial.stored import BASELINES, CONTAMINATION, read_arrays
@@ -83,17 +85,40 @@ def baseline_jobs(plan: Plan) -> list[Job]:
     return jobs
 
 
-def keep_artifact(plan: Plan, result: JobResult) -> None:
-    """Write down what a job found; baselines write their own arrays."""
+def keep_artifact(plan: Plan, result: JobResult) -> list[str]:
+    """Write down what a job found; baselines write their own arrays. What stands in the way of a verdict is told at
+    once, not after the last trial."""
+    told = []
     task = result.job.key[0]
     if result.job.kind == "contamination" and result.facts is not None:
         known = plan.home.read("contamination.json", CONTAMINATION)
         plan.home.write("contamination.json", known | {task: result.facts | {"mark": data_mark(plan, task)}})
+        told = too_few_clean(plan, task, result.facts)
     elif result.job.kind == "passport":
         for row in result.facts["passports"] if result.facts is not None else []:
             task, variant = row["task"], row["variant"]
             mark = {"mark": passport_mark(plan, task, variant)}
             plan.home.write(f"passports/{task}/{variant}.json", row["passport"] | mark)
+            told += failed_passport(plan, task, variant)
+    return told
+
+
+def too_few_clean(plan: Plan, task: str, facts: Mapping[str, Any]) -> list[str]:
+    """Test sets of which too little is left without what the training set holds as well."""
+    sets, told = plan.eval_sets[task], []
+    for name, found in facts["sets"].items():
+        status = np.array(found["status"])
+        if name in sets.items and describe_set(status, len(status))["basis"] == "clean" and not sets.too_few(name):
+            told.append(sets.too_few(name, np.flatnonzero(status == CLEAN).tolist(), "items that are no duplicates"))
+    return [why for why in told if why]
+
+
+def failed_passport(plan: Plan, task: str, variant: str) -> list[str]:
+    found = passport_of(plan, task, variant)
+    if found["level"] != "red" or found["accepted"]:
+        return []
+    checks = "; ".join(found["failed"])
+    return [f"[{task}] {variant} failed its passport and will get no verdict, though its trials go on ({checks})"]
 
 
 def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any]:

@@ -67,6 +67,18 @@ class EvalSets:
     groups: dict[str, tuple[int, ...]]  # test set -> the speech or block of each document, where neighbours depend
     notes: tuple[str, ...] = ()  # what a user should know of how the data were read
 
+    def too_few(self, test_set: str, items: Sequence[int] | None = None, of: str = "items") -> str:
+        """Why a test set, or those of its items, can get no verdict: fewer than three groups; empty where it can."""
+        kept = range(self.items[test_set]) if items is None else items
+        groups = self.groups.get(test_set)
+        units = len(kept) if groups is None else len({groups[item] for item in kept})
+        if units > 2:
+            return ""
+        together = "" if groups is None else f" in {units} {'group' if units == 1 else 'groups'}"
+        why = f"no verdict will be possible on {test_set}: it has {len(kept)} {of}{together}"
+        more = "; neighbours in a running text are a group of at least 256 words and 8 context lengths"
+        return f"{why}; test on more text{more if groups is not None else ''}"
+
 
 @dataclass(frozen=True)
 class Trial:

@@ -107,7 +107,9 @@ def plan_study(
         study = study.with_seeds(LOOKS[0].seeds)
     shortened = shortened_before(study, home.path) if options.budget_seconds is not None else None
     plan = make_plan(shortened or study, home)
-    for note in dict.fromkeys(note for sets in plan.eval_sets.values() for note in sets.notes):
+    every = plan.eval_sets.values()
+    few = [why for sets in every for name in sets.items if (why := sets.too_few(name))]
+    for note in dict.fromkeys([*(note for sets in every for note in sets.notes), *few]):
         on_event("notice", {"text": note})
     chosen = earlier_choice(plan)
     plan = plan.with_recipes(chosen)
@@ -139,7 +141,8 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
 
     def accept(result: JobResult) -> None:
         if result.job.kind != "trial":
-            keep_artifact(plan, result)
+            for text in keep_artifact(plan, result):
+                on_event("notice", {"text": text})
         elif result.facts is None:
             task, variant, _ = result.job.key
             row = {"task": task, "variant": variant, "seed": result.job.seed, "error": result.error}
@@ -290,6 +293,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
                 name: str(expected_smallest(task, seeds, items, alpha, family, paired=paired[task]) or "")
                 for family in [compared * len(sets.items)]
                 for name, items in sets.items.items()
+                if not sets.too_few(name)
             }
             for task, sets in plan.eval_sets.items()
         },
