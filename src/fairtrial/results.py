@@ -516,7 +516,7 @@ class Comparison(Shown):
     seeds: int
     items: int
     smallest_detectable: float | None  # that a comparison like this one finds in 4 of 5 cases
-    variance_shares: Mapping[str, float]  # seed, item and rest, of one seed's outcome on one item
+    variance_shares: Mapping[str, float]  # of the difference: from seeds, items and the rest
     facts: dict[str, Any] = field(repr=False)  # all else: by_seed, df, more_seeds, second_opinion ...
 
     @classmethod

@@ -207,7 +207,6 @@ def compared(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     found, test = chosen.comparison, chosen.comparison.test
     low, high = test.interval() if test else (None, None)
     least = chosen.least
-    total = test and test.shares.seed + test.shares.item + test.shares.rest
     scores = {
         name: score(found.metric.name, outcomes, chosen.keep, chosen.clusters)
         for name, outcomes in zip((chosen.variant, chosen.against), chosen.outcomes, strict=True)
@@ -217,7 +216,7 @@ def compared(library: Library, asked: Asked, ticket: Ticket) -> Plain:
         "items": chosen.subset, "metric": found.metric.name, "unit": found.metric.unit, "count": found.items,
         "groups": found.groups, "seeds": found.seeds, "difference": found.difference, "low": low, "high": high,
         "p": test and test.p, "by_seed": test and test.by_seed, "smallest": chosen.smallest,
-        "shares": test and {key: value / total if total else 0.0 for key, value in vars(test.shares).items()},
+        "shares": test and test.sources,
         "why_not": list(found.not_comparable_because), "least_difference": least,
         "scores": scores,
         "sentence": describe_difference(found, None) if test and found.difference is not None else "",

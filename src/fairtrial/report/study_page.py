@@ -249,7 +249,8 @@ def fine_print(task: tables.Task, comparison: tables.Row) -> str:
     if "share" in comparison.get("share_of_seeds_better", {}):
         facts.append(f"better in {comparison['share_of_seeds_better']['share']:.0%} of seeds")
     if shares := comparison.get("variance_shares", {}):
-        facts.append("variance " + ", ".join(f"{name} {value:.0%}" for name, value in shares.items()))
+        sources = ", ".join(f"{name} {value:.0%}" for name, value in shares.items())
+        facts.append(f"variance of the difference: {sources}")
     return "; ".join(facts)
 
 

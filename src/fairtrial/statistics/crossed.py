@@ -65,6 +65,14 @@ class Crossed:
         """One-sided: the chance of a mean above `size` where the truth is 0."""
         return float(stdtr(self.df, -size / self.error)) if self.variance else float(size <= 0)
 
+    @property
+    def sources(self) -> dict[str, float]:
+        """Where the variance of the difference comes from, as shares of one. More seeds shrink all but the items'."""
+        own, seeds, items = self.shares, self.seeds, self.effective
+        parts = {"seed": own.seed / seeds, "item": own.item / items, "rest": own.rest / (seeds * items)}
+        whole = sum(parts.values())
+        return {name: part / whole if whole else 0.0 for name, part in parts.items()}
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         half = float(stdtrit(self.df, 0.5 + level / 2)) * self.error
         return self.difference - half, self.difference + half

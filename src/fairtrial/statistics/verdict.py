@@ -350,7 +350,6 @@ def _detail_row(comparison: Comparison) -> dict[str, Any]:
     gains = test.by_seed if comparison.metric.higher_is_better else -test.by_seed
     better = float((gains > 0).sum() + (gains == 0).sum() / 2)
     low, high = wilson(better / len(gains), len(gains))
-    total = test.shares.seed + test.shares.item + test.shares.rest
     bootstrap = multi_bootstrap(comparison.differences)
     deviation = float(test.by_seed.std(ddof=1))
     # the paired t interval over seed means: narrower, because it is about these test items only
@@ -362,7 +361,7 @@ def _detail_row(comparison: Comparison) -> dict[str, Any]:
         "effect_size": test.difference / deviation if deviation else None,  # in standard deviations over seeds
         "relative_error_change": -test.difference / wrong if wrong > 0 else None,  # -0.1: a tenth fewer mistakes
         "shares": vars(test.shares),
-        "variance_shares": {key: value / total if total else 0.0 for key, value in vars(test.shares).items()},
+        "variance_shares": test.sources,
         "second_opinion": {"method": "Multi-Bootstrap, conservative", "low": bootstrap[0], "high": bootstrap[1]},
     }
 

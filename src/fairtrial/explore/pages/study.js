@@ -74,7 +74,7 @@ export async function show(main) {
       const line = found.verdict ? el("p", {}, chip(found.verdict.verdict), " ", found.verdict.sentence)
         : el("p", {}, chip("none", "exploration"), ` Not what the verdict is about: for ideas, not for claims. ${found.sentence}`);
       const facts = [`${found.count} items${found.groups ? ` in ${found.groups} groups` : ""}, ${found.seeds} seeds`, found.p == null ? null : `p ${digits(found.p)} uncorrected`, found.smallest == null ? null : `found in 4 of 5 cases: ${digits(found.smallest)} ${found.unit}`,
-        found.shares ? `variance: ${Object.entries(found.shares).map(([name, share]) => `${name} ${percent(share, 0)}`).join(", ")}` : null].filter(Boolean).join("; ");
+        found.shares ? `variance of the difference: ${Object.entries(found.shares).map(([name, share]) => `${name} ${percent(share, 0)}`).join(", ")}` : null].filter(Boolean).join("; ");
       compared.replaceChildren(...found.why_not.map((why) => el("p", { class: "note" }, why)), line,
         el("div", { class: "two" },
           el("figure", {}, el("figcaption", {}, `${found.metric} on ${found.set}, ${found.items} items, 95% intervals; dots are seeds`), intervalChart(scores, { unit, label: "Scores" })),
