@@ -1,7 +1,8 @@
 """Makes the pages that are not written by hand: `python docs/build.py` writes api.md from the docstrings, commands.md
-from the command line's parser and recipe.md from the fields of a recipe; `python docs/build.py NOTEBOOK...` runs
-notebooks and stores them with their outputs; `python docs/build.py PAGE.html` takes the picture at the top of the
-README, the first screen of a study's page (`make demo` makes one), in Debian's chromium."""
+from the command line's parser, recipe.md from the fields of a recipe, project.md from the files beside the README, and
+the table of a part's methods in add-a-part.md; `python docs/build.py NOTEBOOK...` runs notebooks and stores them with
+their outputs; `python docs/build.py PAGE.html` takes the picture at the top of the README, the first screen of a
+study's page (`make demo` makes one), in Debian's chromium. mkdocs calls `on_page_content`."""
 
 from __future__ import annotations
 
@@ -82,14 +83,16 @@ def function_of(thing: Any) -> Any:
 
 
 def members(kind: type) -> Iterator[tuple[str, Any]]:
-    """Public methods and properties of a class that it does not inherit. How a result shows itself is told once."""
+    """Public methods and properties of a class that it does not inherit, without old names of others. How a result
+    shows itself is told once."""
     from fairtrial.report.shown import Shown
 
     told = set(vars(Shown)) if kind is not Shown and issubclass(kind, Shown) else set()
     for name, member in vars(kind).items():
         called = inspect.isfunction(member) or isinstance(member, property | classmethod) or hasattr(member, "func")
         doc = getattr(function_of(member), "__doc__", "") or ""
-        if called and not name.startswith("_") and doc and (name not in told or ">>>" in doc):
+        old = getattr(function_of(member), "__name__", name) != name
+        if called and not old and not name.startswith("_") and doc and (name not in told or ">>>" in doc):
             yield name, member
 
 
@@ -220,8 +223,92 @@ def recipe_reference() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+METHODS = re.compile(r"(?<=<!-- methods: python docs/build.py -->\n).*?(?=\n<!-- end -->)", flags=re.S)
+
+
+def part_page() -> str:
+    """The page as it is, with the table of methods made anew."""
+    from fairtrial.model.part import VERBS, Part
+
+    rows = ["", "| method | what it gets -> what it gives |", "|---|---|"]
+    for name in VERBS:
+        method = getattr(Part, name)
+        given = ", ".join(list(inspect.signature(method).parameters)[1:])
+        rows.append(f"| `{name}({given})` | {marked(' '.join((inspect.getdoc(method) or '').split()))} |")
+    page = (HERE / "add-a-part.md").read_text(encoding="utf-8")
+    return METHODS.sub(lambda _: "\n".join([*rows, ""]), page)
+
+
+PROJECT = """# About the project
+
+Made by `python docs/build.py` from CITATION.cff, LICENSE, CONTRIBUTING.md, SECURITY.md and CHANGELOG.md of the source
+repository. Version {version}, {license} licence, Python {python}.
+
+## How to cite
+
+```text
+{bibtex}
+```
+
+Say the version that you used, too: `fairtrial --version` prints it, and every record keeps it. For a part, cite its
+paper: [Parts](parts.md) names it.
+
+## Where the source is
+
+In the source repository, from which these pages are made. Paths on them that begin with `examples/`, `benchmarks/`,
+`tests/`, `docs/` or `src/` are of that repository. `pip install fairtrial` installs what lies in `src/`: commands,
+parts, built-in recipes and studies, the embedded speeches.
+
+## Licence
+
+```text
+{text}
+```
+"""
+
+
+def project_page() -> str:
+    """How to cite, licence, contributing, security and changes, from the files that say it."""
+    import tomllib
+
+    import yaml
+
+    root = HERE.parent
+    told = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    package = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    authors = " and ".join(f"{{{each['name']}}}" for each in told["authors"])
+    fields = {"author": authors, "title": told["title"], "version": told["version"], "year": told["date-released"].year}
+    bibtex = "\n".join(f"  {name:8}= {{{value}}}," for name, value in fields.items())
+    pages = [
+        PROJECT.format(
+            version=told["version"],
+            license=told["license"],
+            python=package["requires-python"],
+            bibtex=f"@software{{fairtrial,\n{bibtex}\n}}",
+            text=(root / "LICENSE").read_text(encoding="utf-8").strip(),
+        )
+    ]
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
+        text = re.sub(r"(?m)^#", "##", (root / name).read_text(encoding="utf-8"))
+        pages.append(text.replace("](docs/", "]("))
+    return "\n".join(pages)
+
+
 # name of the page -> what writes it; a test sees that they are up to date
-PAGES = {"api.md": reference, "commands.md": command_reference, "recipe.md": recipe_reference}
+PAGES = {
+    "api.md": reference,
+    "commands.md": command_reference,
+    "recipe.md": recipe_reference,
+    "add-a-part.md": part_page,
+    "project.md": project_page,
+}
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Notebooks name pages by their files, as Markdown does: on the site these are HTML."""
+    if not page.file.src_path.endswith(".ipynb"):
+        return html
+    return re.sub(r'(<a [^>]*href="(?!\w+:)[^"#]*)\.(?:md|ipynb)(?=[#"])', r"\1.html", html)
 
 
 def run_notebook(path: Path, folder: Path) -> Any:

@@ -6,6 +6,7 @@ short trainings (`SHORTER`, `desk.short`). What cannot be run here is in `NOT_RU
 from __future__ import annotations
 
 import linecache
+import os
 import re
 import shlex
 import shutil
@@ -14,8 +15,10 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from glob import glob
+from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import desk
 import pytest
@@ -73,6 +76,7 @@ ELSEWHERE = {
     "api.md": "tests/api/test_names.py runs the examples where they are written, in the docstrings",
     "puzzles.md": "tests/apps/test_puzzle_page.py runs its commands; its Python gives what it shows",
     "zoo.md": "tests/apps/test_model_zoo.py runs the scripts in docs/zoo that the page shows",
+    "project.md": "CONTRIBUTING.md's own commands, targets of the Makefile",
     "museum.md": "each script needs the faulty release of a library: benchmarks/museum.py installs and runs it",
 }
 # the others take longer: `make test-slow`
@@ -111,6 +115,11 @@ def commands(page: Path) -> list[str]:
     return [line for block in blocks(page) if block.kind == "sh" for line in lines(block)]
 
 
+def prose(page: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M)
+
+
 @pytest.fixture(scope="module")
 def parser() -> Any:
     return typer.main.get_command(app)
@@ -137,8 +146,7 @@ def test_the_tour_shows_every_command(parser: Any) -> None:
 @cases("page", [*PAGES, *ROOT.glob("*.md")])
 def test_the_commands_of_a_page_have_the_options_that_it_names(page: Path, parser: Any) -> None:
     """Those inside sentences, too."""
-    told = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M)
-    inside = [" ".join(each.split()) for each in re.findall(r"`(fairtrial [a-z][^`]*)`", told)]
+    inside = [" ".join(each.split()) for each in re.findall(r"`(fairtrial [a-z][^`]*)`", prose(page))]
     for line in [*commands(page), *inside]:
         words, command = shlex.split(line)[1:], parser
         if not line.startswith("fairtrial "):
@@ -153,12 +161,12 @@ def test_the_commands_of_a_page_have_the_options_that_it_names(page: Path, parse
 
 def test_links_lead_to_files() -> None:
     for page in (*PAGES, *ROOT.glob("*.md")):
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose(page)):
             assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 def test_the_site_is_built_and_asks_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In strict mode: every link and every anchor leads somewhere, every page is in the navigation."""
+    """In strict mode: every page is in the navigation. And every link and anchor of what was built leads somewhere."""
     pytest.importorskip("mkdocs", reason="pip install 'fairtrial[docs]'")
     monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
     # not --quiet, which hides the warnings that strict counts
@@ -170,6 +178,35 @@ def test_the_site_is_built_and_asks_no_network(tmp_path: Path, monkeypatch: pyte
     for page in pages:
         loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=\"?(?:https?:)?//[^>]*", page.read_text())
         assert not [each for each in loaded if "canonical" not in each], page.name
+    assert broken_links(tmp_path / "site") == []
+
+
+def broken_links(site: Path) -> list[str]:
+    """Of the built pages, to files and to anchors. mkdocs itself sees those of Markdown only, not of notebooks."""
+    texts = {page: re.sub(r"(?s)<(script|style)\b.*?</\1>", "", page.read_text()) for page in site.rglob("*.html")}
+    anchors = {page: set(re.findall(r'\b(?:id|name)="?([^"\s>]+)', text)) for page, text in texts.items()}
+    found = []
+    for page, text in texts.items():
+        for quoted, bare in re.findall(r'<[a-z][^>]*?\s(?:href|src)=(?:"([^"]*)"|([^\s">]+))', text):
+            link = unquote(unescape(quoted or bare))
+            if re.match(r"[a-z]+:|//", link):
+                continue
+            name, _, anchor = link.partition("#")
+            target = Path(os.path.normpath(site / name[1:] if name.startswith("/") else page.parent / name))
+            target = target if name else page
+            if not target.exists() or (anchor and anchor not in anchors.get(target, {anchor})):
+                found.append(f"{page.relative_to(site)}: {link}")
+    return found
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "one.html").write_text('<h1 id="top">One</h1><a class="x" href="deep/two.html#far">two</a>')
+    wrong = '<a href="../one.md">a</a><a href="../one.html#bottom">b</a><img src=gone.png><a href="/lost.html">c</a>'
+    right = '<a href="../one.html#top">a</a><a href="#far">b</a><a href=/one.html>c</a><a href="https://x.org/y">d</a>'
+    (tmp_path / "deep" / "two.html").write_text(f"<h2 id=far>Two</h2>{right}{wrong}")
+    found = [each.split(": ")[1] for each in broken_links(tmp_path)]
+    assert found == ["../one.md", "../one.html#bottom", "gone.png", "/lost.html"]
 
 
 def test_what_is_not_run_is_still_on_a_page_and_every_block_is_of_a_known_kind() -> None:

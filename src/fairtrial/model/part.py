@@ -59,7 +59,7 @@ class Part(nn.Module, metaclass=PartType):
 
     A part may claim what the passport then checks: `sees_order` (it tells positions apart) and `relative` (in
     attention, positions matter by their distances alone). Where it makes no sense it says why: `excludes` (in a recipe
-    with another part that owns the verb) and `decoder_only` (in an encoder).
+    with another part that overrides the method) and `decoder_only` (in an encoder).
 
     >>> import fairtrial as ft
     >>> class Fade(ft.Part):  # scores fall with distance
@@ -152,7 +152,7 @@ class Part(nn.Module, metaclass=PartType):
         return heads
 
     def merge(self, heads: Tensor, site: Site) -> Tensor:
-        """Head outputs [batch head time head_dim] -> [batch time width]. At most one part may own it."""
+        """Head outputs [batch head time head_dim] -> [batch time width]. One owner."""
         return concatenate(heads)
 
     def feed_forward(self, x: Tensor, own: FeedForward, layer: int) -> Tensor:
