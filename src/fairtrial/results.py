@@ -548,11 +548,14 @@ class Comparison(Shown):
         return [Table("", columns, (row(cell, *numbers, shares),))]
 
     def charts(self) -> Sequence[str]:
-        from fairtrial.report.charts import Scale, difference_strip
+        from fairtrial.report.charts import Scale, axis_strip, difference_strip
 
         values, least = self.shown, verdict_tables.shown_least(self.facts, self.facts["least_difference"]) or None
         scale = Scale.around([0.0, *([-least, least] if least else []), *values])
-        return [] if scale is None else [difference_strip(self.sentence, values, least, scale, self.verdict)]
+        if scale is None:
+            return []
+        strip = difference_strip(self.sentence, values, least, scale, self.verdict)
+        return [f"<div>{strip}{axis_strip(scale, sign=True)}</div>"]
 
     def plot(self) -> Figure:
         """The difference with its 95% interval, and that of each seed.

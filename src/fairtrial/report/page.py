@@ -77,7 +77,10 @@ def fragment_rules() -> list[tuple[set[str], str]]:
     own = "&, & .study { max-width: 60rem; margin: 0; padding: .2rem .6rem; } h3 { margin-top: 1rem; }"
     own += " .words { max-width: 24rem; } .table { background: none; }"
     own += " .charts { grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); }"
-    rules = re.findall(r"[^{}]+\{[^{}]*\}", f"{' '.join(style.split())} {own}")
+    style = f"{' '.join(style.split())} {own}"
+    # on another page the root's size is another
+    style = re.sub(r"(\d*\.?\d+)rem\b", lambda size: f"{16 * float(size[1]):g}px", style)
+    rules = re.findall(r"[^{}]+\{[^{}]*\}", style)
     return [
         (set(re.findall(r"\.([a-z_][\w-]*)", re.sub(r":not\([^)]*\)", "", rule.split("{")[0]))), rule) for rule in rules
     ]
