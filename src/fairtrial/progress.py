@@ -21,6 +21,7 @@ from fairtrial.errors import FairtrialWarning, OutOfTime
 SECONDS = 0.2  # between two drawings
 SAID_AFTER_SECONDS = 2.0  # what takes longer says what it does
 SAID_EVERY_SECONDS = 10.0  # where each saying is a line of its own
+LOGGED_EVERY_SECONDS = 30.0  # by a script whose output goes to a file
 
 Item = TypeVar("Item")
 Show = Callable[[str, float | None], None]  # gets words, and the share that is done if it is known
@@ -198,13 +199,13 @@ class Bar(Protocol):
 
 @contextmanager
 def open_bar(quiet: bool = False) -> Iterator[Bar]:
-    """In a notebook or on a terminal, a bar that comes when something is shown and goes away at the end; elsewhere
-    nothing."""
-    bar: NoBar | NotebookBar | TerminalBar = NoBar()
+    """In a notebook or on a terminal, a bar that comes when something is shown and goes away at the end; elsewhere a
+    line now and then."""
+    bar: NoBar | NotebookBar | TerminalBar | Lines = NoBar()
     if not quiet and in_notebook():
         bar = NotebookBar()
-    elif not quiet and sys.stderr is not None and sys.stderr.isatty():
-        bar = TerminalBar()
+    elif not quiet and sys.stderr is not None:
+        bar = TerminalBar() if sys.stderr.isatty() else Lines()
     try:
         yield bar
     finally:
@@ -223,6 +224,18 @@ class NoBar:
 
     def close(self) -> None:
         """Nothing was shown."""
+
+
+class Lines(NoBar):
+    """For a log file, on the standard error stream."""
+
+    def __init__(self) -> None:
+        self.said = time.monotonic()
+
+    def show(self, words: str, share: float | None) -> None:
+        if time.monotonic() - self.said > LOGGED_EVERY_SECONDS:
+            self.said = time.monotonic()
+            print(words, file=sys.stderr, flush=True)
 
 
 class NotebookBar:

@@ -20,6 +20,7 @@ from fairtrial.engines.job import Job
 from fairtrial.engines.processes import start
 from fairtrial.errors import FairtrialWarning
 from fairtrial.progress import (
+    Lines,
     NoBar,
     Waiting,
     counting,
@@ -110,7 +111,7 @@ def test_a_notice_is_a_warning() -> None:
         trial_listener(Seen())(Event("notice", 3, {"text": "an older checkpoint is used"}))
 
 
-def test_bars_are_for_terminals_and_silent_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bars_are_for_terminals_and_lines_for_log_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SECONDS", -1.0)  # drawn however fast it is
     how: dict[str, Any] = {"steps": 2, **SMALL, "quiet": False}
     for quiet, drawn in ((True, False), (False, True)):
@@ -118,9 +119,17 @@ def test_bars_are_for_terminals_and_silent_elsewhere(tmp_path: Path, monkeypatch
         monkeypatch.setattr(sys, "stderr", terminal)
         ft.train("classify", reviews_of(), out=tmp_path / str(quiet), **how | {"quiet": quiet})
         assert ("scoring test" in terminal.getvalue()) == drawn
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with open_bar(quiet=True) as bar:
+        assert type(bar) is NoBar
     with open_bar() as bar:
-        assert isinstance(bar, NoBar)
+        assert isinstance(bar, Lines)
+        bar.show("trial 1 of 10", 0.1)
+        bar.said -= progress.LOGGED_EVERY_SECONDS
+        bar.show("trial 2 of 10", 0.2)
+        bar.show("trial 3 of 10", 0.3)
+    assert log.getvalue() == "trial 2 of 10\n"
 
 
 def test_what_counts_and_what_knows_its_share_tell_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:

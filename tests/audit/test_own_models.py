@@ -190,4 +190,4 @@ def test_a_network_that_hangs_where_python_cannot_interrupt_it_ends_with_the_com
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == HelperDied.exit_code
-    assert "hangs where Python cannot interrupt it" in done.stderr
+    assert "hangs where Python cannot interrupt it, or this machine is very busy" in done.stderr

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fairtrial.analysis.catalogue import Entry
 
 WIDTH = 80  # of what is shown of one part
-PATIENCE_SECONDS = 15.0  # after its time limit, for an audit to end by itself
+PATIENCE_SECONDS = 15.0  # beyond twice its time limit, for an audit to end by itself
 CLEANING_OPTIONS = {"repeated texts": "--duplicates", "texts under two labels": "--conflicts"}
 
 
@@ -215,11 +215,14 @@ def ending_hung(time_limit: str) -> Iterator[None]:
     then this process ends, and those that it started end with it."""
     from fairtrial.report.words import read_time, spoken_time
 
-    seconds = read_time(time_limit) + PATIENCE_SECONDS
+    limit = read_time(time_limit)
+    seconds = 2 * limit + PATIENCE_SECONDS  # a busy machine is no finding about the network
 
     def end() -> None:
-        what = f"the network hangs where Python cannot interrupt it: ended after {spoken_time(seconds)}"
-        os.write(2, f"\nfairtrial: {what}\n  nothing was found about it\n".encode())
+        what = f"the audit did not end in twice its {spoken_time(limit)}"
+        why = "the network hangs where Python cannot interrupt it, or this machine is very busy"
+        hint = "nothing was found about it; with a larger --time-limit it may end"
+        os.write(2, f"\nfairtrial: {what}: {why}\n  {hint}\n".encode())
         os._exit(HelperDied.exit_code)
 
     timer = Timer(seconds, end)
