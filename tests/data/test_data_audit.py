@@ -150,12 +150,24 @@ def test_a_vocabulary_that_saw_test_text_or_labels_is_red(course_folder: Path) -
     test = (course_folder / "test_LM_obama.txt").read_text().splitlines()
     with (course_folder / "train_CLS.tsv").open("a") as file:
         file.write(f"0\t{test[0]}\n")
+    with (course_folder / "test_LM_obama.txt").open("a") as file:
+        file.write("Quokkas.\n")  # an unknown word, for which nothing was trained
     wrong, right = audit(course_folder, "lm", name="course"), audit(course_folder, "lm")
     assert finding(wrong, "D4", "obama")["verdict"] == "RED"
     assert finding(wrong, "D4l", "train")["value"] == pytest.approx(91 / 171)
     assert finding(wrong, "P3", "train")["verdict"] == "RED"
     assert {finding(right, id, where)["verdict"] for id, where in (("D4", "obama"), ("D4l", "train"))} == {"PASS"}
-    assert finding(wrong, "D6f", "obama")["value"] >= 1 / 12
+    assert finding(wrong, "D6f", "obama")["value"] >= 1 / 13
+
+
+def test_an_unknown_token_that_no_test_needs_is_told_without_alarm(tmp_path: Path) -> None:
+    novel = tmp_path / "novel.txt"
+    novel.write_text(
+        "\n\n".join(f"The {('red', 'blue')[n % 2]} ship {('sank', 'left')[n // 7 % 2]}." for n in range(400))
+    )
+    found = finding(audit(novel, "lm"), "P3", "train")
+    assert found["verdict"] == "REPORT"
+    assert "no test word is unknown" in found["meaning"]
 
 
 def test_the_course_data_in_figures(shared_data: Path) -> None:

@@ -246,16 +246,18 @@ def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
     if tokenizer.unknown is None:
         return
     count = int(tokenizer.facts["unknown_tokens"])
+    shares = {name: unknown_share(documents, tokenizer) for name, documents in prepared.splits.tests.items()}
     verdict, meaning = PASS, "The unknown token occurs in training, so a model can learn what to expect of it."
-    if not count:
+    if not count and not any(shares.values()):
+        verdict, meaning = REPORT, "The unknown token is never trained, which costs nothing: no test word is unknown."
+    elif not count:
         verdict = RED if prepared.recipe.task == "lm" else AMBER
         meaning = "Every training word has an entry, so the unknown token is never trained and each unknown word costs"
         meaning += " a random amount (raise tokens.min_count)."
     yield value_finding("P3", "train", float(count), f"{count:,} tokens", verdict, meaning)
     train = unknown_share(prepared.splits.train, tokenizer)
     meaning = "Tokens of the test set that are not in the vocabulary."
-    for name, documents in prepared.splits.tests.items():
-        share = unknown_share(documents, tokenizer)
+    for name, share in shares.items():
         shown, verdict = f"{share:.1%} (train {train:.1%})", AMBER if share > train + MORE_UNKNOWN else REPORT
         yield value_finding("D6u", name, share, shown, verdict, meaning)
 

@@ -167,7 +167,7 @@ def comparisons(task: Task) -> Table | None:
     least = least_text(task, task.get("least_difference"))
     note = "Difference with its 95% interval; 80% power: the difference that a study like this detects in 4 of 5 cases"
     if least != MISSING:
-        note += f"; least difference of interest, set before: {least} {difference_unit(task)}"
+        note += f"; least difference of interest, fixed before any result: {least} {difference_unit(task)}"
     title = f"compared with {against}, in {difference_unit(task)}"
     return some(title, columns, rows, f"{note}.", text_columns=3)
 
