@@ -1,7 +1,8 @@
-"""The figure of docs/finetune.md, out of a study's folder: what a learning rate does to each optimizer, and what is
-left of the difference when each has its own.
+"""The figure of docs/finetune.md, out of two studies of `fairtrial replicate --fine-tuning` (`sst2-classify` and
+`sst2-classify-tuned`): what a learning rate does to each optimizer, and what is left of the difference when each has
+its own.
 
-    python benchmarks/optimizer_figure.py STUDY docs/finetune/optimizers.svg
+    python benchmarks/optimizer_figure.py AT_ONE_RATE TUNED docs/finetune/optimizers.svg
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from fairtrial.report.plots import figure_bytes, our_look
 COLOURS = {"AdamW": "#1f5fa8", "Adagrad": "#c25a1a", "SGD": "#3a8a3a"}
 
 
-def main(study: Path, out: Path) -> None:
-    found = json.loads((study / "search.json").read_text())
+def main(at_one_rate: Path, tuned: Path, out: Path) -> None:
+    found = json.loads((tuned / "search.json").read_text())
     rates = [each["training.learning_rate"] for each in found["tries"]]
     with our_look({"axes.spines.top": False, "axes.spines.right": False}):
         figure = Figure(figsize=(8.4, 3.2), dpi=120, facecolor="white", layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.2, 1), sharey=True)
         for name, colour in COLOURS.items():
-            row = found["tasks"]["classify"]["variants"][f"{name}, tuned"]
+            row = found["tasks"]["classify"]["variants"][name.lower()]
             left.plot(rates, row["scores"], marker="o", color=colour, label=name)
-            for place, variant in enumerate((f"{name} at 5e-5", f"{name}, tuned")):
-                seeds = sorted((study / "trials" / "classify" / variant).glob("seed-*"))
+            for place, study in enumerate((at_one_rate, tuned)):
+                seeds = sorted((study / "trials" / "classify" / name.lower()).glob("seed-*"))
                 scores = [100 * Record.open(each).result["tests"]["test"]["accuracy"] for each in seeds]
                 across = place + 0.16 * (list(COLOURS).index(name) - 1)
                 right.plot([across] * len(scores), scores, "o", color=colour, alpha=0.45, markersize=4)
@@ -45,4 +46,4 @@ def main(study: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:]))
