@@ -2524,6 +2524,14 @@ OWN_RESULTS = (
         ("api/test_own_results.py", "-k missing_ones_are_named"),
     ),
     Mutant(
+        "first-of-several-columns",
+        "own_results",
+        "of two columns that could be the item the first is taken",
+        "if len(there) > 1:",
+        "if False:",
+        ("api/test_own_results.py", "-k doubt_is_refused"),
+    ),
+    Mutant(
         "items-of-one-name",
         "own_results",
         "two documents of one number count as the same item",

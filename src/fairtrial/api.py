@@ -359,19 +359,22 @@ def verdict(
     if isinstance(study, Study):
         return study.verdict
     chosen = [metric] if isinstance(metric, str) else list(metric)
-    own = (columns, baseline, chosen, lower_is_better, least_difference, labels, evaluation_seeds)
+    own = {
+        "columns": columns, "baseline": baseline, "metric": chosen, "lower_is_better": lower_is_better,
+        "least_difference": least_difference, "labels": labels, "evaluation_seeds": evaluation_seeds,
+    }  # fmt: skip
     if isinstance(study, str | Path) and is_study(Path(study)):
-        if any(own):
+        if any(own.values()):
             raise BadInput(f"{study} is a study, which says itself what is compared", "leave out options of results")
         return Study(Path(study)).verdict
-    from fairtrial.own_results.judge import judge_results
+    from fairtrial.own_results.judge import judge_results, repeat_command
     from fairtrial.own_results.readers import read_results
 
     results = read_results(study, columns, labels, chosen)
     return Verdict(
         judge_results(
             results, baseline=baseline, least_difference=least_difference, lower_is_better=lower_is_better,
-            evaluation_seeds=evaluation_seeds,
+            evaluation_seeds=evaluation_seeds, command=repeat_command(study, own),
         )
     )  # fmt: skip
 
@@ -380,10 +383,9 @@ def is_study(path: Path) -> bool:
     """A folder of a study, of one trial (which is refused as that), or one with nothing that could be results."""
     if not path.is_dir():
         return not path.exists() and not path.suffix and "{" not in str(path)
-    from fairtrial.own_results.readers import INSIDE
+    from fairtrial.own_results.readers import OURS, inside_of
 
-    ours = any((path / name).exists() for name in ("verdict.json", "study.toml", "plan.json", "trial.json"))
-    return ours or not any(next(path.rglob(pattern), None) for pattern in INSIDE)
+    return any((path / name).exists() for name in OURS) or not inside_of(path)
 
 
 def verify(

@@ -183,8 +183,8 @@ def test_tables_of_every_kind_and_columns_by_other_names(tmp_path: Path, fairtri
     rows = made_up(items=40)
     expected = ft.verdict(rows).comparisons
     for row in rows:
-        row["correct"], row["model"] = row.pop("value") == 1, row.pop("variant")
-    columns = {"value": "correct", "variant": "model"}
+        row["solved"], row["network"] = row.pop("value") == 1, row.pop("variant")
+    columns = {"value": "solved", "variant": "network"}
     csv_file = write(tmp_path / "r.csv", rows)
     jsonl = tmp_path / "r.jsonl"
     jsonl.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -193,13 +193,93 @@ def test_tables_of_every_kind_and_columns_by_other_names(tmp_path: Path, fairtri
     frame.to_parquet(tmp_path / "r.parquet")
     for what in (csv_file, jsonl, tmp_path / "r.parquet", frame):
         assert ft.verdict(what, columns=columns).comparisons == expected
-    said = fairtrial("verdict", csv_file, "--column", "value=correct", "--column", "variant=model", "--json")
+    said = fairtrial("verdict", csv_file, "--column", "value=solved", "--column", "variant=network", "--json")
     assert json.loads(said.out)["tasks"]["accuracy"]["comparisons"][0]["p"] == expected[0]["p"]
     said = fairtrial("verdict", csv_file)
     assert said.code == 2
     assert "there is no column variant or value" in said.err
-    with pytest.raises(ft.BadInput, match="no column is called 'korrect'; did you mean 'correct'"):
-        ft.verdict(csv_file, columns=columns | {"value": "korrect"})
+    assert "--column variant=NAME, in Python columns={'variant': 'NAME'}" in said.err
+    with pytest.raises(ft.BadInput, match="no column is called 'solfed'; did you mean 'solved'"):
+        ft.verdict(csv_file, columns=columns | {"value": "solfed"})
+    fairtrial("report", csv_file.name, "--column", "value=solved", "--column", "variant=network", "--baseline", "new")
+    command = "fairtrial report r.csv --column value=solved --column variant=network --baseline new"
+    assert f"<pre>{command}</pre>" in (tmp_path / "r-report.html").read_text()
+
+
+def answers(**told: str) -> Iterable[dict[str, Any]]:
+    """As one file of one model and seed holds them, under usual names."""
+    for row in made_up(items=40):
+        if all(str(row[name]) == value for name, value in told.items()):
+            yield {"id": row["item"], "text": "...", "gold": "yes", "pred": "yes" if row["value"] else "no"}
+
+
+def test_columns_of_usual_names_are_taken_and_told_and_doubt_is_refused(tmp_path: Path) -> None:
+    rows = made_up(items=40)
+    renamed = [{"run": r["seed"], "id": r["item"], "Model": r["variant"], "correct": r["value"]} for r in rows]
+    found = ft.verdict(renamed)
+    assert found.comparisons == ft.verdict(rows).comparisons
+    assert "Columns: item from 'id', variant from 'Model', seed from 'run', value from 'correct'." in found.text
+    assert not any(line.startswith("Columns") for line in ft.verdict(rows).text)
+    sure = [
+        {"seed": r["seed"], "idx": r["item"], "system": r["variant"], "answer": 1, "pred": r["value"], "score": 0.7}
+        for r in rows
+    ]
+    assert ft.verdict(sure).comparisons[0]["p"] == ft.verdict(rows).comparisons[0]["p"], "a confidence is not the value"
+    with pytest.raises(ft.BadInput, match=r"columns id, idx could all be the item\n.*columns=\{'item': 'id'\}"):
+        ft.verdict([row | {"idx": row["id"]} for row in renamed])
+    lossy = [{"loss" if name == "correct" else name: value for name, value in row.items()} for row in renamed]
+    with pytest.raises(ft.BadInput, match="there is no column value"):
+        ft.verdict(lossy)  # less is better, which nobody has said
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("{variant}_seed{seed}.csv", "preds/{variant}_seed{seed}.csv"),
+        ("{variant}-{seed}.csv", "preds/{variant}-{seed}.csv"),
+        ("{variant}/seed-{seed}/answers.csv", "preds/{variant}/seed-{seed}/answers.csv"),
+        ("seed{seed}_{variant}.csv", "preds/seed{seed}_{variant}.csv"),
+    ],
+)
+def test_a_folder_of_tables_gets_the_pattern_that_its_names_fit(
+    name: str, pattern: str, tmp_path: Path, fairtrial: Call
+) -> None:
+    for variant in ("old", "new"):
+        for seed in range(5):
+            path = tmp_path / "preds" / name.format(variant=f"my-{variant}", seed=seed)
+            write(path, answers(variant=variant, seed=str(seed)))
+    for given in (["preds"], sorted(map(str, Path("preds").rglob("*.csv")))):
+        refused = fairtrial("verdict", *given)
+        assert refused.code == 2
+        assert f"fairtrial verdict '{pattern}' (in Python ft.verdict(\"{pattern}\"))" in refused.err
+    found = ft.verdict(pattern, baseline="my-old")
+    assert found.comparisons[0]["difference"] == ft.verdict(made_up(items=40)).comparisons[0]["difference"]
+    said = " ".join(fairtrial("verdict", pattern).out.split())
+    assert "The baseline is my-new, the first variant; another: --baseline my-old." in said
+    assert "Columns: item from 'id', label from 'gold', prediction from 'pred'; not used: text." in said
+    assert not any("first variant" in line for line in found.text)
+
+
+def test_a_folder_of_tables_that_say_everything_is_read(tmp_path: Path) -> None:
+    rows = made_up(items=40)
+    for variant in ("new", "old"):
+        write(tmp_path / "all" / f"{variant}.csv", [row for row in rows if row["variant"] == variant])
+    assert ft.verdict(tmp_path / "all", baseline="old").comparisons == ft.verdict(rows).comparisons
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("model,seed,accuracy\na,0,0.8\nb,0,0.9\n", r"results\.csv: scores of a whole test set are not enough"),
+        ("id,gold,bert_0,bert_1\n1,a,a,b\n", r"a column for each model \(bert_0, bert_1\) cannot be read"),
+        ("id,gold,bert_0,bert_1\n1,a,a,b\n", r"id_vars=\['id', 'gold'\], var_name='variant', value_name='prediction'"),
+        ("id,bert,roberta\n1,0,1\n", "one row for each item, variant and seed is wanted, not a column for each model"),
+    ],
+)
+def test_a_table_of_another_shape_is_told_which_is_wanted(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text(text)
+    with pytest.raises(ft.BadInput, match=words):
+        ft.verdict(tmp_path / "results.csv")
 
 
 @pytest.mark.parametrize(

@@ -86,12 +86,16 @@ def write_texts() -> None:
 
 
 def write_results() -> None:
-    """Two variants, five seeds, forty items: as a table, under other names, and as two programs log them."""
+    """Two variants, five seeds, forty items: as a table, under other names, by file, and as two programs log them."""
     rng, rows = random.Random(0), []
+    Path("preds").mkdir()
     for variant, share in (("old", 0.5), ("new", 0.7)):
         for seed in range(5):
             right = [int(rng.random() < share) for _ in range(40)]
             rows += [(seed, item, variant, value) for item, value in enumerate(right)]
+            with Path(f"preds/{variant}_seed{seed}.csv").open("w", newline="") as file:
+                guesses = [[item, "...", "pos", "pos" if value else "neg"] for item, value in enumerate(right)]
+                csv.writer(file).writerows([["id", "text", "gold", "pred"], *guesses])
             folder = Path(f"runs/{variant}/seed-{seed}/my-model")
             folder.mkdir(parents=True)
             samples = [
@@ -99,7 +103,7 @@ def write_results() -> None:
                 for item in range(40)
             ]
             (folder / "samples_arc_2026-01-02.jsonl").write_text("".join(json.dumps(each) + "\n" for each in samples))
-    for name, columns in (("results", "seed item variant value"), ("scores", "seed item model correct")):
+    for name, columns in (("results", "seed item variant value"), ("scores", "seed item network solved")):
         with Path(f"{name}.csv").open("w", newline="") as file:
             csv.writer(file).writerows([columns.split(), *rows])
     Path("logs").mkdir()

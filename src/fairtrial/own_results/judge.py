@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,8 +49,10 @@ def judge_results(
     lower_is_better: Sequence[str] = (),
     evaluation_seeds: bool = False,
     name: str | None = None,
+    command: str = "",
 ) -> dict[str, Any]:
-    """The content of a verdict file. `evaluation_seeds`: the seeds are not those of training."""
+    """The content of a verdict file. `evaluation_seeds`: the seeds are not those of training; `command`: what gives the
+    same again."""
     rows = results.rows
     if evaluation_seeds:
         rows = [replace(row, seed=None, repeat=f"{row.repeat} {row.seed}") for row in rows]
@@ -63,7 +67,7 @@ def judge_results(
         raise BadInput(f"no variant is called {chosen!r}{did_you_mean(chosen, variants)}", f"there are: {known}")
     metrics = list(dict.fromkeys(row.metric for row in rows))
     if len(metrics) > MOST_METRICS:
-        hint = f"choose with --metric what you asked; there are: {', '.join(metrics)}"
+        hint = f"choose with --metric what you asked (metric= in Python); there are: {', '.join(metrics)}"
         raise BadInput(f"{len(metrics)} metrics: judging all of them makes each harder to show", hint)
     if least_difference is not None and len(metrics) > 1:
         raise BadInput("a least difference is of one metric", f"choose it with --metric: {', '.join(metrics)}")
@@ -90,13 +94,36 @@ def judge_results(
         one = True
     facts = judge_study(name or results.name, tasks, one_family=True)
     notes = [*results.notes, *([AVERAGED] if evaluation_seeds else [])]
+    if baseline is None:
+        notes.insert(0, f"The baseline is {chosen}, the first variant; another: --baseline {variants[1]}.")
     if same:
         notes.append(same_words(same, len(variants)))
     notes += [SEEDS] if not one else []
     notes += [TOKENS] if "perplexity" in tasks else []
     facts["sentences"] = [*([CHECKPOINTS] if one else []), *facts["sentences"], *notes, ELSEWHERE]
     question = "new items, these checkpoints" if one else "new seeds and new items"
-    return facts | {"results": {"files": results.files, "question": question, "rows": len(rows)}}
+    told = {"files": results.files, "question": question, "rows": len(rows), "command": command}
+    return facts | {"results": told}
+
+
+def repeat_command(what: Any, options: Mapping[str, Any]) -> str:
+    """What makes the page again, from files; empty where there are none. `options`: those of `ft.verdict`."""
+    given, labels = [what] if isinstance(what, str | Path) else what, options["labels"]
+    files = isinstance(given, Sequence) and all(isinstance(each, str | Path) for each in given)
+    if not files or not (labels is None or isinstance(labels, str | Path)):
+        return ""
+    words = ["fairtrial", "report", *map(str, given)]
+    for name, value in options.items():
+        flag = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
+        if isinstance(value, Mapping):
+            words += [word for ours, theirs in value.items() for word in (flag, f"{ours}={theirs}")]
+        elif isinstance(value, bool):
+            words += [flag] * value
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            words += [word for each in value for word in (flag, str(each))]
+        elif value is not None:
+            words += [flag, str(value)]
+    return shlex.join(words)
 
 
 def refuse_mixed(rows: Sequence[Row]) -> None:

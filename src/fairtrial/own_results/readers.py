@@ -26,11 +26,49 @@ from fairtrial.registry import did_you_mean
 REQUIRED = ("item", "variant", "value")
 OPTIONAL = ("seed", "metric", "test", "group", "weight", "higher_is_better", "label", "prediction")
 COLUMNS = REQUIRED + OPTIONAL
+# other usual names, taken where the table lacks the very name. A value is right and wrong, or a score of which more is
+# better: one called `loss` must be named, with its direction
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "item": (
+        "id",
+        "idx",
+        "index",
+        "item_id",
+        "example",
+        "example_id",
+        "sample_id",
+        "question_id",
+        "doc_id",
+        "uid",
+        "guid",
+    ),
+    "variant": ("model", "system", "method", "model_name"),
+    "seed": ("run", "random_seed", "training_seed"),
+    "label": ("gold", "target", "answer", "truth", "gold_label", "true_label", "y_true"),
+    "prediction": ("pred", "predicted", "predicted_label", "y_pred"),
+    "value": ("correct", "is_correct", "score"),
+}
 FIELD = re.compile(r"\{(\w+)\}")
 IN_PATHS = ("variant", "seed", "test", "metric")  # what a pattern can say
 SAMPLES = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl")
 PREDICTED = re.compile(r"(?:predict|test)_results_?(.*)\.txt")
 INSIDE = ("samples_*.jsonl", "per_instance_stats.json", "*.eval", "predict_results*.txt")  # looked for in a folder
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")  # looked for where there is none of these
+# paths that say whose they are, and their pattern: bert/seed-3/answers.csv; bert_seed3.csv, bert-3.csv; seed3_bert.csv;
+# bert.csv
+WHOSE = {
+    r"(?P<a>(?:.*/)?)(?P<variant>[^/]+)(?P<b>/(?:seed|run)?[_=-]?)(?P<seed>\d+)(?P<c>(?:/[^/]*)?\.\w+)": (
+        "{a}{{variant}}{b}{{seed}}{c}"
+    ),
+    r"(?P<a>(?:.*/)?)(?P<variant>[^/]+?)(?P<b>[_.-]?(?:seed|run|s)[_=-]?|[_.-])(?P<seed>\d+)(?P<c>(?:/[^/]*)?\.\w+)": (
+        "{a}{{variant}}{b}{{seed}}{c}"
+    ),
+    r"(?P<a>(?:.*/)?(?:seed|run)[_=-]?)(?P<seed>\d+)(?P<b>[_/-])(?P<variant>[^/]+)(?P<c>\.\w+)": (
+        "{a}{{seed}}{b}{{variant}}{c}"
+    ),
+    r"(?P<a>(?:.*/)?)(?P<variant>[^/]+)(?P<c>\.\w+)": "{a}{{variant}}{c}",
+}
+OURS = ("verdict.json", "study.toml", "plan.json", "trial.json")  # beside them lies nothing of others
 GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}  # inspect_ai: correct, incorrect, partial, no answer
 TRUTH = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 # of HELM's statistics those that say something of the request, not of the answer
@@ -39,7 +77,9 @@ BOOKKEEPING = re.compile(
     r".*|.*(_runtime|_cost|_tokens|_length|_bytes)"
 )
 ZSTANDARD = 93  # a zip file's number for it
-HOW = "docs/own-results.md lists what can be read"
+HOW = "`Results of your own` in the documentation lists what can be read"
+WHOLE = "scores of a whole test set are not enough: how much a difference depends on the items, only single items show"
+LONG = "one row for each item, variant and seed is wanted, not a column for each model: item, variant, seed and"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +124,8 @@ def read_results(
     elif isinstance(what, Sequence) and what and all(isinstance(one, str | Path) for one in what):
         found = read_files([each for one in what for each in places(str(one))], given, true_labels(labels, given))
     else:
-        found = Results(list(from_table(enumerate(table_rows(what), 1), "the data", given)))
+        rows, note = from_table(enumerate(table_rows(what), 1), "the data", given)
+        found = Results(rows, notes=(note,) * bool(note))
     rows = found.rows
     if metrics:
         there = list(dict.fromkeys(row.metric for row in rows))
@@ -115,13 +156,33 @@ def places(what: str) -> list[tuple[Path, dict[str, str]]]:
         return matching(what)
     path = Path(what).expanduser()
     if path.is_dir():
-        inside = [each for pattern in INSIDE for each in sorted(path.rglob(pattern))]
+        inside = inside_of(path)
         if not inside:
-            raise BadInput(f"no results were found (looked for {', '.join(INSIDE)})", HOW, path=path)
+            what = f"no results were found (looked for {', '.join((*INSIDE, *TABLES))})"
+            raise BadInput(what, HOW, path=path)
         return [(each, {}) for each in inside]
     if not path.is_file():
         raise BadInput("is not there", HOW, path=path)
     return [(path, {})]
+
+
+def inside_of(folder: Path) -> list[Path]:
+    """Results in a folder: what other programs write; else tables."""
+    if logs := [each for pattern in INSIDE for each in sorted(folder.rglob(pattern))]:
+        return logs
+    tables = [each for each in folder.rglob("*") if each.suffix.lower() in TABLES and each.is_file()]
+    return sorted(each for each in tables if not any((each.parent / name).exists() for name in OURS))
+
+
+def fitting_pattern(paths: Sequence[Path]) -> str:
+    """The pattern that all paths fit, if they name two variants or more; else nothing."""
+    for shape, pattern in WHOSE.items():
+        found = [re.fullmatch(shape, path.as_posix()) for path in paths]
+        told = [each.groupdict() for each in found if each]
+        patterns = {pattern.format(**each) for each in told}
+        if len(told) == len(paths) and len(patterns) == 1 and len({each["variant"] for each in told}) > 1:
+            return patterns.pop()
+    return ""
 
 
 def matching(pattern: str) -> list[tuple[Path, dict[str, str]]]:
@@ -154,9 +215,17 @@ def read_files(
     notes: dict[str, None] = {}
     for path, told in found:
         reader = reader_of(path)
-        known = columns | {name: name for name in told} if reader is read_table_file else columns
         try:
-            own = list(reader(path, known, labels))
+            if reader is read_table_file:
+                own, note = read_table_file(path, columns | {name: name for name in told}, labels)
+                notes |= {note: None} if note else {}
+            else:
+                own = list(reader(path, columns, labels))
+        except NoColumn as error:
+            pattern = "" if told else fitting_pattern([each for each, _ in found])
+            if "variant" not in error.lost or not pattern:
+                raise
+            raise error.named_by(pattern) from error
         except (AttributeError, TypeError, KeyError, IndexError) as error:
             raise BadInput(f"is not in the form that it claims ({error!r})", HOW, path=path) from error
         rows += [replace(row, **told) for row in own] if told else own  # type: ignore[arg-type]
@@ -174,8 +243,8 @@ def common_name(paths: Sequence[Path]) -> str:
     return shared[-1] if len(shared) > 1 else "results"
 
 
-def reader_of(path: Path) -> Callable[..., Iterable[Row]]:
-    """By its name and by what it holds."""
+def reader_of(path: Path) -> Callable[..., Any]:
+    """By its name and by what it holds. All give rows; that of tables says also which columns it took."""
     suffix = path.suffix.lower()
     if suffix == ".eval":
         return read_inspect
@@ -200,7 +269,7 @@ def reader_of(path: Path) -> Callable[..., Iterable[Row]]:
 # tables
 
 
-def read_table_file(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[Row]:
+def read_table_file(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> tuple[list[Row], str]:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         rows: Iterable[tuple[int, Mapping[str, Any]]] = enumerate(parquet_rows(path), 1)
@@ -275,12 +344,14 @@ def from_table(
     source: str,
     columns: Mapping[str, str],
     labels: Mapping[str, str] | None = None,
-) -> Iterator[Row]:
-    """`columns` maps our names to the table's; one that the path tells is mapped to itself and may be absent."""
-    names: dict[str, str] = {}
+) -> tuple[list[Row], str]:
+    """`columns` maps our names to the table's; one that the path tells is mapped to itself and may be absent. And which
+    columns were taken, where that is not plain."""
+    found, names, note = list[Row](), dict[str, str](), ""
     for number, cells in rows:
         if not names:
             names = known_columns(cells, source, columns)
+            note = columns_note(names, columns, cells)
         own = {name: text(cells.get(column)) for name, column in names.items()}
         where = f"{source}:{number}"
         label = own.get("label") if own.get("label") is not None else (labels or {}).get(own.get("item") or "")
@@ -291,7 +362,7 @@ def from_table(
             raise BadInput(f"{where}: item {own.get('item')!r} has no value", hint)
         if own.get("item") is None or ("variant" not in columns and own.get("variant") is None):
             raise BadInput(f"{where}: {'item' if own.get('item') is None else 'variant'} is empty")
-        yield Row(
+        row = Row(
             variant=own.get("variant") or "",
             item=own["item"] or "",
             value=value,
@@ -305,27 +376,89 @@ def from_table(
             prediction=prediction,
             where=where,
         )
+        found.append(row)
+    return found, note
+
+
+class NoColumn(BadInput):
+    """A table that lacks what a result needs."""
+
+    def __init__(self, lost: Sequence[str], cells: Mapping[str, Any], source: str, opening: str, hint: str) -> None:
+        self.lost, self.source, self.more = lost, source, hint
+        named = f"{', '.join(lost[:-1])} or {lost[-1]}" if len(lost) > 1 else lost[0]
+        self.opening = f"{opening}there is no column {named}"
+        super().__init__(self.opening, f"its columns are {', '.join(map(str, cells))}; {hint}", path=source)
+
+    def named_by(self, pattern: str) -> BadInput:
+        """The same, where the files' names fit a pattern that says the variant."""
+        say = "variant and seed" if "{seed}" in pattern else "the variant"
+        hint = f"where the files' names say {say}: fairtrial verdict '{pattern}' (in Python ft.verdict(\"{pattern}\"))"
+        return BadInput(self.opening, hint + (f"; {self.more}" if self.lost != ["variant"] else ""), path=self.source)
 
 
 def known_columns(cells: Mapping[str, Any], source: str, columns: Mapping[str, str]) -> dict[str, str]:
-    """Our name -> the table's, of those that it has."""
-    names = {name: columns.get(name, name) for name in COLUMNS}
+    """Our name -> the table's, of those that it has: those that are named, those of our names, and where these do not
+    suffice those of usual names."""
     for name, column in columns.items():
         if column not in cells and column != name:
             there = ", ".join(map(str, cells))
             meant = did_you_mean(column, list(map(str, cells)))
             raise BadInput(f"no column is called {column!r}{meant}", f"its columns are {there}", path=source)
-    found = {name: column for name, column in names.items() if column in cells}
-    right = "value" in found or {"label", "prediction"} <= found.keys()
+    found = {name: column for name in COLUMNS if (column := columns.get(name, name)) in cells}
+
+    def usual(name: str) -> dict[str, str]:
+        if name in found or name in columns:
+            return {}
+        there = [column for column in cells if str(column).strip().lower() in (name, *SYNONYMS[name])]
+        there = [column for column in there if column not in found.values()]
+        if len(there) > 1:
+            what = f"columns {', '.join(map(str, there))} could all be the {name}"
+            raise BadInput(what, choose(name, str(there[0])), path=source)
+        return {name: there[0]} if there else {}
+
+    for name in ("item", "variant", "seed"):
+        found |= usual(name)
+    answers = {} if "value" in found else usual("label") | usual("prediction")
+    if "prediction" in answers.keys() | found.keys():
+        found |= answers
+    if not {"label", "prediction"} <= found.keys():  # beside them a score may be a confidence
+        found |= usual("value")
     lost = [name for name in ("item", "variant") if name not in found and name not in columns]
-    lost += [] if right or "prediction" in found else ["value"]
+    lost += [] if "value" in found or "prediction" in found else ["value"]
     if lost:
-        hint = f"its columns are {', '.join(map(str, cells))}; say which is which, such as --column {lost[0]}=NAME"
-        hint += "; each row is one test item, as scores of a whole test set are not enough" * ("item" in lost)
-        hint += "; label and prediction will do instead of value" * ("value" in lost)
-        named = f"{', '.join(lost[:-1])} or {lost[-1]}" if len(lost) > 1 else lost[0]
-        raise BadInput(f"there is no column {named}", hint, path=source)
+        raise NoColumn(lost, cells, source, *what_is_wanted(lost, found | answers, cells))
     return found
+
+
+def choose(name: str, column: str) -> str:
+    return f"say which is which: --column {name}={column}, in Python columns={{{name!r}: {column!r}}}"
+
+
+def what_is_wanted(lost: Sequence[str], found: Mapping[str, str], cells: Mapping[str, Any]) -> tuple[str, str]:
+    """How a refusal begins, and its hint."""
+    other = [str(column) for column in cells if column not in found.values()]
+    numbered = [name for name in other if re.fullmatch(r".*[^\W\d].*\d", name)]
+    hint = choose(lost[0], "NAME")
+    hint += "; each row is one test item" * ("item" in lost)
+    hint += "; label and prediction will do instead of value" * ("value" in lost)
+    if {"variant", "value"} <= set(lost) and "seed" not in found:
+        answer = "prediction" if "label" in found else "value"
+        kept = [found[name] for name in ("item", "label") if name in found]
+        long = f"{LONG} {answer} (pandas: frame.melt(id_vars={kept}, var_name='variant', value_name={answer!r}))"
+        if len(numbered) > 1:
+            return f"a column for each model ({', '.join(numbered[:3])}) cannot be read; ", long
+        hint += f"; {long}" * ("item" in found and len(other) > 1)
+    scores = "item" in lost and "variant" in found and not {"label", "prediction"} & found.keys()
+    return f"{WHOLE}; " * scores, hint
+
+
+def columns_note(names: Mapping[str, str], columns: Mapping[str, str], cells: Mapping[str, Any]) -> str:
+    """What was taken by a usual name."""
+    if all(column == name or name in columns for name, column in names.items()):
+        return ""
+    taken = [name if name == column else f"{name} from {column!r}" for name, column in names.items()]
+    unused = [str(column) for column in cells if column not in names.values()]
+    return f"Columns: {', '.join(taken)}{'; not used: ' * bool(unused)}{', '.join(unused)}."
 
 
 def text(value: Any) -> str | None:
