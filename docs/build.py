@@ -1,8 +1,8 @@
 """Makes the pages that are not written by hand: `python docs/build.py` writes api.md from the docstrings, commands.md
-from the command line's parser, recipe.md from the fields of a recipe, project.md from the files beside the README, and
-the table of a part's methods in add-a-part.md; `python docs/build.py NOTEBOOK...` runs notebooks and stores them with
+from the command line's parser, recipe.md from the fields of a recipe, and the table of a part's methods in
+add-a-part.md; `python docs/build.py NOTEBOOK...` runs notebooks and stores them with
 their outputs; `python docs/build.py PAGE.html` takes the picture at the top of the README, the first screen of a
-study's page (`make demo` makes one), in Debian's chromium. mkdocs calls `on_page_content`."""
+study's page (`make demo` makes one), in Debian's chromium. mkdocs calls what begins with `on_page`."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ RESULTS = {
 }
 HEAD = """# API reference
 
-Made from the docstrings by `python docs/build.py`; [python.md](python.md) is the introduction. Every example is run
-by the tests, with `reviews` (a file of labelled texts), `classifier` and `language_model` (small runs), `encoder` (the
-folder of a masked language model) and `finished` (a study) at hand.
+Made from the docstrings by `python docs/build.py`; [Python and notebooks](python.md) is the introduction. Every example
+is run by the tests, with `reviews` (a file of labelled texts), `classifier` and `language_model` (small runs),
+`encoder` (the folder of a masked language model) and `finished` (a study) at hand.
 """
 
 
@@ -141,9 +141,9 @@ def prose(doc: str) -> str:
 COMMANDS_HEAD = """# Commands
 
 Made from the command line's parser by `python docs/build.py`. `fairtrial COMMAND --help` prints the same;
-[tour.md](tour.md) shows the commands in use. Exit codes: 0 done, 1 a check failed (`audit`, `verify`), 2 a mistake in
-what was given, 3 the folder is in use, 4 training diverged, 5 the disk, 6 a fault of fairtrial or of a process that it
-started, 130 stopped by Ctrl-C, 141 a closed pipe.
+[Every command by example](tour.md) shows the commands in use. Exit codes: 0 done, 1 a check failed (`audit`, `verify`),
+2 a mistake in what was given, 3 the folder is in use, 4 training diverged, 5 the disk, 6 a fault of fairtrial or of a
+process that it started, 130 stopped by Ctrl-C, 141 a closed pipe.
 """
 
 
@@ -239,69 +239,34 @@ def part_page() -> str:
     return METHODS.sub(lambda _: "\n".join([*rows, ""]), page)
 
 
-PROJECT = """# About the project
-
-Made by `python docs/build.py` from CITATION.cff, LICENSE, CONTRIBUTING.md, SECURITY.md and CHANGELOG.md of the source
-repository. Version {version}, {license} licence, Python {python}.
-
-## How to cite
-
-```text
-{bibtex}
-```
-
-Say the version that you used, too: `fairtrial --version` prints it, and every record keeps it. For a part, cite its
-paper: [Parts](parts.md) names it.
-
-## Where the source is
-
-In the source repository, from which these pages are made. Paths on them that begin with `examples/`, `benchmarks/`,
-`tests/`, `docs/` or `src/` are of that repository. `pip install fairtrial` installs what lies in `src/`: commands,
-parts, built-in recipes and studies, the embedded speeches.
-
-## Licence
-
-```text
-{text}
-```
-"""
-
-
-def project_page() -> str:
-    """How to cite, licence, contributing, security and changes, from the files that say it."""
-    import tomllib
-
-    import yaml
-
-    root = HERE.parent
-    told = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
-    package = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    authors = " and ".join(f"{{{each['name']}}}" for each in told["authors"])
-    fields = {"author": authors, "title": told["title"], "version": told["version"], "year": told["date-released"].year}
-    bibtex = "\n".join(f"  {name:8}= {{{value}}}," for name, value in fields.items())
-    pages = [
-        PROJECT.format(
-            version=told["version"],
-            license=told["license"],
-            python=package["requires-python"],
-            bibtex=f"@software{{fairtrial,\n{bibtex}\n}}",
-            text=(root / "LICENSE").read_text(encoding="utf-8").strip(),
-        )
-    ]
-    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
-        text = re.sub(r"(?m)^#", "##", (root / name).read_text(encoding="utf-8"))
-        pages.append(text.replace("](docs/", "]("))
-    return "\n".join(pages)
-
-
 # name of the page -> what writes it; a test sees that they are up to date
 PAGES = {
     "api.md": reference,
     "commands.md": command_reference,
     "recipe.md": recipe_reference,
     "add-a-part.md": part_page,
-    "project.md": project_page,
 }
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Where a line is nothing but the link to a file beside the README, the site has the file itself."""
+    return re.sub(r"(?m)^\[(.+)\]\(\.\./\1\)$", lambda found: beside_readme(found[1]), markdown)
+
+
+def beside_readme(name: str) -> str:
+    """Below a heading of the page: Markdown without its title, a citation as BibTeX, anything else as it is."""
+    import yaml
+
+    text = (HERE.parent / name).read_text(encoding="utf-8").strip()
+    if name.endswith(".md"):
+        return re.sub(r"(?m)^#(?=#)", "##", text.split("\n", 1)[1]).replace("](docs/", "](")
+    if name.endswith(".cff"):
+        told = yaml.safe_load(text)
+        authors = " and ".join(f"{{{each['name']}}}" for each in told["authors"])
+        year = told["date-released"].year
+        fields = {"author": authors, "title": told["title"], "version": told["version"], "year": year}
+        text = "\n".join(["@software{fairtrial,", *(f"  {key:7} = {{{value}}}," for key, value in fields.items()), "}"])
+    return f"```text\n{text}\n```"
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:

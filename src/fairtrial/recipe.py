@@ -15,6 +15,7 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -469,13 +470,13 @@ def full_name(name: str) -> str:
         return "data.source"
     if "." in name or name in known:
         return name
-    inside = {key: list(field_hints(kind)) for key, (kind, _) in known.items() if _is_section(kind)}
-    found = [f"{section}.{name}" for section, names in inside.items() if name in names]
+    inside = inner_fields()
+    found = inside.get(name, [])
     if len(found) == 1:
         return found[0]
     if found:
         raise BadInput(f"{name!r} may be {' or '.join(found)}", f'write it as **{{"{found[0]}": ...}}')
-    every = [*known, *(each for names in inside.values() for each in names), "steps", "epochs"]
+    every = [*known, *inside, "steps", "epochs"]
     raise BadInput(f"a recipe has no field {name!r}{did_you_mean(name, every)}")
 
 
@@ -597,9 +598,23 @@ def field_hints(kind: type) -> dict[str, tuple[Any, str]]:
 
 def _find_field(kind: Any, name: str, whole: str) -> Any:
     known = field_hints(kind)
-    if name not in known:
-        raise BadInput(f"a recipe has no field {whole!r}{did_you_mean(name, list(known))}")
-    return known[name][0]
+    if name in known:
+        return known[name][0]
+    inside = inner_fields() if kind is Recipe else {}
+    close = get_close_matches(name, inside, n=1, cutoff=0.7)  # `width` is `shape.width`
+    if close and not get_close_matches(name, known, n=1, cutoff=0.7):
+        meant = " or ".join(repr(each) for each in inside[close[0]])
+        raise BadInput(f"a recipe has no field {whole!r}; did you mean {meant}?")
+    raise BadInput(f"a recipe has no field {whole!r}{did_you_mean(name, list(known))}")
+
+
+def inner_fields() -> dict[str, list[str]]:
+    """Name of a field in a table -> its dotted names: `width` -> `shape.width`."""
+    found: dict[str, list[str]] = {}
+    for section, (kind, _) in field_hints(Recipe).items():
+        for name in field_hints(kind) if _is_section(kind) else ():
+            found.setdefault(name, []).append(f"{section}.{name}")
+    return found
 
 
 def _value(kind: Any, value: Any, name: str) -> Any:

@@ -20,10 +20,10 @@ def did_you_mean(name: str, known: list[str]) -> str:
 
 
 class Registry(Generic[Thing]):
-    """`add` under a name, `find` by it, `list` them all. A name is given once."""
+    """`add` under a name, `find` by it, `list` them all. A name is given once. `hint`: what to do if it is unknown."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, hint: Callable[[str], str] = lambda name: "") -> None:
+        self.kind, self.hint = kind, hint
         self._things: dict[str, Thing] = {}
 
     def add(self, name: str) -> Callable[[Thing], Thing]:
@@ -39,7 +39,7 @@ class Registry(Generic[Thing]):
 
     def find(self, name: str) -> Thing:
         if name not in self._things:
-            raise BadInput(f"no {self.kind} is called {name!r}{did_you_mean(name, self.list())}")
+            raise BadInput(f"no {self.kind} is called {name!r}{did_you_mean(name, self.list())}", self.hint(name))
         return self._things[name]
 
     def drop(self, name: str) -> None:

@@ -49,6 +49,8 @@ def refused(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("train none.toml", "none.toml: no such recipe file"),
         (f"train {'x' * 300}.toml", "cannot be read (File name too long)"),
         ("train lm --set shape.haeds=4", "a recipe has no field 'shape.haeds'; did you mean 'heads'?"),
+        ("train lm --set heads=4", "a recipe has no field 'heads'; did you mean 'shape.heads'?"),
+        ("train lm --set haeds=4", "a recipe has no field 'haeds'; did you mean 'shape.heads'?"),
         ("train lm --set shape.heads=two", "shape.heads = 'two' must be a whole number"),
         ("train lm --set shape.heads=5", "shape.width = 64 is not divisible by shape.heads = 5"),
         ("train lm --set shape.heads", "has no '='"),
@@ -75,6 +77,13 @@ def refused(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_a_mistake_is_told_in_one_line(words: str, told: str, refused: Call) -> None:
     assert told in refused(*words.split())
+
+
+def test_an_unknown_part_may_be_in_a_file_that_was_not_named(refused: Call) -> None:
+    assert "read from its file: --with FILE.py" in refused("study", "--task", "lm", "--variants", "learned", "cool")
+    Path("cool.py").write_text("")
+    told = refused("study", "--task", "lm", "--variants", "learned", "learned+cool")
+    assert "cool.py is here: add --with cool.py" in told
 
 
 @cases(

@@ -76,7 +76,6 @@ ELSEWHERE = {
     "api.md": "tests/api/test_names.py runs the examples where they are written, in the docstrings",
     "puzzles.md": "tests/apps/test_puzzle_page.py runs its commands; its Python gives what it shows",
     "zoo.md": "tests/apps/test_model_zoo.py runs the scripts in docs/zoo that the page shows",
-    "project.md": "CONTRIBUTING.md's own commands, targets of the Makefile",
     "museum.md": "each script needs the faulty release of a library: benchmarks/museum.py installs and runs it",
 }
 # the others take longer: `make test-slow`
@@ -179,6 +178,8 @@ def test_the_site_is_built_and_asks_no_network(tmp_path: Path, monkeypatch: pyte
         loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=\"?(?:https?:)?//[^>]*", page.read_text())
         assert not [each for each in loaded if "canonical" not in each], page.name
     assert broken_links(tmp_path / "site") == []
+    about = (tmp_path / "site" / "project.html").read_text()
+    assert all(each in about for each in ("@software{fairtrial,", "MIT License", "0.1.0", "What we ask of a change"))
 
 
 def broken_links(site: Path) -> list[str]:

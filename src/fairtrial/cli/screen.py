@@ -193,7 +193,7 @@ class StudyLines(Screen):
 
         super().__init__(live, BarColumn(bar_width=30), "{task.fields[detail]}")
         self.count = Count()
-        self.running: dict[tuple[str, ...], str] = {}  # jobs: what they do
+        self.running: dict[tuple[str, ...], None] = {}  # jobs; their keys say what they do
         self.main = self.progress.add_task("calibrating", total=None, detail="a few steps of each variant")
         self.bars: dict[tuple[str, ...], Any] = {}
 
@@ -229,7 +229,7 @@ class StudyLines(Screen):
             self.say("", "verdict:", *(f"  {line}" for line in facts["verdict"]["sentences"]), "")
             self.say(f"tables: fairtrial verdict {facts['folder']}", f"open this page: {Path(facts['page']).resolve()}")
         if kind == "begin":
-            self.running[tuple(facts["key"])] = facts["work"]
+            self.running[tuple(facts["key"])] = None
         elif kind in ("done", "failed"):
             self.running.pop(tuple(facts["key"]), None)
 
@@ -237,14 +237,13 @@ class StudyLines(Screen):
         """A sign of life that says what is running."""
         super().idle()
         if not self.live and self.running and self.silent(STUDY_QUIET_SECONDS):
-            works = [" ".join(key) + f" ({work})" * (work != "trial") for key, work in list(self.running.items())]
+            works = [" ".join(key) for key in list(self.running)]
             self.say(f"{self.count.position()}  running: {', '.join(works)}  {self.count.left()}".rstrip())
 
     def draw(self, kind: str, facts: dict[str, Any]) -> None:
         key = tuple(facts.get("key", ()))
         if kind == "begin":
-            detail = "" if facts["work"] == "trial" else facts["work"]
-            self.bars[key] = self.progress.add_task(f"  {' '.join(key)}", total=None, detail=detail)
+            self.bars[key] = self.progress.add_task(f"  {' '.join(key)}", total=None, detail="")
         elif kind == "step" and key in self.bars:
             self.progress.update(self.bars[key], total=facts["steps"], completed=facts["step"], detail="")
         elif kind == "testing" and key in self.bars:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -198,7 +199,16 @@ OLD_VERBS = {"turn": "rotate", "reach": "window", "carry": "residual"}
 for _old, _new in OLD_VERBS.items():
     setattr(Part, _old, vars(Part)[_new])
 
-parts: Registry[type[Part]] = Registry("part")
+
+def where_own_parts_are(name: str) -> str:
+    """A part that nobody knows may be the user's own, in a file that was not named."""
+    file = next((each for each in (f"{name}.py", f"{name.replace('-', '_')}.py") if Path(each).is_file()), "")
+    if file:
+        return f"{file} is here: add --with {file} (plugins= in Python)"
+    return "a part of your own is read from its file: --with FILE.py (plugins= in Python)"
+
+
+parts: Registry[type[Part]] = Registry("part", where_own_parts_are)
 
 
 def part(name: str) -> Callable[[type[AnyPart]], type[AnyPart]]:
