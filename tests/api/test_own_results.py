@@ -254,8 +254,8 @@ def test_a_folder_of_tables_gets_the_pattern_that_its_names_fit(
         assert f"fairtrial verdict '{pattern}' (in Python ft.verdict(\"{pattern}\"))" in refused.err
     found = ft.verdict(pattern, baseline="my-old")
     assert found.comparisons[0]["difference"] == ft.verdict(made_up(items=40)).comparisons[0]["difference"]
-    said = " ".join(fairtrial("verdict", pattern).out.split())
-    assert "The baseline is my-new, the first variant; another: --baseline my-old." in said
+    said = ft.verdict(pattern).text
+    assert "The baseline is my-new, the first variant; another: --baseline my-old, in Python baseline='my-old'." in said
     assert "Columns: item from 'id', label from 'gold', prediction from 'pred'; not used: text." in said
     assert not any("first variant" in line for line in found.text)
 

@@ -70,7 +70,9 @@ def judge_results(
         hint = f"choose with --metric what you asked (metric= in Python); there are: {', '.join(metrics)}"
         raise BadInput(f"{len(metrics)} metrics: judging all of them makes each harder to show", hint)
     if least_difference is not None and len(metrics) > 1:
-        raise BadInput("a least difference is of one metric", f"choose it with --metric: {', '.join(metrics)}")
+        raise BadInput(
+            "a least difference is of one metric", f"choose it with --metric (metric= in Python): {', '.join(metrics)}"
+        )
     for each in lower_is_better:
         if each not in metrics:
             raise BadInput(
@@ -85,7 +87,7 @@ def judge_results(
         least = LEAST.get("accuracy" if is_accuracy(found.metric) else found.metric, 0.0)
         least = least if least_difference is None else least_difference
         if found.metric in tasks:
-            hint = f"choose one with --metric; there are: {', '.join(metrics)}"
+            hint = f"choose one with --metric (metric= in Python); there are: {', '.join(metrics)}"
             raise BadInput(f"two metrics are {found.metric!r} by another name", hint)
         tasks[found.metric] = replace(found, checkpoints=one, least_difference=least)
     same = [] if one else same_everywhere(tasks)
@@ -95,7 +97,8 @@ def judge_results(
     facts = judge_study(name or results.name, tasks, one_family=True)
     notes = [*results.notes, *([AVERAGED] if evaluation_seeds else [])]
     if baseline is None:
-        notes.insert(0, f"The baseline is {chosen}, the first variant; another: --baseline {variants[1]}.")
+        other = f"--baseline {variants[1]}, in Python baseline={variants[1]!r}"
+        notes.insert(0, f"The baseline is {chosen}, the first variant; another: {other}.")
     if same:
         notes.append(same_words(same, len(variants)))
     notes += [SEEDS] if not one else []
@@ -194,7 +197,9 @@ def task_of(
             right = "guess" in stacked
             outcomes.setdefault(variant, {})[title] = SetOutcomes(order, stacked, metric=None if right else metric)
     if baseline not in outcomes:
-        raise BadInput(f"{baseline!r} has no {metric.name}", "compare what both have: choose with --metric")
+        raise BadInput(
+            f"{baseline!r} has no {metric.name}", "compare what both have: choose with --metric (metric= in Python)"
+        )
     labels = tuple(classes) if "guess" in next(iter(outcomes[baseline].values())).arrays else ()
     return TaskOutcomes(
         task=metric.name, baseline=baseline, least_difference=0.0, variants=outcomes, clusters=clusters, labels=labels

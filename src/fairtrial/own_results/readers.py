@@ -650,7 +650,7 @@ def read_predictions(path: Path, columns: Mapping[str, str], labels: Mapping[str
             raise BadInput("expected the columns index and prediction, with a tab between them", HOW, path=path, line=1)
         index = cells["index"]
         if index not in labels:
-            hint = "the file holds predictions only: give the true labels with --labels FILE (a column label, in order)"
+            hint = "it holds predictions only: give the true labels with --labels FILE, labels= in Python (in order)"
             raise BadInput(f"index {index} has no label", hint, path=path, line=number)
         test, variant = named[1] if named else "", path.resolve().parent.name
         where = f"{path}:{number}"
