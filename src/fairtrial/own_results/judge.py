@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from fairtrial.errors import BadInput
-from fairtrial.own_results.readers import Results, Row
+from fairtrial.own_results.readers import Results
+from fairtrial.own_results.tables import Row
 from fairtrial.registry import did_you_mean
 from fairtrial.statistics.comparison import FEWEST_SEEDS
 from fairtrial.statistics.outcomes import LEAST, METRICS, Metric, SetOutcomes, TaskOutcomes, is_accuracy
