@@ -26,6 +26,7 @@ from fairtrial.report.study_page import study_page
 from fairtrial.report.table import Cell, Table, as_csv, as_latex, as_markdown, as_text, row
 from fairtrial.report.verdict_tables import (
     FORMATS,
+    comparison_row,
     comparisons,
     narrow_scores,
     reuse,
@@ -60,6 +61,12 @@ def raw() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def verdict(raw: dict[str, Any]) -> dict[str, Any]:
     return check_verdict(raw)
+
+
+@pytest.mark.parametrize(("groups", "needed"), [(None, "287 items"), (34, "287 groups")])
+def test_what_more_is_needed_is_counted_in_what_was_tested(groups: int | None, needed: str) -> None:
+    comparison = {"variant": "rope", "set": "test", "verdict": "undetected", "items": 839, "groups": groups}
+    assert comparison_row({"metric": "accuracy"}, comparison | {"more_items": 287}, "p_adjusted")[-1].text == needed
 
 
 def test_the_interval_decides_how_many_digits_are_shown() -> None:

@@ -244,7 +244,8 @@ def fine_print(task: tables.Task, comparison: tables.Row) -> str:
     facts = [f"{few_digits(comparison.get('seeds'))} seeds, {few_digits(comparison.get('items'))} items"]
     if "smallest_detectable" in comparison:
         facts.append(f"smallest detectable {tables.least_text(task, comparison['smallest_detectable'])}")
-    needed = {"more_seeds": "more seeds needed", "more_items": "test items needed"}
+    units = "groups of test items" if comparison.get("groups") else "test items"
+    needed = {"more_seeds": "more seeds needed", "more_items": f"{units} needed"}
     facts += [f"{words}: {comparison[key]}" for key, words in needed.items() if key in comparison]
     if "share" in comparison.get("share_of_seeds_better", {}):
         facts.append(f"better in {comparison['share_of_seeds_better']['share']:.0%} of seeds")

@@ -192,7 +192,7 @@ def comparison_row(task: Task, comparison: Row, chance: str) -> tuple[Cell, ...]
     if "more_seeds" in comparison:
         needed = f"{comparison['more_seeds']} seeds"
     elif "more_items" in comparison:
-        needed = f"{few_digits(comparison['more_items'])} items"
+        needed = f"{few_digits(comparison['more_items'])} {'groups' if comparison.get('groups') else 'items'}"
     return row(
         named(task, comparison.get("variant", "")),
         comparison.get("set", ""),
