@@ -35,6 +35,8 @@ def main(at_one_rate: Path, tuned: Path, out: Path) -> None:
                 right.plot([across] * len(scores), scores, "o", color=colour, alpha=0.45, markersize=4)
                 right.plot([across - 0.06, across + 0.06], [sum(scores) / len(scores)] * 2, color=colour, linewidth=2)
         left.set(xscale="log", xlabel="learning rate", ylabel="accuracy, %", title="Validation, one seed")
+        left.set_xticks(rates, [f"{rate:g}" for rate in rates])
+        left.minorticks_off()
         left.axhline(50, color="0.8", zorder=0)
         left.legend(frameon=False)
         right.axhline(50, color="0.8", zorder=0)

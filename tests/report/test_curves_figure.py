@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
-from fairtrial.report.plots import curves_figure
+from fairtrial.report.plots import curves_figure, figure_bytes, our_look
 
 
 @pytest.mark.parametrize("task", ["classify", "lm"])
@@ -28,3 +29,16 @@ def test_every_split_stands_in_both_halves(task: str, finished_records: dict[str
 def test_a_kind_that_cannot_be_written_is_refused(finished_records: dict[str, Path], fairtrial: Any) -> None:
     with pytest.raises(BadInput, match="cannot be written as 'bmp'"):
         curves_figure(Record.open(finished_records["lm"]), "bmp")
+
+
+@pytest.mark.parametrize("base", [2, 10])
+def test_numbers_on_logarithmic_axes_are_digits(base: int) -> None:
+    with our_look():
+        figure = Figure()
+        axes = figure.subplots()
+        axes.plot([base**power for power in range(4)], [200, 300, 400, 900])
+        axes.set_xscale("log", base=base)
+        axes.set_yscale("log")
+        drawn = figure_bytes(figure, "svg").decode()
+    assert "mathdefault" not in drawn
+    assert f">{base**2}<" in drawn

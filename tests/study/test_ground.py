@@ -43,9 +43,9 @@ def test_a_test_set_of_two_blocks_gets_no_verdict_and_that_is_known_before() -> 
     ground = EvalSets({}, (), {"test": 18, "lines": 18, "pair": 2}, "", groups)
     assert not ground.too_few("test")
     assert not ground.too_few("lines")
-    assert ground.too_few("pair") == "no verdict will be possible on pair: it has 2 items; test on more text"
-    assert "it has 2 items in 1 group; test on more text; neighbours" in ground.too_few("test", [0, 1])
-    assert "it has 9 clean ones in 2 groups" in ground.too_few("test", range(9), "clean ones")
+    assert ground.too_few("pair") == "too little for a verdict: pair has 2 items; test on more text"
+    assert "test has 2 items in 1 group; test on more text; neighbours" in ground.too_few("test", [0, 1])
+    assert "test has 9 clean ones in 2 groups" in ground.too_few("test", range(9), "clean ones")
 
 
 def test_lines_of_a_table_without_groups_stand_alone(course_folder: Path) -> None:

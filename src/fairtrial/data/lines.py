@@ -185,7 +185,7 @@ def _suggestion(name: str, folder: Path) -> str:
         return f"; did you mean {close[0]!r}?"
     if not names:
         return "; the folder is empty"
-    return f"; it contains: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
+    return f"; the folder contains: {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
 
 
 def _read_bytes(path: Path) -> bytearray:

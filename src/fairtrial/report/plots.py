@@ -49,8 +49,21 @@ def our_look(more: dict[str, Any] | None = None) -> AbstractContextManager[None]
     return matplotlib.rc_context(settings)
 
 
+def plain_logs(figure: Figure) -> Figure:
+    """Numbers on logarithmic axes as digits: our look draws no formulas."""
+    from matplotlib.ticker import LogFormatter, LogFormatterSciNotation
+
+    for axis in (each for axes in figure.axes for each in (axes.xaxis, axes.yaxis)):
+        if isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
+            base = getattr(axis.get_transform(), "base", 10)
+            axis.set_major_formatter(LogFormatter(base))
+            axis.set_minor_formatter(LogFormatter(base, labelOnlyBase=False))
+    return figure
+
+
 def figure_bytes(figure: Figure, kind: str, dpi: float | str = "figure") -> bytes:
     file = BytesIO()
+    plain_logs(figure)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a script that the font lacks is drawn as boxes
         figure.savefig(file, format=kind, dpi=dpi, metadata=TIMELESS[kind])
@@ -265,7 +278,7 @@ def draw_curves(record: Record) -> Figure:
         else:
             right.set_yscale("log")
         figure.suptitle(f"{record.folder.name}: seed {record.trial['seed']}", fontsize=10)
-        return figure
+        return plain_logs(figure)
 
 
 def _draw(axes: Any, scores: Sequence[dict[str, Any]], name: str, title: str, record: Record) -> None:

@@ -22,7 +22,7 @@ from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
 from fairtrial.report.words import spoken_time
-from fairtrial.statistics.sentences import expected_smallest
+from fairtrial.statistics.sentences import counted, expected_smallest
 from fairtrial.study.design import UNTUNED, Settings, Study, Variant, recipe_of, refuse_other_items, write_study
 from fairtrial.study.folder import FAILURES, StudyFolder
 
@@ -68,14 +68,14 @@ class EvalSets:
     notes: tuple[str, ...] = ()  # what a user should know of how the data were read
 
     def too_few(self, test_set: str, items: Sequence[int] | None = None, of: str = "items") -> str:
-        """Why a test set, or those of its items, can get no verdict: fewer than three groups; empty where it can."""
+        """Why a test set, or those of its items, is too little for a verdict: fewer than three groups; else empty."""
         kept = range(self.items[test_set]) if items is None else items
         groups = self.groups.get(test_set)
         units = len(kept) if groups is None else len({groups[item] for item in kept})
         if units > 2:
             return ""
-        together = "" if groups is None else f" in {units} {'group' if units == 1 else 'groups'}"
-        why = f"no verdict will be possible on {test_set}: it has {len(kept)} {of}{together}"
+        together = "" if groups is None else f" in {counted(units, 'group')}"
+        why = f"too little for a verdict: {test_set} has {len(kept)} {of}{together}"
         more = "; neighbours in a running text are a group of at least 256 words and 8 context lengths"
         return f"{why}; test on more text{more if groups is not None else ''}"
 
