@@ -17,7 +17,7 @@ from sampling import cases
 
 NORMALIZER, PRE_TOKENIZER = word_splitter()
 NLTK = NLTKWordTokenizer()
-FINAL_INITIALISM = re.compile(r"""(?<![\w.])((?:[^\W\d_]\.)+[^\W\d_])\.(?=[\])}>"'»”’ ]*\s*$)""")
+FINAL_INITIALISM = re.compile(r"""(?<![\w.])((?:[^\W\d_²]\.)+[^\W\d_²])\.(?=[\])}>"'»”’ ]*\s*$)""")
 PIECES = [
     *"abdmnsStxZ0159²é_ſİı\u0301.,:;'\"`()[]{}<>-!?$*&«»“”‘’„ \t\r\n\x1c\xa0",
     *("''", "``", "--", "...", ",,", "U.S.", "D.C.", "'s", "'ll", "n't", "N'T", "'RE"),
@@ -68,6 +68,7 @@ def test_real_text_splits_as_nltk_does(shared_data: Path) -> None:
 @example("'tis'twas d'ye")
 @example("x's'$ couldn't've n't's ")
 @example('("U.S.")')
+@example("a.².")
 def test_any_text_splits_as_nltk_does(line: str) -> None:
     assert split(line) == expected(line)
     assert looked_up(line, f"{line} {line}", f"x {line}", f"{line} x") == [

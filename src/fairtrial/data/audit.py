@@ -4,7 +4,7 @@ findings; docs/contamination.md lists the checks and their limits."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import PurePath
@@ -16,12 +16,14 @@ import numpy as np
 from fairtrial.data.corpus import Document, Splits
 from fairtrial.data.duplicates import EXACT, LEAST_WORDS, NEAR, Duplicates, find_duplicates, words
 from fairtrial.data.readers import SPEAKERS, find_format, read
-from fairtrial.data.splits import conflicts
+from fairtrial.data.splits import conflicts, text_key_of
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import text_key
 from fairtrial.finding import AMBER, PASS, RED, REPORT, Finding, worst
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Data, Recipe
+
+KeyOf = Callable[[Document], Hashable]  # equal for texts that are duplicates
 
 MANY = 0.01  # share of the test items above which a score on all of them is not believed
 EXAMPLES = 3
@@ -84,9 +86,10 @@ def all_findings(prepared: Prepared, duplicates: dict[str, Duplicates]) -> list[
     if validation := prepared.corpus.validation:  # duplicates never straddle a validation set that we carve
         between = duplicates_between(splits.train, validation)
         found += audit_duplicates("validation", splits.train, validation, between, most=AMBER)
-    found += [audit_repeats(name, documents) for name, documents in (("train", prepared.known), *splits.tests.items())]
+    every = {"train": prepared.known, **splits.tests}
+    found += [audit_repeats(name, documents, splits.index.key_of) for name, documents in every.items()]
     if splits.labels:
-        found += audit_conflicts({"train": prepared.known, **splits.tests}, splits.class_names)
+        found += audit_conflicts(every, splits.class_names, splits.index.key_of)
         found += audit_leaks(prepared.known, splits.labels, splits.class_names)
     found += audit_vocabulary(prepared)
     found += audit_drift(splits)
@@ -155,11 +158,12 @@ def audit_duplicates(
         yield share_finding(id, name, len(found), len(items), verdict, meaning, examples, none)
 
 
-def audit_repeats(name: str, documents: Sequence[Document]) -> Finding:
+def audit_repeats(name: str, documents: Sequence[Document], key_of: KeyOf) -> Finding:
     """D1r: texts that occur more than once in one set."""
-    counts = Counter(text_key(document.text) for document in documents)
+    keys = list(map(key_of, documents))
+    counts = Counter(keys)
     extra = len(documents) - len(counts)
-    first = {text_key(document.text): document for document in reversed(documents)}
+    first = dict(zip(reversed(keys), reversed(documents), strict=True))
     often = [(key, count) for key, count in counts.most_common(EXAMPLES) if count > 1]
     examples = [f"{count} times: {quote(first[key])}" for key, count in often]
     verdict = REPORT if name == "train" or extra <= MANY * len(documents) else AMBER
@@ -181,14 +185,16 @@ def audit_groups(name: str, known: Sequence[Document], items: Sequence[Document]
     return share_finding("D7", name, count, of, by_share(count, of), meaning, examples, "No group is on both sides.")
 
 
-def audit_conflicts(splits: Mapping[str, Sequence[Document]], names: Mapping[str, str]) -> Iterator[Finding]:
+def audit_conflicts(
+    splits: Mapping[str, Sequence[Document]], names: Mapping[str, str], key_of: KeyOf
+) -> Iterator[Finding]:
     """D3: the same text under two labels, inside train, inside each test set, and between them."""
     meaning = "Texts that also occur under another label: at most one of the two can be predicted."
     none = "No text occurs under two labels."
     for name, documents in splits.items():
         compared = {name: documents} if name == "train" else {name: documents, f"{name} and train": splits["train"]}
         for where, others in compared.items():
-            pairs = conflicts(documents, others)
+            pairs = conflicts(documents, others, key_of)
             count = len({document.location for document, _ in pairs})
             shown = [
                 [f"{names.get(each.label, each.label)!r} {quote(each)}" for each in pair] for pair in pairs[:EXAMPLES]
@@ -229,13 +235,15 @@ def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
     if tokens.kind == "encoder" or prepared.recipe.encoder.source != "none" or tokens.fit not in ("train", "course"):
         return  # a pretrained encoder or a record brings its own vocabulary
     fitted = prepared.fitted_texts
-    known = {text_key(document.text) for document in prepared.known}
-    seen = {text_key(line.partition("\t")[2] or line) for line in fitted} - known  # D1 counts what occurs in train
+    key_of: KeyOf = text_key_of if tokens.fit == "course" else prepared.splits.index.key_of
+    lines = (text_key(line.partition("\t")[2] or line) for line in fitted)
+    seen = set[Hashable](lines if tokens.fit == "course" else map(key_of, prepared.splits.train))
+    seen -= set(map(key_of, prepared.known))  # D1 counts what occurs in train
     none = "The vocabulary was fitted on no test item that is not in train."
     meaning = "Test items that are not in the training split, but in the text that the vocabulary was fitted on:"
     meaning += " their words are never unknown."
     for name, documents in prepared.splits.tests.items():
-        found = [document for document in documents if text_key(document.text) in seen]
+        found = [document for document in documents if key_of(document) in seen]
         examples = list(map(quote, found[:EXAMPLES]))
         yield share_finding("D4", name, len(found), len(documents), RED, meaning, examples, none)
     count = sum("\t" in line for line in fitted) if tokens.fit == "course" else 0
@@ -248,7 +256,9 @@ def audit_vocabulary(prepared: Prepared) -> Iterator[Finding]:
     count = int(tokenizer.facts["unknown_tokens"])
     shares = {name: unknown_share(documents, tokenizer) for name, documents in prepared.splits.tests.items()}
     verdict, meaning = PASS, "The unknown token occurs in training, so a model can learn what to expect of it."
-    if not count and not any(shares.values()):
+    if not count and prepared.recipe.training.word_dropout:
+        meaning = "No training word is unknown, but training.word_dropout shows rare words as unknown."
+    elif not count and not any(shares.values()):
         verdict, meaning = REPORT, "The unknown token is never trained, which costs nothing: no test word is unknown."
     elif not count:
         verdict = RED if prepared.recipe.task == "lm" else AMBER

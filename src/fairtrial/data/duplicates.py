@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,6 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from fairtrial.data.word_table import make_table
 from fairtrial.data.words import text_key
 
 CLEAN, EXACT, NEAR = 0, 1, 2  # status of an item; a contained one is near, and has a share
@@ -28,6 +28,8 @@ LEAST_SHARED = 3  # 3-grams, that is five words in a row: a "thank you very much
 PAIRS = 1 << 22  # candidate pairs compared at a time
 COMPARED = 1 << 18  # of these at a time
 SIGNS_TO_BLANKS = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))
+MOST_NUMBER = 1 << 62
+BOTH = 1 << 32  # two counts in one number
 COMMON = 500  # texts of a gram, when texts of one set are clustered
 
 
@@ -114,6 +116,8 @@ def near_clusters(texts: Sequence[str]) -> np.ndarray:
     for rows, columns in chain([neighbours], _candidates(grams, grams, COMMON)):
         apart = clusters[rows] != clusters[columns]
         rows, columns, *_ = _near(grams, grams, lengths, rows[apart], columns[apart])
+        if not len(rows):
+            continue
         links.append(sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(texts),) * 2))
         _, clusters = connected_components(sum(links[1:], links[0]), directed=False)
     return clusters
@@ -122,21 +126,29 @@ def near_clusters(texts: Sequence[str]) -> np.ndarray:
 def _candidates(
     train: sparse.csr_matrix, test: sparse.csr_matrix, most: float = np.inf
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Items and known texts that may be near, all of an item together, by grams of at most `most` texts."""
+    """Items and known texts that may be near, all of an item together, by grams of at most `most` texts. Two texts
+    share at most the grams that were looked up and found in the other, and all that were not looked up."""
     if not train.nnz or not test.nnz:
         return
     in_train, in_test = train.getnnz(0), test.getnnz(0)  # how many texts hold each gram
     alone = int(train is test)  # a gram of that many texts makes no pair
-    rare_train = _rarest(train, in_test, CONTAINED, alone, most)
-    rare_test = _rarest(test, in_train, HALF, alone, most)
+    rare_train, left_train = _rarest(train, in_test, CONTAINED, alone, most)
+    rare_test, left_test = _rarest(test, in_train, HALF, alone, most)
+    train_sizes, test_sizes = train.getnnz(1), test.getnnz(1)
     train_by_gram, rare_train_by_gram = train.T.tocsr(), rare_train.T.tocsr()
     candidates = (rare_test @ in_train + test @ rare_train.getnnz(0)).cumsum()  # pairs up to each item
     begin = 0
     while begin < test.shape[0]:
         done = candidates[begin - 1] if begin else 0
         end = max(begin + 1, int(np.searchsorted(candidates, done + PAIRS, "right")))
-        pairs = (rare_test[begin:end] @ train_by_gram + test[begin:end] @ rare_train_by_gram).tocoo()
-        yield pairs.row + begin, pairs.col
+        pairs = (rare_test[begin:end] @ train_by_gram * BOTH + test[begin:end] @ rare_train_by_gram).tocoo()
+        rows, columns = pairs.row + begin, pairs.col
+        of_test, of_train = np.divmod(pairs.data, BOTH)  # rare grams of one that are in the other
+        shared = np.minimum(of_test + left_test[rows], of_train + left_train[columns])  # at most
+        ones, others = test_sizes[rows], train_sizes[columns]
+        needed = np.minimum(HALF / (1 + HALF) * (ones + others), CONTAINED * np.minimum(ones, others)) - 1e-9
+        may_be = shared >= np.maximum(LEAST_SHARED, needed)
+        yield rows[may_be], columns[may_be]
         begin = end
 
 
@@ -170,38 +182,41 @@ def _shares_together(rows: np.ndarray, common: sparse.csr_matrix, sizes: np.ndar
     return np.asarray(together.getnnz(1)[number] / sizes)
 
 
-def _rarest(texts: sparse.csr_matrix, common: np.ndarray, share: float, alone: int, most: float) -> sparse.csr_matrix:
+def _rarest(
+    texts: sparse.csr_matrix, common: np.ndarray, share: float, alone: int, most: float
+) -> tuple[sparse.csr_matrix, np.ndarray]:
     """The rarest grams of each text, so many that a text without any of them cannot hold `share` of its grams; without
-    those of at most `alone` texts, which find nothing."""
+    those of at most `alone` texts, which find nothing. And how many others that may find something it has [text]"""
     sizes = texts.getnnz(1)
     rows = np.repeat(np.arange(texts.shape[0]), sizes)
     needed = sizes - np.ceil(share * sizes - 1e-9).astype(int) + 1
     fruitful = common[texts.indices] > alone
     rows, columns = rows[fruitful], texts.indices[fruitful]
     found = np.bincount(rows, minlength=len(sizes))
-    order = np.lexsort((columns, common[columns], rows))
+    order = np.argsort(rows * (int(common.max(initial=0)) + 1) + common[columns], kind="stable")
     rank = np.arange(len(rows)) + np.repeat(sizes - found - (np.cumsum(found) - found), found)  # the rarest come first
     columns = columns[order]
     kept = (rank < needed[rows]) & (common[columns] <= most)
     columns = columns[kept]
-    return sparse.csr_matrix((np.ones(len(columns), np.int64), (rows[kept], columns)), shape=texts.shape)
+    chosen = sparse.csr_matrix((np.ones(len(columns), np.int64), (rows[kept], columns)), shape=texts.shape)
+    return chosen, found - chosen.getnnz(1)
 
 
 def _gram_matrix(texts: Sequence[str]) -> tuple[sparse.csr_matrix, np.ndarray]:
     """[text gram], 1 where the text holds the gram; and the number of words of each text."""
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    rows = [list(map(numbers.__getitem__, words(text))) for text in texts]
-    sizes = np.fromiter(map(len, rows), np.int64, len(rows))
-    ids = np.fromiter(chain.from_iterable(rows), np.int64, int(sizes.sum()))
+    table = make_table(texts, "whitespace", words)
+    ids, sizes, count = table.ids.astype(np.int64), np.diff(table.offsets), len(table.vocabulary)
     owner = np.repeat(np.arange(len(texts)), sizes)
     inside = np.zeros(len(ids), bool)  # whether a gram that begins here ends in the same text
     if len(ids) >= GRAM:
         inside[: 1 - GRAM] = owner[: 1 - GRAM] == owner[GRAM - 1 :]
     starts = np.flatnonzero(inside)
     grams = ids[starts]
-    for step in range(1, GRAM):  # renumbered at each step, so that no product overflows
-        _, grams = np.unique(grams * len(numbers) + ids[starts + step], return_inverse=True)
+    for step in range(1, GRAM):
+        if grams.max(initial=0) * count >= MOST_NUMBER:  # renumbered, so that no product overflows
+            _, grams = np.unique(grams, return_inverse=True)
+        grams = grams * count + ids[starts + step]
+    _, grams = np.unique(grams, return_inverse=True)
     shape = (len(texts), int(grams.max(initial=0)) + 1)
     matrix = sparse.csr_matrix((np.ones(len(starts), np.int64), (owner[starts], grams)), shape=shape)
     matrix.sum_duplicates()

@@ -86,6 +86,14 @@ class TextIndex:
         return cache.kept(self._key("keys"), "duplicates", make)["keys"]
 
     @cached_property
+    def _keys(self) -> list[int]:
+        return self.keys.tolist()
+
+    def key_of(self, document: Document) -> int:
+        """Equal for duplicates, case and punctuation aside."""
+        return self._keys[self._place[id(document)]]
+
+    @cached_property
     def clusters(self) -> np.ndarray:
         """The number of each training document's cluster [document]"""
 

@@ -215,8 +215,8 @@ def _by_columns(
         named = columns.names[columns.split] if columns.split is not None else named
         for line, values in rows:
             location = files[-1].location(line)
-            if missing := next((kind for kind in ("text", "label") if values.get(kind) == ""), None):
-                raise BadInput(f"the {missing} is missing", path=location)
+            if "" in (values["text"], values.get("label")):
+                raise BadInput(f"the {'label' if values['text'] else 'text'} is missing", path=location)
             split = split_of(values["split"], file_split, location) if "split" in values else file_split
             if "name" in values:
                 called.setdefault(values["label"], set()).add(values["name"])
@@ -386,19 +386,24 @@ def read_jsonl(path: Path, data: recipe.Data, task: str) -> Corpus:
     return _by_columns(path, JSONL_SUFFIXES, parse, task)
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise KeyError(next(key for key, _ in pairs if [other for other, _ in pairs].count(key) > 1))
+    return found
+
+
+JSON = json.JSONDecoder(object_pairs_hook=_once)  # json.loads makes one for every line
+
+
 def _json_object(file: TextFile, number: int, line: str) -> dict[str, Any]:
     def refuse(what: str, hint: str = 'write lines such as {"text": "A fine film.", "label": "good"}') -> BadInput:
         return BadInput(what, hint, path=file.path, line=number)
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            twice = next(key for key, _ in pairs if [other for other, _ in pairs].count(key) > 1)
-            raise refuse(f"the key {twice!r} occurs more than once", "keep one of them")
-        return found
-
     try:
-        item = json.loads(line, object_pairs_hook=once)
+        item = JSON.decode(line)
+    except KeyError as error:
+        raise refuse(f"the key {error.args[0]!r} occurs more than once", "keep one of them") from None
     except json.JSONDecodeError as error:
         raise refuse(f"invalid JSON: {error.msg} at character {error.colno}") from error
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of open brackets
@@ -415,7 +420,8 @@ def _json_value(file: TextFile, number: int, item: dict[str, Any], kind: str, ke
     if value is None and kind == "group":
         return ""
     types, expected = (str, "a string") if kind == "text" else (str | int, "a string or an integer")
-    text = value if isinstance(value, str) else json.dumps(value)  # true and false keep their JSON names
+    # true and false keep their JSON names
+    text = value if isinstance(value, str) else str(value) if type(value) is int else json.dumps(value)
     what = ""
     if value is None:
         what = f"the {kind} is missing (key {key!r})"

@@ -5,7 +5,7 @@ running text is cut at its end instead; the audit of the data finds what it repe
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -67,16 +67,26 @@ def _subsample(documents: Documents, index: TextIndex, data: recipe.Data, seed: 
     return tuple(each for each in documents if id(each) in chosen or each.label in lost) if lost else taken
 
 
-def conflicts(documents: Sequence[Document], others: Sequence[Document]) -> list[tuple[Document, Document]]:
+def text_key_of(document: Document) -> Hashable:
+    return text_key(document.text)
+
+
+def conflicts(
+    documents: Sequence[Document], others: Sequence[Document], key_of: Callable[[Document], Hashable] = text_key_of
+) -> list[tuple[Document, Document]]:
     """Each document with the first of the others that has its text under another label, for every such label."""
-    by_label: defaultdict[str, dict[str, Document]] = defaultdict(dict)
+    first: dict[Hashable, Document] = {}
+    more: defaultdict[Hashable, dict[str, Document]] = defaultdict(dict)  # under other labels than the first one's
     for other in others:
-        by_label[text_key(other.text)].setdefault(other.label, other)
+        key = key_of(other)
+        if first.setdefault(key, other).label != other.label:
+            more[key].setdefault(other.label, other)
     return [
         (document, other)
-        for document in documents
-        for label, other in by_label.get(text_key(document.text), {}).items()
-        if label != document.label
+        for document, key in ((each, key_of(each)) for each in documents)
+        if key in first
+        for other in (first[key], *(more[key].values() if key in more else ()))
+        if other.label != document.label
     ]
 
 
