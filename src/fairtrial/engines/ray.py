@@ -9,6 +9,7 @@ import logging
 import math
 import os
 import shutil
+import sys
 import tempfile
 import time
 import tomllib
@@ -46,6 +47,7 @@ class Ray:
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         os.environ.setdefault("RAY_worker_niceness", "0")  # trials are the work: at Ray's 15 anything else starves them
         if not ray.is_initialized():
+            tell_on_standard_error()
             try:
                 own: dict[str, Any] = {"num_cpus": width, "include_dashboard": False} if address is None else {}
                 with chdir("/"):  # Ray puts the working folder on the path of its workers: a random.py there would run
@@ -126,6 +128,17 @@ class Ray:
                 self.stored[key] = self.ray.put(files_at(Path(path)))
             found += [path, self.stored[key]]
         return tuple(found)
+
+
+def tell_on_standard_error() -> None:
+    """Ray prints that a machine is lost on standard output, among the lines of --json."""
+    from ray._private import worker
+
+    def tell(data: dict[str, Any], *_: Any, **__: Any) -> None:
+        print(*data.get("lines", ()), sep="\n", file=sys.stderr)
+
+    if hasattr(worker, "print_to_stdstream"):  # it has no public name
+        worker.print_to_stdstream = tell
 
 
 class Board:
