@@ -108,6 +108,8 @@ class Prepared:
         refuse_memory(self.memory_needed, "training", "" if saving else ", or --set training.save_memory=true")
         with doing("encoding texts and building the network"):
             task = build_task(self.recipe, self.seed, self.splits, self.tokenizer)
+        if self.recipe.training.distill:
+            self._add_teacher(task)
         if self.encoder is not None:
             from fairtrial.pretrained.encoder import fill
 
@@ -121,6 +123,17 @@ class Prepared:
             with doing("compiling the network"):
                 compile_blocks(task.network, lambda: loop.gradients(0))
         return task
+
+    def _add_teacher(self, task: Task) -> None:
+        from fairtrial.baselines.kneser_ney import KneserNey
+        from fairtrial.training.tasks import LanguageTask, Teacher
+
+        if self.recipe.external or not isinstance(task, LanguageTask):
+            what = "training.distill: Kneser-Ney teaches language models that are built from parts"
+            raise BadInput(what, "leave it out")
+        with doing("counting n-grams for the teacher"):
+            counted = KneserNey(task.sets["train"].sequences, self.tokenizer.size, 3)
+        task.teacher = Teacher(counted.after, self.recipe.training.distill, self.chosen_device(task))
 
     def chosen_device(self, task: Task) -> Any:
         from fairtrial.model.network import count_parameters

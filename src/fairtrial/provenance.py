@@ -166,7 +166,8 @@ def notes_on(prepared: Prepared, task: Task) -> list[str]:
     recipe, splits, tokenizer = prepared.recipe, prepared.splits, prepared.tokenizer
     cut = task.facts.get("cut_to_length", {})  # how many documents of each split are longer than the model's length
     notes = [*copies_notes(prepared), *cuts(recipe, splits, cut), *epoch_notes(task, recipe.training.accumulate)]
-    if tokenizer.unknown is not None and not tokenizer.facts["unknown_trained"]:
+    trained = tokenizer.facts["unknown_trained"] or recipe.training.word_dropout
+    if tokenizer.unknown is not None and not trained:
         notes.append(
             "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
         )

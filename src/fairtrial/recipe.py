@@ -174,6 +174,13 @@ class Training:
     warmup_steps: Annotated[int, "warm-up: steps in which the learning rate rises from zero"] = 0
     clip: Annotated[float, "maximum gradient norm; inf: no clipping"] = float("inf")
     label_smoothing: Annotated[float, "label smoothing"] = 0.0
+    word_dropout: Annotated[
+        float, "share of the words seen once that are read and predicted as unknown, others in every epoch"
+    ] = 0.0
+    distill: Annotated[
+        float, "knowledge distillation: weight of Kneser-Ney's predictions in a language model's targets"
+    ] = 0.0
+    average: Annotated[float, "weight averaging: decay of the exponential moving average (EMA); 0: none"] = 0.0
     select_every: Annotated[Duration, "how often validation is evaluated for model selection"] = Duration(1, "epochs")
     frozen_layers: Annotated[int, "freeze the embeddings and this many blocks from the bottom; 0: none"] = 0
     layer_decay: Annotated[float, "layer-wise learning-rate decay: share of the rate of the block above"] = 1.0
@@ -196,6 +203,11 @@ class Training:
         if self.compile and self.save_memory:
             raise BadInput("training.compile and training.save_memory exclude each other", "leave one of them out")
         share("training.label_smoothing", self.label_smoothing)
+        share("training.word_dropout", self.word_dropout)
+        share("training.distill", self.distill)
+        share("training.average", self.average)
+        if self.average == 1:
+            raise BadInput("training.average = 1 keeps the first weights", "take a decay such as 0.99")
         at_least(1, "training", self, "batch", "accumulate")
         at_least(0, "training", self, "weight_decay", "momentum", "warmup_steps", "frozen_layers")
         for name in ("learning_rate", "clip", "patience", "layer_decay"):
@@ -329,7 +341,8 @@ BUILT_IN = Path(__file__).parent / "recipes"
 ADDED_FIELDS = (
     ("shape", "attention_dropout"), ("training", "save_memory"), ("data", "text_column"), ("data", "label_column"),
     ("data", "split_column"), ("data", "group_column"), ("scoring", "exact_bytes"), ("training", "device"),
-    ("training", "precision"), ("training", "compile"),
+    ("training", "precision"), ("training", "compile"), ("training", "word_dropout"), ("training", "distill"),
+    ("training", "average"),
 )  # fmt: skip
 
 

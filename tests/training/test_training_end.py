@@ -1,12 +1,15 @@
-"""Was training long enough? The validation curve says so, in words."""
+"""Curves: how many items a point scores; was training long enough? The validation curve says so, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from fairtrial.prepare import prepare
 from fairtrial.provenance import training_end
-from fairtrial.recipe import Recipe
+from fairtrial.recipe import Recipe, built_in_recipe, with_settings
 from fairtrial.report.page import records_page
 from fairtrial.report.words import learning_notes
 from fairtrial.trial import run_trial
@@ -53,3 +56,14 @@ def test_a_short_training_is_scored_often_enough_and_its_result_and_page_say_tha
 def test_the_best_step_is_told_where_the_last_weights_are_kept() -> None:
     result = {"tests": {}, "training_end": "overfitted", "best_step": 120, "kept_step": 900, "steps": 900}
     assert learning_notes(result) == ["overfitted: best at step 120 of 900, worse since"]
+
+
+@pytest.mark.parametrize("task", ["classify", "lm", "mlm"])
+def test_a_point_of_the_training_curve_scores_as_many_items_as_one_of_validation(task: str) -> None:
+    recipe = built_in_recipe("default", task)
+    found = prepare(with_settings(recipe, ["data.validation=0.2", "shape.length=32"]), 0).task
+    assert found.items("validation") > 256, "the control: validation decides, not the least number"
+    assert found.sample("train") == found.sample("validation") == min(found.most, found.items("validation"))
+    assert found.sample("train") < found.items("train")
+    none_held_back = prepare(with_settings(recipe, ["data.validation=0", "shape.length=32"]), 0).task
+    assert none_held_back.sample("train") == min(found.most, none_held_back.items("train"))

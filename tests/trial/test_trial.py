@@ -17,7 +17,7 @@ from fairtrial.model.part import Part, parts
 from fairtrial.prepare import prepare
 from fairtrial.recipe import Recipe, Shape, built_in_recipe, with_settings
 from fairtrial.record import Record
-from fairtrial.training.loop import Loop
+from fairtrial.training.loop import Loop, weights_of
 from fairtrial.trial import located, resume_trial, run_trial
 from sealed import reseal
 
@@ -101,6 +101,62 @@ def test_a_stopped_trial_resumes_to_the_same_bits(
     broken = Record.open(tmp_path / "broken")
     assert not broken.complete
     assert files_of(whole) == files_of(resume_trial(broken.folder))
+
+
+@pytest.mark.parametrize("keep", ["best", "last"])
+def test_averaged_weights_a_teacher_and_dropped_words_resume_to_the_same_bits(
+    keep: str, course_folder: Path, tmp_path: Path, tiny: list[str]
+) -> None:
+    more = ("training.average=0.8", "training.distill=0.5", "training.word_dropout=0.3", f"training.keep={keep}")
+    recipe = recipe_for("lm", course_folder, [*tiny, "tokens.min_count=1"], *more)
+    whole = run_trial(recipe, 5, tmp_path / "whole")
+    asked = iter([False] * 8 + [True])
+    with pytest.raises(Interrupted):
+        run_trial(recipe, 5, tmp_path / "broken", stop=lambda: next(asked))
+    assert files_of(whole) == files_of(resume_trial(tmp_path / "broken"))
+    for setting in more[:3]:
+        others = [each for each in more if each != setting]
+        recipe = recipe_for("lm", course_folder, [*tiny, "tokens.min_count=1"], *others)
+        without = run_trial(recipe, 5, tmp_path / setting)
+        assert files_of(without)["model.safetensors"] != files_of(whole)["model.safetensors"], setting
+
+
+def test_averaged_weights_are_the_moving_average_of_all_steps(
+    course_folder: Path, tmp_path: Path, tiny: list[str]
+) -> None:
+    """Averaging reads the weights of training and never changes them."""
+    recipe = recipe_for("classify", course_folder, tiny, "training.keep=last")
+    prepared, plain = (prepare(with_settings(recipe, more), 3) for more in (["training.average=0.7"], []))
+    loops = [Loop(each.task, each.recipe.training, each.recipe.scoring, 3) for each in (prepared, plain)]
+    expected = {name: tensor.double().clone() for name, tensor in weights_of(loops[1].network).items()}
+    for step in range(12):
+        for loop in loops:
+            loop.train_step(step)
+        decay = min(0.7, (1 + step) / (10 + step))
+        for name, tensor in weights_of(loops[1].network).items():
+            expected[name] = decay * expected[name] + (1 - decay) * tensor.double()
+    for name, tensor in weights_of(loops[0].network).items():
+        assert torch.equal(tensor, weights_of(loops[1].network)[name])
+    loops[0].progress.step = 12
+    loops[0].restore_best()
+    for name, tensor in weights_of(loops[0].network).items():
+        torch.testing.assert_close(tensor.double(), expected[name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("task", "setting", "why"),
+    [
+        ("classify", "training.distill=0.5", "teaches language models"),
+        ("lm", "training.average=1", "keeps the first weights"),
+        ("lm", "training.word_dropout=0.5", "no entry of the vocabulary occurs once"),
+        ("lm", "training.word_dropout=1.5", "not between 0 and 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    task: str, setting: str, why: str, course_folder: Path, tmp_path: Path, tiny: list[str]
+) -> None:
+    with pytest.raises(BadInput, match=why):
+        run_trial(recipe_for(task, course_folder, tiny, setting), 0, tmp_path / "a")
 
 
 def test_best_weights_are_those_of_the_best_validation_score(

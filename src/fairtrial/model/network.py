@@ -16,7 +16,7 @@ from fairtrial.environment import refuse_memory
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import EAGER, Attention, KVCache, Layout, View
 from fairtrial.model.layers import ACTIVATIONS, Dropout, FeedForward, own_rng
-from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats, widest
+from fairtrial.model.loss import Scratch, Taught, VocabularyLoss, vocabulary_nats, widest
 from fairtrial.model.part import Part, build_parts, owner, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.rng import seed_for
@@ -285,12 +285,15 @@ class VocabularyModel(nn.Module):
         x, targets = self.answered(ids, lengths, answers)
         return self.out(x), targets
 
-    def loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float) -> Loss:
+    def loss(
+        self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float,
+        taught: Taught | None = None, taught_share: float = 0.0,
+    ) -> Loss:  # fmt: skip
         """(objective x scale, summed nats) over the answers"""
         x, targets = self.answered(ids, lengths, answers)
         with self.exactly(x):
-            x = x.to(self.out.weight.dtype)
-            return VocabularyLoss.apply(x, self.out.weight, self.out.bias, targets, smoothing, scale, self.scratch)
+            how = (targets, smoothing, scale, self.scratch, taught, taught_share)
+            return VocabularyLoss.apply(x.to(self.out.weight.dtype), self.out.weight, self.out.bias, *how)
 
     def exactly(self, x: Tensor) -> AbstractContextManager[Any]:
         """The loss is computed in the weights' own precision, also where the network computes in less."""

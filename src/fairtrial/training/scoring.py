@@ -118,9 +118,13 @@ class TokenSet:
         return None if self.hidden is None else self.hidden()
 
     @cached_property
+    def sizes(self) -> np.ndarray:
+        """Tokens of each sequence that can be predicted: all but the first, which has nothing before it."""
+        return np.maximum(0, np.fromiter(map(len, self.sequences), np.int64, len(self.sequences)) - 1)
+
+    @property
     def targets(self) -> int:
-        """Tokens that can be predicted: all but the first of a sequence, which has nothing before it."""
-        return sum(max(0, len(sequence) - 1) for sequence in self.sequences)
+        return int(self.sizes.sum())
 
     def target_owners(self) -> tuple[np.ndarray, np.ndarray]:
         """The document of every target, and whether the target is unknown [target]"""

@@ -6,13 +6,25 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
+import torch
+from torch import Tensor
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
-from fairtrial.data.batches import Batches, LabelledSentences, MaskedSentences, Masker, Rows, Sentences, Windows
+from fairtrial.data.batches import (
+    Batch,
+    Batches,
+    LabelledSentences,
+    MaskedSentences,
+    Masker,
+    RareAsUnknown,
+    Rows,
+    Sentences,
+    Windows,
+)
 from fairtrial.data.corpus import Document, Splits
 from fairtrial.data.index import TextIndex
 from fairtrial.data.spelling import HiddenText
@@ -29,12 +41,11 @@ from fairtrial.training import scoring
 from fairtrial.training.scoring import MaskedSet, OnProgress, Score, TokenSet, evenly, ignore
 
 # items scored for a point of a curve, evenly spread where the split is larger
-MOST_SENTENCES = 4096
+MOST_SENTENCES = 3000
 MOST_WINDOWS = 1024
 MOST_TOKENS = 1 << 18  # of those windows, where they are longer than 256
 MOST_MASKED_SENTENCES = 2048
-FEWER_SENTENCES = 1024  # of the training split, where the network is large and its curve would cost an epoch
-LARGE = 5_000_000  # parameters
+LEAST_OF_TRAIN = 256  # where the validation set is smaller
 STRIDED = 0.5  # share of the context that a token of a large set sees at least
 
 
@@ -50,6 +61,27 @@ class Task(ABC):
     sets: dict[str, Any]  # encoded documents by split
     facts: dict[str, Any]  # for the record
     groups: dict[str, np.ndarray | None]  # by split: documents that belong together
+
+    @abstractmethod
+    def items(self, split: str) -> int:
+        """Sentences, or windows of text."""
+
+    @property
+    @abstractmethod
+    def most(self) -> int:
+        """Items that are scored for a point of a curve."""
+
+    def sample(self, split: str) -> int:
+        """Items of this split that are scored for a point of its curve. Of the training set as many as of validation,
+        beside which its curve is read: so curves take less than a tenth of the time of training."""
+        most = min(self.most, self.items(split))
+        if split == "train" and "validation" in self.sets:
+            return min(most, max(LEAST_OF_TRAIN, self.items("validation")))
+        return most
+
+    def soft_targets(self, batch: Batch) -> dict[str, Any]:
+        """What a teacher says of a batch, as arguments of the network's loss."""
+        return {}
 
     @abstractmethod
     def quick_score(self, split: str) -> Score:
@@ -69,16 +101,17 @@ class ClassifyTask(Task):
     network: Classifier
     sets: dict[str, tuple[Rows, np.ndarray]]  # token ids, labels
 
-    def most(self, split: str) -> int:
-        return FEWER_SENTENCES if split == "train" and count_parameters(self.network) > LARGE else MOST_SENTENCES
+    most = MOST_SENTENCES
+
+    def items(self, split: str) -> int:
+        return len(self.sets[split][1])
 
     def work(self, split: str, *, quick: bool = False) -> int:
-        items = len(self.sets[split][1])
-        return min(items, self.most(split)) if quick else items
+        return self.sample(split) if quick else self.items(split)
 
     def quick_score(self, split: str) -> Score:
         rows, labels = self.sets[split]
-        chosen = list(evenly(len(rows), self.most(split)))
+        chosen = list(evenly(len(rows), self.sample(split)))
         groups = self.groups.get(split)
         groups = None if groups is None else groups[chosen]
         return scoring.score_classify(self.network, [rows[index] for index in chosen], labels[chosen], 0, groups)
@@ -95,6 +128,12 @@ class LanguageTask(Task):
     length: int
     full_context: float
     exact_bytes: int
+    teacher: Teacher | None = None
+
+    def soft_targets(self, batch: Batch) -> dict[str, Any]:
+        if self.teacher is None:
+            return {}
+        return {"taught": partial(self.teacher.rows, last_two(batch)), "taught_share": self.teacher.share}
 
     def context(self, tokens: TokenSet) -> float:
         """The least share of a length that a scored token sees. A large set moves in strides of half a length. Large is
@@ -102,15 +141,16 @@ class LanguageTask(Task):
         large = tokens.bytes.sum() > self.exact_bytes
         return min(STRIDED, self.full_context) if large else self.full_context
 
+    def items(self, split: str) -> int:
+        return int((-(-self.sets[split].sizes // self.length)).sum())
+
     def work(self, split: str, *, quick: bool = False) -> int:
         """Tokens that the blocks read, and those that the output layer predicts, which costs `predicting` tokens. The
         exact score slides its windows and predicts few tokens of each; then it scores windows that do not overlap."""
-        tokens, length = self.sets[split], self.length
-        sizes = np.array([len(sequence) - 1 for sequence in tokens.sequences])
+        tokens, length, sizes = self.sets[split], self.length, self.sets[split].sizes
         apart = tokens.targets * (1 + self.predicting)
         if quick:
-            windows = int((-(-sizes // length)).sum())
-            return int(apart * min(1.0, self.most / max(1, windows)))
+            return int(apart * self.sample(split) / max(1, self.items(split)))
         stride = max(1, int(length * (1 - self.context(tokens))))
         moves = -(-np.maximum(0, sizes - length) // stride)
         read = int((np.minimum(sizes, length) + moves * length).sum())
@@ -118,7 +158,6 @@ class LanguageTask(Task):
 
     @property
     def most(self) -> int:
-        """Windows that are scored for a point of a curve."""
         return max(1, min(MOST_WINDOWS, MOST_TOKENS // self.length))
 
     @property
@@ -130,7 +169,7 @@ class LanguageTask(Task):
         return network.out.weight.numel() / max(1, count_parameters(network.body.blocks))
 
     def quick_score(self, split: str) -> Score:
-        return scoring.score_windows(self.network, self.sets[split], length=self.length, most=self.most)
+        return scoring.score_windows(self.network, self.sets[split], length=self.length, most=self.sample(split))
 
     def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
         tokens = self.sets[split]
@@ -148,16 +187,41 @@ class MaskedTask(Task):
     network: MaskedModel
     sets: dict[str, MaskedSet]
 
+    most = MOST_MASKED_SENTENCES
+
+    def items(self, split: str) -> int:
+        return len(self.sets[split].hidden)
+
     def work(self, split: str, *, quick: bool = False) -> int:
-        items = len(self.sets[split].hidden)
-        return min(items, MOST_MASKED_SENTENCES) if quick else items
+        return self.sample(split) if quick else self.items(split)
 
     def quick_score(self, split: str) -> Score:
-        return scoring.score_masked(self.network, self.sets[split], most=MOST_MASKED_SENTENCES)
+        return scoring.score_masked(self.network, self.sets[split], most=self.sample(split))
 
     def score(self, split: str, on_progress: OnProgress = ignore) -> Score:
         on_progress(0.0)
         return scoring.score_masked(self.network, self.sets[split])
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A model that counts, whose predictions are a share of the targets."""
+
+    predict: Callable[[np.ndarray], np.ndarray]  # the two tokens before [row 2] -> probabilities [row entry]
+    share: float
+    device: torch.device
+
+    def rows(self, before: np.ndarray, begin: int, end: int) -> Tensor:
+        return torch.from_numpy(self.predict(before[begin:end])).to(self.device)
+
+
+def last_two(batch: Batch) -> np.ndarray:
+    """The two tokens before each answer, in reading order [answer 2]; -1 before the first of a row."""
+    before = np.stack([np.pad(batch.ids, ((0, 0), (1, 0)), constant_values=-1)[:, :-1], batch.ids], -1)
+    real = batch.answers >= 0
+    if batch.lengths is not None:
+        real &= np.arange(batch.ids.shape[1]) < batch.lengths[:, None]
+    return before[real]
 
 
 Documents = dict[str, tuple[Document, ...]]  # by split
@@ -185,6 +249,8 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     builders: dict[str, Callable[..., Sets]] = {"classify": labelled_sets, "lm": token_sets, "mlm": masked_sets}
     groups = {name: item_groups(split, splits.ordered, recipe.shape.length) for name, split in documents.items()}
     sets, batches, more = builders[recipe.task](recipe, seed, splits, documents, tokenizer)
+    if recipe.training.word_dropout:
+        batches = with_unknown(recipe, sets["train"], batches, tokenizer)
     if recipe.task != "classify":
         sets = {name: replace(found, groups=groups[name]) for name, found in sets.items()}
     facts = {"documents": {name: len(split) for name, split in documents.items()}, "vocabulary": tokenizer.size, **more}
@@ -241,6 +307,19 @@ def token_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, 
         what = "this vocabulary has start and stop marks, which a running text never trains"
         raise BadInput(what, "take a vocabulary of running text: --set tokens.fit=train")
     return sets, batches, {"tokens": {name: tokens.targets + len(tokens.sequences) for name, tokens in sets.items()}}
+
+
+def with_unknown(recipe: Recipe, train: Any, batches: Batches, tokenizer: Tokenizer) -> Batches:
+    if tokenizer.unknown is None or recipe.task == "mlm":
+        what = "masked models hide words anyway" if recipe.task == "mlm" else "these tokens have no unknown word"
+        raise BadInput(f"training.word_dropout: {what}", "leave it out")
+    rows = train.sequences if recipe.task == "lm" else train[0]
+    flat = rows.joined() if isinstance(rows, Rows) else np.concatenate(rows)
+    counts = np.bincount(flat, minlength=tokenizer.size)
+    if not (counts == 1).any():
+        what = "training.word_dropout: no entry of the vocabulary occurs once in the training text"
+        raise BadInput(what, "rare words are unknown already; --set tokens.min_count=1 gives them entries")
+    return RareAsUnknown(batches, counts == 1, tokenizer.unknown, recipe.training.word_dropout)
 
 
 def token_set(
