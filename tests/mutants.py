@@ -2870,8 +2870,13 @@ EXPLORE = (
     ),
     Mutant(
         "explorer-stale-work", "explore", "a fast typist waits for answers to what was typed before",
-        "self.newest[channel].ended.set()", "pass",
+        "newest.ended.set()", "pass",
         ("explore/test_playground.py", "-k newer"),
+    ),
+    Mutant(
+        "explorer-late-question", "explore", "a question that arrives late ends the newer one",
+        "if newest.turn > ticket.turn:", "if False:",
+        ("explore/test_playground.py", "-k newer_question"),
     ),
     Mutant(
         "explorer-shared-network", "explore", "a head that is off in one tab is off in the other",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import sys
 import threading
@@ -76,14 +77,16 @@ def test_a_head_is_measured_on_the_test_set(client: Client, shelf: Path) -> None
 
 
 def test_a_newer_question_ends_the_older_one() -> None:
-    import asyncio
+    begun: list[str] = []
+    busy = threading.Event()
 
-    seen: list[str] = []
+    def wait(ticket: Ticket) -> None:
+        busy.wait()
 
-    def slow(name: str) -> Any:
+    def named(name: str) -> Any:
         def job(ticket: Ticket) -> str:
-            seen.append(name)
-            for _ in range(12_000):
+            begun.append(name)
+            while name == "runs":
                 ticket.check()
                 time.sleep(0.01)
             return name
@@ -92,18 +95,26 @@ def test_a_newer_question_ends_the_older_one() -> None:
 
     async def type_fast() -> list[Any]:
         pool = Pool()
-        first = [asyncio.ensure_future(pool.run(slow(f"stale {n}"), "pane")) for n in range(20)]
-        await asyncio.sleep(0.3)
-        last = asyncio.ensure_future(pool.run(lambda ticket: "newest", "pane"))
-        found = await asyncio.gather(*first, last, return_exceptions=True)
+        runs = asyncio.ensure_future(pool.run(named("runs"), "pane"))
+        while not begun:
+            await asyncio.sleep(0.01)
+        both = [asyncio.ensure_future(pool.run(wait)) for _ in range(2)]  # all threads have something to do
+        await asyncio.sleep(0)
+        older = [asyncio.ensure_future(pool.run(named("older"), "pane", turn=n)) for n in range(20)]
+        newest = asyncio.ensure_future(pool.run(named("newest"), "pane", turn=30))
+        await asyncio.sleep(0)
+        late = asyncio.ensure_future(pool.run(named("late"), "pane", turn=25))  # asked before the newest
+        await asyncio.sleep(0)
+        busy.set()
+        found = await asyncio.gather(runs, *older, late, newest, *both, return_exceptions=True)
         pool.close()
         return found
 
     with ThreadPoolExecutor(1) as apart:  # this thread may have playwright's loop
-        *stale, newest = apart.submit(lambda: asyncio.run(type_fast())).result()
+        *stale, newest, _, _ = apart.submit(lambda: asyncio.run(type_fast())).result()
     assert newest == "newest"
     assert {type(each).__name__ for each in stale} == {"Stale"}
-    assert len(seen) <= 3  # those that waited were never begun
+    assert begun == ["runs", "newest"]  # those that waited were never begun
 
 
 def test_models_are_loaded_once_and_leave(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,7 +174,7 @@ def test_a_person_uses_study_parts_puzzles_and_data(open_page: Any, study: str, 
     page.get_by_label("Part", exact=True).select_option("alibi")
     page.wait_for_selector("text=head 3")  # the paper's slopes, one for each head
     page.get_by_label("Set slope").check()
-    page.wait_for_selector("text=all heads")
+    page.wait_for_selector("figure >> text=all heads")
     page.locator("figure svg").focus()
     page.keyboard.press("ArrowDown")
     page.wait_for_selector("text=query 1, key 0: -0.50")

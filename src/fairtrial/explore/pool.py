@@ -2,7 +2,7 @@
 
 A job is a function of a `Ticket`. It runs in one of a few threads; whatever it does in steps asks `ticket.check()`
 between them, which ends it once nobody waits for it any more. Of jobs on one channel (one pane of one tab) only the
-newest counts: one that waits is never begun, one that runs is told to end.
+newest counts, by the turn in which the page asked: one that waits is never begun, one that runs is told to end.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class TooMuch(FairtrialError):
 class Ticket:
     """What a job is told from outside, and tells."""
 
-    def __init__(self, seconds: float, on_value: Callable[[Any], None] = lambda value: None) -> None:
+    def __init__(self, seconds: float, turn: int = 0, on_value: Callable[[Any], None] = lambda value: None) -> None:
+        self.turn = turn
         self.ended = threading.Event()
         self.deadline = time.monotonic() + seconds
         self.send = on_value
@@ -66,18 +67,21 @@ class Pool:
         self.newest: dict[str, Ticket] = {}  # by channel
         self.tickets: set[Ticket] = set()  # of jobs that wait or run
 
-    async def run(self, job: Job[Value], channel: str = "", lane: str = "quick") -> Value:
+    async def run(self, job: Job[Value], channel: str = "", lane: str = "quick", turn: int = 0) -> Value:
         """The job's answer. `Stale` where a newer job of the channel, or the end of the request, came first."""
-        return await self._run(job, Ticket(LONG_SECONDS if lane == "long" else QUICK_SECONDS), channel, lane)
+        seconds = LONG_SECONDS if lane == "long" else QUICK_SECONDS
+        return await self._run(job, Ticket(seconds, turn), channel, lane)
 
-    async def stream(self, job: Job[Value], channel: str = "", lane: str = "long") -> AsyncIterator[Any]:
+    async def stream(
+        self, job: Job[Value], channel: str = "", lane: str = "long", turn: int = 0
+    ) -> AsyncIterator[Any]:  # fmt: skip
         """What the job sends, as it comes, and its answer last. Ends the job where nobody listens any more."""
         loop, values = asyncio.get_running_loop(), asyncio.Queue[Any]()
 
         def send(value: Any) -> None:
             loop.call_soon_threadsafe(values.put_nowait, (value,))
 
-        ticket = Ticket(LONG_SECONDS, send)
+        ticket = Ticket(LONG_SECONDS, turn, send)
         done = asyncio.ensure_future(self._run(job, ticket, channel, lane))
         done.add_done_callback(lambda _: values.put_nowait(None))
         try:
@@ -93,8 +97,10 @@ class Pool:
         if len(self.tickets) >= WAITING:
             raise TooMuch("too many questions at once", "wait a moment")
         if channel:
-            if channel in self.newest:
-                self.newest[channel].ended.set()
+            if (newest := self.newest.get(channel)) is not None:
+                if newest.turn > ticket.turn:
+                    raise Stale("a newer question came before it")
+                newest.ended.set()
             self.newest[channel] = ticket
 
         def work() -> Value:

@@ -2,12 +2,14 @@
 
 Every question is `POST /api/NAME` with a JSON object. What answers it is a plain function of the library, of what was
 asked and of a ticket, in the file of its view; those files are imported when they are first needed, since they import
-torch. The header `X-Channel` names the pane that waits: a newer question of a pane ends the older one.
+torch. The header `X-Channel` names the pane that waits: a newer question of a pane ends the older one, newer by the
+header `X-Turn`, as questions may arrive in another order.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 import traceback
@@ -92,13 +94,14 @@ def build_app(library: Library, pool: Pool) -> Starlette:
         question = QUESTIONS.get(request.path_params["name"])
         if question is None:
             return problem(NotThere("there is no such question"))
-        channel = request.headers.get("x-channel", "")[:80]
+        turn = request.headers.get("x-turn", "0")
+        pane = (request.headers.get("x-channel", "")[:80], int(turn) if re.fullmatch("[0-9]{1,15}", turn) else 0)
         try:
             asked = Asked.read(await request.body())
             if question.stream:
-                told = events(library, pool, question, asked, channel)
+                told = events(library, pool, question, asked, *pane)
                 return StreamingResponse(told, media_type=STREAM)
-            return Response(await answered(library, pool, question, asked, channel), media_type=JSON)
+            return Response(await answered(library, pool, question, asked, *pane), media_type=JSON)
         except FairtrialError as error:
             return problem(error)
         except Exception:
@@ -111,21 +114,23 @@ def build_app(library: Library, pool: Pool) -> Starlette:
     return app
 
 
-async def answered(library: Library, pool: Pool, question: Question, asked: Asked, channel: str) -> bytes:
+async def answered(
+    library: Library, pool: Pool, question: Question, asked: Asked, channel: str, turn: int
+) -> bytes:  # fmt: skip
     """As JSON, which is made off the loop as well; an answer that many wait for is bytes already."""
 
     def job(ticket: Ticket) -> bytes:
         found = question.function()(library, asked, ticket)
         return found if isinstance(found, bytes) else to_json(found)
 
-    return await pool.run(job, channel, question.lane)
+    return await pool.run(job, channel, question.lane, turn)
 
 
 async def events(
-    library: Library, pool: Pool, question: Question, asked: Asked, channel: str
+    library: Library, pool: Pool, question: Question, asked: Asked, channel: str, turn: int
 ) -> AsyncIterator[bytes]:  # fmt: skip
     try:
-        job = pool.stream(lambda ticket: question.function()(library, asked, ticket), channel, question.lane)
+        job = pool.stream(lambda ticket: question.function()(library, asked, ticket), channel, question.lane, turn)
         async for value in job:
             yield b"data: " + to_json(value) + b"\n\n"
     except FairtrialError as error:

@@ -2,6 +2,7 @@
 
 const tab = crypto.randomUUID().slice(0, 8);
 const waiting = new Map(); // channel -> AbortController
+let turn = 0; // of a question: they may reach the server in another order
 
 export class Problem extends Error {
   constructor(told) {
@@ -20,7 +21,7 @@ function begin(channel) {
 
 async function post(name, body, channel, signal) {
   const headers = { "Content-Type": "application/json" };
-  if (channel) headers["X-Channel"] = `${tab}-${channel}`;
+  if (channel) Object.assign(headers, { "X-Channel": `${tab}-${channel}`, "X-Turn": String((turn += 1)) });
   let answer;
   try {
     answer = await fetch(`/api/${name}`, { method: "POST", headers, body: JSON.stringify(body), signal });

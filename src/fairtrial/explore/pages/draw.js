@@ -15,6 +15,13 @@ function fill(node, attributes, children) {
 export const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 export const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
+// New children; what had the focus has it again, if it is still there.
+export function renew(place, ...children) {
+  const focus = place.contains(document.activeElement) && document.activeElement.getAttribute("aria-label");
+  place.replaceChildren(...children);
+  if (focus) place.querySelector(`[aria-label="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+}
+
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 export function problem(error) {

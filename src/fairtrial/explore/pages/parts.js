@@ -1,7 +1,7 @@
 // Every part, drawn with sliders for its options, and its passport, check by check.
 
 import { ask, listen, stop } from "./api.js";
-import { cells, chip, choice, colour, digits, el, field, heat, problem, py, row, scrolling, shell, slider, svg, tools } from "./draw.js";
+import { cells, chip, choice, colour, digits, el, field, heat, problem, py, renew, row, scrolling, shell, slider, svg, tools } from "./draw.js";
 import * as state from "./state.js";
 
 // One picture of a part: panels that share a scale; null cells are hidden.
@@ -94,7 +94,7 @@ export async function show(main) {
       const found = await ask("draw", { part: part.name, ...chosen, options: changed() }, "draw");
       if (!found) return;
       told = found;
-      drawn.replaceChildren(...found.pictures.map(picture));
+      renew(drawn, ...found.pictures.map(picture));
     } catch (error) {
       drawn.replaceChildren(problem(error));
     }

@@ -1,7 +1,7 @@
 // Type a text and watch one or two networks, or all seeds of a variant, read it.
 
 import { ask, listen, stop } from "./api.js";
-import { bars, colour, digits, el, field, options, percent, problem, py, shell, slider, tools } from "./draw.js";
+import { bars, colour, digits, el, field, options, percent, problem, py, renew, shell, slider, tools } from "./draw.js";
 import { attention, unpack } from "./maps.js";
 import * as state from "./state.js";
 
@@ -216,7 +216,6 @@ export async function show(main) {
   function draw(side) {
     const mine = shown[side];
     const { told } = mine;
-    const focus = document.activeElement?.getAttribute?.("aria-label");
     mine.maps = attention(mine.unpacked, {
       chosen: state.get("head", "0.0").split(".").map(Number), off: mine.off, effects: mine.effects, seeds: told.of_seeds,
       onChoose: (layer, head) => state.set({ head: `${layer}.${head}` }),
@@ -230,12 +229,11 @@ export async function show(main) {
     const seeds = told.of_seeds ? el("p", { class: "soft small" }, `Mean of ${told.of_seeds} seeds; ± is their standard deviation.`) : null;
     const notes = told.notices.map((note) => el("p", { class: "note" }, note));
     const off = mine.off.size ? el("p", { class: "note" }, `Off: ${[...mine.off].join(", ")}. `, el("button", { type: "button", onclick: () => { mine.off.clear(); state.set({ [`off_${side}`]: "" }); read(side); } }, "All heads on")) : null;
-    mine.place.querySelector(".answer").replaceChildren(...[seeds, ...notes, off, answer, el("h3", {}, "Attention"), measureButton(side), mine.maps.node].filter(Boolean));
+    renew(mine.place.querySelector(".answer"), ...[seeds, ...notes, off, answer, el("h3", {}, "Attention"), measureButton(side), mine.maps.node].filter(Boolean));
     if (told.task === "lm" && kind(pickers[side].select.value) === "record" && !generators[side]) {
       generators[side] = generation(pane(side));
       mine.place.querySelector(".more").append(generators[side].node);
     } else if (generators[side]) mine.place.querySelector(".more").replaceChildren(...(told.task === "lm" && kind(pickers[side].select.value) === "record" ? [generators[side].node] : []));
-    if (focus) mine.place.querySelector(`[aria-label="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
   }
 
   text.addEventListener("input", () => {
