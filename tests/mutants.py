@@ -618,6 +618,22 @@ DATA = (
         ("training/test_teacher.py",),
     ),
     Mutant(
+        "pretraining-never-ends",
+        "data",
+        "a model is trained on the further text alone",
+        "(self.first if index < self.until else self.own).batch(index)",
+        "self.first.batch(index)",
+        ("trial/test_trial.py", "-k further_text"),
+    ),
+    Mutant(
+        "pretraining-on-the-test-set",
+        "data",
+        "further text keeps what is scored",
+        "zip(documents, status, strict=True) if found == CLEAN)",
+        "zip(documents, status, strict=True))",
+        ("trial/test_trial.py", "-k further_text"),
+    ),
+    Mutant(
         "average-forgotten",
         "training",
         "averaged weights are not saved in a checkpoint",

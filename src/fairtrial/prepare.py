@@ -66,6 +66,12 @@ class Prepared:
         with doing(f"comparing {count:,} test items with {len(self.known):,} training documents"):
             return {name: self.splits.index.copies(self.known, items) for name, items in self.splits.tests.items()}
 
+    @cached_property
+    def pretraining(self) -> ExtraText | None:
+        """Further text to train on first."""
+        source = self.recipe.data.pretraining
+        return read_extra(source, self.recipe, self.tokenizer, self.splits) if source else None
+
     @property
     def fitted_texts(self) -> Sequence[str]:
         """The texts that a vocabulary is fitted on."""
@@ -107,7 +113,8 @@ class Prepared:
         saving = self.recipe.training.save_memory or self.recipe.external
         refuse_memory(self.memory_needed, "training", "" if saving else ", or --set training.save_memory=true")
         with doing("encoding texts and building the network"):
-            task = build_task(self.recipe, self.seed, self.splits, self.tokenizer)
+            further = self.pretraining.documents if self.pretraining else ()
+            task = build_task(self.recipe, self.seed, self.splits, self.tokenizer, pretraining=further)
         if self.recipe.training.distill:
             self._add_teacher(task)
         if self.encoder is not None:
@@ -132,7 +139,8 @@ class Prepared:
             what = "training.distill: Kneser-Ney teaches language models that are built from parts"
             raise BadInput(what, "leave it out")
         with doing("counting n-grams for the teacher"):
-            counted = KneserNey(task.sets["train"].sequences, self.tokenizer.size, 3)
+            sequences = (*task.further, *task.sets["train"].sequences)
+            counted = KneserNey(sequences, self.tokenizer.size, 3)
         task.teacher = Teacher(counted.after, self.recipe.training.distill, self.chosen_device(task))
 
     def chosen_device(self, task: Task) -> Any:
@@ -209,16 +217,40 @@ def prepare_like(record: Record) -> Prepared:
 
         encoder = open_encoder(recipe)
     device = str(trial["environment"].get("device", "cpu"))
-    return Prepared(recipe, trial["seed"], corpus, splits, encoder, tokenizer, device=device)
+    prepared = Prepared(recipe, trial["seed"], corpus, splits, encoder, tokenizer, device=device)
+    if not record.complete and prepared.pretraining and prepared.pretraining.files != trial["pretraining"]:
+        what = f"the text of data.pretraining has changed since {record.folder} was begun"
+        raise BadInput(what, "restore it, or train a new record")
+    return prepared
 
 
-def read_documents(source: str, recipe: Recipe, tokenizer: Tokenizer) -> tuple[Document, ...]:
-    """All documents of another source, of the embedded corpus those of all presidents, shaped as this recipe's own."""
+@dataclass(frozen=True)
+class ExtraText:
+    """Documents of another source."""
+
+    name: str
+    documents: tuple[Document, ...]
+    left_out: int  # documents that also occur in a scored set, exactly or nearly
+    files: dict[str, str]  # sha256 of every file read
+
+
+def read_extra(source: str, recipe: Recipe, tokenizer: Tokenizer, splits: Splits) -> ExtraText:
+    """All documents of another source, of the embedded corpus those of all presidents, shaped as this recipe's own,
+    without those that copy a validation or test item."""
+    from fairtrial.data.duplicates import CLEAN, find_duplicates
+
     data = Data(source=source)
     if find_format(data) == "sotu":
         data = Data(source=source, presidents=presidents())
     corpus = open_corpus(data, recipe.task, recipe.tokens, tokenizer.facts)
-    return tuple(chain(corpus.train, corpus.validation, *corpus.tests.values()))
+    documents = tuple(chain(corpus.train, corpus.validation, *corpus.tests.values()))
+    scored = [document.text for test in (splits.validation, *splits.tests.values()) for document in test]
+    with doing(f"comparing {len(documents):,} documents of {source} with {len(scored):,} validation and test items"):
+        status = find_duplicates([document.text for document in documents], scored).known_status
+    clean = tuple(document for document, found in zip(documents, status, strict=True) if found == CLEAN)
+    if not clean:
+        raise BadInput(f"every document of {source} also occurs in a scored set", "give other text")
+    return ExtraText(source, clean, len(documents) - len(clean), corpus.files)
 
 
 def _fit_tokenizer(prepared: Prepared) -> Tokenizer:

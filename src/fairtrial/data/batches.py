@@ -89,6 +89,11 @@ class Batches(ABC):
             self._epoch, self._order = epoch, generator_for(self.seed, "order", epoch).permutation(self.items)
         return epoch, self._order[number * self.size : (number + 1) * self.size]
 
+    def first_of(self, step: int, accumulate: int) -> int:
+        """The first batch of a step of `accumulate` batches; the last step of an epoch takes those that are left."""
+        epoch, number = divmod(step, -(-self.batches_per_epoch() // accumulate))
+        return epoch * self.batches_per_epoch() + number * accumulate
+
     @abstractmethod
     def batch(self, index: int) -> Batch: ...
 
@@ -140,6 +145,17 @@ class Windows(Batches):
             chosen = chosen * self.length + int(generator_for(self.seed, "order", epoch, "first").integers(self.slack))
         windows = self.stream[chosen[:, None] + np.arange(self.length + 1)].astype(np.int64)
         return Batch(windows[:, :-1], None, windows[:, 1:], self.length * len(chosen))
+
+
+class Pretrained(Batches):
+    """Batches of another text up to a number, then one's own, whose epochs count."""
+
+    def __init__(self, first: Batches, own: Batches, until: int) -> None:
+        super().__init__(own.items, own.size, own.seed)
+        self.first, self.own, self.until = first, own, until
+
+    def batch(self, index: int) -> Batch:
+        return (self.first if index < self.until else self.own).batch(index)
 
 
 class RareAsUnknown(Batches):

@@ -146,11 +146,8 @@ class Loop:
         return nats, count
 
     def batch_numbers(self, step: int) -> range:
-        """The batches of a step; the last step of an epoch takes those that are left."""
-        epoch, number = divmod(step, self.steps_per_epoch)
-        in_epoch = self.task.batches.batches_per_epoch()
-        first, end = (min(each * self.training.accumulate, in_epoch) for each in (number, number + 1))
-        return range(epoch * in_epoch + first, epoch * in_epoch + end)
+        first, end = (self.task.batches.first_of(each, self.training.accumulate) for each in (step, step + 1))
+        return range(first, end)
 
     def select(self, scores: dict[str, Score]) -> Iterator[Event]:
         """Score the split that weights are selected on, and keep the best."""

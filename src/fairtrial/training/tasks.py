@@ -20,6 +20,7 @@ from fairtrial.data.batches import (
     LabelledSentences,
     MaskedSentences,
     Masker,
+    Pretrained,
     RareAsUnknown,
     Rows,
     Sentences,
@@ -36,7 +37,7 @@ from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel, count_parameters
 from fairtrial.model.part import refuse_idle
 from fairtrial.recipe import Recipe
-from fairtrial.rng import generator_for
+from fairtrial.rng import generator_for, seed_for
 from fairtrial.training import scoring
 from fairtrial.training.scoring import MaskedSet, OnProgress, Score, TokenSet, evenly, ignore
 
@@ -129,6 +130,7 @@ class LanguageTask(Task):
     full_context: float
     exact_bytes: int
     teacher: Teacher | None = None
+    further: Sequence[np.ndarray] = ()  # token ids of the text that is trained on first
 
     def soft_targets(self, batch: Batch) -> dict[str, Any]:
         if self.teacher is None:
@@ -239,8 +241,11 @@ def build_network(recipe: Recipe, seed: int, vocabulary: int, classes: int) -> N
     return kind(recipe.shape, recipe.parts, vocabulary, seed=seed)
 
 
-def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, network: Network | None = None) -> Task:
-    """Encoded sets and batches, with this network or a new one."""
+def build_task(
+    recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, network: Network | None = None,
+    pretraining: Sequence[Document] = (),
+) -> Task:  # fmt: skip
+    """Encoded sets and batches, with this network or a new one. `pretraining`: documents to train on first."""
     every = {"train": splits.train, "validation": splits.validation, **splits.tests}
     documents = {name: split for name, split in every.items() if split}
     choose_on = "validation" if splits.validation else None
@@ -251,6 +256,10 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     sets, batches, more = builders[recipe.task](recipe, seed, splits, documents, tokenizer)
     if recipe.training.word_dropout:
         batches = with_unknown(recipe, sets["train"], batches, tokenizer)
+    further: Sequence[np.ndarray] = ()
+    if pretraining:
+        further, batches = with_pretraining(recipe, seed, splits.running, batches, tokenizer, pretraining)
+        more["pretraining_tokens"] = sum(map(len, further))
     if recipe.task != "classify":
         sets = {name: replace(found, groups=groups[name]) for name, found in sets.items()}
     facts = {"documents": {name: len(split) for name, split in documents.items()}, "vocabulary": tokenizer.size, **more}
@@ -266,7 +275,7 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     common = (cast(Any, network), batches, choose_on, curves, sets, facts, groups)
     if recipe.task == "lm":
         how = recipe.scoring
-        return LanguageTask(*common, recipe.shape.length, how.full_context, how.exact_bytes)
+        return LanguageTask(*common, recipe.shape.length, how.full_context, how.exact_bytes, further=further)
     return ClassifyTask(*common) if recipe.task == "classify" else MaskedTask(*common)
 
 
@@ -295,18 +304,37 @@ def token_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, 
     for name, tokens in sets.items():
         if tokens.targets < 1:
             raise BadInput(f"the {name} text has too few tokens to predict any", "give a longer text")
-    length, batch = recipe.shape.length, recipe.training.batch
-    batches: Batches
-    if splits.running:
-        batches = Windows(sets["train"].sequences[0], length=length, how=recipe.data.windows, batch=batch, seed=seed)
-    else:
-        batches = Sentences(
-            pieces(cast(Rows, sets["train"].sequences), length), batch=batch, seed=seed, pad=tokenizer.pad
-        )
+    batches = token_batches(recipe, seed, splits.running, sets["train"].sequences, recipe.data.windows, tokenizer.pad)
     if splits.running and tokenizer.start is not None:
         what = "this vocabulary has start and stop marks, which a running text never trains"
         raise BadInput(what, "take a vocabulary of running text: --set tokens.fit=train")
     return sets, batches, {"tokens": {name: tokens.targets + len(tokens.sequences) for name, tokens in sets.items()}}
+
+
+def token_batches(
+    recipe: Recipe, seed: int, running: bool, sequences: Sequence[np.ndarray], windows: str, pad: int
+) -> Batches:
+    length, batch = recipe.shape.length, recipe.training.batch
+    if running:
+        return Windows(sequences[0], length=length, how=windows, batch=batch, seed=seed)
+    return Sentences(pieces(cast(Rows, sequences), length), batch=batch, seed=seed, pad=pad)
+
+
+def with_pretraining(
+    recipe: Recipe, seed: int, running: bool, own: Batches, tokenizer: Tokenizer, documents: Sequence[Document]
+) -> tuple[Sequence[np.ndarray], Batches]:
+    """Token ids of further text, and batches that begin with it."""
+    if recipe.task != "lm":
+        what = "data.pretraining: further text is for language models"
+        raise BadInput(what, "leave it out; an encoder is pretrained as a trial of its own: fairtrial train mlm")
+    training, per_step = recipe.training, recipe.training.accumulate
+    steps = training.duration.steps(-(-own.batches_per_epoch() // per_step))
+    until = own.first_of(round(recipe.data.pretraining_share * steps), per_step)
+    sequences = token_set(documents, tokenizer, running).sequences
+    stream = seed_for(seed, "pretraining")
+    return sequences, Pretrained(
+        token_batches(recipe, stream, running, sequences, "disjoint", tokenizer.pad), own, until
+    )
 
 
 def with_unknown(recipe: Recipe, train: Any, batches: Batches, tokenizer: Tokenizer) -> Batches:
