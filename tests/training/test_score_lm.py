@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.training import scoring as module
-from fairtrial.training.scoring import TokenSet, score_lm, score_windows, sliding
+from fairtrial.training.scoring import TokenSet, Window, score_lm, score_windows, sliding
 from fairtrial.training.tasks import LanguageTask
 
 ENTRIES, LENGTH, UNKNOWN = 23, 6, 1
@@ -110,6 +111,26 @@ def test_perplexity_equals_brute_force(network: LanguageModel, tokens: TokenSet)
     total_bytes = int(tokens.bytes.sum())
     assert score.metrics["bits_per_byte"] == pytest.approx(loss * len(expected) / math.log(2) / total_bytes, rel=1e-9)
     assert score.outcomes["bytes"].tolist() == tokens.bytes.tolist()
+
+
+@pytest.mark.parametrize("tokens", [running(5, 1, 17, 2), sentences(5, 12, 1, 2, 9), running(3), sentences(LENGTH + 1)])
+def test_windows_that_do_not_overlap_are_scored_once_where_the_exact_score_is_theirs(
+    network: LanguageModel, tokens: TokenSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = score_windows(network, tokens, length=LENGTH).metrics["window_perplexity"]
+    scored: list[int] = []
+    score_once = module._score
+
+    def counted(network: LanguageModel, tokens: TokenSet, windows: Iterable[Window]) -> Iterator[np.ndarray]:
+        for nats in score_once(network, tokens, windows):
+            scored.append(len(nats))
+            yield nats
+
+    monkeypatch.setattr(module, "_score", counted)
+    assert score_lm(network, tokens, **FULL).metrics["window_perplexity"] == pytest.approx(expected, rel=1e-12)
+    again = tokens.sizes[tokens.sizes > LENGTH]
+    left_out = again[0] % LENGTH if len(tokens.sequences) == 1 and len(again) else 0  # a running text's last window
+    assert sum(scored) == tokens.targets + again.sum() - left_out
 
 
 def test_perplexity_is_the_exponential_of_total_nats_by_total_tokens(network: LanguageModel) -> None:

@@ -174,7 +174,7 @@ def score_lm(
     token_nats = token_nll(network, tokens, length=length, full_context=full_context, on_progress=on_progress)
     outcomes = document_outcomes(tokens, token_nats)
     with doing("scoring windows that do not overlap"):
-        apart = score_windows(network, tokens, length=length)
+        apart = score_windows(network, tokens, length=length, exact=token_nats)
     total, count = float(outcomes["nll"].sum()), len(token_nats)
     lost_nats, unknown = float(outcomes["unknown_nll"].sum()), int(outcomes["unknown"].sum())
     metrics = {
@@ -221,15 +221,22 @@ def document_outcomes(tokens: TokenSet, nats: np.ndarray) -> dict[str, np.ndarra
     }
 
 
-def score_windows(network: LanguageModel, tokens: TokenSet, *, length: int, most: int | None = None) -> Score:
+def score_windows(
+    network: LanguageModel, tokens: TokenSet, *, length: int, most: int | None = None, exact: np.ndarray | None = None
+) -> Score:
     """Non-overlapping windows of `length` tokens, or `most` of them, evenly spread: each token sees only its own window
-    and has the same weight; separate sentences are windows of their own."""
+    and has the same weight; separate sentences are windows of their own. `exact`: nats of every target, if they are
+    known: a sequence that is one window is not scored again."""
     windows = list(sliding(tokens.sequences, length, length))
     chosen = [windows[index] for index in evenly(len(windows), most)]
     apart = [Window(window.sequence, window.counted, window.end, window.counted) for window in chosen]
     if len(tokens.sequences) == 1:  # running text: a last, shorter window is left out
         apart = [window for window in apart if window.end - window.begin == length] or apart
-    nats = list(_score(network, tokens, follow(apart, len(apart))))
+    nats = []
+    if exact is not None:
+        nats.append(exact[np.repeat(tokens.sizes <= length, tokens.sizes)])
+        apart = [window for window in apart if tokens.sizes[window.sequence] > length]
+    nats += _score(network, tokens, follow(apart, len(apart)))
     loss = float(np.concatenate(nats).mean())  # of one length: the mean of their means
     return Score({"window_perplexity": math.exp(min(700.0, loss)), "window_nll": loss}, (-loss,))
 

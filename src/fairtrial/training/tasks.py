@@ -148,14 +148,16 @@ class LanguageTask(Task):
 
     def work(self, split: str, *, quick: bool = False) -> int:
         """Tokens that the blocks read, and those that the output layer predicts, which costs `predicting` tokens. The
-        exact score slides its windows and predicts few tokens of each; then it scores windows that do not overlap."""
+        exact score slides its windows and predicts few tokens of each; then it scores windows that do not overlap, of
+        sequences that are longer than one."""
         tokens, length, sizes = self.sets[split], self.length, self.sets[split].sizes
-        apart = tokens.targets * (1 + self.predicting)
         if quick:
-            return int(apart * self.sample(split) / max(1, self.items(split)))
+            every = tokens.targets * (1 + self.predicting)
+            return int(every * self.sample(split) / max(1, self.items(split)))
         stride = max(1, int(length * (1 - self.context(tokens))))
         moves = -(-np.maximum(0, sizes - length) // stride)
         read = int((np.minimum(sizes, length) + moves * length).sum())
+        apart = sizes[sizes > length].sum() * (1 + self.predicting)
         return int(read + tokens.targets * self.predicting + apart)
 
     @property
