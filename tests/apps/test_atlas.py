@@ -75,7 +75,8 @@ def test_the_page_has_every_idea_with_its_answer_and_its_cost(made: tuple[Atlas,
     assert "| feed-forward layers | **swiglu** |" in text
     assert "https://arxiv.org/abs/2002.05202" in text
     assert text.count("**swiglu**") == 3  # as it is, at the same parameters, beside its paper
-    assert "Left out: elsewhere: its data, moon, are not here" in text
+    assert "- elsewhere: its data, moon, are not here" in text
+    assert "- **grouped-query**: with two heads" in text  # no study has it
     assert (atlas.page.with_suffix("") / "differences.svg").read_bytes().startswith(b"<?xml")
     assert sorted(name for names in atlas.answers.values() for name in names) == ["none", "swiglu"]
     assert "None" not in text.replace("**none**", "")

@@ -123,8 +123,19 @@ def values_of(
             for idea in ideas
             if idea.claim
         ],
+        "study_count": "one study" if len(plans) == 1 else f"{len(plans)} studies",
+        "absent": absent_parts(plans),
         "studies": [setting(study, plan, verdict["tasks"][study]) for study, plan in plans.items()],
     }  # fmt: skip
+
+
+def absent_parts(plans: Mapping[str, Plan]) -> list[tuple[str, str]]:
+    """Built-in parts that are in no study, and why, if that is known."""
+    recipes = (recipe for plan in plans.values() for task in plan.recipes.values() for recipe in task.values())
+    tried = {choice.name for recipe in recipes for choice in recipe.parts} | {"none"}
+    reasons = read_toml(HERE / "claims.toml")["left_out"]
+    names = [entry.name for entry in catalogue().entries if entry.name not in tried]
+    return [(name, reasons.get(name, "in none of these studies.")) for name in names]
 
 
 def title(verdict: Mapping[str, Any], place: tuple[str, str]) -> str:
