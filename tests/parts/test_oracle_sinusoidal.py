@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from fairtrial.errors import BadInput
 from fairtrial.parts.sinusoidal import Sinusoidal, waves
 from fairtrial.recipe import Shape
 from sampling import cases
@@ -39,13 +40,28 @@ def test_waves_equal_the_usual_vectorized_code(width: int) -> None:
 
 @cases("width", WIDTHS)
 @cases("sizes", [(11,), (3, 11)])
-def test_they_are_added_to_the_token_whatever_the_leading_shape(width: int, sizes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("scale", [1.0, 0.02])
+def test_they_are_added_to_the_token_whatever_the_leading_shape(
+    width: int, sizes: tuple[int, ...], scale: float
+) -> None:
     positions = torch.arange(11).expand(sizes)
     x = torch.randn(*sizes, width, generator=torch.Generator().manual_seed(0))
-    answer = Sinusoidal(Shape(width=width, heads=1)).embed(x, positions)
+    answer = Sinusoidal(Shape(width=width, heads=1), scale=scale).embed(x, positions)
     assert answer.dtype == x.dtype
-    torch.testing.assert_close(answer, x + waves(torch.arange(11), width).float(), atol=1e-6, rtol=0)
-    assert (answer - x).abs().max() > 0.5
+    torch.testing.assert_close(answer, x + scale * waves(torch.arange(11), width).float(), atol=1e-6, rtol=0)
+    assert (answer - x).abs().max() > 0.5 * scale
+
+
+def test_waves_that_drown_small_tokens_are_told() -> None:
+    told = [
+        bool(Sinusoidal(Shape(start=start), scale=scale).notes())
+        for start in ("small", "torch")
+        for scale in (1.0, 0.02)
+    ]
+    assert told == [True, False, False, False]
+    for scale in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(BadInput, match="scale must be positive and finite"):
+            Sinusoidal(Shape(), scale=scale)
 
 
 def test_far_positions_stay_exact_in_float32() -> None:

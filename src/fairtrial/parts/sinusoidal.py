@@ -7,15 +7,33 @@ import math
 import torch
 from torch import Tensor
 
+from fairtrial.errors import BadInput
 from fairtrial.model.part import Part, parts
+from fairtrial.recipe import Shape
+
+LOUD = 0.2  # ten times the standard deviation of small first weights
 
 
 @parts.add("sinusoidal")
 class Sinusoidal(Part):
     sees_order = True
 
+    def __init__(self, shape: Shape, *, scale: float = 1.0) -> None:
+        """`scale`: of the waves. The paper's token vectors begin as large as the waves; beside small ones
+        (`shape.start`) waves of 1 drown the tokens, and 0.02 keeps the paper's proportion."""
+        super().__init__(shape)
+        if not (math.isfinite(scale) and scale > 0):
+            raise BadInput(f"sinusoidal: scale must be positive and finite, got {scale}", "scale = 0.02")
+        self.scale = scale
+
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        return x + waves(positions.cpu(), x.shape[-1]).to(x.dtype).to(x.device)  # not every device has float64
+        added = self.scale * waves(positions.cpu(), x.shape[-1])
+        return x + added.to(x.dtype).to(x.device)  # not every device has float64
+
+    def notes(self) -> list[str]:
+        if self.shape.start != "small" or self.scale < LOUD:
+            return []
+        return [f"waves of {self.scale:g} beside token vectors of 0.02 may drown them; try sinusoidal:scale=0.02"]
 
 
 def waves(positions: Tensor, width: int) -> Tensor:
