@@ -116,7 +116,7 @@ def values_of(
         "columns": [title(verdict, place) for place in places(verdict)],
         "ideas": [[idea.group, *cells(verdict, idea.name, idea.plain), *cost_cells(idea)] for idea in ideas],
         "matched": [cells(verdict, idea.name, idea.matched) for idea in ideas if idea.matched],
-        "changed": changed_by_matching(ideas),
+        "changed": changed_by_matching(verdict, ideas),
         "counting": counting_rows(verdict),
         "papers": [
             [f"**{idea.name}**", " ".join(f"<{paper}>" for paper in idea.papers), idea.claim, seen(idea)]
@@ -171,11 +171,11 @@ def cost_cells(idea: Idea) -> list[str]:
     return cells
 
 
-def changed_by_matching(ideas: Sequence[Idea]) -> list[str]:
+def changed_by_matching(verdict: Mapping[str, Any], ideas: Sequence[Idea]) -> list[str]:
     """Where the verdict at the baseline's budget is another than at the equal recipe."""
     return [
-        f"{idea.name} ({study}): {WORDS[idea.plain[study, name]['verdict']]}, at the same budget"
-        f" {WORDS[row['verdict']]}"
+        f"{idea.name} ({title(verdict, (study, name))}): {WORDS[idea.plain[study, name]['verdict']]}, at the same"
+        f" budget {WORDS[row['verdict']]}"
         for idea in ideas
         for (study, name), row in idea.matched.items()
         if (study, name) in idea.plain and idea.plain[study, name]["verdict"] != row["verdict"]
