@@ -47,6 +47,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "shaw": {"furthest": 5},
     "shuffle": {"seed": 3, "every_step": True},
     "sigmoid": {"bias": -1.0},
+    "sinusoidal": {"scale": 0.5},
     "soft-cap": {"cap": 1.0},
     "t5": {"buckets": 8, "furthest": 20},
     "window": {"size": 5, "global_tokens": 2},
