@@ -38,6 +38,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "alibi": {"slope": 1.0},
     "block": {"size": 3},
     "cope": {"furthest": 5},
+    "differential": {"scale": 0.5},
     "disentangled": {"furthest": 5},
     "experts": {"experts": 3, "top": 1, "balance": 0.01},
     "fire": {"hidden": 8, "threshold": 5.0},

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from fairtrial.errors import BadInput
+from fairtrial.parts.differential import Differential
 from fairtrial.parts.sinusoidal import Sinusoidal, waves
 from fairtrial.recipe import Shape
 from sampling import cases
@@ -52,16 +53,13 @@ def test_they_are_added_to_the_token_whatever_the_leading_shape(
     assert (answer - x).abs().max() > 0.5 * scale
 
 
-def test_waves_that_drown_small_tokens_are_told() -> None:
-    told = [
-        bool(Sinusoidal(Shape(start=start), scale=scale).notes())
-        for start in ("small", "torch")
-        for scale in (1.0, 0.02)
-    ]
+@pytest.mark.parametrize("part", [Sinusoidal, Differential])
+def test_what_drowns_small_tokens_is_told(part: type[Sinusoidal | Differential]) -> None:
+    told = [bool(part(Shape(start=start), scale=scale).notes()) for start in ("small", "torch") for scale in (1.0, 0.1)]
     assert told == [True, False, False, False]
     for scale in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(BadInput, match="scale must be positive and finite"):
-            Sinusoidal(Shape(), scale=scale)
+            part(Shape(), scale=scale)
 
 
 def test_far_positions_stay_exact_in_float32() -> None:

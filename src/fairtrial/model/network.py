@@ -17,12 +17,11 @@ from fairtrial.errors import BadInput
 from fairtrial.model.attention import EAGER, Attention, KVCache, Layout, View
 from fairtrial.model.layers import ACTIVATIONS, Dropout, FeedForward, own_rng
 from fairtrial.model.loss import Scratch, Taught, VocabularyLoss, vocabulary_nats, widest
-from fairtrial.model.part import Part, build_parts, owner, parts
+from fairtrial.model.part import SMALL_INIT, Part, build_parts, owner, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.rng import seed_for
 
 MODULE_BYTES = 20_000  # of Python objects, for each block
-SMALL_INIT = 0.02  # the standard deviation of GPT-2's and BERT's first weights
 
 Loss = tuple[Tensor, Tensor]  # the objective, the summed nats
 Choices = Sequence[PartChoice]

@@ -22,6 +22,9 @@ from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import Registry
 from fairtrial.rng import seed_for
 
+SMALL_INIT = 0.02  # the standard deviation of GPT-2's and BERT's first weights
+LOUD = 10 * SMALL_INIT  # what is added to token vectors, and drowns them
+
 
 @dataclass(frozen=True)
 class Site:
@@ -44,6 +47,11 @@ class Site:
     def distance(self) -> Tensor:
         """|query - key| [query key]"""
         return self.offset.abs()
+
+
+def drowned(shape: Shape, scale: float) -> bool:
+    """Are the network's first token vectors lost beside what a part adds to them at this scale?"""
+    return shape.start == "small" and scale >= LOUD
 
 
 class PartType(type):

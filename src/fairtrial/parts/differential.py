@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import Part, Site, drowned, parts
 from fairtrial.recipe import Shape
 
 HALVES = "a head is two halves here, and each has scores of its own"
@@ -19,8 +19,13 @@ HALVES = "a head is two halves here, and each has scores of its own"
 
 @parts.add("differential")
 class Differential(Part):
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, *, scale: float = 1.0) -> None:
+        """`scale`: first gain of the heads' norm. The paper's token vectors begin as large as what a normed head says;
+        beside small ones (`shape.start`) a gain of 1 drowns the tokens."""
         super().__init__(shape)
+        if not (math.isfinite(scale) and scale > 0):
+            raise BadInput(f"differential: scale must be positive and finite, got {scale}", "scale = 0.1")
+        self.scale = scale
         if shape.head_dim % 2:
             what = f"differential needs an even head_dim, got {shape.head_dim}"
             raise BadInput(what, "change shape.width or shape.heads")
@@ -30,6 +35,8 @@ class Differential(Part):
         # two queries and two keys, whose products are the logarithms of the two terms of lambda
         self.vectors = nn.Parameter(0.1 * torch.randn(shape.layers, 2, 2, shape.head_dim // 2))
         self.norms = nn.ModuleList(nn.RMSNorm(shape.head_dim, eps=1e-5) for _ in range(shape.layers))
+        for norm in self.norms:
+            nn.init.constant_(norm.weight, scale)  # type: ignore[arg-type]
 
     def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
         """[batch head query key] -> the first maps of all heads, then the second [batch 2*head query key]"""
@@ -44,6 +51,13 @@ class Differential(Part):
 
     def read(self, heads: Tensor, weights: Tensor, site: Site) -> Tensor:
         return self.norms[site.layer](heads) * (1 - initial_lambda(site.layer))
+
+    def notes(self) -> list[str]:
+        if not drowned(self.shape, self.scale):
+            return []
+        return [
+            f"heads normed to {self.scale:g} beside token vectors of 0.02 may drown them; try differential:scale=0.1"
+        ]
 
 
 def initial_lambda(layer: int) -> float:

@@ -8,10 +8,8 @@ import torch
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, parts
+from fairtrial.model.part import Part, drowned, parts
 from fairtrial.recipe import Shape
-
-LOUD = 0.2  # ten times the standard deviation of small first weights
 
 
 @parts.add("sinusoidal")
@@ -31,7 +29,7 @@ class Sinusoidal(Part):
         return x + added.to(x.dtype).to(x.device)  # not every device has float64
 
     def notes(self) -> list[str]:
-        if self.shape.start != "small" or self.scale < LOUD:
+        if not drowned(self.shape, self.scale):
             return []
         return [f"waves of {self.scale:g} beside token vectors of 0.02 may drown them; try sinusoidal:scale=0.02"]
 
