@@ -45,6 +45,14 @@ def study_file(room: Path, name: str, task: str, data: str, steps: int = 30) -> 
     return path
 
 
+def sizes_file(room: Path, steps: int, learning_rate: float) -> Path:
+    """A study of two variants and two seeds, as every size runs it."""
+    path = study_file(room, "sizes", "classify", "talk", steps)
+    text = path.read_text().replace("seeds = 5", "seeds = 2").replace("0.01", str(learning_rate))
+    path.write_text(re.sub(r"match.*|, .learned.swiglu.", "", text))
+    return path
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Atlas, list[Path], dict[str, Any]]]:
     room = tmp_path_factory.mktemp("atlas")
@@ -97,8 +105,7 @@ def test_a_trend_is_the_slope_of_the_differences(
     made: tuple[Atlas, list[Path], dict[str, Any]], tmp_path: Path
 ) -> None:
     """`made` keeps its audits and its engine in this process."""
-    file = study_file(tmp_path, "sizes", "classify", "talk")
-    file.write_text(re.sub(r"match.*|, .learned.swiglu.", "", file.read_text()))
+    file = sizes_file(tmp_path, steps=30, learning_rate=0.01)
     asked: dict[str, Any] = {"widths": (8, 16), "shares": (0.5, 1.0), "data": made[2]["data"], "out": tmp_path / "out"}
     found = make_scaling(file, **asked)
     assert found is not None
@@ -123,8 +130,7 @@ def test_sizes_at_which_nothing_was_learned_have_no_trend(
     made: tuple[Atlas, list[Path], dict[str, Any]], tmp_path: Path
 ) -> None:
     """`made` keeps its audits and its engine in this process."""
-    file = study_file(tmp_path, "sizes", "classify", "talk", steps=1)
-    file.write_text(re.sub(r"match.*|, .learned.swiglu.", "", file.read_text()).replace("0.01", "1e-9"))
+    file = sizes_file(tmp_path, steps=1, learning_rate=1e-9)
     with pytest.raises(BadInput, match="'none' has no trend on test: neither has learned"):
         make_scaling(file, widths=(8, 16), shares=(0.5, 1.0), data=made[2]["data"], out=tmp_path / "out")
 
