@@ -14,6 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fairtrial.baselines.ensemble import (
+    AVERAGED,
     Ensemble,
     fit_ensemble,
     linear_weights,
@@ -105,6 +106,31 @@ def test_weights_are_chosen_on_validation_alone(tiny_recipe: Callable[..., Any],
     assert set(read["tests"]["obama"]) == {"ensemble", "transformer", "Kneser-Ney"}
     run_trial(tiny_recipe("lm", "data.validation=0.2"), 5, tmp_path / "other")
     assert fit_ensemble([Record.open(tmp_path / "other")], tests=False)["weights"] != unread["weights"]
+
+
+@pytest.mark.parametrize("task", ["lm", "classify"])
+def test_transformers_of_several_seeds_as_one_model(
+    task: str, tiny_recipe: Callable[..., Any], tmp_path: Path, finished_records: dict[str, Path]
+) -> None:
+    """The mean of probabilities; by Jensen no document is less likely than by the mean of logarithms."""
+    recipe = tiny_recipe(task, "data.validation=0", "tokens.fit=course")
+    for seed in (0, 1):
+        run_trial(recipe, seed, tmp_path / f"seed{seed}")
+    records = [Record.open(tmp_path / f"seed{seed}") for seed in (0, 1)]
+    ensembles = [opened_ensemble(record) for record in records]
+    name = str(records[0].trial["test_sets"][0])
+    found = ensembles[0].averaged(name, ensembles)
+    assert found is not None
+    kept = np.stack([record.outcomes()[f"{name}/{WHAT[task]}"] for record in records])
+    if task == "lm":
+        mean = sum(each.predictions(name)[0] for each in ensembles) / 2
+        assert found["nll"].sum() == pytest.approx(-np.log(mean).sum())
+        assert (found["nll"] <= kept.mean(0) + 1e-6).all()
+    else:
+        assert found["log_p"] == pytest.approx(np.log(np.exp(kept).mean(0)), rel=1e-4)
+    chosen_on = [Record.open(finished_records[task])]
+    told = [AVERAGED in fit_ensemble(some, chosen_on)["tests"][name] for some in (records, records[:1])]
+    assert told == [True, False]
 
 
 def test_the_command_prints_weights_and_scores(

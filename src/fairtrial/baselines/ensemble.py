@@ -25,6 +25,7 @@ from fairtrial.trial import Run, load
 
 ENSEMBLE = "ensemble"
 UNSEEN = "unseen words"
+AVERAGED = "transformers averaged"  # the networks of all records as one model
 COUNTING = ("naive Bayes", "logistic regression")
 ORDER = 3  # of Kneser-Ney
 ROUNDS = 1000
@@ -136,6 +137,11 @@ class Ensemble(ABC):
     def outcomes(self, name: str, weights: np.ndarray) -> dict[str, np.ndarray]:
         """As a record stores them. A weight of 1 for one model gives that model's own."""
 
+    @abstractmethod
+    def averaged(self, name: str, members: Sequence[Ensemble]) -> dict[str, np.ndarray] | None:
+        """The outcomes of one model that gives the mean of the probabilities of all members' networks, or None where
+        they have different vocabularies: such probabilities are not of the same things."""
+
 
 class LanguageEnsemble(Ensemble):
     metric = "perplexity"
@@ -164,6 +170,12 @@ class LanguageEnsemble(Ensemble):
 
     def outcomes(self, name: str, weights: np.ndarray) -> dict[str, np.ndarray]:
         return document_outcomes(self.run.task.sets[name], -np.log(weights @ self.predictions(name)))
+
+    def averaged(self, name: str, members: Sequence[Ensemble]) -> dict[str, np.ndarray] | None:
+        if len({member.run.tokenizer.to_json() for member in members}) > 1:
+            return None
+        mean = np.mean([member.predictions(name)[0] for member in members], axis=0)
+        return document_outcomes(self.run.task.sets[name], -np.log(mean))
 
 
 def unseen(train: Sequence[np.ndarray], size: int, pad: int, unknown: int | None) -> np.ndarray:
@@ -209,7 +221,13 @@ class ClassifyEnsemble(Ensemble):
         return [document.text for document in (splits.validation if name == "validation" else splits.tests[name])]
 
     def outcomes(self, name: str, weights: np.ndarray) -> dict[str, np.ndarray]:
-        log_p = mix_log_linear(self.predictions(name), weights)
+        return self.judged(name, mix_log_linear(self.predictions(name), weights))
+
+    def averaged(self, name: str, members: Sequence[Ensemble]) -> dict[str, np.ndarray]:
+        log_p = [member.predictions(name)[0] for member in members]
+        return self.judged(name, np.logaddexp.reduce(log_p) - np.log(len(members)))
+
+    def judged(self, name: str, log_p: np.ndarray) -> dict[str, np.ndarray]:
         return class_outcomes(log_p, self.run.task.sets[name][1], self.run.task.groups[name])
 
 
@@ -281,10 +299,16 @@ def validation_scores(held_out: Sequence[Ensemble], weights: np.ndarray) -> dict
 
 def scores_on_test(name: str, members: Sequence[Ensemble], weights: np.ndarray) -> dict[str, Any]:
     """Over all records: mean and interval on all, clean and contaminated items."""
-    status = members[0].run.prepared.copies[name].status
+    first = members[0]
+    by_model = {
+        model: {member.run.seed: member.outcomes(name, chosen) for member in members}
+        for model, chosen in single_models(first, weights).items()
+    }
+    if len(members) > 1 and (together := first.averaged(name, members)):
+        by_model[AVERAGED] = {first.run.seed: together}
+    status = first.run.prepared.copies[name].status
     found = {}
-    for model, chosen in single_models(members[0], weights).items():
-        outcomes = {member.run.seed: member.outcomes(name, chosen) for member in members}
+    for model, outcomes in by_model.items():
         groups = next(iter(outcomes.values())).get("group")
-        found[model] = scores_by_subset(members[0].metric, stack_outcomes(outcomes), status, groups)
+        found[model] = scores_by_subset(first.metric, stack_outcomes(outcomes), status, groups)
     return found

@@ -258,6 +258,8 @@ def mix_lines(found: Mapping[str, Any]) -> Iterator[str]:
     for table in mix_tables(found):
         yield from as_text(table)
     note = "Intervals: 95% for a new seed and new test items. No test set was used to choose the weights."
+    if any("transformers averaged" in scores for scores in found["tests"].values()):
+        note += " Transformers averaged: those of all seeds as one model (mean of probabilities; new items only)."
     yield from wrapped(note) if found["tests"] else ()
 
 
