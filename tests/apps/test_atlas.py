@@ -13,6 +13,7 @@ from course_text import write_course
 from fairtrial.apps.atlas import run, scaling
 from fairtrial.apps.atlas.run import Atlas, at_hand, make_atlas
 from fairtrial.apps.atlas.scaling import make_scaling
+from fairtrial.apps.markdown import BY_HAND
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.statistics.multiplicity import holm
@@ -95,10 +96,12 @@ def test_the_same_command_goes_on_with_what_is_there(
 ) -> None:
     atlas, files, options = made
     kept = {path: path.stat().st_mtime_ns for path in options["out"].rglob("result.json")}
+    remark = f"{BY_HAND}\n\nRead with care.\n"
+    (tmp_path / "again.md").write_text(f"an older page\n\n{remark}")
     again = make_atlas(files, **options | {"page": tmp_path / "again.md"})
     assert again is not None
     assert {path: path.stat().st_mtime_ns for path in options["out"].rglob("result.json")} == kept
-    assert again.page.read_text() == atlas.page.read_text().replace("(page/", "(again/")
+    assert again.page.read_text() == atlas.page.read_text().replace("(page/", "(again/") + f"\n{remark}"
 
 
 def test_a_trend_is_the_slope_of_the_differences(

@@ -13,6 +13,7 @@ from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.report import environment
 
 HERE = Path(__file__).parent
+BY_HAND = "<!-- by hand: what follows is kept when the page is made again -->"
 
 
 def write_markdown(path: Path, template: Path, pictures: Mapping[str, bytes], values: Mapping[str, Any]) -> Path:
@@ -23,5 +24,7 @@ def write_markdown(path: Path, template: Path, pictures: Mapping[str, bytes], va
         write_bytes(folder / name, content)
     loaded = environment().overlay(loader=FileSystemLoader([template.parent, HERE]), autoescape=False)
     text = loaded.get_template(template.name).render(values, pictures=pictures, folder=folder.name)
-    write_text(path, re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n")
+    made = re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+    _, mark, kept = path.read_text(encoding="utf-8").partition(BY_HAND) if path.exists() else ("", "", "")
+    write_text(path, made + (f"\n{mark}{kept}" if mark else ""))
     return path
