@@ -216,12 +216,16 @@ def values_of(
 
 
 def draw(found: Sequence[Scaled]) -> bytes:
-    """A panel for each variant and test set: the difference by width, a line for each share of the text."""
+    """A row of panels for each variant, a column for each test set: the difference by width, a line for each share of
+    the text. All have one scale."""
     from matplotlib.figure import Figure
 
+    columns = len({one.set for one in found})
+    rows = len(found) // columns
     with our_look():
-        figure = Figure(figsize=(2.8 * len(found) + 0.6, 2.8), dpi=100, facecolor="white", layout="constrained")
-        for axis, one in zip(figure.subplots(1, len(found), squeeze=False)[0], found, strict=True):
+        figure = Figure(figsize=(2.8 * columns + 0.6, 2.5 * rows), dpi=100, facecolor="white", layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        for axis, one in zip(panels.flat, found, strict=True):
             axis.axhline(0, color="#333333", linewidth=0.8)
             for share in sorted({cell[1] for cell in one.cells}):
                 widths = sorted(width for width, own in one.cells if own == share)
@@ -230,8 +234,10 @@ def draw(found: Sequence[Scaled]) -> bytes:
                 middle = [value for value, _, _ in values]
                 axis.errorbar(widths, middle, ends, marker="o", markersize=3, capsize=2, label=f"{share:g} of the text")
             axis.set_xscale("log", base=2)
-            axis.set(xlabel="width", title=f"{one.variant}, {one.set}")
-        first = figure.axes[0]
-        first.set_ylabel("accuracy, points" if found[0].metric == "accuracy" else "perplexity, %")
-        first.legend(frameon=False)
+            axis.set_title(f"{one.variant}, {one.set}")
+        for axis in panels[-1]:
+            axis.set_xlabel("width")
+        for axis in panels[:, 0]:
+            axis.set_ylabel("accuracy, points" if found[0].metric == "accuracy" else "perplexity, %")
+        panels[0, 0].legend(frameon=False)
         return figure_bytes(figure, "svg")
