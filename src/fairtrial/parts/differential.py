@@ -20,8 +20,8 @@ HALVES = "a head is two halves here, and each has scores of its own"
 @parts.add("differential")
 class Differential(Part):
     def __init__(self, shape: Shape, *, scale: float = 1.0) -> None:
-        """`scale`: first gain of the heads' norm. The paper's token vectors begin as large as what a normed head says;
-        beside small ones (`shape.start`) a gain of 1 drowns the tokens."""
+        """`scale`: first gain of the heads' norm. A gain of 1, the paper's, drowns token vectors that begin small
+        (`shape.start`); 0.1 does not."""
         super().__init__(shape)
         if not (math.isfinite(scale) and scale > 0):
             raise BadInput(f"differential: scale must be positive and finite, got {scale}", "scale = 0.1")
