@@ -25,6 +25,7 @@ def write_markdown(path: Path, template: Path, pictures: Mapping[str, bytes], va
     loaded = environment().overlay(loader=FileSystemLoader([template.parent, HERE]), autoescape=False)
     text = loaded.get_template(template.name).render(values, pictures=pictures, folder=folder.name)
     made = re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
-    _, mark, kept = path.read_text(encoding="utf-8").partition(BY_HAND) if path.exists() else ("", "", "")
-    write_text(path, made + (f"\n{mark}{kept}" if mark else ""))
+    old = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    _, mark, kept = old.partition(BY_HAND)
+    write_text(path, f"{made}\n{mark}{kept}" if mark else made)
     return path
