@@ -6,18 +6,18 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 .PHONY: demo explore test test-slow campaign benchmark docs docs-serve clean
 
 demo: $(VENV)/.ready  ## train on the embedded corpus and write a page to open
-	$(BIN)/fairtrial demo --out demo
+	$(BIN)/python -m fairtrial demo --out demo
 
 explore: $(VENV)/.ready  ## the explorer in the browser, on a small study of the embedded speeches if there is none
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[explore]'
-	test -d studies || $(BIN)/fairtrial study --task classify --variants learned rope --seeds 5 --steps 250 \
+	test -d studies || $(BIN)/python -m fairtrial study --task classify --variants learned rope --seeds 5 --steps 250 \
 	  --set shape.width=32 --set shape.hidden=32 --set training.learning_rate=0.003 --out studies/first
-	$(BIN)/fairtrial explore
+	$(BIN)/python -m fairtrial explore
 
 test: $(VENV)/.ready-dev  ## all checks and tests but the slow proofs
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/.ready-dev  ## the slow proofs too

@@ -10,6 +10,7 @@ import linecache
 import symtable
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ from fairtrial.errors import BadInput
 
 HINT = "define it in a notebook's cell or in a file, or give a file with parts: plugins=['my_part.py']"
 Definition = ast.ClassDef | ast.FunctionDef
+PARSING = threading.Lock()  # Python 3.11's compiler counts its depth in one place for all threads
 
 
 def source_of(kind: Any, name: str) -> str:
@@ -79,7 +81,8 @@ def definition(value: Any) -> tuple[str, str]:
         code = function.__code__
         lines = linecache.getlines(code.co_filename, function.__globals__)
         try:
-            tree = ast.parse("".join(lines))
+            with PARSING:
+                tree = ast.parse("".join(lines))
         except SyntaxError:
             continue
         for node in ast.walk(tree):
@@ -136,8 +139,9 @@ def free_names(text: str) -> list[str]:
         for inner in table.get_children():
             yield from walk(inner, False)
 
-    found = dict.fromkeys(walk(symtable.symtable(text, "part", "exec"), True))
-    return [name for name in found if not hasattr(builtins, name)]
+    with PARSING:
+        table = symtable.symtable(text, "part", "exec")
+    return [name for name in dict.fromkeys(walk(table, True)) if not hasattr(builtins, name)]
 
 
 def place_of(name: str, value: Any) -> tuple[str, str] | None:
@@ -159,6 +163,7 @@ def place_of(name: str, value: Any) -> tuple[str, str] | None:
 
 def is_literal(value: Any) -> bool:
     try:
-        return bool(ast.literal_eval(repr(value)) == value)
+        with PARSING:
+            return bool(ast.literal_eval(repr(value)) == value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return False

@@ -184,7 +184,7 @@ def test_a_person_uses_study_parts_puzzles_and_data(open_page: Any, study: str, 
     page.locator("[data-key='5']").focus()
     page.keyboard.press("Enter")
     until(lambda: "impossible" in page.inner_text("main"))  # it lies inside the hull
-    box = page.locator("[data-key='5'] circle").bounding_box()
+    box = until(lambda: page.locator("[data-key='5'] circle").bounding_box())  # None while it is drawn again
     middle = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
     page.mouse.move(*middle)
     page.mouse.down()

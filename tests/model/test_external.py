@@ -104,6 +104,19 @@ def test_what_breaks_the_contract_is_told_with_what_was_called_and_what_came_bac
                        (VOCABULARY, LENGTH, CLASSES), SHAPE, 1)  # fmt: skip
 
 
+@pytest.mark.parametrize("folder", ["fairtrial", "torch", "a torch/fairtrial/é"])
+def test_an_error_names_the_line_of_a_file_in_a_folder_of_any_name(tmp_path: Path, folder: str) -> None:
+    file = tmp_path / folder / "my_model.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "def build(vocabulary, length, classes, seed):\n    import torch\n    torch.zeros(2) @ torch.zeros(3)\n"
+    )
+    names: dict[str, Any] = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    with pytest.raises(BadInput, match=r"RuntimeError: .*\(my_model\.py:3\)"):
+        build_external("my_model.py:build", names["build"], {}, "lm", (VOCABULARY, LENGTH, CLASSES), SHAPE, 1)
+
+
 def adapted(name: str, task: str = "lm") -> ExternalModel:
     choice, _ = split_model(read_model(name))
     return build_model(choice, task, VOCABULARY, CLASSES, SHAPE, 1).eval()

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import inspect
 import random
-import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,8 @@ from fairtrial.model.layers import own_rng
 from fairtrial.recipe import Shape
 from fairtrial.registry import Registry, did_you_mean
 from fairtrial.rng import seed_for
+
+LIBRARY_FOLDERS = (Path(torch.__file__).parent, Path(__file__).parents[1])  # torch's and our own
 
 BUILD = ("vocabulary", "length", "classes", "seed")  # what every builder is given
 KINDS = {"causal": "lm", "classifier": "classify"}  # what a network is -> the task that it can be trained for
@@ -437,6 +438,12 @@ def spoken_error(error: Exception) -> str:
     """`IndexError: index out of range in self (my_model.py:12)`: the last line of the user's own."""
     first = next(iter(str(error).strip().splitlines()), "no message")
     frames = traceback.extract_tb(error.__traceback__)
-    own = [each for each in frames if not re.search(r"[/\\](torch|fairtrial)[/\\]", each.filename)]
+    own = [frame for frame in frames if not is_library_file(Path(frame.filename))]
     where = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {first[:300]}{where}"
+
+
+def is_library_file(path: Path) -> bool:
+    """Whether a file belongs to torch or to fairtrial itself. Their own folders decide, never a folder's name: users
+    keep files in folders called fairtrial and torch, too."""
+    return any(path.is_relative_to(folder) for folder in LIBRARY_FOLDERS)
