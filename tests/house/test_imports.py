@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fairtrial"
-PLAIN = {"errors", "registry", "rng", "recipe", "finding", "progress"}
+PLAIN = {"errors", "registry", "rng", "recipe", "finding", "progress", "typed"}
 VALUES = PLAIN | {"disk", "environment", "record", "stored"}
 
 # room -> rooms and files of fairtrial that it may import; a room that is not named may import all but `cli` and `apps`
@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "data": PLAIN | {"disk", "data", "prepare"},
     "model": PLAIN | {"environment", "model"},
     "parts": {"model.part", "recipe", "errors", "rng", "parts"},
-    "statistics": {"errors", "statistics"},
+    "statistics": {"errors", "typed", "statistics"},
     "training": PLAIN | {"disk", "stored", "data", "model", "parts", "statistics", "training"},
     "loggers": PLAIN,
     "report": VALUES | {"report", "statistics"},
@@ -41,7 +41,20 @@ MAY_IMPORT = {
     "record": VALUES | {"data.tokenizer"},
     "finding": {"environment", "errors"},
 }
-NO_TORCH = ("data", "statistics", "report", "cli", "recipe", "record", "errors", "rng", "registry", "disk", "finding")
+NO_TORCH = (
+    "typed",
+    "data",
+    "statistics",
+    "report",
+    "cli",
+    "recipe",
+    "record",
+    "errors",
+    "rng",
+    "registry",
+    "disk",
+    "finding",
+)
 SHOWING = ("study.run", "apps.puzzles", "apps.puzzles.course", "apps.puzzles.plots", "prepare", "environment")
 # what an engine imports by name, in the process that runs a job
 BY_NAME = {
