@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -19,7 +20,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(folder: Path, *words: str | Path) -> str:
-    done = subprocess.run([str(word) for word in words], cwd=folder, capture_output=True, text=True, check=False)
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # which may name the source
+    done = subprocess.run(
+        [str(word) for word in words], cwd=folder, env=own, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
