@@ -161,14 +161,14 @@ def resume(
     opened = Record.open(folder_of(record))
     if not opened.complete:
         with opened.hold():  # before torch is imported: a record that is being written is refused at once
-            opened.settle_changes(accept=anyway)
+            opened.reject_or_accept_edits(accept=anyway)
     from fairtrial.loggers import open_loggers
-    from fairtrial.plugins import fingerprint, load_files, refuse_changed
+    from fairtrial.plugins import check_unchanged, fingerprint, load_files
     from fairtrial.trial import load as load_run
     from fairtrial.trial import resume_trial
 
     if not anyway:  # before any plugin runs
-        refuse_changed(opened, [(Path(path).name, fingerprint(Path(path))) for path in plugins])
+        check_unchanged(opened, [(Path(path).name, fingerprint(Path(path))) for path in plugins])
     load_files(map(Path, plugins))
     with (
         open_loggers(log, opened.folder, opened.recipe) as on_log,
@@ -269,7 +269,7 @@ def study(
     from fairtrial.results import Study
     from fairtrial.study.design import design_study, read_study_table, with_written
     from fairtrial.study.folder import StudyFolder
-    from fairtrial.study.plan import default_study_folder, refuse_few_seeds
+    from fairtrial.study.plan import check_few_seeds, default_study_folder
     from fairtrial.study.plan import recipes_of as recipes_of_study
     from fairtrial.study.run import Options, run_study
 
@@ -292,7 +292,7 @@ def study(
         raise BadInput("--until-clear uses 5, 10 and 20 seeds; it takes no --seeds and no --budget")
     options = Options(until_clear=until_clear, retry_failed=retry_failed, dry_run=dry_run)
     if budget:
-        refuse_few_seeds(seeds)
+        check_few_seeds(seeds)
         options = replace(options, budget_seconds=read_time(budget), most_seeds=seeds)
     sources = written_parts(*(recipe for named in recipes_of_study(chosen, {}).values() for recipe in named.values()))
     target = Path(out) if out is not None else folder or marked(default_study_folder(chosen), sources)
@@ -472,7 +472,7 @@ def show(
     single = len(folders) == 1 and os.path.exists(folders[0] / "trial.json")
     found = Records((Listed(Record.open(folders[0])),) if single else tuple(records_of(folders)))
     if single:
-        found.listed[0].record.refuse_changed()
+        found.listed[0].record.check_unchanged()
     sound, title = [each.record for each in found.listed if not each.problem], ", ".join(each.name for each in folders)
     if html is not None:
         from fairtrial.report.page import records_page

@@ -45,13 +45,22 @@ def _version(package: str) -> str:
         return "not installed"
 
 
+# packages and files whose code decides the numbers of a trial. A page, a chart or a command may change without them; a
+# test compares this list with what they import
+DECIDES_NUMBERS = (
+    "data", "model", "parts", "pretrained", "training", "prepare.py", "recipe.py", "rng.py", "trial.py",
+    "statistics/comparison.py", "statistics/crossed.py", "statistics/outcomes.py",
+)  # fmt: skip
+
+
 @cache
-def code_fingerprint() -> str:
-    """Sixteen hexadecimal digits of the sha256 of fairtrial's source."""
-    root = Path(__file__).parent
+def code_fingerprint(root: Path = Path(__file__).parent) -> str:
+    """Sixteen hexadecimal digits of the sha256 of the source that decides numbers."""
     whole = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        whole.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+        name = path.relative_to(root).as_posix()
+        if name.partition("/")[0] in DECIDES_NUMBERS or name in DECIDES_NUMBERS:
+            whole.update(name.encode() + b"\0" + path.read_bytes())
     return whole.hexdigest()[:16]
 
 
@@ -79,7 +88,7 @@ def peak_memory_mb() -> int | None:
     return round(most / (1 << 20 if sys.platform == "darwin" else 1 << 10))  # macOS tells bytes, Linux kilobytes
 
 
-def refuse_changed(trial: Mapping[str, Any]) -> None:
+def check_environment(trial: Mapping[str, Any]) -> None:
     """Refuse to resume where results may differ from those of an uninterrupted trial."""
     then = trial["environment"]
     now = describe(int(then["threads"]))
@@ -128,7 +137,7 @@ def bytes_free() -> float:
         return free
 
 
-def refuse_memory(needed: float, what: str, hint: str = "") -> None:
+def check_memory(needed: float, what: str, hint: str = "") -> None:
     """Refuse before it is built what this machine, or a limit, cannot hold. `hint`: what else would help."""
     left = bytes_to_limit()
     whole = needed + RESERVE_BYTES + (0 if "torch" in sys.modules else LIBRARY_BYTES)

@@ -99,7 +99,7 @@ def load_files(paths: Iterable[Path]) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in paths:
         digest = fingerprint(path)
-        refuse_namesakes([*found, path.name])
+        check_namesakes([*found, path.name])
         if found.get(path.name, digest) != digest:
             raise BadInput("two files of this name were given", "rename one of them", path=path)
         load_file(path)
@@ -170,11 +170,11 @@ def keep_written(names: Iterable[str]) -> dict[str, str]:
             del _loaded[old]
         _loaded[hashlib.sha256(text.encode()).hexdigest()] = (file, (name,))
         found[file] = text
-    refuse_namesakes(found)
+    check_namesakes(found)
     return found
 
 
-def refuse_namesakes(files: Iterable[str]) -> None:
+def check_namesakes(files: Iterable[str]) -> None:
     """Of two files whose names differ only in case, some disks would keep one."""
     known: dict[str, str] = {}
     for name in files:
@@ -204,7 +204,7 @@ def require_plugins(record: Record) -> None:
     load_installed(choice.name for choice in record.recipe.parts)
     for label, path in sources_of(record.recipe.model.name).items():
         _loaded[sha256_of(path)] = (label, (record.recipe.model.name,))
-    refuse_changed(record, [(source, digest) for digest, (source, _) in _loaded.items()])
+    check_unchanged(record, [(source, digest) for digest, (source, _) in _loaded.items()])
     for file, digest in record.plugins.items():
         if digest not in _loaded:
             # in the record or its study: never run unless it is asked for by name
@@ -216,7 +216,7 @@ def require_plugins(record: Record) -> None:
             raise BadInput(f"{record.folder} needs {what} from {file}", hint)
 
 
-def refuse_changed(record: Record, given: Sequence[tuple[str, str]]) -> None:
+def check_unchanged(record: Record, given: Sequence[tuple[str, str]]) -> None:
     """Refuse a plugin of the record's that is given with another content."""
     for file, digest in record.plugins.items():
         if digest not in {there for _, there in given} and file in dict(given):

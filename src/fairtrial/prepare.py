@@ -21,7 +21,7 @@ from fairtrial.data.readers import find_format, read
 from fairtrial.data.sotu import presidents
 from fairtrial.data.splits import fitting_tokens, item_groups, kind_in_use, shape_documents, split
 from fairtrial.data.tokenizer import NO_COURSE, TABLED, Tokenizer, fit
-from fairtrial.environment import refuse_memory
+from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput
 from fairtrial.progress import doing
 from fairtrial.recipe import Data, Recipe, Tokens, choose_recipe, load_recipe, one_of, with_length
@@ -111,7 +111,7 @@ class Prepared:
         from fairtrial.training.tasks import build_task
 
         saving = self.recipe.training.save_memory or self.recipe.external
-        refuse_memory(self.memory_needed, "training", "" if saving else ", or --set training.save_memory=true")
+        check_memory(self.memory_needed, "training", "" if saving else ", or --set training.save_memory=true")
         with doing("encoding texts and building the network"):
             further = self.pretraining.documents if self.pretraining else ()
             task = build_task(self.recipe, self.seed, self.splits, self.tokenizer, pretraining=further)
@@ -153,7 +153,7 @@ class Prepared:
 
 def prepare(recipe: Recipe, seed: int) -> Prepared:
     """What a trial of this recipe and seed is trained, selected and tested on."""
-    refuse_memory(0, "a trial")
+    check_memory(0, "a trial")
     encoder = None
     if recipe.encoder.source != "none":
         from fairtrial.pretrained.encoder import open_encoder, with_encoder
@@ -204,7 +204,7 @@ def open_corpus(data: Data, task: str, tokens: Tokens, facts: Mapping[str, Any])
 
 def prepare_like(record: Record) -> Prepared:
     """What a record's trial was prepared as, with the record's own tokenizer. Data that have changed are refused."""
-    refuse_memory(0, "a trial")
+    check_memory(0, "a trial")
     recipe, trial = record.recipe, record.trial
     tokenizer = record.tokenizer()
     corpus = open_corpus(recipe.data, recipe.task, recipe.tokens, tokenizer.facts)

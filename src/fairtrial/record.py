@@ -95,7 +95,7 @@ class Record:
             folder.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
             with preparing(folder):
-                refuse_taken(folder)  # another process may have been faster
+                check_not_taken(folder)  # another process may have been faster
                 with whole_folder(folder) as beside:
                     write_text(beside / "recipe.toml", write_recipe(recipe))
                     write_text(beside / "tokenizer.json", tokenizer_json)
@@ -133,7 +133,7 @@ class Record:
             raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
         return path
 
-    def refuse_changed(self, *, weights: bool = True) -> None:
+    def check_unchanged(self, *, weights: bool = True) -> None:
         """Of a finished record: every file that is there is what the trial wrote. `weights`: also the large one."""
         names = ("events.jsonl", "outcomes.safetensors", "tokenizer.json", *(["model.safetensors"] if weights else []))
         for name in names if self.complete else ():
@@ -141,7 +141,7 @@ class Record:
                 self.checked(name)
         _ = self.recipe
 
-    def settle_changes(self, *, accept: bool) -> None:
+    def reject_or_accept_edits(self, *, accept: bool) -> None:
         """Before a trial is resumed: refuse files that are not what it began with, or let it go on as they are now;
         trial.json then says so."""
         trial = stored.read_document(self.folder / "trial.json", stored.TRIAL, edited=True)
@@ -440,10 +440,10 @@ def ensure_free(folder: Path) -> None:
         raise BadInput(f"{folder} cannot become a record", hint)
     with disk_errors(folder):
         sweep_lock(folder)  # refused as busy where another process is about to write it
-        refuse_taken(folder)
+        check_not_taken(folder)
 
 
-def refuse_taken(folder: Path) -> None:
+def check_not_taken(folder: Path) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if (folder / "run.lock").is_file():

@@ -182,7 +182,7 @@ class Study(Shown):
         >>> len(finished.verdict.comparisons)
         1
         """
-        self.files.refuse_changed()
+        self.files.check_unchanged()
         return Verdict(self.files.read_verdict())
 
     @property

@@ -13,7 +13,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
-from fairtrial.environment import peak_memory_mb, refuse_changed, use_threads
+from fairtrial.environment import check_environment, peak_memory_mb, use_threads
 from fairtrial.errors import Interrupted
 from fairtrial.plugins import code_names, keep_written, load_code, require_plugins
 from fairtrial.prepare import Prepared, prepare, prepare_like
@@ -76,11 +76,11 @@ def resume_trial(
     with record.hold():
         if record.complete:  # another process has finished it meanwhile
             return record
-        record.settle_changes(accept=anyway)
+        record.reject_or_accept_edits(accept=anyway)
         if anyway:
             load_code(record.recipe)
         else:
-            refuse_changed(record.trial)
+            check_environment(record.trial)
             require_plugins(record)
         with use_threads(int(record.trial["environment"]["threads"])):
             return train(prepare_like(record), record, on_event, stop, save_seconds, with_baseline=with_baseline)
@@ -146,10 +146,12 @@ def train(
     record.drop_leftovers()
     record.add_time(loop.progress.step, what="end", peak_memory_mb=peak_memory_mb())
     if with_baseline and not stop():  # the record is complete: nothing of the trial depends on it
-        from fairtrial.baselines.run import score_beside
+        from fairtrial.baselines.run import score_baseline
 
         with doing("scoring a simple model on the same items"):
-            score_beside(record, prepared, lambda name: on_event(Event("baseline", loop.progress.step, {"name": name})))
+            score_baseline(
+                record, prepared, lambda name: on_event(Event("baseline", loop.progress.step, {"name": name}))
+            )
     on_event(Event("end", loop.progress.step, {**record.result, "baseline": record.baseline or None}))
     return record
 

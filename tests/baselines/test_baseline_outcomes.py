@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fairtrial.baselines import run as module
-from fairtrial.baselines.run import baseline_outcomes, baseline_scores, metrics_of, score_beside
+from fairtrial.baselines.run import baseline_outcomes, baseline_scores, metrics_of, score_baseline
 from fairtrial.data.audit import audit_data
 from fairtrial.errors import BadInput
 from fairtrial.prepare import prepare, prepare_like
@@ -138,7 +138,7 @@ def copied_record(tiny_recipe: Callable[..., Any], course_folder: Path, tmp_path
 def test_a_records_scores_stand_beside_those_of_a_simple_model_on_the_same_items(copied_record: Record) -> None:
     before = {path.name: path.read_bytes() for path in copied_record.folder.iterdir()}
     assert copied_record.baseline == {}
-    score_beside(copied_record, prepare_like(copied_record))
+    score_baseline(copied_record, prepare_like(copied_record))
     after = {path.name: path.read_bytes() for path in copied_record.folder.iterdir()}
     assert {name for name in after if after[name] != before.get(name)} == {"baseline.json"}
     found, whole = copied_record.baseline, baseline_scores(copied_record.recipe, 0)
@@ -156,7 +156,7 @@ def test_a_records_scores_stand_beside_those_of_a_simple_model_on_the_same_items
 
 def test_a_long_text_is_left_out_with_a_reason(copied_record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGEST", 100)
-    score_beside(copied_record, prepare_like(copied_record))
+    score_baseline(copied_record, prepare_like(copied_record))
     text = " ".join(
         line.strip() for line in describe_result(copied_record.result, copied_record.recipe, copied_record.baseline)
     )
@@ -165,12 +165,12 @@ def test_a_long_text_is_left_out_with_a_reason(copied_record: Record, monkeypatc
 
 def test_a_search_reads_no_test_set_for_its_baseline_either(tiny_recipe: Callable[..., Any], tmp_path: Path) -> None:
     record = run_trial(tiny_recipe("lm", "scoring.tests=false"), 0, tmp_path / "record")
-    score_beside(record, prepare_like(record))
+    score_baseline(record, prepare_like(record))
     assert set(record.baseline["trial"]) == set(record.baseline["baseline"]) == {"validation"}
 
 
 def test_a_baseline_of_other_outcomes_is_refused(copied_record: Record) -> None:
-    score_beside(copied_record, prepare_like(copied_record))
+    score_baseline(copied_record, prepare_like(copied_record))
     path = copied_record.folder / "baseline.json"
     kept = json.loads(path.read_text())
     write_document(path, kept | {"outcomes": "0" * 64})

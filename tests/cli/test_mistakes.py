@@ -282,6 +282,6 @@ def test_what_a_container_allows_counts_as_free(tmp_path: Path, monkeypatch: pyt
         (tmp_path / f"memory.{name}").write_text(text)
     assert environment.bytes_free() == 16_000_000
     with pytest.raises(BadInput, match="training needs about"):
-        environment.refuse_memory(17e6, "training")
+        environment.check_memory(17e6, "training")
     (tmp_path / "memory.max").write_text("max\n")
     assert environment.bytes_free() > 0.5 * machine

@@ -23,7 +23,7 @@ from fairtrial.engines.processes import Processes, usable_cores
 from fairtrial.errors import Busy, Interrupted
 from fairtrial.recipe import Recipe, write_recipe
 from fairtrial.record import Record
-from fairtrial.study.jobs import patiently
+from fairtrial.study.jobs import retry_while_locked
 from fairtrial.trial import resume_trial
 
 SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors")
@@ -168,7 +168,7 @@ def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:
         next(running)
     folder = Path(job("alone").folder)
     with pytest.raises(Interrupted, match="stopped after step"):  # the lock is free: nobody writes any more
-        patiently(lambda: resume_trial(folder, stop=lambda: True, anyway=True))
+        retry_while_locked(lambda: resume_trial(folder, stop=lambda: True, anyway=True))
 
 
 @pytest.mark.parametrize("whom", ["the job", "the fork server"])

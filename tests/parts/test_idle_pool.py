@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, parts, refuse_idle
+from fairtrial.model.part import Part, check_idle, parts
 from fairtrial.recipe import PartChoice
 from fairtrial.trial import run_trial
 from sampling import cases
@@ -29,13 +29,13 @@ class Both(Part):
 @cases("name", POOLS)
 def test_a_pool_is_refused_by_name(name: str) -> None:
     with pytest.raises(BadInput, match=f"part '{name}' works for sentence vectors") as refused:
-        refuse_idle([PartChoice(name="rope"), PartChoice(name=name)])
+        check_idle([PartChoice(name="rope"), PartChoice(name=name)])
     assert name in refused.value.hint
 
 
 def test_what_a_language_model_uses_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(parts._things, "both", Both)
-    refuse_idle([PartChoice(name=name) for name in (*OTHERS, "both")])
+    check_idle([PartChoice(name=name) for name in (*OTHERS, "both")])
 
 
 def test_a_trial_of_a_language_model_with_a_pool_does_not_begin(tiny_recipe, tmp_path: Path) -> None:

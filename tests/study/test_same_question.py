@@ -18,7 +18,7 @@ from fairtrial.report.study_files import without_nulls
 from fairtrial.report.text import listing_lines
 from fairtrial.report.verdict_tables import verdict_lines
 from fairtrial.statistics.sentences import _against_strongest
-from fairtrial.study.artifacts import refuse_mixed_scoring
+from fairtrial.study.artifacts import check_same_scoring
 from fairtrial.study.design import Study
 from fairtrial.study.run import run_study
 
@@ -95,10 +95,10 @@ def test_tables_and_page_say_that_scores_are_in_strides(tiny_study: Callable[...
 def test_scores_in_strides_are_never_compared_with_exact_ones() -> None:
     exact = SimpleNamespace(folder=Path("old"), result={"tests": {"test": {"perplexity": 9.0}}})
     strided = SimpleNamespace(folder=Path("new"), result={"tests": {"test": {"perplexity": 9.1, "full_context": 0.5}}})
-    refuse_mixed_scoring([exact, exact])  # type: ignore[list-item]
-    refuse_mixed_scoring([strided, strided])  # type: ignore[list-item]
+    check_same_scoring([exact, exact])  # type: ignore[list-item]
+    check_same_scoring([strided, strided])  # type: ignore[list-item]
     with pytest.raises(BadInput, match=r"'test' was scored at full context in one trial .*\(old, new\)"):
-        refuse_mixed_scoring([exact, strided])  # type: ignore[list-item]
+        check_same_scoring([exact, strided])  # type: ignore[list-item]
 
 
 def test_the_line_on_baselines_ranks_perplexities_and_bits_per_byte_apart() -> None:

@@ -15,10 +15,10 @@ from fairtrial.recipe import PartChoice
 from fairtrial.study.design import (
     DEMO,
     Study,
+    check_same_items,
     load_study,
     read_variant,
     recipe_of,
-    refuse_other_items,
     study_from,
     write_study,
 )
@@ -137,8 +137,8 @@ def test_variants_that_differ_in_their_items_are_refused(tiny_study: Callable[..
     }.items():
         study = tiny_study(variants={"a": {}, "b": {field: value}})
         with pytest.raises(BadInput, match=f"differ in {re.escape(field)}"):
-            refuse_other_items(recipes_of(study, {})["classify"])
-    refuse_other_items(recipes_of(tiny_study(variants={"a": {}, "b": {"data.windows": "every"}}), {})["classify"])
+            check_same_items(recipes_of(study, {})["classify"])
+    check_same_items(recipes_of(tiny_study(variants={"a": {}, "b": {"data.windows": "every"}}), {})["classify"])
 
 
 @cases("path", [DEMO, *sorted(EXAMPLES.glob("*.toml"))])

@@ -14,7 +14,7 @@ from fairtrial.model import compiled
 from fairtrial.model.network import LanguageModel
 from fairtrial.prepare import prepare
 from fairtrial.recipe import PartChoice, Recipe, Shape, Training, fingerprint, with_settings
-from fairtrial.study.design import refuse_other_items
+from fairtrial.study.design import check_same_items
 from fairtrial.trial import load, resume_trial, run_trial
 
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_compiled_or_compared_is_refused(tiny_recipe: Callable[..
     with pytest.raises(BadInput, match="exclude each other"):
         Training(compile=True, save_memory=True)
     with pytest.raises(BadInput, match=r"differ in training\.compile"):
-        refuse_other_items({"one": Recipe(), "other": with_settings(Recipe(), ["training.compile=true"])})
+        check_same_items({"one": Recipe(), "other": with_settings(Recipe(), ["training.compile=true"])})
     assert fingerprint(Recipe()) == fingerprint(with_settings(Recipe(), ["training.compile=false"]))
     assert fingerprint(Recipe()) != fingerprint(with_settings(Recipe(), ["training.compile=true"]))
     assert not prepare(tiny_recipe("lm"), 0).task.network.body.compiled

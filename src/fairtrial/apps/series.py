@@ -61,7 +61,7 @@ def estimate(
     plans = {}
     for key, study in series.studies.items():
         home = StudyFolder(out / key)
-        home.refuse_foreign()
+        home.check_own_folder()
         plan, _ = plan_study(study, home, engine, Options(), on_event, stop)
         if stop():
             raise Interrupted("stopped before any trial")

@@ -45,7 +45,7 @@ def fit_ensemble(
 ) -> dict[str, Any]:  # fmt: skip
     """`records`: trials of one recipe, one for each seed. `chosen_on`: records with a validation set to choose weights
     on, by default the same; no test set takes part. `more`: further sources for the counting models."""
-    refuse_mismatch(records, chosen_on)
+    check_mismatch(records, chosen_on)
     cache: dict[str, Counted] = {}  # records with the same training text share their counting models
     held_out = [open_ensemble(record, more, cache, on_progress, validated=True) for record in chosen_on or records]
     on_progress("choosing weights on validation")
@@ -72,7 +72,7 @@ def fit_ensemble(
     return found
 
 
-def refuse_mismatch(records: Sequence[Record], chosen_on: Sequence[Record]) -> None:
+def check_mismatch(records: Sequence[Record], chosen_on: Sequence[Record]) -> None:
     first = records[0]
     if first.recipe.task not in KINDS:
         raise BadInput(f"{first.folder} is a masked language model", "ensembles are of classifiers or language models")

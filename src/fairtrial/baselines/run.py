@@ -145,7 +145,7 @@ def _without_unknown(arrays: Mapping[str, np.ndarray]) -> float | None:
     return math.exp(float((arrays["nll"] - arrays["unknown_nll"]).sum()) / known)
 
 
-def score_beside(record: Record, prepared: Prepared, on_progress: OnProgress = lambda what: None) -> None:
+def score_baseline(record: Record, prepared: Prepared, on_progress: OnProgress = lambda what: None) -> None:
     """Write baseline.json into a finished record: its scores and those of the simple model that its task is known by,
     on the same items, clean ones apart. Nothing else in the record changes. A long text is left to
     `fairtrial baseline`."""

@@ -237,9 +237,9 @@ def run_command(stopped: list[int]) -> None:
     try:
         try:
             if not {"--help", "--version"} & set(sys.argv):
-                from fairtrial.environment import refuse_memory
+                from fairtrial.environment import check_memory
 
-                refuse_memory(0, "this command")  # before anything is imported: libraries crash where they find none
+                check_memory(0, "this command")  # before anything is imported: libraries crash where they find none
             with waiting_line():
                 app(prog_name="fairtrial")
         finally:

@@ -140,7 +140,7 @@ def read_texts(texts: Sequence[str] | None, file: Path | None) -> list[str]:
     """All sentences that were given. Blank lines of a file are left out."""
     found = list(texts or [])
     for number, text in enumerate(found, 1):
-        refuse_bytes(text, f"text {number}")
+        check_bytes(text, f"text {number}")
         if not text.strip():
             raise BadInput(f"text {number} is empty", 'give a sentence in quotes: "My fellow Americans"')
     if file is not None:
@@ -156,7 +156,7 @@ def read_texts(texts: Sequence[str] | None, file: Path | None) -> list[str]:
     return found
 
 
-def refuse_bytes(text: str, name: str) -> None:
+def check_bytes(text: str, name: str) -> None:
     """Bytes from a terminal that are not UTF-8 arrive as lone surrogates, which no tokenizer reads."""
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise BadInput(f"{name} is not UTF-8", "set your terminal to UTF-8, or give a file with --text-file")

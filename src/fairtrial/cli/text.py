@@ -18,10 +18,10 @@ from fairtrial.cli.options import (
     TextFile,
     Texts,
     With,
+    check_bytes,
     drawing,
     notice,
     read_texts,
-    refuse_bytes,
 )
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def generate(
     json: Annotated[bool, Option("--json", help="One JSON line per text, when it is done.")] = False,
 ) -> None:
     """Continue a text with a language model."""
-    refuse_bytes(prompt, "the prompt")
+    check_bytes(prompt, "the prompt")
     run = api.load(record, "lm", plugins=plugins or [])
     from fairtrial.report.text import plain
 

@@ -75,7 +75,7 @@ def clean_data(
         inside |= repeated(kept) | {text.location: Dropped(CONFLICT, other.location) for text, other in pairs}
     dropped |= {location: found for location, found in inside.items() if found.why in options.inside_train}
     for corpus in corpora:
-        refuse_emptied(corpus, dropped, source)
+        check_emptied(corpus, dropped, source)
     on_progress("writing")
     documents = [document for corpus in corpora for document in (*corpus.train, *corpus.validation, *all_tests(corpus))]
     names = dict.fromkeys(chain.from_iterable(corpus.files for corpus in corpora))
@@ -135,7 +135,7 @@ def repeated(documents: Sequence[Document]) -> dict[str, Dropped]:
     return found
 
 
-def refuse_emptied(corpus: Corpus, dropped: dict[str, Dropped], source: str) -> None:
+def check_emptied(corpus: Corpus, dropped: dict[str, Dropped], source: str) -> None:
     for name, documents in {"training": corpus.train, **corpus.tests}.items():
         kept = [document for document in documents if document.location not in dropped]
         lost = {document.label for document in documents} - {document.label for document in kept}

@@ -70,12 +70,12 @@ def table_rows(data: Any) -> Iterator[Row]:
     else:
         raise BadInput(f"data of the type {type(data).__name__} cannot be read", HOW)
     if isinstance(rows, Sequence):
-        refuse_swapped(rows)
+        check_swapped(rows)
     for number, row in enumerate(rows, 1):
         yield plain_row(row, number)
 
 
-def refuse_swapped(rows: Sequence[Any]) -> None:
+def check_swapped(rows: Sequence[Any]) -> None:
     """(text, label) is as common elsewhere as (label, text) is here."""
     pairs = [row for row in rows if isinstance(row, tuple | list) and len(row) == 2]
     if len(pairs) < len(rows) or not all(isinstance(each, str) for pair in pairs for each in pair):

@@ -35,6 +35,7 @@ class JobResult:
     mistake: bool = False  # the error is the user's to correct; else something broke
     disk: bool = False  # the disk is full or broken, which no job can help
     stopped: bool = False  # on request; what it had is saved
+    killed: bool = False  # by the kernel, for memory, or with the fork server: it is run once more
     seconds: float = 0.0
 
 

@@ -28,7 +28,6 @@ LAST_SECONDS = 5.0  # for a process that has sent its result to end by itself
 EVENT_SECONDS = 0.5  # between two step events
 WATCH_SECONDS, ORPHAN_SECONDS = 0.3, 1.0  # an orphan is gone after two seconds
 ORPHANED = 255  # its exit code, and that of a process whose fork server was killed
-KILLED = "its process was killed"  # by the kernel, for memory, or with the fork server; not by us
 # torch._dynamo: the first optimizer imports it, which takes as long as torch itself
 PRELOADED = ["fairtrial.engines.preloaded", "fairtrial.trial", "torch._dynamo", "fairtrial.audit.run"]
 PRELOADED += ["fairtrial.analysis.parameters", "fairtrial.baselines.classifiers"]
@@ -84,7 +83,7 @@ class Processes:
                     each.process.join(LAST_SECONDS)
                     each.end()  # a plugin's thread may hold it for ever; its result is here
                     assert each.result is not None
-                    if each.result.error.startswith(KILLED) and not each.again and not stop():
+                    if each.result.killed and not each.again and not stop():
                         text = f"{'/'.join(each.job.key)}: {each.result.error}; it is run once more"
                         on_progress(each.job, "notice", {"text": text})
                         waiting.append((each.job, True))
@@ -271,17 +270,20 @@ def collect(running: list[Running], on_progress: OnProgress, stop: Stop) -> None
             each.process.join(PATIENCE_SECONDS)
             ended = True
         if ended and each.result is None:
-            code = each.process.exitcode
-            each.result = JobResult(each.job, error=exit_message(code), stopped=stop() or code == -signal.SIGTERM)
+            code, stopped = each.process.exitcode, stop() or each.process.exitcode == -signal.SIGTERM
+            killed = code in (-signal.SIGKILL, ORPHANED)
+            each.result = JobResult(each.job, error=exit_message(code), stopped=stopped, killed=killed)
 
 
 def exit_message(code: int | None) -> str:
     if code is not None and code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         if name == "SIGKILL":
-            return f"{KILLED} by SIGKILL (the system may have run out of memory)"
+            return "its process was killed by SIGKILL (the system may have run out of memory)"
         return f"its process was ended by {name}"
-    return f"{KILLED} with the fork server" if code == ORPHANED else f"its process ended with code {code}, no result"
+    if code == ORPHANED:
+        return "its process was killed with the fork server"
+    return f"its process ended with code {code}, no result"
 
 
 def ask_to_stop(running: list[Running]) -> None:

@@ -88,7 +88,7 @@ def opened(library: Library, asked: Asked) -> Opened:
     files = library.study(name)
     key = (str(files.folder), (files.folder / "verdict.json").stat().st_mtime)
     if key not in OPEN:
-        files.refuse_changed()
+        files.check_unchanged()
     found = OPEN.setdefault(key, Opened(files, name))
     OPEN.move_to_end(key)
     while len(OPEN) > MOST_OPEN:

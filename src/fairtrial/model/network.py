@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, pad
 from torch.utils.checkpoint import checkpoint
 
-from fairtrial.environment import refuse_memory
+from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import EAGER, Attention, KVCache, Layout, View
 from fairtrial.model.layers import ACTIVATIONS, Dropout, FeedForward, own_rng
@@ -143,7 +143,7 @@ class Body(nn.Module):
         super().__init__()
         if not shape.length:
             raise BadInput("shape.length = 0 leaves the length open until data are read", "give a length")
-        refuse_memory(memory_needed(shape, vocabulary), "the network")
+        check_memory(memory_needed(shape, vocabulary), "the network")
         self.shape, self.causal = shape, causal
         self.save_memory = False  # in training, compute each block again for its gradient instead of storing it
         self.compiled = False  # in training, run each block by torch.compile

@@ -328,11 +328,11 @@ def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int, *, causa
         if kind.owns("arrange") and shape.norm_place == "post":
             what = f"part {choice.name!r} arranges pre-norm blocks, and shape.norm_place is 'post'"
             raise BadInput(what, f"set shape.norm_place = 'pre', or leave {choice.name!r} out")
-    refuse_senseless(cast(dict[str, Part], dict(built.items())))
+    check_senseless(cast(dict[str, Part], dict(built.items())))
     return built
 
 
-def refuse_senseless(built: Mapping[str, Part]) -> None:
+def check_senseless(built: Mapping[str, Part]) -> None:
     """What one part says that it cannot be combined with."""
     for name, part in built.items():
         for other, another in built.items():
@@ -342,7 +342,7 @@ def refuse_senseless(built: Mapping[str, Part]) -> None:
                 raise BadInput(f"{name!r} and {other!r} do not combine: {reason}", "keep one of them")
 
 
-def refuse_idle(choices: Sequence[PartChoice]) -> None:
+def check_idle(choices: Sequence[PartChoice]) -> None:
     """A language model makes no sentence vector and has no prefix: a part for these would silently do nothing."""
     for choice in choices:
         kind = parts.find(choice.name)

@@ -57,7 +57,7 @@ def judge_results(
     rows = results.rows
     if evaluation_seeds:
         rows = [replace(row, seed=None, repeat=f"{row.repeat} {row.seed}") for row in rows]
-    refuse_mixed(rows)
+    check_mixed(rows)
     variants = list(dict.fromkeys(row.variant for row in rows))
     if len(variants) < 2:
         hint = "give those of a second one; where a file is one variant, say so: 'runs/{variant}/seed-{seed}.csv'"
@@ -130,7 +130,7 @@ def repeat_command(what: Any, options: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-def refuse_mixed(rows: Sequence[Row]) -> None:
+def check_mixed(rows: Sequence[Row]) -> None:
     without = next((row for row in rows if row.seed is None), None)
     if without is not None and (seeded := next((row for row in rows if row.seed is not None), None)):
         what = f"{without.where} has no seed, {seeded.where} has seed {seeded.seed}"
@@ -185,7 +185,7 @@ def task_of(
         own = {key[2:]: found for key, found in cells.items() if key[1] == test}
         items = same_items(own, title)
         first = next(iter(own.values()))
-        refuse_other_content(own, items, title)
+        check_other_content(own, items, title)
         groups = [first[item][0].group for item in items]
         if any(group is not None for group in groups):
             if None in groups:
@@ -236,7 +236,7 @@ def same_items(own: Mapping[tuple[str, str], Mapping[str, list[Row]]], test: str
     return items
 
 
-def refuse_other_content(
+def check_other_content(
     own: Mapping[tuple[str, str], Mapping[str, list[Row]]], items: Sequence[str], test: str
 ) -> None:
     """An item of one name must be the same item everywhere: its label, its group, what a hash says of it."""

@@ -178,7 +178,7 @@ def read_checkpoint(folder: Path, shape: Shape) -> Checkpoint:
     family, config = read_config(folder)
     path = folder / WEIGHTS
     if not path.is_file():
-        refuse_pickles(folder)
+        check_pickles(folder)
         raise BadInput(f"{folder} has no {WEIGHTS}", "give the folder of a complete checkpoint")
     try:
         hf_weights = load(path.read_bytes())
@@ -188,7 +188,7 @@ def read_checkpoint(folder: Path, shape: Shape) -> Checkpoint:
         shape = shape_of(family, config, shape)
         weights = rename_weights(family, hf_weights, shape.layers)
         tokenizer = read_tokenizer(folder)
-        refuse_other_sizes(config, shape, weights, tokenizer)
+        check_other_sizes(config, shape, weights, tokenizer)
     except BadInput as error:
         raise BadInput(f"{folder}: {error.what}", error.hint) from error
     parts = (PartChoice(name="learned"), PartChoice(name=read_pool(folder)))
@@ -218,7 +218,7 @@ def read_pool(folder: Path) -> str:
     return "pool-" + next((pool for mode, pool in modes.items() if pooling.get(mode) is True), "first")
 
 
-def refuse_pickles(folder: Path) -> None:
+def check_pickles(folder: Path) -> None:
     """A pickle can run code when it is opened, so we never open one."""
     for name in PICKLES:
         if (folder / name).exists():
@@ -228,7 +228,7 @@ def refuse_pickles(folder: Path) -> None:
             raise BadInput(f"{folder / name} is a pickle, which can run code when it is opened: refused", hint)
 
 
-def refuse_other_sizes(config: dict[str, Any], shape: Shape, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:
+def check_other_sizes(config: dict[str, Any], shape: Shape, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:
     rows = weights["body.tokens.weight"].shape[0]
     if config.get("vocab_size") != rows:
         raise BadInput(f"vocab_size is {config.get('vocab_size')} in config.json, {rows} in the weights")

@@ -88,7 +88,7 @@ class Exported:
 
 def export_record(record: Record, folder: Path) -> Exported:
     recipe = record.recipe
-    refuse_unsupported(recipe)
+    check_unsupported(recipe)
     weights, tokenizer = load(record.weights()), record.tokenizer()
     build = gpt2 if recipe.task == "lm" else encoder
     architecture, whole, config, tensors = build(recipe, weights, record.trial["labels"], tokenizer)
@@ -106,7 +106,7 @@ def export_record(record: Record, folder: Path) -> Exported:
     return Exported(folder, architecture, whole)
 
 
-def refuse_unsupported(recipe: Recipe) -> None:
+def check_unsupported(recipe: Recipe) -> None:
     """Networks that no architecture of `transformers` covers."""
     names = {choice.name for choice in recipe.parts}
     pools = {name for name in names if name.startswith("pool-")}

@@ -94,12 +94,12 @@ class StudyFiles:
                 found.setdefault(task, {}).setdefault(variant, []).append(record)
         return found
 
-    def refuse_changed(self) -> None:
+    def check_unchanged(self) -> None:
         """What is told of a study rests on its trials: none may have been changed since. Weights, of which nothing is
         told, are checked where they are read."""
         for variants in self.records.values():
             for record in (one for found in variants.values() for one in found):
-                record.refuse_changed(weights=False)
+                record.check_unchanged(weights=False)
 
     def trials(self) -> Iterator[dict[str, Any]]:
         """The facts of every trial."""

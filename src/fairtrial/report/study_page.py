@@ -28,7 +28,7 @@ def write_study_page(folder: Path) -> Path:
     """`report.html` in the study's folder."""
     page = folder / "report.html"
     study = StudyFiles.open(folder)
-    study.refuse_changed()
+    study.check_unchanged()
     write_text(page, study_page(study))
     return page
 

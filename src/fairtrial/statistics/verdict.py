@@ -205,14 +205,14 @@ def judge_arrays(
     one, other = (each.astype(float) * (100 if metric == "accuracy" else 1) for each in (one, other))
     clusters = None if groups is None else np.asarray(groups)
     sizes = None if weights is None else np.asarray(weights, float)
-    refuse_odd(one, other, clusters, sizes)
+    check_odd(one, other, clusters, sizes)
     found = compare_values(names, kind, one, other, clusters, sizes)
     limit = LEAST.get(metric, 0.0) if least is None else least
     (row,) = judged_rows([found], [limit], ALPHA, {})
     return row
 
 
-def refuse_odd(one: np.ndarray, other: np.ndarray, clusters: np.ndarray | None, weights: np.ndarray | None) -> None:
+def check_odd(one: np.ndarray, other: np.ndarray, clusters: np.ndarray | None, weights: np.ndarray | None) -> None:
     items = one.shape[1]
     if clusters is not None and clusters.shape != (items,):
         raise BadInput(f"groups has the shape {clusters.shape}", f"give one group for each of the {items:,} items")

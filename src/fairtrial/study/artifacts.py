@@ -164,7 +164,7 @@ def gather(
     audited = (contamination or {}).get("sets", {}).items()
     failed = [row for row in failures if row["task"] == task]
     ran = {name: found for name, found in records.items() if found}
-    refuse_mixed_scoring([record for found in ran.values() for record in found.values()])
+    check_same_scoring([record for found in ran.values() for record in found.values()])
     return TaskOutcomes(
         task=task,
         baseline=baseline,
@@ -203,7 +203,7 @@ def proven_outcomes(record: Record, sets: Mapping[str, int]) -> dict[str, dict[s
     return found
 
 
-def refuse_mixed_scoring(records: Sequence[Record]) -> None:
+def check_same_scoring(records: Sequence[Record]) -> None:
     """Large sets are scored in strides, with less context: not to be compared with exact scores of another version."""
     ways: dict[tuple[str, float | None], Path] = {}
     for record in records:

@@ -177,7 +177,7 @@ class Study:
 
     def with_seeds(self, count: int) -> Study:
         """The first seeds, or more of them."""
-        refuse_many(count)
+        check_seed_count(count)
         unused = [seed for seed in range(count + len(self.seeds)) if seed not in self.seeds]
         return replace(self, seeds=(*self.seeds, *unused)[:count]).checked()
 
@@ -236,7 +236,7 @@ def settled(recipe: Recipe, *settings: Settings) -> Recipe:
     return with_settings(recipe, [f"{name}={toml(value)}" for each in settings for name, value in each.items()])
 
 
-def refuse_other_items(recipes: Mapping[str, Recipe]) -> None:
+def check_same_items(recipes: Mapping[str, Recipe]) -> None:
     """Variants are compared on the same test items or not at all."""
     first_name, first = next(iter(recipes.items()))
     for name, recipe in recipes.items():
@@ -415,7 +415,7 @@ def with_written(study: Study, files: Mapping[str, Path]) -> Study:
 
 
 def study_from(table: Mapping[str, Any]) -> Study:
-    refuse_unknown(table, KNOWN, "a study")
+    check_known(table, KNOWN, "a study")
     recipes = tuple(as_list(table.get("recipe", "default")))
     tables = table.get("variants") or list(DEFAULT_VARIANTS)
     if isinstance(tables, list) and all(isinstance(each, str) for each in tables):
@@ -502,14 +502,14 @@ def variant_from(name: str, table: dict[str, Any]) -> Variant:
     )
 
 
-def refuse_many(seeds: int) -> None:
+def check_seed_count(seeds: int) -> None:
     if seeds > LARGEST_STUDY:
         raise BadInput(f"a study has at most {LARGEST_STUDY:,} seeds, got {seeds:,}")
 
 
 def seeds_from(value: Any, name: str) -> tuple[int, ...]:
     if type(value) is int:
-        refuse_many(value)
+        check_seed_count(value)
     if type(value) is int and value > 0:
         return tuple(range(value))
     if isinstance(value, list) and value and all(type(each) is int and each >= 0 for each in value):
@@ -520,7 +520,7 @@ def seeds_from(value: Any, name: str) -> tuple[int, ...]:
 
 
 def least_from(table: dict[str, Any]) -> dict[str, float]:
-    refuse_unknown(table, LEAST, "least_difference")
+    check_known(table, LEAST, "least_difference")
     for name, value in table.items():
         if type(value) not in (int, float) or not value > 0:
             raise BadInput(f"least_difference.{name} = {value!r} must be a number above 0")
@@ -531,7 +531,7 @@ def search_from(table: dict[str, Any], tasks: Iterable[str]) -> Search | None:
     if not table:
         return None
     fields = {name: value for name, value in table.items() if "." in name}
-    refuse_unknown({key: 0 for key in table if key not in fields}, ("random", "seeds", UNTUNED), "[search]")
+    check_known({key: 0 for key in table if key not in fields}, ("random", "seeds", UNTUNED), "[search]")
     random = table.get("random")
     if random is not None and (type(random) is not int or random < 1):
         raise BadInput(f"search.random = {random!r} must be a number of tries")
@@ -572,7 +572,7 @@ def typed(table: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
     return value
 
 
-def refuse_unknown(table: Mapping[str, Any], known: Iterable[str], what: str) -> None:
+def check_known(table: Mapping[str, Any], known: Iterable[str], what: str) -> None:
     known = list(known)
     for key in table:
         if key not in known:

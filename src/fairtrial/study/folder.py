@@ -43,7 +43,7 @@ class StudyFolder:
             return None
         record = Record.open(folder)
         if record.complete:
-            record.refuse_changed(weights=False)
+            record.check_unchanged(weights=False)
             self._finished[folder] = record
         return record
 
@@ -104,7 +104,7 @@ class StudyFolder:
             self.path.mkdir(parents=True, exist_ok=True)
         return locked(self.path / "study.lock", "running this study", "choose another --out")
 
-    def refuse_foreign(self) -> None:
+    def check_own_folder(self) -> None:
         """A folder that holds something else is not turned into a study."""
         if self.path.exists() and not self.path.is_dir():
             raise BadInput(f"{self.path} is a file", "choose another folder with --out")

@@ -63,15 +63,15 @@ def trial_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
 
     if (folder / "trial.json").is_file():
         try:
-            return {"result": patiently(partial(resume_trial, folder, on_event=forward, stop=stop)).result}
+            return {"result": retry_while_locked(partial(resume_trial, folder, on_event=forward, stop=stop)).result}
         except EnvironmentChanged as error:  # begun by another torch, machine or code: its bits would be nobody's
             on_event("notice", {"text": f"{'/'.join(job.key)} is started again: {error.what}"})
             shutil.rmtree(folder)
     begin = partial(run_trial, recipe, job.seed, folder, plugins=plugins, on_event=forward, stop=stop)
-    return {"result": patiently(begin).result}
+    return {"result": retry_while_locked(begin).result}
 
 
-def patiently(write: Callable[[], Record]) -> Record:
+def retry_while_locked(write: Callable[[], Record]) -> Record:
     """Where a process of a killed study is still saving, wait for it."""
     until = time.monotonic() + BUSY_SECONDS
     while True:

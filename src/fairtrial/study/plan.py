@@ -23,7 +23,7 @@ from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
 from fairtrial.report.words import spoken_time
 from fairtrial.statistics.sentences import counted, expected_smallest
-from fairtrial.study.design import UNTUNED, Settings, Study, Variant, recipe_of, refuse_other_items, write_study
+from fairtrial.study.design import UNTUNED, Settings, Study, Variant, check_same_items, recipe_of, write_study
 from fairtrial.study.folder import FAILURES, StudyFolder
 
 # What a study reports while it runs: a kind and plain facts, for a screen, for lines, for JSON.
@@ -176,7 +176,7 @@ def make_plan(study: Study, home: StudyFolder) -> Plan:
     recipes = recipes_of(study, {})
     for task, named in recipes.items():
         for variant in study.variants:
-            refuse_unfit(task, variant, named[variant.name])
+            check_variant(task, variant, named[variant.name])
     eval_sets = {task: eval_sets_of(named, study.seeds[0]) for task, named in recipes.items()}
     return Plan(study, home, eval_sets, recipes, looks=tuple(home.read_plan().get("looks", ())))
 
@@ -218,7 +218,7 @@ def default_study_folder(study: Study) -> Path:
     return Path("studies") / f"{re.sub(r'[^a-z0-9]+', '-', study.name.lower()).strip('-')[:40]}-{mark}"
 
 
-def refuse_unfit(task: str, variant: Variant, recipe: Recipe) -> None:
+def check_variant(task: str, variant: Variant, recipe: Recipe) -> None:
     """A misspelled part is refused before any work. Parts of a plugin file are known only once its code has run, which
     the first job does in a process of its own."""
     from fairtrial.plugins import check_parts
@@ -234,11 +234,11 @@ def refuse_unfit(task: str, variant: Variant, recipe: Recipe) -> None:
 
 def eval_sets_of(recipes: Mapping[str, Recipe], seed: int) -> EvalSets:
     """The test sets of one task. Its variants must share them."""
-    refuse_other_items(recipes)
-    refuse_other_texts(recipes, seed)
+    check_same_items(recipes)
+    check_same_texts(recipes, seed)
     recipe = next(iter(recipes.values()))
     prepared = prepare(recipe, seed)
-    refuse_other_cuts(recipes, recipe, prepared)
+    check_same_cuts(recipes, recipe, prepared)
     tests = prepared.splits.tests
     found = {name: prepared.groups(documents) for name, documents in tests.items()}
     groups = {name: tuple(group.tolist()) for name, group in found.items() if group is not None}
@@ -247,7 +247,7 @@ def eval_sets_of(recipes: Mapping[str, Recipe], seed: int) -> EvalSets:
     return EvalSets(corpus.files, splits.labels, items, map_sentence(splits), groups, prepared.notes)
 
 
-def refuse_other_texts(recipes: Mapping[str, Recipe], seed: int) -> None:
+def check_same_texts(recipes: Mapping[str, Recipe], seed: int) -> None:
     """A language model of lower-cased text need not predict capitals: another question, so nothing to compare."""
     found = {}
     for name, recipe in recipes.items():
@@ -261,7 +261,7 @@ def refuse_other_texts(recipes: Mapping[str, Recipe], seed: int) -> None:
         raise BadInput(what, "give all variants the same tokens.lowercase")
 
 
-def refuse_other_cuts(recipes: Mapping[str, Recipe], first: Recipe, prepared: Prepared) -> None:
+def check_same_cuts(recipes: Mapping[str, Recipe], first: Recipe, prepared: Prepared) -> None:
     """Words read a novel as sentences, characters and byte pairs as paragraphs: other items, so nothing to compare."""
     known = {(first.tokens.kind, first.encoder.source): texts_of(prepared)}
     for name, recipe in recipes.items():
@@ -466,8 +466,8 @@ def fit_budget(
 ) -> tuple[Plan, str]:
     """As many seeds as fit; where five do not, fewer steps for all, and cheaper final scores where they would take the
     time of training. The plan, and what was decided, in words. `spent`: what planning took of the time."""
-    refuse_few_seeds(most)
-    refuse_unmeasured(plan)
+    check_few_seeds(most)
+    check_measured(plan)
     most = most or MOST_SEEDS
     power = power_text(plan, width)
     available = min(seconds * RESERVE, seconds - spent)
@@ -513,7 +513,7 @@ def fit_budget(
     return shorter, text
 
 
-def refuse_few_seeds(most: int | None) -> None:
+def check_few_seeds(most: int | None) -> None:
     if most is not None and most < LEAST_SEEDS:
         hint = f"--seeds is the most that --budget may take: leave it out, or give {LEAST_SEEDS} or more"
         raise BadInput(f"{most} seeds are too few for a verdict", hint)
@@ -565,7 +565,7 @@ def power_text(plan: Plan, width: int) -> Callable[[int], str]:
     return text
 
 
-def refuse_unmeasured(plan: Plan) -> None:
+def check_measured(plan: Plan) -> None:
     for task, recipes in plan.recipes.items():
         for name in recipes:
             if name not in plan.calibration.get(task, {}):

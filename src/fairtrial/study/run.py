@@ -57,7 +57,7 @@ def run_study(
 ) -> dict[str, Any] | None:
     """Run what is missing in `folder`, judge, and write the page. None: only the plan was asked for."""
     options, home = options or Options(), StudyFolder(folder)
-    home.refuse_foreign()
+    home.check_own_folder()
     try:
         plan, decision = plan_study(study, home, engine, options, on_event, stop)
     except Interrupted as error:

@@ -78,7 +78,7 @@ def run_search(
     """For each task what the verdict says of the search; search.json keeps what was chosen."""
     search, home = plan.study.search, plan.home
     assert search is not None
-    refuse_without_validation(plan)
+    check_validation(plan)
     tries = tries_of(search)
     by_try = search_trials(plan, search)
     trials = [trial for group in by_try.values() for trial in group]
@@ -174,7 +174,7 @@ def validation_score(plan: Plan, trials: list[Trial]) -> float | None:
     return math.exp(mean(math.log(row["perplexity"]) for row in metrics))
 
 
-def refuse_without_validation(plan: Plan) -> None:
+def check_validation(plan: Plan) -> None:
     for task, recipes in plan.recipes.items():
         for variant in searched(plan):
             if not recipes[variant.name].data.validation:

@@ -35,7 +35,7 @@ from fairtrial.errors import BadInput
 from fairtrial.model.adapters import build_model
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel, count_parameters
-from fairtrial.model.part import refuse_idle
+from fairtrial.model.part import check_idle
 from fairtrial.recipe import Recipe
 from fairtrial.rng import generator_for, seed_for
 from fairtrial.training import scoring
@@ -297,7 +297,7 @@ def labelled_sets(recipe: Recipe, seed: int, splits: Splits, documents: Document
 
 
 def token_sets(recipe: Recipe, seed: int, splits: Splits, documents: Documents, tokenizer: Tokenizer) -> Sets:
-    refuse_idle(recipe.parts)
+    check_idle(recipe.parts)
     hidden = cache(lambda: HiddenText(tokenizer, [document.text for document in splits.train]))
     sets = {
         name: token_set(split, tokenizer, splits.running, None if name == "train" else hidden, splits.index)
