@@ -184,7 +184,7 @@ def test_a_killed_process_is_run_once_more_to_the_same_bits(whom: str, job: Call
             for number in killed:
                 os.kill(number, signal.SIGKILL)
 
-    lasts = "training.duration=200 steps"
+    lasts = "training.duration=800 steps"  # long enough to tell of a step while it trains
     (result,) = Processes(1).run([job("alone", lasts)], on_progress, lambda: False)
     assert killed
     assert result.error == ""

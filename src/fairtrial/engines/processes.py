@@ -271,7 +271,7 @@ def collect(running: list[Running], on_progress: OnProgress, stop: Stop) -> None
             ended = True
         if ended and each.result is None:
             code, stopped = each.process.exitcode, stop() or each.process.exitcode == -signal.SIGTERM
-            killed = code in (-signal.SIGKILL, ORPHANED)
+            killed = code in (-9, ORPHANED)  # Windows has no name for 9
             each.result = JobResult(each.job, error=exit_message(code), stopped=stopped, killed=killed)
 
 
