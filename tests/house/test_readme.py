@@ -164,6 +164,7 @@ def test_links_lead_to_files() -> None:
             assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+@pytest.mark.second
 def test_the_site_is_built_and_asks_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In strict mode: every page is in the navigation. And every link and anchor of what was built leads somewhere."""
     pytest.importorskip("mkdocs", reason="pip install 'fairtrial[docs]'")

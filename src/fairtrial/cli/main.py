@@ -30,6 +30,7 @@ from fairtrial.errors import (
     PipeClosed,
     Stopped,
     is_out_of_memory,
+    missing_package,
 )
 
 # group -> command, its function, an example
@@ -248,6 +249,10 @@ def run_command(stopped: list[int]) -> None:
         give_up(Interrupted("stopped"))
     except FairtrialError as error:
         give_up(error)
+    except ModuleNotFoundError as error:
+        if (missing := missing_package(error)) is None:
+            raise
+        give_up(missing)
     except OSError as error:
         if error.errno is None:
             raise
