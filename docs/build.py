@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+RESEARCH = HERE.parent / "research"
 # what functions and runs give, beside the public names
 RESULTS = {
     "report.shown": ("Shown",),
@@ -248,9 +249,29 @@ PAGES = {
 }
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Where a line is nothing but the link to a file beside the README, the site has the file itself."""
-    return re.sub(r"(?m)^\[(.+)\]\(\.\./\1\)$", lambda found: beside_readme(found[1]), markdown)
+def on_files(files: Any, config: Any, **_: Any) -> Any:
+    """The pages of research/ become findings/ on the site, each folder's README its index."""
+    from mkdocs.structure.files import File
+
+    for path in sorted(RESEARCH.rglob("*")):
+        if path.suffix in (".md", ".svg") or path.parent.name == "scripts":
+            name = site_name(path.relative_to(RESEARCH).as_posix())
+            files.append(File.generated(config, name, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Where a line is nothing but the link to a file beside the README, the site has the file itself. Links between
+    docs/ and research/ lead to their places on the site."""
+    markdown = re.sub(r"(?m)^\[(.+)\]\(\.\./\1\)$", lambda found: beside_readme(found[1]), markdown)
+    if page.file.src_uri.startswith("findings/"):
+        return re.sub(r"(?<=\]\()((?:\.\./)*)docs/", r"\1", markdown).replace("README.md", "index.md")
+    return re.sub(r"(?<=\]\()\.\./research/([^)#]*)", lambda found: site_name(found[1]), markdown)
+
+
+def site_name(name: str) -> str:
+    """A file of research/ as the site names it."""
+    return f"findings/{name}".replace("README.md", "index.md")
 
 
 def beside_readme(name: str) -> str:
@@ -259,7 +280,8 @@ def beside_readme(name: str) -> str:
 
     text = (HERE.parent / name).read_text(encoding="utf-8").strip()
     if name.endswith(".md"):
-        return re.sub(r"(?m)^#(?=#)", "##", text.split("\n", 1)[1]).replace("](docs/", "](")
+        text = re.sub(r"(?m)^#(?=#)", "##", text.split("\n", 1)[1])
+        return text.replace("](docs/", "](").replace("](research/", "](../research/")
     if name.endswith(".cff"):
         told = yaml.safe_load(text)
         authors = " and ".join(f"{{{each['name']}}}" for each in told["authors"])

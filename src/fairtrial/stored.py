@@ -81,7 +81,7 @@ AUDIT_TEXTS = ("id", "name", "where", "shown", "limit", "verdict", "meaning", "l
 AUDIT_ROW = dict.fromkeys(AUDIT_TEXTS, str) | {"value": number, "examples": [str]}
 AUDIT_ROW |= dict.fromkeys(("id!", "name!", "verdict!", "meaning!"), str)
 PASSPORT = {"findings!": [AUDIT_ROW], "mark": str, "passed": bool}
-ZOO_ROW = {"mark!": str, "name!": str, "findings!": [AUDIT_ROW], "reason!": str, "seconds!": number, "lasting!": bool}
+
 AUDITED_SET = {**dict.fromkeys(("items!", "exact", "near", "clean", "identical"), count), "share": number}
 DATA_AUDIT = {
     "mark": str, "level!": str, "findings!": [AUDIT_ROW], "notes!": [str],

@@ -10,10 +10,6 @@ from typing import Any
 
 import fairtrial as ft
 from fairtrial.analysis.catalogue import Catalogue
-from fairtrial.apps.atlas.run import make_atlas
-from fairtrial.apps.atlas.scaling import make_scaling
-from fairtrial.apps.reports.replicate import replicate
-from fairtrial.apps.zoo.run import audit_zoo
 from fairtrial.cli.main import COMMANDS
 from fairtrial.recipe import full_name
 from fairtrial.run import Run
@@ -86,8 +82,7 @@ PYTHON: dict[str, tuple[Call, ...]] = {
     "show": (ft.show,), "look": (ft.load, Run.look), "params": (ft.parameters,), "predict": (ft.load, Run.predict),
     "errors": (ft.load, Run.errors), "surprisal": (ft.load, Run.surprisal), "generate": (ft.load, Run.generate),
     "length": (ft.load, Run.lengths), "parts": (ft.catalogue, Catalogue.plot),
-    "audit": (ft.audit, ft.audit_data, audit_zoo), "clean": (ft.clean,), "cache": (ft.cache,),
-    "atlas": (make_atlas,), "scaling": (make_scaling,), "replicate": (replicate,),
+    "audit": (ft.audit, ft.audit_data), "clean": (ft.clean,), "cache": (ft.cache,),
 }  # fmt: skip
 WORDS = {
     ("study", "what"): "source", ("recipe", "task"): "what", ("errors", "telling"): "words",
@@ -100,8 +95,6 @@ EMPTY = (None, "", ())
 OTHER = [
     ("recipe", "task"),
     ("length", "times"),
-    ("scaling", "widths"),
-    ("scaling", "shares"),
     ("verify", "trials"),
 ]  # a default here, and none there; a list, and not its text
 

@@ -54,9 +54,6 @@ COMMANDS: dict[str, list[str]] = {
 LONG = {
     "audit": ["audit", "rope"],  # a study starts the same processes
     "demo": ["demo", "--jobs", "1"],
-    "replicate": ["replicate", "--quick", "--dry-run"],
-    "atlas": ["atlas", "small.toml", "--dry-run"],
-    "scaling": ["scaling", "small.toml", "--widths", "8,16", "--dry-run"],
     "ray": [*STUDY, *SET, "--engine", "ray", "--out", "ray"],
 }
 ALL = """

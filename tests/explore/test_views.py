@@ -17,7 +17,7 @@ import pytest
 from client import WHILE_RUNNING, Client, until
 
 import fairtrial as ft
-from fairtrial.apps import puzzles
+from fairtrial import puzzles
 from fairtrial.explore.asked import Asked, plain, to_json
 from fairtrial.explore.data import marked
 from fairtrial.model.part import parts

@@ -8,7 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-PATTERNS = ("src/**/*", "docs/**/*", "tests/**/*", "benchmarks/**/*", "examples/**/*", "*.md", "*.toml", "Makefile")
+FOLDERS = ("src", "docs", "tests", "benchmarks", "examples", "research")
+PATTERNS = (*(f"{folder}/**/*" for folder in FOLDERS), "*.md", "*.toml", "Makefile")
 TEXTS = [
     path
     for pattern in PATTERNS

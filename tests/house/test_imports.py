@@ -13,7 +13,7 @@ PACKAGE = ROOT / "src" / "fairtrial"
 PLAIN = {"errors", "registry", "rng", "recipe", "finding", "progress", "typed"}
 VALUES = PLAIN | {"disk", "environment", "record", "stored"}
 
-# room -> rooms and files of fairtrial that it may import; a room that is not named may import all but `cli` and `apps`
+# package -> what it may import of fairtrial; one that is not named may import all but `cli` and `puzzles`
 MAY_IMPORT = {
     "data": PLAIN | {"disk", "data", "prepare"},
     "model": PLAIN | {"environment", "model"},
@@ -55,7 +55,7 @@ NO_TORCH = (
     "disk",
     "finding",
 )
-SHOWING = ("study.run", "apps.puzzles", "apps.puzzles.course", "apps.puzzles.plots", "prepare", "environment")
+SHOWING = ("study.run", "puzzles", "puzzles.course", "puzzles.plots", "prepare", "environment")
 # what an engine imports by name, in the process that runs a job
 BY_NAME = {
     *(
@@ -98,12 +98,12 @@ def refused(name: str, path: Path) -> set[str]:
     if room in ("cli", "__init__"):
         return set()
     others = {other for other in rooms_of(path) if (room, other) not in BY_NAME}
-    if room in ("apps", "explore"):  # what a room exports, never a module inside it
+    if room in ("puzzles", "explore"):  # what a room exports, never a module inside it
         inner = {each for each in others if "." in each and each in modules() and not each.startswith(f"{room}.")}
         return inner | {other for other in others if other.split(".")[0] in {"cli", "explore", "api"} - {room, "api"}}
     allowed = MAY_IMPORT.get(room)
-    if allowed is None:  # everything but the applications, and the command line above them
-        return {other for other in others if other.split(".")[0] in {"cli", "apps"} - {room}}
+    if allowed is None:  # everything but the puzzles, and the command line above them
+        return {other for other in others if other.split(".")[0] in {"cli", "puzzles"} - {room}}
     return {other for other in others if other not in allowed and other.split(".")[0] not in allowed}
 
 
@@ -119,12 +119,12 @@ def test_the_import_rule_can_fail(tmp_path: Path) -> None:
     assert not refused("trial", bad)
     bad.write_text('JOB = ("fairtrial.study.jobs", "run")\n')
     assert refused("statistics.power", bad) == {"study.jobs"}
-    bad.write_text("from fairtrial import apps\n")
-    assert refused("study.run", bad) == refused("analysis.heads", bad) == {"apps"}
+    bad.write_text("from fairtrial import puzzles\n")
+    assert refused("study.run", bad) == refused("analysis.heads", bad) == {"puzzles"}
     bad.write_text(
         "from fairtrial.study import Study, plan\nfrom fairtrial.data.lines import read_lines\nimport fairtrial.parts\n"
     )
-    assert refused("apps.reports.run", bad) == {"study.plan", "data.lines"}
+    assert refused("puzzles.solve", bad) == {"study.plan", "data.lines"}
 
 
 def test_rooms_that_know_no_model_import_no_torch() -> None:

@@ -63,20 +63,13 @@ NOT_RUN = {
     "fairtrial train lm --data novel.txt --set training.device=cuda --set training.precision=bfloat16": "needs a GPU",
     "fairtrial study --data novel.txt --variants learned rope --set training.device=cuda:1": "needs two GPUs",
     "fairtrial study my-study.toml --engine ray --address auto": "needs a cluster: tests/engines/test_ray.py",
-    "fairtrial audit --zoo transformers": "takes half an hour: tests/apps/test_model_zoo.py audits some",
-    "fairtrial atlas examples/studies/atlas-*.toml --data data/": "takes hours: tests/apps/test_atlas.py",
-    "fairtrial scaling my-study.toml --widths 32,64,128": "takes minutes: tests/apps/test_atlas.py",
-    "fairtrial replicate --quick": "takes minutes: tests/apps/test_replicate_run.py",
     "fairtrial finetune --encoder ./roberta-base --data sst2/ --epochs 5 --batch 128 --learning-rate 5e-5": (
         "needs the checkpoint: tests/pretrained reads small ones of that form"
     ),
-    "fairtrial study examples/studies/finetune-optimizers.toml": "takes an hour on SST-2; its file is loaded below",
 }
 ELSEWHERE = {
     "api.md": "tests/api/test_names.py runs the examples where they are written, in the docstrings",
-    "puzzles.md": "tests/apps/test_puzzle_page.py runs its commands; its Python gives what it shows",
-    "zoo.md": "tests/apps/test_model_zoo.py runs the scripts in docs/zoo that the page shows",
-    "museum.md": "each script needs the faulty release of a library: benchmarks/museum.py installs and runs it",
+    "puzzles.md": "tests/puzzles/test_puzzle_page.py runs its commands; its Python gives what it shows",
 }
 # the others take longer: `make test-slow`
 FAST = {
@@ -137,9 +130,7 @@ def test_make_says_what_follows_before_pip_is_silent() -> None:
 def test_the_tour_shows_every_command(parser: Any) -> None:
     shown = {line.split()[1] for line in commands(ROOT / "docs" / "tour.md")}
     known = {name for name, command in parser.commands.items() if not command.hidden}
-    assert known - shown <= {"atlas", "demo", "ensemble", "explore", "replicate", "scaling"}, (
-        "told in sentences, or by the README"
-    )
+    assert known - shown <= {"demo", "ensemble", "explore"}, "told in sentences, or by the README"
 
 
 @cases("page", [*PAGES, *ROOT.glob("*.md")])
@@ -159,7 +150,7 @@ def test_the_commands_of_a_page_have_the_options_that_it_names(page: Path, parse
 
 
 def test_links_lead_to_files() -> None:
-    for page in (*PAGES, *ROOT.glob("*.md")):
+    for page in (*PAGES, *ROOT.glob("*.md"), *(ROOT / "research").rglob("*.md")):
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose(page)):
             assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
 

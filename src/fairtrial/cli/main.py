@@ -20,7 +20,7 @@ from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from fairtrial import __version__
-from fairtrial.cli import atlas, inside, judge, parts, puzzle, replicate, text, train
+from fairtrial.cli import inside, judge, parts, puzzle, text, train
 from fairtrial.cli.options import SeveralWords, waiting_line
 from fairtrial.errors import (
     DiskTrouble,
@@ -68,11 +68,7 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
         ("clean", parts.clean, "clean --data reviews/ --out reviews-clean"),
         ("cache", parts.cache, "cache --clear"),
     ],
-    "Apps": [
-        ("atlas", atlas.atlas, "atlas examples/studies/atlas-*.toml --data data/"),
-        ("scaling", atlas.scaling, "scaling my-study.toml --widths 32,64,128"),
-        ("replicate", replicate.replicate, "replicate --quick"),
-    ],
+    "Learn": [],
 }
 HINTS = dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit (ulimit -n)")
 HINTS |= dict.fromkeys((errno.EACCES, errno.EPERM), "allow access, or choose another place")
@@ -129,7 +125,7 @@ def add_command(group: str, name: str, function: Callable[..., None], example: s
 for group, commands in COMMANDS.items():
     for entry in commands:
         add_command(group, *entry)
-app.add_typer(puzzle.app, name="puzzle", rich_help_panel="Apps")
+app.add_typer(puzzle.app, name="puzzle", rich_help_panel="Learn")
 
 
 def give_up(error: FairtrialError) -> NoReturn:

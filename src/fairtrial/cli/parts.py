@@ -133,30 +133,8 @@ def audit(
         str | None, Option(help="With --data: whose split and vocabulary: 'default', 'course' or a TOML file.")
     ] = None,
     settings: Settings = None,
-    zoo: Annotated[
-        str | None,
-        Option(
-            help="Audit every family of an installed library instead, built small: transformers.", metavar="LIBRARY"
-        ),
-    ] = None,
-    families: Annotated[
-        list[str] | None, Option("--family", help="With --zoo: only this family or class. Repeatable.", metavar="NAME")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        Option(help="With --zoo: folder of its rows.", metavar="FOLDER", show_default="zoo/LIBRARY-VERSION"),
-    ] = None,
-    page: Annotated[Path | None, Option(help="With --zoo: also write a Markdown page.", metavar="FILE.md")] = None,
-    jobs: Annotated[
-        int | None, Option(help="With --zoo: classes at a time.", show_default="number of cores", min=1)
-    ] = None,
     time_limit: Annotated[
-        str | None,
-        Option(
-            help="What is not reached in it is not asked. With --zoo: of one class.",
-            metavar="TIME",
-            show_default="5m; 2m",
-        ),
+        str | None, Option(help="What is not reached in it is not tested.", metavar="TIME", show_default="5m")
     ] = None,
     json: Json = False,
     columns: Sequence[str] = (),
@@ -167,16 +145,7 @@ def audit(
 
     With --model: a network of your own, as a language model or as --task says; --set shape.layers=2.
 
-    With --data: does a test set measure what it should? Exits with 1 if a check is red.
-
-    With --zoo: one row for each class, a few checks each. Rows are kept: the same command continues. Exits with 1 if a
-    check fails that is not by design."""
-    if zoo is not None:
-        if what is not None or plugins or model or data or task or recipe or settings or columns or bf16:
-            raise BadInput("--zoo audits a library: it takes --family, --out, --page, --jobs and --time-limit")
-        return audit_families(zoo, families or [], out, page, jobs, time_limit or "2m", json)
-    if families or out or page or jobs:
-        raise BadInput("--family, --out, --page and --jobs need --zoo", "fairtrial audit --zoo transformers")
+    With --data: does a test set measure what it should? Exits with 1 if a check is red."""
     if data is not None:
         if what is not None or plugins or model or time_limit:
             raise BadInput("--data audits a data set: it takes no part, recipe, model, record or --time-limit")
@@ -232,32 +201,6 @@ def ending_hung(time_limit: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-def audit_families(
-    zoo: str, families: Sequence[str], out: Path | None, page: Path | None, jobs: int | None, limit: str, json: bool
-) -> None:
-    from fairtrial.apps.zoo.labels import is_clean, summary, verdict
-    from fairtrial.apps.zoo.run import Row, audit_zoo
-    from fairtrial.progress import stopping
-    from fairtrial.report.words import read_time, spoken_time
-
-    def show(row: Row, done: int, total: int, left: float) -> None:
-        place = f"{done}/{total}" + (f", {spoken_time(left)} left" if done < total else "")
-        if json:
-            print(dumps({"event": "row", "done": done, "of": total, **row.to_dict()}), flush=True)
-        else:
-            print(f"[{place}] {row.species.name}: {verdict(row)}", flush=True)
-
-    seconds = read_time(limit)
-    with stopping() as stop:
-        found = audit_zoo(zoo, families, out=out, page=page, jobs=jobs, seconds=seconds, on_row=show, stop=stop)
-    if json:
-        print(dumps({"event": "zoo", "summary": summary(found), "rows": [row.to_dict() for row in found.rows]}))
-    else:
-        print(*(f"{row.species.name}: {verdict(row)}" for row in found.rows if row.failed), sep="\n")
-        print(f"\n{summary(found)}\nrows: {found.folder}" + (f"\npage: {page}" if page else ""))
-    sys.exit(int(not is_clean(found.rows)))
 
 
 @takes_columns

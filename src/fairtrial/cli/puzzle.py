@@ -16,7 +16,7 @@ from typer import Argument, Option
 from fairtrial.errors import BadInput
 
 if TYPE_CHECKING:
-    from fairtrial.apps.puzzles.sentences import Found
+    from fairtrial.puzzles.sentences import Found
 
 app = typer.Typer(
     help="Make attention do what you ask, by construction; or learn why no query can.",
@@ -51,7 +51,7 @@ class Puzzle:
     @cached_property
     def given(self) -> dict[str, Any]:
         """Keys, their names and values, from files or random."""
-        from fairtrial.apps.puzzles.keys import random_keys, read_table
+        from fairtrial.puzzles.keys import random_keys, read_table
 
         need_kind(self.kind)
         if self.keys is not None and (self.count is not None or self.width is not None):
@@ -70,13 +70,13 @@ class Puzzle:
         return {**self.given, "scale": self.scale, "norm": self.norm, "precision": self.precision}
 
     def solve(self, what: str, name: str = "", **asked: Any) -> None:
-        from fairtrial.apps import puzzles
+        from fairtrial import puzzles
 
         self.show(getattr(puzzles, what)(**asked, **self.options), name)
 
     def show(self, found: Found, name: str = "", note: Sequence[str] = ()) -> None:
         """Print the answer and write its figure."""
-        from fairtrial.apps.puzzles.sentences import lines_of, plain_of
+        from fairtrial.puzzles.sentences import lines_of, plain_of
 
         plain = plain_of(found)
         if self.json:
@@ -92,7 +92,7 @@ class Puzzle:
             self.write(self.out, name or plain["ask"].translate(str.maketrans(" :/", "-=-"))[:80], found, plain)
 
     def write(self, folder: Path, name: str, found: Found, plain: Any) -> None:
-        from fairtrial.apps.puzzles.plots import picture_of, write_files
+        from fairtrial.puzzles.plots import picture_of, write_files
 
         rows = [each["query"] for each in plain] if isinstance(plain, list) else [plain["query"]]
         table = "".join(",".join(map(repr, row)) + "\n" for row in rows)
@@ -170,7 +170,7 @@ def replace_key(
     norm: Annotated[float | None, Option(help="Length of the new key.")] = None,
 ) -> None:
     """Replace one key so that an unchanged query attends as you ask."""
-    from fairtrial.apps.puzzles import replace_key as replace
+    from fairtrial.puzzles import replace_key as replace
 
     place = place_of(words[0], puzzle.given)
     target = target_of(to, words[1:], puzzle.given)
@@ -186,8 +186,8 @@ def course(
     seed: Seed = 0, scale: Scale = False, precision: Precision = 0.999, kind: Format = "png", json: Json = False,
 ) -> None:  # fmt: skip
     """Six questions of the course behind the five reports, solved, explained and checked in real attention."""
-    from fairtrial.apps.puzzles.course import course_keys, course_questions, write_course
-    from fairtrial.apps.puzzles.sentences import lines_of, wrapped
+    from fairtrial.puzzles.course import course_keys, course_questions, write_course
+    from fairtrial.puzzles.sentences import lines_of, wrapped
 
     need_kind(kind)
     questions = course_questions(seed, scale, precision)
@@ -219,7 +219,7 @@ def head(
     json: Json = False,
 ) -> None:
     """A small network whose attention head is written by hand: its map, and its check on random sequences."""
-    from fairtrial.apps.puzzles.heads import show_head, show_lines, write_head_files
+    from fairtrial.puzzles.heads import show_head, show_lines, write_head_files
 
     need_kind(kind)
     shown = show_head(" ".join(name), words, length, sequences, seed)
@@ -242,7 +242,7 @@ def need_kind(kind: str) -> None:
 
 def place_of(word: str, given: dict[str, Any]) -> int:
     """A key's number, or its name."""
-    from fairtrial.apps.puzzles.solve import need_place
+    from fairtrial.puzzles.solve import need_place
 
     names, count = given["names"] or (), len(given["keys"])
     if word in names:
@@ -255,7 +255,7 @@ def place_of(word: str, given: dict[str, Any]) -> int:
 
 
 def shares_of(words: list[str], given: dict[str, Any]) -> dict[int, float]:
-    from fairtrial.apps.puzzles.keys import is_number
+    from fairtrial.puzzles.keys import is_number
 
     shares: dict[int, float] = {}
     for word in words:
@@ -270,7 +270,7 @@ def shares_of(words: list[str], given: dict[str, Any]) -> dict[int, float]:
 
 
 def target_of(to: str, words: list[str], given: dict[str, Any]) -> Any:
-    from fairtrial.apps.puzzles import average_target, mix_target, select_target
+    from fairtrial.puzzles import average_target, mix_target, select_target
 
     count = len(given["keys"])
     if to == "select" and len(words) == 1:
@@ -285,8 +285,8 @@ def target_of(to: str, words: list[str], given: dict[str, Any]) -> Any:
 
 def fixed_query(path: Path | None, place: int, puzzle: Puzzle) -> tuple[list[str], Any]:
     """The fixed query, and a note if it was not given."""
-    from fairtrial.apps.puzzles.keys import read_table
-    from fairtrial.apps.puzzles.solve import average
+    from fairtrial.puzzles.keys import read_table
+    from fairtrial.puzzles.solve import average
 
     table = puzzle.given["keys"]
     width = table.shape[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairtrial.apps import puzzles
+from fairtrial import puzzles
 from fairtrial.errors import BadInput
 from fairtrial.explore.asked import Asked
 from fairtrial.explore.library import Library

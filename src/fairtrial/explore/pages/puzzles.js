@@ -187,7 +187,7 @@ function plane(main) {
     all: () => answer,
     python: () => {
       const call = asked === "select" ? `puzzles.select(keys, ${wanted[0]}` : asked === "average" ? `puzzles.average(keys, ${py(wanted)}` : asked === "mix" ? `puzzles.mix(keys, {${shares().map(([at, share]) => `${at}: ${share}`).join(", ")}}` : `puzzles.replace_key(keys, ${wanted[0]}, puzzles.select_target(len(keys), ${wanted[0]}), ${py(fixed)}`;
-      return `from fairtrial.apps import puzzles\n\nkeys = ${py(keys)}\nanswer = ${call}, precision=${precision})\nprint(*puzzles.lines_of(answer), sep="\\n")\n`;
+      return `from fairtrial import puzzles\n\nkeys = ${py(keys)}\nanswer = ${call}, precision=${precision})\nprint(*puzzles.lines_of(answer), sep="\\n")\n`;
     },
     command: () => {
       const written = (name, rows) => `printf '${rows.map((row) => row.join(",")).join("\\n")}\\n' > ${name}\n`;

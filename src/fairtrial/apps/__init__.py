@@ -1,1 +1,0 @@
-"""Applications built on the public names: the puzzles, the five reports, the atlas of ideas."""

@@ -1,1 +1,0 @@
-"""The five reports that fairtrial was made from, retried."""

@@ -1,1 +1,0 @@
-"""The zoo: every family of an installed library, built small and audited, one row each."""

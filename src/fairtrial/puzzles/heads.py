@@ -1,0 +1,328 @@
+"""Attention heads whose weights are written by hand, in fairtrial's own network, checked on random sequences.
+
+A token's vector has four slots: its word, its position (from the part `learned`), the previous word (written by the
+first layer of the induction network) and the answer. Word and position are one-hot, so a head's scores are two tables:
+which key position a query position looks for, and whether the words must match. The norm divides every vector by one
+known number, which the weights undo."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import fairtrial.parts  # noqa: F401  fills the registry
+from fairtrial.errors import BadInput
+from fairtrial.model import Attention, LanguageModel, Layout, Site, View, count_parameters, watch
+from fairtrial.puzzles.keys import Array
+from fairtrial.puzzles.plots import write_files
+from fairtrial.puzzles.sentences import wrapped
+from fairtrial.recipe import PartChoice, Shape
+from fairtrial.registry import Registry
+from fairtrial.report import SHADES, figure_bytes, our_look, shade
+from fairtrial.rng import generator_for
+
+SURE = 30.0  # a score that leaves exp(-30) to all others
+LATER = 10.0  # what each later position adds, so that the latest of several matches wins
+CERTAIN = 20.0  # the answer's logit
+START = 0  # the number of ^
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+SHOWN = 20  # tokens of the sequence that is shown
+
+
+def attention_weights(keys: Array, queries: Array, scaled: bool) -> Array:
+    """Puzzles of one shape: keys [puzzle key width], queries [puzzle query width] -> weights [puzzle query key]"""
+    puzzles, count, width = keys.shape
+    # attention always divides by sqrt(width); a puzzle without it uses a longer query
+    asked = queries if scaled else queries * math.sqrt(width)
+    q, k = (torch.from_numpy(np.ascontiguousarray(each))[:, None] for each in (asked, keys))  # batch head time head_dim
+    view = View(Layout.full(puzzles, count), causal=False, past=0, dtype=q.dtype)
+    site = Site(0, False, torch.arange(queries.shape[1]), view.keys)
+    with torch.random.fork_rng(devices=[]):
+        attention = Attention(Shape(layers=1, heads=1, width=width), layer=0)
+    values = torch.eye(count, dtype=q.dtype).expand(puzzles, 1, count, count)  # so that what comes out is the weights
+    with torch.no_grad():
+        return attention.attend(q, k, values, view, site, [])[:, 0].numpy()
+
+
+@dataclass(frozen=True)
+class Head:
+    """One layer's head. `looks` gives its table of scores by place [query key]."""
+
+    looks: Callable[[int], Tensor]
+    match: bool = False  # a matching word outdoes all that places add
+    reads: str = "word"  # the key's slot that is matched with the query's word: word or before
+    writes: str = "answer"  # the slot that gets the word that was found: before or answer
+
+
+@dataclass(frozen=True)
+class Design:
+    """A network of hand-made heads, and where its last head should look."""
+
+    name: str
+    story: str
+    heads: tuple[Head, ...]
+    start_word: bool  # sequences begin with ^, where a head looks that finds nothing
+    looks_at: Callable[[list[int], int], int]  # words, query place -> the key place that is right
+
+
+def fallback(places: int) -> float:
+    """More than any place adds, so that ^ outdoes all words that do not match."""
+    return LATER * places + SURE
+
+
+def look_back(places: int) -> Tensor:
+    """Query t looks at key t - 1; before the first there is none, so it sees itself."""
+    return SURE * torch.diag(torch.ones(places - 1), -1)
+
+
+def look_first(places: int) -> Tensor:
+    return SURE * (torch.arange(places) == 0).float().expand(places, places).clone()
+
+
+def look_late(places: int) -> Tensor:
+    """The later the better, and ^ before all."""
+    keys = LATER * torch.arange(places, dtype=torch.float32)
+    keys[0] = fallback(places)
+    return keys.expand(places, places).clone()
+
+
+def look_late_but_not_here(places: int) -> Tensor:
+    return look_late(places) - 4 * fallback(places) * torch.eye(places) * (torch.arange(places) > 0)
+
+
+def latest(words: list[int], place: int, shift: int, first: int) -> int:
+    """The latest key place from `first` on whose word, or the one `shift` places before it, is the query's; else 0."""
+    for key in range(first, 0, -1):
+        if words[key - shift] == words[place]:
+            return key
+    return 0
+
+
+DESIGNS: Registry[Design] = Registry("head")
+
+
+def _add(name: str, *design: Any) -> None:
+    DESIGNS.add(name)(Design(name, *design))
+
+
+_add(
+    "previous token",
+    "Each token looks one place back and copies the word it finds there; the first sees only itself. The query "
+    "holds the place before its own, the key its own place: their product is large where they agree.",
+    (Head(look_back),), False, lambda words, place: max(place - 1, 0),
+)  # fmt: skip
+_add(
+    "first token",
+    "Each token looks at the first place and copies its word. Every query is the same: the key of place 0.",
+    (Head(look_first),), False, lambda words, place: 0,
+)  # fmt: skip
+_add(
+    "same word before",
+    "Each token looks for its own word further left, and copies it; a word that is new looks at ^ and copies that. "
+    "Query and key hold the word, so equal words score high. Places add a little, so that the latest wins; a "
+    "token's own place counts against it, so that no token finds itself.",
+    (Head(look_late_but_not_here, match=True),), True, lambda words, place: latest(words, place, 0, place - 1),
+)  # fmt: skip
+_add(
+    "induction",
+    "Two layers. The first looks one place back and writes the word it finds into a slot of its own: every token "
+    "now knows the word before it. The second looks for a token whose word before is the query's own word, and "
+    "copies its word: what followed last time is what comes next. Where the word is new, it looks at ^ and says "
+    "so.",
+    (Head(look_back, writes="before"), Head(look_late, match=True, reads="before")),
+    True, lambda words, place: latest(words, place, 1, place),
+)  # fmt: skip
+
+
+def build_head(name: str, words: int, places: int) -> LanguageModel:
+    """A network with the design's weights, ready to run."""
+    if words < 2 or places < 2:
+        raise BadInput(f"{words} words at {places} places are too few", "take at least 2 of each")
+    heads, width = DESIGNS.find(name).heads, 3 * words + places
+    slots = {"word": 0, "place": words, "before": words + places, "answer": 2 * words + places}  # where each begins
+    shape = Shape(
+        layers=len(heads), heads=1, width=width, length=places, hidden=1, dropout=0.0, norm="rms", norm_epsilon=1e-12
+    )
+    network = LanguageModel(shape, [PartChoice(name="learned")], words)
+    weights = {key: torch.full_like(old, "norm" in key) for key, old in network.state_dict().items()}
+    put(weights["body.tokens.weight"], 0, 0, torch.eye(words))
+    put(weights["body.parts.learned.table.weight"], 0, slots["place"], torch.eye(places))
+    filled = 2  # slots that hold a one: word and place
+    for layer, head in enumerate(heads):
+        attention = f"body.blocks.{layer}.attention"
+        size = math.sqrt(width / filled)  # of a one, behind the norm
+        back = math.sqrt(width) / size**2  # scores are q k / sqrt(width), and both q and k carry `size`
+        q, k, v = weights[f"{attention}.qkv.weight"].split(width)  # each [to from]
+        put(q, slots["place"], slots["place"], back * head.looks(places).T)
+        put(k, slots["place"], slots["place"], torch.eye(places))
+        if head.match:
+            put(q, 0, 0, back * 2 * fallback(places) * torch.eye(words))
+            put(k, 0, slots[head.reads], torch.eye(words))
+        put(v, 0, 0, torch.eye(words) / size)
+        put(weights[f"{attention}.out.weight"], slots[head.writes], 0, torch.eye(words))
+        filled += 1
+    # the last norm gives each one of the `filled` slots the same size; the output layer reads the answer
+    put(weights["out.weight"], 0, slots["answer"], CERTAIN * math.sqrt(filled / width) * torch.eye(words))
+    network.load_state_dict(weights, strict=True)
+    return network.eval()
+
+
+def put(table: Tensor, row: int, column: int, block: Tensor) -> None:
+    """Write a block into a table, in place."""
+    table[row : row + block.shape[0], column : column + block.shape[1]] = block
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a head did on random sequences. Every token of every sequence counts."""
+
+    tokens: int
+    right_words: float  # share of tokens where the network's greatest logit is the word that the right place holds
+    right_places: float  # share where the greatest weight of the last head is at the right place
+    mean_weight: float  # that the right place gets
+    least_weight: float
+
+    @property
+    def passed(self) -> bool:
+        return min(self.right_words, self.right_places, self.mean_weight) >= 0.99
+
+
+def random_words(design: Design, words: int, places: int, count: int, seed: int) -> Tensor:
+    """Random sequences [sequence place]. Where ^ is used, it stands first and nowhere else."""
+    rng = generator_for(seed, "puzzle words", design.name)
+    drawn = rng.integers(int(design.start_word), words, size=(count, places))
+    if design.start_word:
+        drawn[:, 0] = START
+    return torch.from_numpy(drawn)
+
+
+@torch.no_grad()
+def run(network: LanguageModel, ids: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The words it predicts [sequence place], and each layer's map [sequence query key]."""
+    with watch(network) as seen:
+        predicted = network(ids).argmax(-1)
+    maps = [seen[f"body.blocks.{layer}.attention.maps"][:, 0] for layer in range(network.body.shape.layers)]
+    return predicted, maps
+
+
+def check_head(name: str, network: LanguageModel, words: int, sequences: int = 200, seed: int = 0) -> Check:
+    design, places = DESIGNS.find(name), network.body.shape.length
+    ids = random_words(design, words, places, sequences, seed)
+    predicted, maps = run(network, ids)
+    right = np.array([[design.looks_at(row, place) for place in range(places)] for row in ids.tolist()])
+    place = torch.from_numpy(right)  # sequence query
+    weight = maps[-1].gather(-1, place[..., None])[..., 0]
+    right_words, right_places = predicted == ids.gather(1, place), maps[-1].argmax(-1) == place
+    words_share, places_share, mean = (float(each.float().mean()) for each in (right_words, right_places, weight))
+    return Check(ids.numel(), words_share, places_share, mean, float(weight.min()))
+
+
+def spelled(design: Design, numbers: list[int]) -> list[str]:
+    """Words as letters; more than there are get numbers."""
+    more = (f"w{number}" for number in range(len(LETTERS), max(numbers) + 1))
+    words = [*("^" if design.start_word else ""), *LETTERS, *more]
+    return [words[number] for number in numbers]
+
+
+@dataclass(frozen=True)
+class Show:
+    """One hand-made network: its story, a sequence it read, its maps and its check."""
+
+    name: str
+    story: str
+    network: LanguageModel
+    words: list[str]
+    predicted: list[str]
+    maps: list[list[list[float]]]  # layer query key
+    check: Check
+
+    def plain(self) -> dict[str, Any]:
+        shape, check = self.network.body.shape, {**asdict(self.check), "passed": self.check.passed}
+        plain = {"head": self.name, "layers": shape.layers, "width": shape.width}
+        plain |= {"parameters": count_parameters(self.network), "words": self.words, "predicted": self.predicted}
+        return {**plain, "maps": self.maps, "check": check}
+
+
+def show_head(name: str, words: int = 8, places: int = 24, sequences: int = 200, seed: int = 0) -> Show:
+    design, network, shown = DESIGNS.find(name), build_head(name, words, places), slice(0, SHOWN)
+    ids = random_words(design, words, places, 1, seed)
+    predicted, maps = run(network, ids)
+    read, said = (spelled(design, rows[0].tolist())[shown] for rows in (ids, predicted))
+    seen = [layer[0][shown, shown].tolist() for layer in maps]
+    return Show(name, design.story, network, read, said, seen, check_head(name, network, words, sequences, seed))
+
+
+def head_names() -> list[str]:
+    return DESIGNS.list()
+
+
+def read_sequence(name: str, words: list[str]) -> dict[str, Any]:
+    """What a hand-made head does on a sequence of words: its maps, what it predicts, and where it should look."""
+    design = DESIGNS.find(name)
+    first = ["^"] if design.start_word else []
+    read = [*first, *words]
+    known = list(dict.fromkeys([*first, *words]))
+    known += [f"({number})" for number in range(2 - len(known))]  # a network knows two words at least
+    network = build_head(name, len(known), len(read))
+    numbers = [known.index(word) for word in read]
+    predicted, maps = run(network, torch.tensor([numbers]))
+    return {
+        "head": name, "story": design.story, "words": read,
+        "predicted": [known[word] for word in predicted[0].tolist()],
+        "maps": [layer[0].tolist() for layer in maps],
+        "right": [design.looks_at(numbers, place) for place in range(len(read))],
+    }  # fmt: skip
+
+
+def show_lines(show: Show) -> list[str]:
+    shape, check = show.network.body.shape, show.check
+    layers = f"{shape.layers} layer{'s' if shape.layers > 1 else ''}"
+    lines = [f"{show.name}: {layers}, one head each, width {shape.width}", "", *wrapped([show.story])]
+    for layer, rows in enumerate(show.maps):
+        told = f"the map of layer {layer + 1}: " if len(show.maps) > 1 else "its map: "
+        lines += ["", f"{told}queries go down, keys go across ({SHADES[0]} none, {SHADES[-1]} all)"]
+        lines.append("    " + "".join(f"{word:<2}" for word in show.words))
+        for number, (word, row) in enumerate(zip(show.words, rows, strict=True)):
+            cells = "".join(shade(weight, 0.0, 1.0) * 2 for weight in row[: number + 1])
+            lines.append(f"{word:<3} {cells}")
+    words, places = f"the right word {check.right_words:.2%}", f"the right place {check.right_places:.2%}"
+    weights = f"{check.mean_weight:.4f} on average, {check.least_weight:.4f} at least"
+    lines += ["", f"read  {' '.join(show.words)}", f"says  {' '.join(show.predicted)}", ""]
+    lines += [f"Checked on {check.tokens:,} tokens of random sequences: {words}, {places},"]
+    return [*lines, f"weight on the right place {weights}: {'passed' if check.passed else 'FAILED'}."]
+
+
+def show_picture(show: Show, kind: str) -> bytes:
+    """The maps with the words beside them, as PNG or SVG."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with our_look():
+        figure = Figure(figsize=(0.8 + 4.6 * len(show.maps), 4.9), layout="constrained", dpi=120)
+        figure.suptitle(f"{show.name}, written by hand")
+        axes = np.atleast_1d(figure.subplots(1, len(show.maps)))
+        for layer, (axis, rows) in enumerate(zip(axes, show.maps, strict=True)):
+            weights = np.array(rows)
+            weights[np.triu_indices(len(weights), 1)] = np.nan
+            colours = matplotlib.colormaps["Blues"].with_extremes(bad="0.93")
+            shown = axis.imshow(weights, cmap=colours, vmin=0, vmax=1)
+            ticks = range(len(show.words))
+            axis.set(xticks=ticks, xticklabels=show.words, yticks=ticks, yticklabels=show.words)
+            axis.set(xlabel="key", ylabel="query", title=f"layer {layer + 1}" if len(show.maps) > 1 else "weights")
+        figure.colorbar(shown, ax=list(axes), shrink=0.7)
+        return figure_bytes(figure, kind)
+
+
+def write_head_files(show: Show, folder: Path, kind: str) -> list[Path]:
+    """The map, and the network's weights."""
+    from safetensors.torch import save
+
+    stem, weights = show.name.replace(" ", "-"), save(show.network.state_dict())
+    return write_files(folder, {f"{stem}.{kind}": show_picture(show, kind), f"{stem}.safetensors": weights})

@@ -1,0 +1,125 @@
+"""Hand-made heads do what they say, in fairtrial's own network; broken ones do not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from fairtrial.errors import BadInput
+from fairtrial.model.network import LanguageModel
+from fairtrial.puzzles.heads import (
+    DESIGNS,
+    build_head,
+    check_head,
+    random_words,
+    run,
+    show_head,
+    show_lines,
+    show_picture,
+)
+from fairtrial.recipe import PartChoice, Shape
+from sampling import cases
+
+NAMES = ["previous token", "first token", "same word before", "induction"]
+
+
+def expected(name: str, words: list[int]) -> list[int]:
+    """What the network should say at each token, told without places: by slices of the words so far."""
+    said = []
+    for at, word in enumerate(words):
+        before = words[:at]
+        if name == "previous token":
+            said.append(before[-1] if before else word)
+        elif name == "first token":
+            said.append(words[0])
+        elif name == "same word before":
+            said.append(word if word in before else 0)
+        else:
+            pairs = dict(pairwise(words[: at + 1]))  # the latest follower of each word wins
+            said.append(pairs.get(word, 0))
+    return said
+
+
+@cases(
+    ("name", "words", "places"),
+    [*((name, 8, 24) for name in NAMES), ("induction", 2, 2), ("same word before", 3, 40), ("induction", 60, 100)],
+)
+def test_a_head_is_right_on_random_sequences(name: str, words: int, places: int) -> None:
+    network = build_head(name, words, places)
+    ids = random_words(DESIGNS.find(name), words, places, 50, seed=3)
+    predicted, maps = run(network, ids)
+    assert predicted.tolist() == [expected(name, row) for row in ids.tolist()]
+    assert maps[-1].max(-1).values.min() > 0.99
+    check = check_head(name, network, words, sequences=50, seed=4)
+    assert check.passed
+    assert check.right_words == check.right_places == 1.0
+
+
+@cases("name", NAMES)
+def test_a_network_that_no_one_wrote_fails_the_check(name: str) -> None:
+    made = build_head(name, 8, 24)
+    fresh = LanguageModel(made.body.shape, [PartChoice(name="learned")], 8).eval()
+    assert check_head(name, fresh, 8).right_words < 0.5
+    assert not check_head(name, fresh, 8).passed
+
+
+def test_induction_needs_both_layers() -> None:
+    for layer in (0, 1):
+        network = build_head("induction", 8, 24)
+        with torch.no_grad():
+            network.body.blocks[layer].attention.out.weight.zero_()
+        assert check_head("induction", network, 8).right_words < 0.6
+
+
+def test_what_induction_says_is_what_followed_last_time() -> None:
+    network = build_head("induction", 6, 12)
+    ids = torch.tensor([[0, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1]])  # ^ a b c d e a b c d e a
+    predicted, maps = run(network, ids)
+    assert predicted[0, 6:].tolist() == [2, 3, 4, 5, 1, 2]
+    assert maps[0][0].diagonal(-1).min() > 0.99  # the first layer looks one place back
+    assert maps[1][0, 6, 2] > 0.99
+
+
+@cases("name", NAMES)
+def test_the_fused_kernel_gives_the_same_words(name: str) -> None:
+    """Watching the maps takes attention's plain way; training takes the fused one."""
+    network = build_head(name, 8, 24)
+    ids = random_words(DESIGNS.find(name), 8, 24, 20, seed=0)
+    watched, _ = run(network, ids)
+    with torch.no_grad():
+        assert (network(ids).argmax(-1) == watched).all()
+
+
+def test_the_command_shows_draws_and_saves(fairtrial: Callable, tmp_path: Path) -> None:
+    said = fairtrial("puzzle", "head", "same word before", "--out", tmp_path, "--format", "svg")
+    assert said.code == 0, said.err
+    assert "passed" in said.out
+    assert (tmp_path / "same-word-before.svg").read_bytes().startswith(b"<?xml")
+    shape = Shape(layers=1, heads=1, width=48, length=24, hidden=1, dropout=0.0, norm="rms", norm_epsilon=1e-12)
+    again = LanguageModel(shape, [PartChoice(name="learned")], 8).eval()
+    again.load_state_dict(load_file(tmp_path / "same-word-before.safetensors"), strict=True)
+    assert check_head("same word before", again, 8).passed
+    plain = json.loads(fairtrial("puzzle", "head", "induction", "--json").out)
+    assert plain["layers"] == 2
+    assert plain["check"]["right_words"] >= 0.99
+
+
+def test_a_misspelled_name_gets_a_suggestion(fairtrial: Callable) -> None:
+    said = fairtrial("puzzle", "head", "previous", "tokens")
+    assert said.code == 2
+    assert "did you mean 'previous token'?" in said.err
+    with pytest.raises(BadInput):
+        build_head("induction", 1, 24)
+
+
+def test_the_map_in_letters_is_the_map() -> None:
+    show = show_head("first token", words=3, places=4)
+    rows = [line[4:] for line in show_lines(show) if line[4:5] == "█"]
+    assert rows == ["██", "██··", "██····", "██······"]
+    assert show_picture(show, "svg") != show_picture(show_head("previous token", words=3, places=4), "svg")

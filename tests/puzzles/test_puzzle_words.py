@@ -1,0 +1,112 @@
+"""What a reader sees: sentences, pictures and plain values say what the numbers say."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from fairtrial import puzzles
+from fairtrial.puzzles.plots import answer_picture, identity_picture, key_growth, query_growth
+from fairtrial.puzzles.sentences import answer_lines, identity_lines, plain_of
+from fairtrial.rng import generator_for
+from sampling import cases
+
+SQUARE = np.array([[0.0, 0], [4, 0], [0, 4], [4, 4], [2, 2], [2, 0], [0, 0]])
+
+
+def text_of(answer: puzzles.Answer) -> str:
+    return " ".join(answer_lines(answer))
+
+
+def test_a_copy_is_called_a_copy() -> None:
+    answer = puzzles.select(SQUARE, 0, names=["cat", "dog", "cow", "hen", "pig", "fox", "cub"])
+    assert "cub is a copy of cat" in text_of(answer)
+    assert "copy" not in text_of(puzzles.select(SQUARE, 1))
+
+
+def test_the_equation_of_the_keys_in_the_way_is_true() -> None:
+    answer = puzzles.select(SQUARE, 5)
+    assert "0.5 key 0 + 0.5 key 1 = key 5" in text_of(answer)
+    assert 0.5 * SQUARE[0] + 0.5 * SQUARE[1] == pytest.approx(SQUARE[5])
+    assert answer.in_the_way == [0, 1]
+
+
+def test_bound_weights_are_told_with_both_sides() -> None:
+    answer = puzzles.mix(SQUARE[:6], {0: 0.3, 5: 0.3, 1: 0.4})
+    sides = 0.5 * np.log(0.3) + 0.5 * np.log(0.4), np.log(0.3)
+    assert f"give {sides[0]:.4g} on the left and {sides[1]:.4g} on the right" in text_of(answer)
+
+
+def test_a_budget_that_is_too_short_is_called_too_short() -> None:
+    need = puzzles.select(SQUARE, 3).smallest_norm
+    assert "too short" in text_of(puzzles.select(SQUARE, 3, norm=need * 0.9))
+    assert "enough" in text_of(puzzles.select(SQUARE, 3, norm=need * 1.1))
+
+
+def test_identity_names_the_rows_that_cannot_be() -> None:
+    lines = identity_lines(puzzles.identity(SQUARE))
+    assert "Impossible: key 0, key 4, key 5 and key 6 are no corner of the keys' hull, or a copy." in lines
+    assert "Possible to any precision: every key is a corner of the keys' hull." in identity_lines(
+        puzzles.identity(SQUARE[:4])
+    )
+
+
+def test_many_keys_do_not_flood_the_screen() -> None:
+    keys = generator_for(0, "many").normal(size=(200, 20))
+    assert len(answer_lines(puzzles.select(keys, 3))) < 60
+    assert max(map(len, answer_lines(puzzles.average(keys, range(200))))) < 200
+
+
+def test_values_show_what_comes_out() -> None:
+    values = generator_for(0, "values").normal(size=(4, 2))
+    answer = puzzles.average(SQUARE[:4], [1, 3], values=values)
+    assert answer.output == pytest.approx(values[[1, 3]].mean(0), abs=0.01)
+    assert answer.wanted_output == pytest.approx(values[[1, 3]].mean(0))
+    assert "output" in text_of(answer)
+
+
+@cases("width", [1, 2, 3, 5])
+def test_pictures_of_every_width_can_be_drawn(width: int) -> None:
+    keys = generator_for(width, "drawn").normal(size=(6, width))
+    picture = answer_picture(puzzles.average(keys, [0, 1]), "svg")
+    assert picture.startswith(b"<?xml")
+    assert (f"seen along 2 of {width} axes".encode() in picture) == (width > 3)
+
+
+def test_the_same_numbers_give_the_same_picture_and_others_do_not() -> None:
+    keys = generator_for(2, "drawn").normal(size=(6, 2))
+    answer = puzzles.average(keys, [0, 1])
+    picture = answer_picture(answer, "svg")
+    assert picture == answer_picture(answer, "svg")
+    assert picture != answer_picture(puzzles.average(keys, [0, 2]), "svg")
+    assert answer_picture(answer, "png").startswith(b"\x89PNG")
+    replaced = puzzles.replace_key(keys, 2, puzzles.select_target(6, 2), answer.query)
+    assert answer_picture(replaced, "svg").startswith(b"<?xml")
+
+
+@cases("keys", [np.ones((3, 2)), np.ones((1, 3)), np.array([[0.0, 0, 0], [1, 1, 0], [2, 3, 0], [5, 1, 0]])])
+def test_flat_keys_are_drawn_too(keys: np.ndarray) -> None:
+    assert identity_picture(puzzles.identity(keys), "svg").startswith(b"<?xml")
+
+
+def test_weights_grow_towards_what_is_wanted() -> None:
+    answer = puzzles.select(SQUARE, 3)
+    lengths, weights = query_growth(answer)
+    assert weights[0] == pytest.approx([1 / 7] * 7)
+    assert (np.diff(weights[:, 3]) > 0).all()
+    at = int(np.searchsorted(lengths, answer.norm))
+    assert weights[at - 1, 3] < 0.999 <= weights[at, 3] + 1e-9
+    replaced = puzzles.replace_key(SQUARE, 2, puzzles.select_target(7, 2), [1.0, 1.0])
+    assert (np.diff(key_growth(replaced)[1][:, 2]) > 0).all()
+
+
+def test_plain_values_are_json_and_hold_the_certificate() -> None:
+    for place in range(7):
+        plain = json.loads(json.dumps(plain_of(puzzles.select(SQUARE, place)), allow_nan=False))
+        assert (plain["certificate"]["balance"] is None) == plain["possible"]
+    everything = plain_of(puzzles.average(SQUARE, range(7)))
+    assert json.loads(json.dumps(everything, allow_nan=False))["certificate"]["lead"] is None
+    replaced = puzzles.replace_key(SQUARE, 2, puzzles.select_target(7, 2), [1.0, 1.0])
+    assert json.dumps(plain_of(replaced), allow_nan=False)
