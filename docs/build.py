@@ -21,7 +21,7 @@ RESEARCH = HERE.parent / "research"
 # what functions and runs give, beside the public names
 RESULTS = {
     "report.shown": ("Shown",),
-    "results": ("Baselines", "Ensemble", "Power", "Records", "Cache"),
+    "results": ("Baselines", "Power", "Records", "Cache"),
     "analysis.attention": ("AttentionMaps",),
     "analysis.look": ("LookResult",),
     "analysis.parameters": ("Parameters",),

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fairtrial.api import clean as clean
     from fairtrial.api import compare as compare
     from fairtrial.api import demo as demo
-    from fairtrial.api import ensemble as ensemble
     from fairtrial.api import explore as explore
     from fairtrial.api import finetune as finetune
     from fairtrial.api import load as load
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 FUNCTIONS = (
-    "train resume load show finetune study demo verdict report audit audit_data baseline ensemble clean cache catalogue"
+    "train resume load show finetune study demo verdict report audit audit_data baseline clean cache catalogue"
     " parameters"
 )
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast

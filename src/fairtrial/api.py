@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         Baselines,
         Cache,
         Comparison,
-        Ensemble,
         Power,
         Records,
         Study,
@@ -707,33 +706,6 @@ def catalogue(
     chosen = target if isinstance(target, str) else target.name
     load_installed([chosen])
     return Catalogue((describe(chosen),))
-
-
-def ensemble(
-    records: Sequence[Source | Run],
-    *,
-    chosen_on: Sequence[Source | Run] = (),
-    more: Sequence[str] = (),
-    tests: bool = True,
-    plugins: Sequence[Source] = (),
-    quiet: bool = False,
-) -> Ensemble:
-    """Combine trained transformers of one recipe with Kneser-Ney, or with naive Bayes and logistic regression. The
-    weights are chosen on validation only (that of `chosen_on`, where the records were trained on everything); `more`:
-    further text to count.
-
-    >>> sorted(ft.ensemble([classifier]).facts["tests"])
-    ['test']
-    """
-    from fairtrial.baselines.ensemble import fit_ensemble
-    from fairtrial.environment import use_threads
-    from fairtrial.plugins import load_files
-    from fairtrial.results import Ensemble
-
-    opened, choosing = ([Record.open(folder_of(each)) for each in some] for some in (records, chosen_on))
-    load_files(map(Path, plugins))
-    with use_threads(1), telling(quiet) as tell:
-        return Ensemble(fit_ensemble(opened, choosing, list(more), tests=tests, on_progress=tell))
 
 
 def clean(

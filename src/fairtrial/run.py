@@ -25,6 +25,7 @@ from fairtrial.report.words import KINDS, kept_weights, learning_notes, score_ta
 from fairtrial.training.tasks import Network, Task, build_network, build_task
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure
 
     from fairtrial.analysis.attention import AttentionMaps
@@ -147,6 +148,20 @@ class Run(Shown):
 
         with use_threads(1):
             return cost_of_recipe(self.recipe, self.tokenizer.size, len(self.labels))
+
+    def log_probabilities(self, split: str = "validation", model: str = "network") -> np.ndarray:
+        """Log-probabilities for a split that the trial scored ('validation', or a test set by its name): of every class
+        [item class] of a classifier, of every target token [token] of a language model.
+
+        `model`: the network, or a simple model fitted on the trial's training split ('naive Bayes', 'logistic
+        regression'; 'unigram', 'bigram', 'Kneser-Ney trigram'), so that models can be combined.
+
+        >>> classifier.log_probabilities("test", "naive Bayes").shape
+        (48, 2)
+        """
+        from fairtrial.baselines.run import log_probabilities
+
+        return log_probabilities(self.task, self.prepared, split, model)
 
     def predict(
         self, texts: Texts, *, names: Sequence[str] | None = None, words: bool = False,

@@ -100,8 +100,6 @@ def check_data(record: Record, options: Options, other: str) -> tuple[Prepared |
     device = str(trial["environment"].get("device", "cpu"))  # on another one the bits are others
     prepared = replace(prepare(recipe, trial["seed"]), device=device)
     found, asked = prepared.corpus.files, trial["data"]
-    if found == asked and prepared.pretraining:
-        found, asked = prepared.pretraining.files, trial["pretraining"]
     if found != asked:
         names = sorted(name for name in {**found, **asked} if found.get(name) != asked.get(name))
         return None, Claim("data", OPEN, f"the data here are others than those of the record ({', '.join(names[:3])})")

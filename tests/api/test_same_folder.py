@@ -77,7 +77,7 @@ def test_the_answers_are_the_same(library: dict[str, Any], fairtrial: Call) -> N
 PYTHON: dict[str, tuple[Call, ...]] = {
     "train": (ft.train,), "finetune": (ft.finetune, ft.train), "resume": (ft.resume,), "recipe": (ft.Recipe.load,),
     "export": (ft.load, Run.export), "study": (ft.study,), "verdict": (ft.verdict, ft.Verdict.to_latex),
-    "report": (ft.report, ft.verdict), "baseline": (ft.baseline,), "ensemble": (ft.ensemble,),
+    "report": (ft.report, ft.verdict), "baseline": (ft.baseline,),
     "demo": (ft.demo, ft.study), "explore": (ft.explore,), "power": (ft.power, ft.verdict), "verify": (ft.verify,),
     "show": (ft.show,), "look": (ft.load, Run.look), "params": (ft.parameters,), "predict": (ft.load, Run.predict),
     "errors": (ft.load, Run.errors), "surprisal": (ft.load, Run.surprisal), "generate": (ft.load, Run.generate),

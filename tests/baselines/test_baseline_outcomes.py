@@ -20,7 +20,7 @@ from fairtrial.recipe import built_in_recipe, with_settings
 from fairtrial.record import Record
 from fairtrial.report.words import describe_result
 from fairtrial.stored import write_document
-from fairtrial.trial import run_trial
+from fairtrial.trial import load, run_trial
 
 
 def test_classifiers_answer_the_items_of_the_record(finished_records: dict[str, Path]) -> None:
@@ -179,3 +179,25 @@ def test_a_baseline_of_other_outcomes_is_refused(copied_record: Record) -> None:
     path.write_text(path.read_text().replace("naive Bayes", "naive bayes"))
     with pytest.raises(BadInput, match="its checksum differs"):
         copied_record.baseline  # noqa: B018
+
+
+def test_log_probabilities_are_those_that_a_trial_and_its_baselines_are_scored_by(
+    finished_records: dict[str, Path],
+) -> None:
+    """So that a script can combine a network with models that count."""
+    classifier, model = (load(finished_records[task]) for task in ("classify", "lm"))
+    outcomes = {"network": classifier.record.outcomes()} | baseline_outcomes(classifier.recipe, classifier.seed)
+    for name in ("network", "naive Bayes", "logistic regression"):
+        log_p = classifier.log_probabilities("test", name)
+        assert np.exp(log_p).sum(1) == pytest.approx(np.ones(len(log_p)))
+        right = log_p[np.arange(len(log_p)), outcomes[name]["test/label"]]
+        assert right == pytest.approx(outcomes[name]["test/log_p"], rel=1e-5)
+    outcomes = {"network": model.record.outcomes()} | baseline_outcomes(model.recipe, model.seed)
+    for name in ("network", "unigram", "Kneser-Ney trigram"):
+        nats = -model.log_probabilities("obama", name)
+        assert len(nats) == outcomes[name]["obama/tokens"].sum()
+        assert nats.sum() == pytest.approx(outcomes[name]["obama/nll"].sum())
+    with pytest.raises(BadInput, match="naive Bayes"):
+        model.log_probabilities("obama", "naive Bayes")
+    with pytest.raises(BadInput, match="nowhere"):
+        model.log_probabilities("nowhere")

@@ -113,18 +113,3 @@ def test_a_vocabulary_beyond_all_bounds_is_refused() -> None:
 def test_text_that_is_shorter_than_the_longest_run_is_counted_all_the_same() -> None:
     model = KneserNey([np.array([1, 2])], 5, 3)
     assert model.probabilities([np.array([1, 2, 3, 4])]).shape == (3,)
-
-
-@cases("order", [2, 3])
-def test_what_follows_a_context_has_the_probabilities_of_its_tokens(order: int) -> None:
-    """What a teacher says of every entry is what the model scores a text by."""
-    model, test = KneserNey(sequences(0), SIZE, order), [each for each in sequences(5) if len(each) > 1]
-    before = [
-        [int(each[end - back]) if end >= back else -1 for back in range(order - 1, 0, -1)]
-        for each in test
-        for end in range(1, len(each))
-    ]
-    found = model.after(np.array(before))
-    targets = np.concatenate([each[1:] for each in test])
-    assert found[np.arange(len(targets)), targets] == pytest.approx(model.probabilities(test), rel=1e-5)
-    assert found.sum(1) == pytest.approx(np.ones(len(targets)), rel=1e-5)

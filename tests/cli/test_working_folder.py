@@ -38,7 +38,6 @@ COMMANDS: dict[str, list[str]] = {
     "power": ["power"],
     "verify": ["verify", "classify", "--steps", "0"],
     "baseline": ["baseline", "--data", "{data}"],
-    "ensemble": ["ensemble", "classify"],
     "show": ["show", "classify", "--html", "a.html", "--figure", "a.png"],
     "look": ["look", "classify", TEXT, "--no-ablate"],
     "params": ["params", "classify"],

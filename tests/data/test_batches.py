@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.data.batches import Batch, Batches, LabelledSentences, RareAsUnknown, Sentences, Windows, padded
+from fairtrial.data.batches import Batch, Batches, LabelledSentences, Sentences, Windows, padded
 from fairtrial.errors import BadInput
 from sampling import cases
 
@@ -172,22 +172,3 @@ def test_padding_goes_behind_the_rows() -> None:
     ids, lengths = padded([np.array([5, 6]), np.array([], dtype=np.int64), np.array([7])], 9)
     assert ids.tolist() == [[5, 6], [9, 9], [7, 9]]
     assert lengths.tolist() == [2, 0, 1]
-
-
-@cases("name", ["labelled", "sentences", "every", "disjoint"])
-def test_a_share_of_the_rare_words_is_read_and_predicted_as_unknown(name: str) -> None:
-    rare = np.arange(200) % 2 == 1
-    batches = RareAsUnknown(MAKERS[name](0), rare, unknown=1, share=0.5)
-    dropped = seen = 0
-    for index in range(3 * batches.batches_per_epoch()):
-        plain, batch = MAKERS[name](0).batch(index), batches.batch(index)
-        assert same(batch, batches.batch(index)), "a pure function of seed and index"
-        changed = batch.ids != plain.ids
-        assert (batch.ids[changed] == 1).all()
-        assert rare[plain.ids[changed]].all()
-        dropped, seen = dropped + int(changed.sum()), seen + int(rare[plain.ids].sum())
-        if name == "labelled":
-            assert np.array_equal(batch.answers, plain.answers)
-            continue
-        assert np.array_equal(batch.answers[:, :-1], batch.ids[:, 1:]), "targets are inputs shifted by one"
-    assert 0.3 < dropped / seen < 0.7

@@ -53,12 +53,12 @@ def test_what_a_machine_has_is_not_written_again(tmp_path: Path) -> None:
 
 
 def test_every_recipe_field_that_may_be_a_path_is_known() -> None:
-    """A new field called source, fit, pretraining, path or folder must be shipped, too."""
+    """A new field called source, fit, path or folder must be shipped, too."""
     sections = [field for field in fields(Recipe) if is_dataclass(getattr(Recipe(), field.name))]
     names = {
         (section.name, field.name)
         for section in sections
         for field in fields(getattr(Recipe(), section.name))
-        if field.name in ("source", "fit", "pretraining", "path", "folder")
+        if field.name in ("source", "fit", "path", "folder")
     }
     assert names == set(INPUTS)

@@ -37,7 +37,6 @@ RENAMED = {
     "unknown_nats": "unknown_nll",
     "window_nats": "window_nll",
     "masked_nats": "masked_nll",
-    "mixture": "ensemble",
 }
 
 # What two runs, machines or versions may tell differently, by key (with all that is inside).
@@ -331,8 +330,6 @@ def make_answers() -> Iterator[tuple[str, Any]]:
     yield "params recipe", said("params", "default", "--vocabulary", 100, "--classes", 3, "--set", "shape.layers=4")
     yield "baseline", said("baseline", "--data", COURSE, "--recipe", "course")
     yield "baseline default", said("baseline", "--data", "novel.txt")
-    yield "mix lm", said("mix", "lm-alibi", "lm-second")
-    yield "mix classify", said("mix", "classify-rope")
     yield "puzzle select", said("puzzle", "select", 1)
     yield "puzzle mix", said("puzzle", "mix", "0:0.5", "2:0.5", "--count", 5, "--width", 4, "--seed", 2)
     yield "audit data", said("audit", "--data", COURSE, "--set", CLASSIFY[0], codes=(0, 1))

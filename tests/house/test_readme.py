@@ -41,7 +41,7 @@ SHORTER = {
     r"(--seeds |\bseeds=)(\d\d|[6-9])\b": r"\g<1>3",
     r"--epochs \d+": "--epochs 1",
     r"(--budget \w+|--until-clear)": r"\g<1> --dry-run",  # they ask for many seeds where a trial is so short
-    r"\b(generate|surprisal|length|look|params|ensemble) RECORD": r"\g<1> runs/my-lm",
+    r"\b(generate|surprisal|length|look|params) RECORD": r"\g<1> runs/my-lm",
     r"\bRECORD\b": "runs/my-run",
     r"\bSTUDY\b": "studies/my-study",
 }
@@ -73,7 +73,7 @@ ELSEWHERE = {
 }
 # the others take longer: `make test-slow`
 FAST = {
-    "README", "baselines", "contamination", "data", "ensemble", "look-tools", "own-results", "report",
+    "README", "baselines", "contamination", "data", "look-tools", "own-results", "report",
     "verify",
 }  # fmt: skip
 
@@ -130,7 +130,7 @@ def test_make_says_what_follows_before_pip_is_silent() -> None:
 def test_the_tour_shows_every_command(parser: Any) -> None:
     shown = {line.split()[1] for line in commands(ROOT / "docs" / "tour.md")}
     known = {name for name, command in parser.commands.items() if not command.hidden}
-    assert known - shown <= {"demo", "ensemble", "explore"}, "told in sentences, or by the README"
+    assert known - shown <= {"demo", "explore"}, "told in sentences, or by the README"
 
 
 # the changelog names commands of older versions

@@ -62,23 +62,6 @@ def test_smoothing_changes_the_objective_and_not_the_nats() -> None:
     assert not plain[1].requires_grad
 
 
-@sample(4, smoothing=(0.0, 0.1), share=(0.3, 1.0), tokens=(3, CHUNK + 2))
-def test_a_teacher_is_a_share_of_the_targets(smoothing: float, share: float, tokens: int) -> None:
-    inputs = hidden, weight, bias, _ = some(tokens)
-    taught = torch.rand(tokens, ENTRIES, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    taught /= taught.sum(1, keepdim=True)
-    log_p = (hidden @ weight.t() + bias).log_softmax(1)
-    expected = (1 - share) * by_torch(inputs, smoothing, 0.5) - share * 0.5 * (taught * log_p).sum()
-    wanted = torch.autograd.grad(expected, inputs[:3])
-    objective, nats = VocabularyLoss.apply(
-        *inputs, smoothing, 0.5, Scratch(), lambda begin, end: taught[begin:end], share
-    )
-    torch.testing.assert_close(objective, expected, **EXACT)
-    torch.testing.assert_close(nats, by_torch(inputs, 0.0, 1.0).detach(), **EXACT)  # what a curve shows
-    for found, each in zip(torch.autograd.grad(objective, inputs[:3]), wanted, strict=True):
-        torch.testing.assert_close(found, each, **EXACT)
-
-
 @sample(4, smoothing=(0.0, 0.1, 1.0), tokens=(3, CHUNK + 2))
 def test_gradients_equal_finite_differences(smoothing: float, tokens: int) -> None:
     *weights, targets = some(tokens)

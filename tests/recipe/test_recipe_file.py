@@ -221,3 +221,12 @@ def test_every_field_changes_the_fingerprint_but_the_name_and_the_datas_place() 
 
 def test_fields_that_came_later_do_not_change_the_fingerprint_of_earlier_records() -> None:
     assert fingerprint(built_in_recipe("course", "lm")) == "0b80c58ef9720eba"  # as it was before devices and strides
+
+
+def test_fields_of_version_0_2_that_changed_nothing_are_ignored_and_others_refused() -> None:
+    unused = {"training": {"distill": 0.0, "word_dropout": 0.0}, "data": {"pretraining": "", "pretraining_share": 0.8}}
+    assert recipe_from(unused) == recipe_from({})
+    with pytest.raises(BadInput, match=r"training\.distill was removed after version 0\.2\.0: 0\.5"):
+        recipe_from({"training": {"distill": 0.5}})
+    with pytest.raises(BadInput, match=r"no field 'distil'|distil"):
+        recipe_from({"training": {"distil": 0.0}})

@@ -7,7 +7,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -19,7 +18,7 @@ from fairtrial.prepare import prepare
 from fairtrial.recipe import Recipe, Shape, built_in_recipe, with_settings
 from fairtrial.record import Record
 from fairtrial.training.loop import Loop, weights_of
-from fairtrial.trial import load, located, resume_trial, run_trial
+from fairtrial.trial import located, resume_trial, run_trial
 from sealed import reseal
 
 
@@ -105,56 +104,18 @@ def test_a_stopped_trial_resumes_to_the_same_bits(
 
 
 @pytest.mark.parametrize("keep", ["best", "last"])
-def test_averaged_weights_a_teacher_and_dropped_words_resume_to_the_same_bits(
+def test_averaged_weights_resume_to_the_same_bits(
     keep: str, course_folder: Path, tmp_path: Path, tiny: list[str]
 ) -> None:
-    more = ("training.average=0.8", "training.distill=0.5", "training.word_dropout=0.3", f"training.keep={keep}")
+    more = ("training.average=0.8", f"training.keep={keep}")
     recipe = recipe_for("lm", course_folder, [*tiny, "tokens.min_count=1"], *more)
     whole = run_trial(recipe, 5, tmp_path / "whole")
     asked = iter([False] * 8 + [True])
     with pytest.raises(Interrupted):
         run_trial(recipe, 5, tmp_path / "broken", stop=lambda: next(asked))
     assert files_of(whole) == files_of(resume_trial(tmp_path / "broken"))
-    for setting in more[:3]:
-        others = [each for each in more if each != setting]
-        recipe = recipe_for("lm", course_folder, [*tiny, "tokens.min_count=1"], *others)
-        without = run_trial(recipe, 5, tmp_path / setting)
-        assert files_of(without)["model.safetensors"] != files_of(whole)["model.safetensors"], setting
-
-
-def test_further_text_is_trained_on_first_without_what_is_scored(
-    course_folder: Path, tmp_path: Path, tiny: list[str]
-) -> None:
-    """The first half of the steps never sees the training text, the second half nothing else; a copy of a test sentence
-    in the further text is left out; a stopped trial resumes to the same bits, unless that text has changed."""
-    recipe = recipe_for("lm", course_folder, [*tiny, "tokens.min_count=1"])
-    tests = prepare(recipe, 5).splits.tests
-    copied = next(iter(tests.values()))[0].text
-    further = tmp_path / "further.txt"
-    lines = [f"our union number {number} is strong and {word} tonight ." for number in range(40) for word in ("a", "b")]
-    further.write_text("\n\n".join([*lines, copied]), encoding="utf-8")
-    half = (f"data.pretraining={further}", "data.pretraining_share=0.5")
-    begun = prepare(with_settings(recipe, list(half)), 5)
-    assert begun.pretraining is not None
-    assert (len(begun.pretraining.documents), begun.pretraining.left_out) == (len(lines), 1)
-    batches, own = begun.task.batches, prepare(recipe, 5).task.batches
-    steps = Loop(begun.task, begun.recipe.training, begun.recipe.scoring, 5).steps
-    alike = [np.array_equal(batches.batch(step).ids, own.batch(step).ids) for step in range(steps)]
-    assert alike == [step >= round(0.5 * steps) for step in range(steps)]
-    recipe = with_settings(recipe, list(half))
-    whole = run_trial(recipe, 5, tmp_path / "whole")
-    assert any("1 that copy a validation or test item were left out" in note for note in whole.trial["notes"])
-    asked = iter([False] * 3 + [True])
-    with pytest.raises(Interrupted):
-        run_trial(recipe, 5, tmp_path / "broken", stop=lambda: next(asked))
-    text = further.read_text(encoding="utf-8")
-    further.write_text(text + "\n\nAnd more .", encoding="utf-8")
-    with pytest.raises(BadInput, match=r"data\.pretraining has changed"):
-        resume_trial(tmp_path / "broken")
-    further.write_text(text, encoding="utf-8")
-    assert files_of(whole) == files_of(resume_trial(tmp_path / "broken"))
-    further.unlink()
-    assert load(whole.folder).task.sets, "a finished record is read without the further text"
+    without = run_trial(recipe_for("lm", course_folder, [*tiny, "tokens.min_count=1"], more[1]), 5, tmp_path / "plain")
+    assert files_of(without)["model.safetensors"] != files_of(whole)["model.safetensors"]
 
 
 def test_averaged_weights_are_the_moving_average_of_all_steps(
@@ -182,13 +143,8 @@ def test_averaged_weights_are_the_moving_average_of_all_steps(
 @pytest.mark.parametrize(
     ("task", "setting", "why"),
     [
-        ("classify", "training.distill=0.5", "teaches language models"),
         ("lm", "training.average=1", "keeps the first weights"),
-        ("lm", "training.word_dropout=0.5", "no entry of the vocabulary occurs once"),
-        ("lm", "training.word_dropout=1.5", "not between 0 and 1"),
-        ("classify", "data.pretraining=sotu", "for language models"),
-        ("lm", "data.pretraining=nowhere.txt", "nowhere.txt"),
-        ("lm", "data.pretraining_share=1.5", "not between 0 and 1"),
+        ("lm", "training.average=1.5", "not between 0 and 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

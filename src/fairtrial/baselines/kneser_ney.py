@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from fairtrial.data.batches import Rows
 from fairtrial.errors import BadInput
 
 MOST_ENTRIES = 1 << 21  # of a vocabulary: three ids fit into one 64-bit number
@@ -55,34 +53,6 @@ class KneserNey:
             share = np.where(counted, level.shares[here], 0.0)
             found[reach] = np.where(seen, share + level.rest[at] * found[reach], found[reach])
         return found
-
-    def after(self, before: np.ndarray) -> np.ndarray:
-        """The probability of every entry after these tokens [row order - 1], -1 where there is none -> [row entry],
-        float32."""
-        found = np.repeat(self._alone[None], len(before), 0)
-        for length, level in enumerate(self.levels[1:], start=2):
-            tokens = before[:, before.shape[1] - length + 1 :].astype(np.int64)
-            numbers = np.zeros(len(tokens), np.int64)
-            for column in tokens.T:
-                numbers = numbers * self.size + column
-            at, seen = find(level.contexts, numbers)
-            rows = np.flatnonzero(seen & (tokens >= 0).all(1))
-            found[rows] *= level.rest[at[rows], None]
-            # the n-grams of a context are neighbours
-            begin, end = (np.searchsorted(level.ngrams, (numbers[rows] + more) * self.size) for more in (0, 1))
-            chosen = Rows(np.arange(len(level.ngrams)), begin, end - begin).joined()
-            found[np.repeat(rows, end - begin), level.ngrams[chosen] % self.size] += level.shares[chosen]
-        return found
-
-    @cached_property
-    def _alone(self) -> np.ndarray:
-        """The probability of every entry, whatever is before it."""
-        level = self.levels[0]
-        found = np.full(self.size, 1 / self.size)
-        if len(level.ngrams):
-            found *= level.rest[0]
-            found[level.ngrams] += level.shares
-        return found.astype(np.float32)
 
     def _numbers(self, ids: np.ndarray, ends: np.ndarray, length: int) -> np.ndarray:
         """The n-gram of `length` tokens that ends at each position, as one number."""

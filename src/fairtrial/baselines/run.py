@@ -6,17 +6,21 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairtrial.data.corpus import Document
 from fairtrial.data.spelling import HiddenText
+from fairtrial.errors import BadInput
 from fairtrial.prepare import Prepared, prepare
-from fairtrial.recipe import Recipe
+from fairtrial.recipe import Recipe, one_of
 from fairtrial.record import Record
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1
+
+if TYPE_CHECKING:
+    from fairtrial.training.tasks import Task
 
 ORDERS = {"unigram": 1, "bigram": 2, "Kneser-Ney trigram": 3}
 MATCHING = {"classify": "naive Bayes", "lm": "Kneser-Ney trigram"}  # what a task's scores are shown beside
@@ -189,3 +193,27 @@ def baseline_scores(recipe: Recipe, seed: int, on_progress: OnProgress = lambda 
         "baselines": {name: metrics_of(each, status) for name, each in outcomes.items()},
         "notes": list(prepared.corpus.notes),
     }
+
+
+def log_probabilities(task: Task, prepared: Prepared, split: str, model: str) -> np.ndarray:
+    """What a network (`model` is "network") or a simple model fitted on the same training split gives each target token
+    of a split [token], or each class [item class]."""
+    from fairtrial.baselines.classifiers import CLASSIFIERS, fitted
+    from fairtrial.baselines.kneser_ney import KneserNey
+    from fairtrial.training import scoring
+    from fairtrial.training.tasks import ClassifyTask, LanguageTask
+
+    if not isinstance(task, ClassifyTask | LanguageTask):
+        raise BadInput("a masked language model gives a text no probability", "use a classifier or a language model")
+    one_of("split", split, tuple(task.sets))
+    one_of("model", model, ("network", *(CLASSIFIERS if isinstance(task, ClassifyTask) else ORDERS)))
+    if isinstance(task, ClassifyTask):
+        if model == "network":
+            return scoring.log_probabilities(task.network, task.sets[split][0], pad=0)
+        documents = {"train": prepared.splits.train} | scored_sets(prepared)
+        return fitted(CLASSIFIERS[model], prepared.splits.train, prepared.splits.labels)(texts_of(documents[split]))
+    tokens = task.sets[split]
+    if model == "network":
+        return -scoring.token_nll(task.network, tokens, length=task.length, full_context=task.context(tokens))
+    counted = KneserNey(task.sets["train"].sequences, prepared.tokenizer.size, ORDERS[model])
+    return np.log(counted.probabilities(tokens.sequences))

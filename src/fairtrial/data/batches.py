@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -145,37 +145,6 @@ class Windows(Batches):
             chosen = chosen * self.length + int(generator_for(self.seed, "order", epoch, "first").integers(self.slack))
         windows = self.stream[chosen[:, None] + np.arange(self.length + 1)].astype(np.int64)
         return Batch(windows[:, :-1], None, windows[:, 1:], self.length * len(chosen))
-
-
-class Pretrained(Batches):
-    """Batches of another text up to a number, then one's own, whose epochs count."""
-
-    def __init__(self, first: Batches, own: Batches, until: int) -> None:
-        super().__init__(own.items, own.size, own.seed)
-        self.first, self.own, self.until = first, own, until
-
-    def batch(self, index: int) -> Batch:
-        return (self.first if index < self.until else self.own).batch(index)
-
-
-class RareAsUnknown(Batches):
-    """Batches in which a share of the rare tokens is the unknown one, so that it is trained although every word has an
-    entry. Where tokens are predicted, a token that is read as unknown is predicted as unknown, too."""
-
-    def __init__(self, inner: Batches, rare: np.ndarray, unknown: int, share: float) -> None:
-        """`rare`: whether a token is [entry]"""
-        super().__init__(inner.items, inner.size, inner.seed)
-        self.inner, self.rare, self.unknown, self.share = inner, rare, unknown, share
-
-    def batch(self, index: int) -> Batch:
-        batch = self.inner.batch(index)
-        predicted = batch.answers.ndim == 2
-        whole = np.concatenate([batch.ids, batch.answers[:, -1:]], 1) if predicted else batch.ids
-        dropped = generator_for(self.seed, "word-dropout", index).random(whole.shape) < self.share
-        whole = np.where(self.rare[whole] & dropped, self.unknown, whole)
-        if not predicted:
-            return replace(batch, ids=whole)
-        return replace(batch, ids=whole[:, :-1].copy(), answers=whole[:, 1:].copy())
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from fairtrial.errors import BadInput
 HOW_TO_CONNECT = "start one with: ray start --head; if it asks for a token, as those of new Ray do: RAY_AUTH_MODE=token"
 RETRIES = 3  # of a task whose machine was lost
 # recipe fields that may name a path
-INPUTS = (("data", "source"), ("data", "pretraining"), ("tokens", "fit"), ("encoder", "source"))
+INPUTS = (("data", "source"), ("tokens", "fit"), ("encoder", "source"))
 TRAINING = ("trial", "calibrate", "match")  # kinds of jobs that use a device
 Files = dict[str, bytes]  # by path inside a folder
 

@@ -4,7 +4,6 @@ probabilities and then into gradients while they are in the processor's cache, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,9 +13,6 @@ from torch.autograd.function import once_differentiable
 
 CHUNK = 128  # rows of a buffer; 64 to 256 measured alike, 512 is slower
 TINY = 1e-30  # a probability below this is computed from its logit, as it may have underflowed
-
-
-Taught = Callable[[int, int], Tensor]
 
 
 class Scratch:
@@ -52,13 +48,12 @@ def project(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 class VocabularyLoss(torch.autograd.Function):
-    """(objective, nats): the smoothed objective times `scale`, and the plain summed negative log-likelihood. `taught`
-    gives what a teacher predicts for rows begin to end [row entry]: `taught_share` of the target (distillation)."""
+    """(objective, nats): the smoothed objective times `scale`, and the plain summed negative log-likelihood."""
 
     @staticmethod
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, scale: float,
-        scratch: Scratch, taught: Taught | None = None, taught_share: float = 0.0,
+        scratch: Scratch,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         entries = weight.shape[0]
         buffer = scratch.take(entries, hidden)
@@ -66,8 +61,7 @@ class VocabularyLoss(torch.autograd.Function):
         to_bias = None if bias is None else torch.zeros_like(bias)
         ones = hidden.new_ones(CHUNK)
         wide = widest(hidden)
-        nats, shortfall, from_teacher = (hidden.new_zeros((), dtype=wide) for _ in range(3))
-        own_share = 1.0 - taught_share
+        nats, shortfall = (hidden.new_zeros((), dtype=wide) for _ in range(2))
         for begin in range(0, len(hidden), CHUNK):
             rows, answers = hidden[begin : begin + CHUNK], targets[begin : begin + CHUNK, None]
             logits = project(rows, weight, bias)
@@ -79,13 +73,8 @@ class VocabularyLoss(torch.autograd.Function):
                 mean = rows @ weight.mean(0) + (0 if bias is None else bias.mean())
                 total = chunk_nats + logits.gather(1, answers)[:, 0]  # log of the sum of exponentials
                 shortfall += (total - mean).sum(dtype=wide)
-                shares.sub_(own_share * smoothing / entries)
-            if taught is not None:
-                asked = taught(begin, begin + len(rows)).to(shares.dtype)
-                total = chunk_nats + logits.gather(1, answers)[:, 0]
-                from_teacher += (total - (asked * logits).sum(1)).sum(dtype=wide)
-                shares.sub_(asked, alpha=taught_share)
-            hits = shares.new_full(answers.shape, own_share * (smoothing - 1.0))
+                shares.sub_(smoothing / entries)
+            hits = shares.new_full(answers.shape, smoothing - 1.0)
             shares.scatter_add_(1, answers, hits)  # now the gradient
             to_hidden[begin : begin + CHUNK] = project(shares, weight.t(), None)
             to_weight.addmm_(shares.t(), rows)
@@ -93,8 +82,7 @@ class VocabularyLoss(torch.autograd.Function):
                 to_bias.addmv_(shares.t(), ones[: len(rows)])
         found = (to_hidden.mul_(scale), to_weight.mul_(scale), None if to_bias is None else to_bias.mul_(scale))
         ctx.save_for_backward(*found)
-        own = (1 - smoothing) * nats + smoothing * shortfall
-        objective = (own_share * own + taught_share * from_teacher) * scale
+        objective = ((1 - smoothing) * nats + smoothing * shortfall) * scale
         ctx.mark_non_differentiable(nats)
         return objective.to(hidden.dtype), nats
 
@@ -104,7 +92,7 @@ class VocabularyLoss(torch.autograd.Function):
         gradients = ctx.saved_tensors
         if received[0] != 1:  # the usual case, loss.backward(), needs no further pass
             gradients = tuple(None if gradient is None else gradient * received[0] for gradient in gradients)
-        return *gradients, *[None] * 6
+        return *gradients, *[None] * 4
 
 
 def widest(x: Tensor) -> torch.dtype:

@@ -16,7 +16,7 @@ from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import EAGER, Attention, KVCache, Layout, View
 from fairtrial.model.layers import ACTIVATIONS, Dropout, FeedForward, own_rng
-from fairtrial.model.loss import Scratch, Taught, VocabularyLoss, vocabulary_nats, widest
+from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats, widest
 from fairtrial.model.part import SMALL_INIT, Part, build_parts, owner, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.rng import seed_for
@@ -284,14 +284,11 @@ class VocabularyModel(nn.Module):
         x, targets = self.answered(ids, lengths, answers)
         return self.out(x), targets
 
-    def loss(
-        self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float,
-        taught: Taught | None = None, taught_share: float = 0.0,
-    ) -> Loss:  # fmt: skip
+    def loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float) -> Loss:
         """(objective x scale, summed nats) over the answers"""
         x, targets = self.answered(ids, lengths, answers)
         with self.exactly(x):
-            how = (targets, smoothing, scale, self.scratch, taught, taught_share)
+            how = (targets, smoothing, scale, self.scratch)
             return VocabularyLoss.apply(x.to(self.out.weight.dtype), self.out.weight, self.out.bias, *how)
 
     def exactly(self, x: Tensor) -> AbstractContextManager[Any]:

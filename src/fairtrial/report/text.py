@@ -1,4 +1,4 @@
-"""What commands print: records, baselines, audits, ensembles, parameters, attention, errors and surprisal as lines."""
+"""What commands print: records, baselines, audits, parameters, attention, errors and surprisal as lines."""
 
 from __future__ import annotations
 
@@ -244,45 +244,6 @@ def audit_lines(audit: dict[str, Any], width: int = 120) -> Iterator[str]:
     repairable = any(finding.verdict == "RED" and finding.id in ("D1", "D1n", "D1c") for finding in findings)
     hint = f" (repair it with: fairtrial clean --data {audit['source']} --out FOLDER)" if repairable else ""
     yield summary(findings) + hint
-
-
-def mix_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """`found`: what `fairtrial ensemble --json` prints."""
-    metric, count = found["metric"], len(found["chosen_on"])
-    formula = "p = sum of weight x p" if metric == "perplexity" else "p = product of p to the power of its weight"
-    records = f"{count} record{'s' * (count > 1)}"
-    yield f"{found['task']}: an ensemble, {formula}; weights chosen on the validation sets of {records}"
-    for added in found["more"]:
-        dropped = f"{added['dropped']:,} left out that also occur in scored sets"
-        yield f"with {added['name']}: {added['documents']:,} documents; {dropped}"
-    for table in mix_tables(found):
-        yield from as_text(table)
-    note = "Intervals: 95% for a new seed and new test items. No test set was used to choose the weights."
-    if any("transformers averaged" in scores for scores in found["tests"].values()):
-        note += " Transformers averaged: those of all seeds as one model (mean of probabilities; new items only)."
-    yield from wrapped(note) if found["tests"] else ()
-
-
-def mix_tables(found: Mapping[str, Any]) -> Iterator[Table]:
-    """Weights and validation; then one table for each test set."""
-    metric, weights, seeds = found["metric"], found["weights"], len(found["records"])
-    unit = "%" if metric == "accuracy" else ""
-    validation = {name: f"{score['mean']:.1f}{unit}" for name, score in found["validation"].items()}
-    chosen = {name: f"{weight:.3f}" for name, weight in weights.items()}
-    rows = [row(name, chosen.get(name, ""), validation.get(name, "")) for name in validation | chosen]
-    yield Table("", ("model", "weight", "validation"), tuple(rows))
-    for test_set, scores in found["tests"].items():
-        shown = list(next(iter(scores.values())))
-        rows = [row(name, *(ensemble_cell(unit, score[subset]) for subset in shown)) for name, score in scores.items()]
-        title = f"{test_set}: {metric}, " + (f"mean of {seeds} seeds" if seeds > 1 else "1 seed")
-        yield Table(title, ("model", *shown), tuple(rows))
-
-
-def ensemble_cell(unit: str, score: dict[str, Any]) -> str:
-    if score["mean"] is None:
-        return ""
-    mean, *ends = (None if score[key] is None else f"{score[key]:.1f}{unit}" for key in ("mean", "low", "high"))
-    return f"{mean}" if None in ends else f"{mean} [{ends[0]}, {ends[1]}]"
 
 
 def sum_table(counted: Sequence[str], rows: Sequence[tuple[Any, ...]], title: str = "") -> Table:

@@ -138,9 +138,7 @@ class Loop:
         for batch in batches:
             tensors = as_tensors(batch, self.device)
             with computing(self.network):
-                objective, batch_nats = self.network.loss(
-                    *tensors, self.training.label_smoothing, 1 / count, **self.task.soft_targets(batch)
-                )
+                objective, batch_nats = self.network.loss(*tensors, self.training.label_smoothing, 1 / count)
             objective.backward()
             nats += float(batch_nats)
         return nats, count

@@ -6,22 +6,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
-import torch
-from torch import Tensor
 
 import fairtrial.parts  # noqa: F401  (puts the built-in parts into the registry)
 from fairtrial.data.batches import (
-    Batch,
     Batches,
     LabelledSentences,
     MaskedSentences,
     Masker,
-    Pretrained,
-    RareAsUnknown,
     Rows,
     Sentences,
     Windows,
@@ -37,7 +32,7 @@ from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Classifier, LanguageModel, MaskedModel, count_parameters
 from fairtrial.model.part import check_idle
 from fairtrial.recipe import Recipe
-from fairtrial.rng import generator_for, seed_for
+from fairtrial.rng import generator_for
 from fairtrial.training import scoring
 from fairtrial.training.scoring import MaskedSet, OnProgress, Score, TokenSet, evenly, ignore
 
@@ -79,10 +74,6 @@ class Task(ABC):
         if split == "train" and "validation" in self.sets:
             return min(most, max(LEAST_OF_TRAIN, self.items("validation")))
         return most
-
-    def soft_targets(self, batch: Batch) -> dict[str, Any]:
-        """What a teacher says of a batch, as arguments of the network's loss."""
-        return {}
 
     @abstractmethod
     def quick_score(self, split: str) -> Score:
@@ -129,13 +120,6 @@ class LanguageTask(Task):
     length: int
     full_context: float
     exact_bytes: int
-    teacher: Teacher | None = None
-    further: Sequence[np.ndarray] = ()  # token ids of the text that is trained on first
-
-    def soft_targets(self, batch: Batch) -> dict[str, Any]:
-        if self.teacher is None:
-            return {}
-        return {"taught": partial(self.teacher.rows, last_two(batch)), "taught_share": self.teacher.share}
 
     def context(self, tokens: TokenSet) -> float:
         """The least share of a length that a scored token sees. A large set moves in strides of half a length. Large is
@@ -207,27 +191,6 @@ class MaskedTask(Task):
         return scoring.score_masked(self.network, self.sets[split])
 
 
-@dataclass(frozen=True)
-class Teacher:
-    """A model that counts, whose predictions are a share of the targets."""
-
-    predict: Callable[[np.ndarray], np.ndarray]  # the two tokens before [row 2] -> probabilities [row entry]
-    share: float
-    device: torch.device
-
-    def rows(self, before: np.ndarray, begin: int, end: int) -> Tensor:
-        return torch.from_numpy(self.predict(before[begin:end])).to(self.device)
-
-
-def last_two(batch: Batch) -> np.ndarray:
-    """The two tokens before each answer, in reading order [answer 2]; -1 before the first of a row."""
-    before = np.stack([np.pad(batch.ids, ((0, 0), (1, 0)), constant_values=-1)[:, :-1], batch.ids], -1)
-    real = batch.answers >= 0
-    if batch.lengths is not None:
-        real &= np.arange(batch.ids.shape[1]) < batch.lengths[:, None]
-    return before[real]
-
-
 Documents = dict[str, tuple[Document, ...]]  # by split
 Sets = tuple[dict[str, Any], Batches, dict[str, Any]]  # encoded documents by split, batches, facts for the record
 
@@ -243,11 +206,8 @@ def build_network(recipe: Recipe, seed: int, vocabulary: int, classes: int) -> N
     return kind(recipe.shape, recipe.parts, vocabulary, seed=seed)
 
 
-def build_task(
-    recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, network: Network | None = None,
-    pretraining: Sequence[Document] = (),
-) -> Task:  # fmt: skip
-    """Encoded sets and batches, with this network or a new one. `pretraining`: documents to train on first."""
+def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, network: Network | None = None) -> Task:
+    """Encoded sets and batches, with this network or a new one."""
     every = {"train": splits.train, "validation": splits.validation, **splits.tests}
     documents = {name: split for name, split in every.items() if split}
     choose_on = "validation" if splits.validation else None
@@ -256,12 +216,6 @@ def build_task(
     builders: dict[str, Callable[..., Sets]] = {"classify": labelled_sets, "lm": token_sets, "mlm": masked_sets}
     groups = {name: item_groups(split, splits.ordered, recipe.shape.length) for name, split in documents.items()}
     sets, batches, more = builders[recipe.task](recipe, seed, splits, documents, tokenizer)
-    if recipe.training.word_dropout:
-        batches = with_unknown(recipe, sets["train"], batches, tokenizer)
-    further: Sequence[np.ndarray] = ()
-    if pretraining:
-        further, batches = with_pretraining(recipe, seed, splits.running, batches, tokenizer, pretraining)
-        more["pretraining_tokens"] = sum(map(len, further))
     if recipe.task != "classify":
         sets = {name: replace(found, groups=groups[name]) for name, found in sets.items()}
     facts = {"documents": {name: len(split) for name, split in documents.items()}, "vocabulary": tokenizer.size, **more}
@@ -277,7 +231,7 @@ def build_task(
     common = (cast(Any, network), batches, choose_on, curves, sets, facts, groups)
     if recipe.task == "lm":
         how = recipe.scoring
-        return LanguageTask(*common, recipe.shape.length, how.full_context, how.exact_bytes, further=further)
+        return LanguageTask(*common, recipe.shape.length, how.full_context, how.exact_bytes)
     return ClassifyTask(*common) if recipe.task == "classify" else MaskedTask(*common)
 
 
@@ -320,36 +274,6 @@ def token_batches(
     if running:
         return Windows(sequences[0], length=length, how=windows, batch=batch, seed=seed)
     return Sentences(pieces(cast(Rows, sequences), length), batch=batch, seed=seed, pad=pad)
-
-
-def with_pretraining(
-    recipe: Recipe, seed: int, running: bool, own: Batches, tokenizer: Tokenizer, documents: Sequence[Document]
-) -> tuple[Sequence[np.ndarray], Batches]:
-    """Token ids of further text, and batches that begin with it."""
-    if recipe.task != "lm":
-        what = "data.pretraining: further text is for language models"
-        raise BadInput(what, "leave it out; an encoder is pretrained as a trial of its own: fairtrial train mlm")
-    training, per_step = recipe.training, recipe.training.accumulate
-    steps = training.duration.steps(-(-own.batches_per_epoch() // per_step))
-    until = own.first_of(round(recipe.data.pretraining_share * steps), per_step)
-    sequences = token_set(documents, tokenizer, running).sequences
-    stream = seed_for(seed, "pretraining")
-    return sequences, Pretrained(
-        token_batches(recipe, stream, running, sequences, "disjoint", tokenizer.pad), own, until
-    )
-
-
-def with_unknown(recipe: Recipe, train: Any, batches: Batches, tokenizer: Tokenizer) -> Batches:
-    if tokenizer.unknown is None or recipe.task == "mlm":
-        what = "masked models hide words anyway" if recipe.task == "mlm" else "these tokens have no unknown word"
-        raise BadInput(f"training.word_dropout: {what}", "leave it out")
-    rows = train.sequences if recipe.task == "lm" else train[0]
-    flat = rows.joined() if isinstance(rows, Rows) else np.concatenate(rows)
-    counts = np.bincount(flat, minlength=tokenizer.size)
-    if not (counts == 1).any():
-        what = "training.word_dropout: no entry of the vocabulary occurs once in the training text"
-        raise BadInput(what, "rare words are unknown already; --set tokens.min_count=1 gives them entries")
-    return RareAsUnknown(batches, counts == 1, tokenizer.unknown, recipe.training.word_dropout)
 
 
 def token_set(
