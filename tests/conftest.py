@@ -215,8 +215,8 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs a browser or the wheel is of the second tier. Files that take longest begin first, so that no process is left alone
-    with one of them at the end."""
+    """What needs a browser or the wheel is of the second tier. Files that take longest begin first, so that no process
+    is left alone with one of them at the end."""
     for item in items:
         if {"browser", "installed"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("second")
