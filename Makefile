@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 
-.PHONY: demo explore test test-second test-slow campaign benchmark docs docs-serve clean
+.PHONY: demo explore test test-second test-slow campaign faults benchmark research docs docs-serve clean
 
 demo: $(VENV)/.ready  ## train on the embedded corpus and write a page to open
 	$(BIN)/python -m fairtrial demo --out demo
@@ -28,6 +28,12 @@ test-slow: $(VENV)/.ready-dev  ## the slow proofs too
 
 campaign: $(VENV)/.ready-dev  ## faults by the thousand: kills, failing disks, damaged files, bad inputs, limits (an hour)
 	FAIRTRIAL_CAMPAIGN_SIZE=1 $(BIN)/python -m pytest tests/campaign tests/engines/test_ray.py
+
+faults: $(VENV)/.ready-dev  ## plants 120 faults in a copy of the source, one at a time: do tests notice? (hours; it continues)
+	$(BIN)/python tests/faults.py --count 120 --out faults.jsonl
+
+research: $(VENV)/.ready-dev  ## runs a folder of research/, or goes on with it: make research NAME=atlas
+	PYTHONPATH=research $(BIN)/python research/$(NAME)/run.py
 
 benchmark: $(VENV)/.ready-dev  ## speed against transformers and x-transformers, side by side
 	$(BIN)/python benchmarks/step.py
