@@ -20,8 +20,9 @@ HERE = Path(__file__).resolve().parent
 RESEARCH = HERE.parent / "research"
 # what functions and runs give, beside the public names
 RESULTS = {
-    "report.shown": ("Shown",),
-    "results": ("Baselines", "Power", "Records", "Cache"),
+    "description": ("Result", "Description", "Table"),
+    "results.records": ("Baselines", "Records", "Cache"),
+    "results.power": ("Power",),
     "analysis.attention": ("AttentionMaps",),
     "analysis.look": ("LookResult",),
     "analysis.parameters": ("Parameters",),
@@ -31,6 +32,10 @@ RESULTS = {
     "analysis.errors": ("Errors",),
     "analysis.catalogue": ("Catalogue",),
 }
+GIVEN = (
+    *("Run", "Study", "Audit", "Verdict", "TaskVerdict", "Comparison", "Interval", "Metric", "Score"),
+    *("VerdictKind", "Question"),
+)
 HEAD = """# API reference
 
 Made from the docstrings by `python docs/build.py`; [Python and notebooks](python.md) is the introduction. Every example
@@ -51,7 +56,7 @@ def reference() -> str:
     groups = {
         "Functions": functions,
         "Recipes and parts": {name: kinds[name] for name in ("Recipe", "Part")},
-        "What functions give": {name: kinds[name] for name in ("Run", "Study", "Verdict", "Audit", "Comparison")},
+        "What functions give": {name: kinds[name] for name in GIVEN},
         "What runs and further functions give": results,
         "Errors": errors,
     }
@@ -86,9 +91,9 @@ def function_of(thing: Any) -> Any:
 def members(kind: type) -> Iterator[tuple[str, Any]]:
     """Public methods and properties of a class that it does not inherit, without old names of others. How a result
     shows itself is told once."""
-    from fairtrial.report.shown import Shown
+    from fairtrial.description import Result
 
-    told = set(vars(Shown)) if kind is not Shown and issubclass(kind, Shown) else set()
+    told = set(vars(Result)) if kind is not Result and issubclass(kind, Result) else set()
     for name, member in vars(kind).items():
         called = inspect.isfunction(member) or isinstance(member, property | classmethod) or hasattr(member, "func")
         doc = getattr(function_of(member), "__doc__", "") or ""

@@ -42,10 +42,16 @@ if TYPE_CHECKING:
     from fairtrial.model.part import Part as Part
     from fairtrial.model.part import part as part
     from fairtrial.recipe import Recipe as Recipe
-    from fairtrial.results import Audit as Audit
-    from fairtrial.results import Comparison as Comparison
-    from fairtrial.results import Study as Study
-    from fairtrial.results import Verdict as Verdict
+    from fairtrial.results.audit import Audit as Audit
+    from fairtrial.results.study import Study as Study
+    from fairtrial.results.values import Comparison as Comparison
+    from fairtrial.results.values import Interval as Interval
+    from fairtrial.results.values import Metric as Metric
+    from fairtrial.results.values import Question as Question
+    from fairtrial.results.values import Score as Score
+    from fairtrial.results.values import TaskVerdict as TaskVerdict
+    from fairtrial.results.values import Verdict as Verdict
+    from fairtrial.results.values import VerdictKind as VerdictKind
     from fairtrial.run import Run as Run
 
 __version__ = "0.2.0"
@@ -60,7 +66,11 @@ PUBLIC = {
     **dict.fromkeys(["Part", "part"], "model.part"),
     "Recipe": "recipe",
     "Run": "run",
-    **dict.fromkeys(["Study", "Verdict", "Audit", "Comparison"], "results"),
+    **dict.fromkeys(
+        "Verdict TaskVerdict Comparison Interval Metric Score VerdictKind Question".split(), "results.values"
+    ),
+    "Study": "results.study",
+    "Audit": "results.audit",
     **dict.fromkeys(["FairtrialError", "BadInput", "Interrupted"], "errors"),
 }
 __all__ = [*PUBLIC, "__version__"]

@@ -52,17 +52,11 @@ if TYPE_CHECKING:
     from fairtrial.analysis.parameters import Parameters
     from fairtrial.explore import Explorer
     from fairtrial.model.part import Part
-    from fairtrial.results import (
-        Audit,
-        Baselines,
-        Cache,
-        Comparison,
-        Power,
-        Records,
-        Study,
-        Verdict,
-        Verification,
-    )
+    from fairtrial.results.audit import Audit, Verification
+    from fairtrial.results.power import Power
+    from fairtrial.results.records import Baselines, Cache, Records
+    from fairtrial.results.study import Study
+    from fairtrial.results.values import Comparison, Verdict
     from fairtrial.run import Run
 
 Source = str | Path
@@ -260,12 +254,12 @@ def study(
     ...                  quiet=True)
     >>> study.verdict.name, study.run("learned", seed=1).metrics["test"]["items"]
     ('none vs learned', 48)
-    >>> ft.study(finished.folder, quiet=True).verdict.comparisons[0]["seeds"]  # nothing is trained twice
+    >>> ft.study(finished.folder, quiet=True).verdict.comparisons[0].seeds  # nothing is trained twice
     5
     """
     from fairtrial.engines.job import open_engine
-    from fairtrial.report.words import read_time
-    from fairtrial.results import Study
+    from fairtrial.formatting import read_time
+    from fairtrial.results.study import Study
     from fairtrial.study.design import design_study, read_study_table, with_written
     from fairtrial.study.folder import StudyFolder
     from fairtrial.study.plan import check_few_seeds, default_study_folder
@@ -348,12 +342,12 @@ def verdict(
     stored; `evaluation_seeds`: the seeds are not those of training.
 
     >>> print(ft.verdict(finished.folder).text[-1])
-    Picking the best of 2 variants on test gains about ... points by luck alone.
+    Selecting the best of 2 variants on test overstates it by about ... points.
     >>> found = ft.verdict({"old": [[1, 0, 1, 0, 1, 0]] * 5, "new": [[1, 1, 1, 0, 1, 0], [1, 0, 1, 1, 1, 0]] * 2})
-    >>> found.comparisons[0]["verdict"]
-    'too_few_seeds'
+    >>> found.comparisons[0].verdict.value, found.comparisons[0].reasons[0].code.value
+    ('undecided', 'too_few_seeds')
     """
-    from fairtrial.results import Study, Verdict
+    from fairtrial.results.study import Study
 
     if isinstance(study, Study):
         return study.verdict
@@ -366,23 +360,25 @@ def verdict(
         if any(own.values()):
             raise BadInput(f"{study} is a study, which says itself what is compared", "leave out options of results")
         return Study(Path(study)).verdict
-    from fairtrial.own_results.judge import judge_results, repeat_command
-    from fairtrial.own_results.readers import read_results
+    from fairtrial.results.judge import judge_results, repeat_command
+    from fairtrial.results.readers import read_results
 
     results = read_results(study, columns, labels, chosen)
-    return Verdict(
-        judge_results(
-            results, baseline=baseline, least_difference=least_difference, lower_is_better=lower_is_better,
-            evaluation_seeds=evaluation_seeds, command=repeat_command(study, own),
-        )
-    )  # fmt: skip
+    return judge_results(
+        results,
+        baseline=baseline,
+        least_difference=least_difference,
+        lower_is_better=lower_is_better,
+        evaluation_seeds=evaluation_seeds,
+        command=repeat_command(study, own),
+    )
 
 
 def is_study(path: Path) -> bool:
     """A folder of a study, of one trial (which is refused as that), or one with nothing that could be results."""
     if not path.is_dir():
         return not path.exists() and not path.suffix and "{" not in str(path)
-    from fairtrial.own_results.readers import OURS, inside_of
+    from fairtrial.results.readers import OURS, inside_of
 
     return any((path / name).exists() for name in OURS) or not inside_of(path)
 
@@ -415,7 +411,7 @@ def verify(
         if not folder.exists():
             raise BadInput(f"{folder} is not there", "a record is a folder that `fairtrial train` wrote")
     from fairtrial.plugins import load_files
-    from fairtrial.results import Verification
+    from fairtrial.results.audit import Verification
     from fairtrial.verification import Options, verify_folder
 
     load_files(map(Path, plugins))
@@ -431,7 +427,7 @@ def report(study: Any, *, out: Source | None = None, **results: Any) -> Path:
     >>> ft.report(finished.folder).name
     'report.html'
     """
-    from fairtrial.results import Study
+    from fairtrial.results.study import Study
 
     if isinstance(study, str | Path) and is_study(Path(study)):
         study = Study(Path(study))
@@ -464,7 +460,7 @@ def show(
     >>> ft.show(classifier.folder).to_frame().loc[0, "state"]
     'finished'
     """
-    from fairtrial.results import Records
+    from fairtrial.results.records import Records
 
     given = record if isinstance(record, Sequence) and not isinstance(record, str) else [record]
     folders = [folder_of(each) for each in given]
@@ -494,7 +490,7 @@ def cache(clear: bool = False) -> Cache:
     ()
     """
     from fairtrial.data import cache as kept
-    from fairtrial.results import Cache
+    from fairtrial.results.records import Cache
 
     freed = kept.clear() if clear else None
     files = ({"file": path.name, "what": kept.what_of(path), "bytes": facts.st_size} for path, facts in kept.files())
@@ -529,9 +525,9 @@ def audit(
     True
     """
     from fairtrial.audit.run import audit_module, audit_target
+    from fairtrial.formatting import read_time
     from fairtrial.plugins import load_files
-    from fairtrial.report.words import read_time
-    from fairtrial.results import Audit
+    from fairtrial.results.audit import Audit
 
     limit = TimeLimit(read_time(time_limit))
     load_files(map(Path, plugins))
@@ -580,7 +576,7 @@ def audit_data(
     """
     from fairtrial.data.audit import audit_data
     from fairtrial.finding import Finding
-    from fairtrial.results import Audit
+    from fairtrial.results.audit import Audit
 
     with reading(data) as source, telling(quiet) as tell:
         found = [audit_data(each, 0, tell) for each in recipes_of(source, task, recipe, settings, changes)]
@@ -599,7 +595,7 @@ def baseline(
     'length only'
     """
     from fairtrial.baselines.run import baseline_scores
-    from fairtrial.results import Baselines
+    from fairtrial.results.records import Baselines
 
     with reading(data) as source, telling(quiet) as tell:
         chosen = recipes_of(source, task, recipe, settings, changes)
@@ -630,13 +626,12 @@ def compare(
     >>> theirs = rng.random((5, 400)) < 0.7
     >>> ours = theirs | (rng.random((5, 400)) < 0.2)
     >>> found = ft.compare(ours, theirs)
-    >>> found.verdict, round(found.difference, 1), found.low > 0
+    >>> found.verdict.value, round(found.difference.estimate, 1), found.difference.low > 0
     ('better', 6.2, True)
     """
-    from fairtrial.results import Comparison
     from fairtrial.statistics.verdict import judge_arrays
 
-    return Comparison.of(judge_arrays(ours, theirs, groups, weights, metric, higher_is_better, least_difference, names))
+    return judge_arrays(ours, theirs, groups, weights, metric, higher_is_better, least_difference, names)
 
 
 def parameters(
@@ -752,21 +747,21 @@ def power(
     >>> print(ft.power(seeds=10, items=750, spread=0.7).sentence)
     10 seeds and 750 items detect 1.5 points of accuracy in 4 of 5 cases.
     """
-    from fairtrial.results import Comparison, Power, Verdict
-    from fairtrial.statistics.sentences import expected_smallest, shares_of_pilot, shares_of_spread
+    from fairtrial.results.power import Power
+    from fairtrial.results.values import Comparison, Verdict
+    from fairtrial.statistics.power import components_of_pilot, components_of_spread, expected_smallest
 
     one_of("task", task, ("classify", "lm"))
     if spread is not None and pilot is not None:
         raise BadInput("a pilot has a spread of its own", "give one of the two")
-    shares = None
+    components = None
     if spread is not None:
-        shares = shares_of_spread(task, [spread] if isinstance(spread, int | float) else spread)
+        components = components_of_spread(task, [spread] if isinstance(spread, int | float) else spread)
     elif pilot is not None:
         judged = pilot if isinstance(pilot, Comparison | Verdict) else verdict(pilot)
-        rows = [judged.facts] if isinstance(judged, Comparison) else judged.comparisons
-        task, shares = shares_of_pilot(rows)
-    expected = expected_smallest(task, seeds, items, family=comparisons, shares=shares)
-    return Power.of(expected, seeds, items, comparisons, shares)
+        task, components = components_of_pilot([judged] if isinstance(judged, Comparison) else judged.comparisons)
+    expected = expected_smallest(task, seeds, items, family=comparisons, components=components)
+    return Power.of(expected, seeds, items, comparisons, components)
 
 
 def explore(

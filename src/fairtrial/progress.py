@@ -42,15 +42,15 @@ class Work:
 
     def words(self) -> str:
         """`reading novel.txt: 40%, about 0:12 left`"""
-        from fairtrial.report.words import spoken_time
+        from fairtrial.formatting import format_time
 
         spent = time.monotonic() - self.started
         if self.share > 0:
             left = spent * (1 - self.share) / self.share
-            return f"{self.what}: {self.share:.0%}, about {spoken_time(left)} left"
+            return f"{self.what}: {self.share:.0%}, about {format_time(left)} left"
         if self.expected_seconds is not None and self.expected_seconds > spent:
-            return f"{self.what}: about {spoken_time(self.expected_seconds - spent)} left"
-        return f"{self.what} ({spoken_time(spent)} so far)"
+            return f"{self.what}: about {format_time(self.expected_seconds - spent)} left"
+        return f"{self.what} ({format_time(spent)} so far)"
 
 
 class Waiting:
@@ -295,7 +295,7 @@ class TerminalBar:
 
 def trial_listener(bar: Bar) -> Callable[[Any], None]:
     """Shows the events of a trial."""
-    from fairtrial.report.words import spoken_time
+    from fairtrial.formatting import format_time
 
     first, steps, started, final, scoring = 0, 1, time.monotonic(), 0.0, 0.0
 
@@ -307,7 +307,7 @@ def trial_listener(bar: Bar) -> Callable[[Any], None]:
             final, started = event.facts["final_seconds"], time.monotonic()
         elif event.kind == "step":
             done = event.step - first
-            left = spoken_time((time.monotonic() - started) / done * (steps - event.step) + final)
+            left = format_time((time.monotonic() - started) / done * (steps - event.step) + final)
             words = f"step {event.step:,} of {steps:,}, loss {event.facts['loss']:.3f}, {left} left"
             bar.show(words, event.step / max(1, steps))
         elif event.kind == "testing":
@@ -389,9 +389,9 @@ def left_after(started: float, share: float) -> str:
 
 def time_left(started: float, share: float) -> str:
     """In words, of what has done this share since it was started."""
-    from fairtrial.report.words import spoken_time
+    from fairtrial.formatting import format_time
 
-    return spoken_time((time.monotonic() - started) * (1 - share) / share)
+    return format_time((time.monotonic() - started) * (1 - share) / share)
 
 
 def study_listener(bar: Bar) -> Callable[[str, dict[str, Any]], None]:
@@ -453,10 +453,10 @@ class Count:
 
     def left(self) -> str:
         """Time left, in words; empty while it is unknown."""
-        from fairtrial.report.words import spoken_time
+        from fairtrial.formatting import format_time
 
         if self.waiting < 0.1 or not self.trials:
             return ""
         partial = sum(share * self.seconds_of(key) for key, share in self.running.items())
         pace = self.spent_done / self.expected_done if self.expected_done else 1.0
-        return f"{spoken_time(max(1.0, self.waiting - partial) * pace / self.width)} left"
+        return f"{format_time(max(1.0, self.waiting - partial) * pace / self.width)} left"

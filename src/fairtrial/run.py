@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.data.corpus import Splits
 from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.description import Description, Result, Table
 from fairtrial.disk import write_text
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
+from fairtrial.formatting import KINDS, format_parts
 from fairtrial.prepare import Prepared, prepare_like
 from fairtrial.progress import counting
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record, sibling
 from fairtrial.report.curves import Curve, curves_of, loss_curve
-from fairtrial.report.shown import Shown
-from fairtrial.report.table import Table
-from fairtrial.report.words import KINDS, kept_weights, learning_notes, score_table, spoken_parts
+from fairtrial.report.words import kept_weights, learning_notes, score_table
 from fairtrial.training.tasks import Network, Task, build_network, build_task
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def ignore(value: object) -> None:
 
 
 @dataclass(frozen=True, repr=False)
-class Run(Shown):
+class Run(Result):
     """A finished trial: `metrics`, `curves`, `recipe`, `seed`, `labels`, and the trained `network` with its
     `tokenizer`. It stays on disk in `folder`.
 
@@ -308,21 +308,24 @@ class Run(Shown):
 
         return export_record(self.record, Path(out) if out is not None else sibling(self.folder, "hf")).folder
 
-    def sentences(self) -> Sequence[str]:
+    def describe(self) -> Description:
+        return Description(self._sentences(), self._tables(), charts=self._charts())
+
+    def _sentences(self) -> Sequence[str]:
         result = self.record.result
         what = (
-            f"{KINDS[self.recipe.task].capitalize()} ({spoken_parts(self.recipe)}), {result['parameters']:,} parameters"
+            f"{KINDS[self.recipe.task].capitalize()} ({format_parts(self.recipe)}), {result['parameters']:,} parameters"
         )
         first = f"{what}, seed {self.seed}; {kept_weights(result, self.recipe)}; {self.folder}"
         return (first, *learning_notes(result), *(f"note: {note}" for note in self.record.trial["notes"]))
 
-    def tables(self) -> Sequence[Table]:
+    def _tables(self) -> Sequence[Table]:
         return [score_table(self.record.result, self.record.baseline)]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         return [{"set": name, **score} for name, score in self.metrics.items()]
 
-    def charts(self) -> Sequence[str]:
+    def _charts(self) -> Sequence[str]:
         from fairtrial.report.page import record_charts
 
         return record_charts(self.record)

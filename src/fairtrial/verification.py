@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput, Diverged
 from fairtrial.record import Record, renamed_keys
-from fairtrial.results import Checked, Claim
+from fairtrial.results.audit import Checked, Claim
+from fairtrial.results.sentences import verdict_sentences
+from fairtrial.results.values import TaskVerdict, Verdict
+from fairtrial.results.verdict_file import is_of_0_2
+from fairtrial.typed import unstructure
 
 if TYPE_CHECKING:
     from fairtrial.prepare import Prepared
@@ -291,7 +295,7 @@ def verify_study(folder: Path, options: Options, on_status: OnStatus) -> Checked
 
     try:
         study = StudyFiles.open(folder)
-        told = study.read_verdict()
+        told = study.verdict
         records = [record for named in study.records.values() for found in named.values() for record in found]
         for record in records:
             if record.complete:
@@ -318,7 +322,7 @@ def verify_study(folder: Path, options: Options, on_status: OnStatus) -> Checked
     return Checked(folder, tuple(claims), tuple(inside))
 
 
-def judge_again(folder: Path, told: Mapping[str, Any], options: Options) -> Claim:
+def judge_again(folder: Path, told: Verdict, options: Options) -> Claim:
     """The verdict from the outcomes of the trials, with the audits and baselines that the folder holds."""
     from fairtrial.plugins import loaded_digests
     from fairtrial.study.design import load_study, study_from
@@ -343,19 +347,30 @@ def judge_again(folder: Path, told: Mapping[str, Any], options: Options) -> Clai
     except BadInput as error:
         return Claim("verdict", OPEN, with_hint(error))
     try:
-        own = plain(judge(plan, StudyOptions(until_clear=bool(told.get("until_clear"))), {}))
+        own = judge(plan, StudyOptions(until_clear=told.until_clear), {})
     except BadInput as error:  # outcomes that do not give the metrics of their record, for example
         return Claim("verdict", FALSE, with_hint(error))
-    for task, facts in own["tasks"].items():
-        kept = {name: told["tasks"].get(task, {}).get(name) for name in JUDGED}
-        if wrong := first_difference({name: facts[name] for name in JUDGED}, kept, 1e-9):
+    for task, judged in own.tasks.items():
+        if task not in told.tasks:
+            return Claim("verdict", FALSE, f"verdict.json says nothing of {task}")
+        again, kept = (numbers_of(each) for each in (judged, told.tasks[task]))
+        if wrong := first_difference(again, kept, 1e-9, shared=is_of_0_2(folder / "verdict.json")):
             return Claim("verdict", FALSE, f"verdict.json, {task}: {wrong}")
-    rows = [row["sentence"] for task in own["tasks"].values() for row in task["comparisons"]]
-    if lost := [line for line in own["sentences"] if any(line.endswith(row) for row in rows)
-                and line not in told["sentences"]]:  # fmt: skip
-        return Claim("verdict", FALSE, f"verdict.json does not say: {lost[0]}")
-    detail = f"{len(rows)} comparisons follow from the trials' outcomes, the folder's audits and baselines"
+    for judged in own.tasks.values():
+        if lost := [
+            line for line in verdict_sentences(judged.comparisons) if line not in {s.text for s in told.sentences}
+        ]:
+            return Claim("verdict", FALSE, f"verdict.json does not say: {lost[0]}")
+    detail = f"{len(own.comparisons)} comparisons follow from the trials' outcomes, the folder's audits and baselines"
     return Claim("verdict", PROVEN, detail)
 
 
-JUDGED = ("metric", "unit", "least_difference", "seeds", "sets", "scores", "comparisons", "against_baselines")
+def numbers_of(verdict: TaskVerdict) -> dict[str, Any]:
+    """What is judged again, without words."""
+    values = {name: plain(unstructure(getattr(verdict, name))) for name in JUDGED}
+    for name in ("comparisons", "baseline_comparisons"):
+        values[name] = [{key: own for key, own in each.items() if key != "reasons"} for each in values[name]]
+    return values
+
+
+JUDGED = ("metric", "margin", "seeds", "sets", "scores", "comparisons", "baseline_comparisons")

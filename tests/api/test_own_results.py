@@ -8,6 +8,7 @@ import math
 import zipfile
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ import pytest
 
 import fairtrial as ft
 from fairtrial.report.study_files import StudyFiles
+from fairtrial.results.values import Question, VerdictKind
+from fairtrial.results.verdict_file import from_json
 
 Call = Callable[..., Any]
 HEADS = ("seed", "item", "variant", "value")
+BETTER_CHECKPOINT = (VerdictKind.BETTER, Question.CHECKPOINTS)
 
 
 def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
@@ -63,16 +67,16 @@ def test_a_studys_outcomes_exported_give_its_own_numbers(
 ) -> None:
     study = library["finished"]
     path = write(tmp_path / "results.csv", exported(study))
-    own, found = study.verdict.facts["tasks"]["classify"], ft.verdict(path, baseline="none").facts["tasks"]["accuracy"]
-    assert found["comparisons"] == own["comparisons"], "to the last digit"
-    assert found["scores"] == own["scores"]
-    assert [row for row in own["exploratory"] if row["metric"] == "macro-F1"]
-    assert {row["metric"]: row["difference"] for row in found["exploratory"]}["macro-F1"] == {
-        row["metric"]: row["difference"] for row in own["exploratory"]
+    own, found = study.verdict.tasks["classify"], ft.verdict(path, baseline="none").tasks["accuracy"]
+    assert found.comparisons == own.comparisons, "to the last digit"
+    assert found.scores == own.scores
+    assert [row for row in own.exploratory if row.metric.name == "macro-F1"]
+    assert {row.metric.name: row.difference.estimate for row in found.exploratory}["macro-F1"] == {
+        row.metric.name: row.difference.estimate for row in own.exploratory
     }["macro-F1"]
-    assert own["comparisons"][0]["sentence"] in ft.verdict(path, baseline="none").text
+    assert own.comparisons[0].sentence in ft.verdict(path, baseline="none").text
     said = fairtrial("verdict", path, "--baseline", "none", "--json")
-    assert json.loads(said.out)["tasks"]["accuracy"]["comparisons"] == own["comparisons"]
+    assert from_json(json.loads(said.out)).tasks["accuracy"].comparisons == own.comparisons
     said = fairtrial("verdict", path, "--baseline", "none")
     assert "compared with none, in points" in said.out
     assert "neither the networks nor the data" in " ".join(said.out.split())
@@ -100,30 +104,32 @@ def test_a_language_models_documents_weigh_as_in_a_study() -> None:
     clusters = {"near": groups, "far": groups}
     own = judge_task(
         TaskOutcomes(task="lm", baseline="a", least_difference=0.01, variants=variants, clusters=clusters)
-    )["comparisons"]
+    ).comparisons
     found = ft.verdict(rows)
-    assert [row["family"] for row in found.comparisons] == [4] * 4
+    assert [row.family for row in found.comparisons] == [4] * 4
     for one, other in zip(found.comparisons, own, strict=True):
-        assert (one["variant"], one["set"], one["verdict"]) == (other["variant"], other["set"], other["verdict"])
-        for name in ("difference", "low", "high", "p", "p_adjusted", "smallest_detectable", "ratio", "groups"):
-            assert one[name] == pytest.approx(other[name], rel=1e-9), name
-        assert one["sentence"] == other["sentence"]
+        assert (one.variant, one.test_set, one.verdict) == (other.variant, other.test_set, other.verdict)
+        for name in ("p", "p_adjusted", "detectable", "groups"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-9), name
+        for name in ("estimate", "low", "high"):
+            assert getattr(one.shown, name) == pytest.approx(getattr(other.shown, name), rel=1e-9), name
+        assert one.sentence == other.sentence
     assert any("same tokens" in line for line in found.text)
     more = [row | ({"weight": row["weight"] + 1} if row["variant"] == "b" else {}) for row in rows]
     (refused, *_) = ft.verdict(more).comparisons
-    assert refused["verdict"] == "not_comparable"
-    assert "different numbers of tokens" in refused["sentence"]
+    assert refused.verdict == "not_comparable"
+    assert "different numbers of tokens" in refused.sentence
 
 
 def test_several_metrics_are_one_family_and_a_chosen_one_is_alone(tmp_path: Path) -> None:
     rows = [row | {"metric": name} for name in ("acc", "loss") for row in made_up()]
     rows = [row | ({"value": 2.5 - row["value"]} if row["metric"] == "loss" else {}) for row in rows]
     both, one = ft.verdict(rows), ft.verdict(rows, metric="acc")
-    assert [row["family"] for row in both.comparisons] == [2, 2]
-    assert [row["family"] for row in one.comparisons] == [1]
-    assert both.comparisons[0]["p_adjusted"] >= both.comparisons[0]["p"] == one.comparisons[0]["p"]
-    assert both.comparisons[1]["higher_is_better"] is False
-    assert {row["verdict"] for row in both.comparisons} == {"better"}
+    assert [row.family for row in both.comparisons] == [2, 2]
+    assert [row.family for row in one.comparisons] == [1]
+    assert both.comparisons[0].p_adjusted >= both.comparisons[0].p == one.comparisons[0].p
+    assert both.comparisons[1].metric.higher_is_better is False
+    assert {row.verdict for row in both.comparisons} == {"better"}
     assert "lower is better" in both.to_markdown()
     with pytest.raises(ft.BadInput, match="no row has the metric 'acd'"):
         ft.verdict(rows, metric="acd")
@@ -135,21 +141,21 @@ def test_without_training_seeds_only_the_checkpoints_are_judged(fairtrial: Call,
     path = write(tmp_path / "one.csv", without)
     found = ft.verdict(path)
     (row,) = found.comparisons
-    assert row["verdict"] == "checkpoint_better"
+    assert (row.verdict, row.question) == BETTER_CHECKPOINT
     values = np.array([[r["value"] for r in rows if r["variant"] == name] for name in ("new", "old")], float)
     gains = 100 * (values[0] - values[1])
-    assert row["difference"] == pytest.approx(gains.mean())
+    assert row.difference.estimate == pytest.approx(gains.mean())
     error = gains.std(ddof=1) / math.sqrt(400)
-    assert (row["high"] - row["low"]) / 2 == pytest.approx(1.966 * error, rel=5e-3), "over items alone"
+    assert (row.difference.high - row.difference.low) / 2 == pytest.approx(1.966 * error, rel=5e-3), "over items alone"
     assert found.text[0].startswith("No training seeds were given, so this is the smaller question")
     assert "this checkpoint of new is better than that of old" in found.text[1]
-    assert ft.verdict(rows).comparisons[0]["verdict"] == "checkpoint_better", "one seed is no seed"
+    assert ft.verdict(rows).comparisons[0].question == "these_checkpoints", "one seed is no seed"
     again = [row | {"seed": seed} for seed in range(5) for row in rows]
     copies = ft.verdict(again)
-    assert copies.comparisons[0]["verdict"] == "checkpoint_better", "the same network again is no new training"
+    assert copies.comparisons[0].question == "these_checkpoints", "the same network again is no new training"
     assert any("such seeds are no training seeds, and they count as one" in line for line in copies.text)
     averaged = ft.verdict(made_up(items=400), evaluation_seeds=True)
-    assert averaged.comparisons[0]["verdict"].startswith("checkpoint_")
+    assert averaged.comparisons[0].question == "these_checkpoints"
     assert any("those of the evaluation, not of training" in line for line in averaged.text)
     assert any("taken to be training seeds" in line for line in ft.verdict(made_up()).text)
     said = fairtrial("report", path)
@@ -194,7 +200,7 @@ def test_tables_of_every_kind_and_columns_by_other_names(tmp_path: Path, fairtri
     for what in (csv_file, jsonl, tmp_path / "r.parquet", frame):
         assert ft.verdict(what, columns=columns).comparisons == expected
     said = fairtrial("verdict", csv_file, "--column", "value=solved", "--column", "variant=network", "--json")
-    assert json.loads(said.out)["tasks"]["accuracy"]["comparisons"][0]["p"] == expected[0]["p"]
+    assert json.loads(said.out)["tasks"]["accuracy"]["comparisons"][0]["p"] == expected[0].p
     said = fairtrial("verdict", csv_file)
     assert said.code == 2
     assert "there is no column variant or value" in said.err
@@ -224,7 +230,7 @@ def test_columns_of_usual_names_are_taken_and_told_and_doubt_is_refused(tmp_path
         {"seed": r["seed"], "idx": r["item"], "system": r["variant"], "answer": 1, "pred": r["value"], "score": 0.7}
         for r in rows
     ]
-    assert ft.verdict(sure).comparisons[0]["p"] == ft.verdict(rows).comparisons[0]["p"], "a confidence is not the value"
+    assert ft.verdict(sure).comparisons[0].p == ft.verdict(rows).comparisons[0].p, "a confidence is not the value"
     with pytest.raises(ft.BadInput, match=r"columns id, idx could all be the item\n.*columns=\{'item': 'id'\}"):
         ft.verdict([row | {"idx": row["id"]} for row in renamed])
     lossy = [{"loss" if name == "correct" else name: value for name, value in row.items()} for row in renamed]
@@ -253,7 +259,7 @@ def test_a_folder_of_tables_gets_the_pattern_that_its_names_fit(
         assert refused.code == 2
         assert f"fairtrial verdict '{pattern}' (in Python ft.verdict(\"{pattern}\"))" in refused.err
     found = ft.verdict(pattern, baseline="my-old")
-    assert found.comparisons[0]["difference"] == ft.verdict(made_up(items=40)).comparisons[0]["difference"]
+    assert found.comparisons[0].difference.estimate == ft.verdict(made_up(items=40)).comparisons[0].difference.estimate
     said = ft.verdict(pattern).text
     assert "The baseline is my-new, the first variant; another: --baseline my-old, in Python baseline='my-old'." in said
     assert "Columns: item from 'id', label from 'gold', prediction from 'pred'; not used: text." in said
@@ -327,16 +333,13 @@ def test_lm_evaluation_harness_with_the_seed_in_the_path(tmp_path: Path, fairtri
             (folder / "samples_arc_2026-01-02T03-04-05.678.jsonl").write_text(harness_lines(own))
     pattern = str(tmp_path / "runs/{variant}/seed-{seed}/*/samples_*.jsonl")
     found = ft.verdict(pattern, baseline="old")
-    assert found.comparisons == [
-        row | {"set": "arc", "sentence": row["sentence"].replace("On test", "On arc")}
-        for row in ft.verdict(rows).comparisons
-    ]
+    assert found.comparisons == tuple(replace(row, test_set="arc") for row in ft.verdict(rows).comparisons)
     # the harness itself knows nothing of training seeds: one folder for each model
     one = [tmp_path / "runs" / name / "seed-0" / "my-model" for name in ("old", "new")]
     files = [next(folder.rename(folder.with_name(folder.parent.parent.name)).glob("*")) for folder in one]
-    assert ft.verdict(files).comparisons[0]["verdict"].startswith("checkpoint_")
+    assert ft.verdict(files).comparisons[0].question == "these_checkpoints"
     said = fairtrial("verdict", *files, "--json")
-    assert json.loads(said.out)["results"]["question"] == "new items, these checkpoints"
+    assert json.loads(said.out)["results"]["question"] == "these_checkpoints"
     files[1].write_text(files[1].read_text().replace("hash 7", "hash 8", 1))
     with pytest.raises(ft.BadInput, match="item '7' of arc is not the same item everywhere: content"):
         ft.verdict(files)
@@ -348,11 +351,11 @@ def test_rolling_log_likelihoods_are_perplexity_of_words_and_bits_per_byte(tmp_p
         values = [level + 0.01 * (number % 7) for number in range(30)]
         (tmp_path / name / "samples_wikitext.jsonl").write_text(harness_lines(values, rolling=True))
     found = ft.verdict(tmp_path, baseline="old")  # a folder of logs
-    rows = {row["metric"]: row for row in found.comparisons}
+    rows = {row.metric.name: row for row in found.comparisons}
     assert sorted(rows) == ["bits per byte", "perplexity"]
-    assert rows["perplexity"]["difference"] == pytest.approx(-0.1 * 30 / 10)
-    assert rows["bits per byte"]["difference"] == pytest.approx(-0.1 * 30 / 50 / math.log(2))
-    assert {row["verdict"] for row in rows.values()} == {"checkpoint_better"}
+    assert rows["perplexity"].difference.estimate == pytest.approx(-0.1 * 30 / 10)
+    assert rows["bits per byte"].difference.estimate == pytest.approx(-0.1 * 30 / 50 / math.log(2))
+    assert {(row.verdict, row.question) for row in rows.values()} == {BETTER_CHECKPOINT}
 
 
 def inspect_log(model: str, right: Iterable[int]) -> dict[str, Any]:
@@ -378,10 +381,10 @@ def test_logs_of_inspect_as_json_and_as_a_zip_file(tmp_path: Path) -> None:
         paths.append(path)
     found = ft.verdict(paths)
     (row,) = found.comparisons
-    assert (row["against"], row["variant"], row["metric"]) == ("m/old", "m/new", "accuracy (match)")
-    assert (row["items"], row["difference"], row["verdict"]) == (40, pytest.approx(30.0), "checkpoint_better")
+    assert (row.baseline, row.variant, row.metric.name) == ("m/old", "m/new", "accuracy (match)")
+    assert (row.items, row.difference.estimate, row.verdict) == (40, pytest.approx(30.0), "better")
     assert any("Epochs of inspect_ai repeat the evaluation, not the training" in line for line in found.text)
-    assert ft.verdict([path.with_suffix(".eval") for path in paths]).comparisons == [row]
+    assert ft.verdict([path.with_suffix(".eval") for path in paths]).comparisons == (row,)
 
 
 def test_entries_that_inspect_packs_with_zstandard_are_read(tmp_path: Path) -> None:
@@ -394,7 +397,7 @@ def test_entries_that_inspect_packs_with_zstandard_are_read(tmp_path: Path) -> N
                 content = json.dumps(value).encode()
                 packed.writestr(name, pyarrow.Codec("zstd").compress(content, asbytes=True))
                 packed.infolist()[-1].compress_type, packed.infolist()[-1].file_size = 93, len(content)
-    assert ft.verdict(paths).comparisons[0]["difference"] == 50.0
+    assert ft.verdict(paths).comparisons[0].difference.estimate == 50.0
 
 
 def helm_stats(right: Iterable[int]) -> list[dict[str, Any]]:
@@ -418,7 +421,11 @@ def test_helms_per_instance_stats(tmp_path: Path) -> None:
         (folder / "per_instance_stats.json").write_text(json.dumps(stats))
     found = ft.verdict(tmp_path, baseline="lab_old")
     (row,) = found.comparisons
-    assert (row["set"], row["variant"], row["difference"]) == ("mmlu:subject=anatomy", "lab_new", pytest.approx(30.0))
+    assert (row.test_set, row.variant, row.difference.estimate) == (
+        "mmlu:subject=anatomy",
+        "lab_new",
+        pytest.approx(30.0),
+    )
     assert any("not other trainings" in line for line in found.text)
 
 
@@ -427,25 +434,25 @@ def test_what_the_harness_and_helm_have_really_written_gives_their_own_figures()
     results file."""
     others = Path(__file__).parent / "others"
     text = ft.verdict([str(each) for each in sorted(others.glob("lm_eval/*/samples_text_*.jsonl"))])
-    scores = {metric: task["scores"] for metric, task in text.facts["tasks"].items()}
+    scores = {metric: task.scores for metric, task in text.tasks.items()}
     figures = {
         "perplexity": (168357543243.0069, 164177922529.7382),
         "bits per byte": (8.032281902870125, 8.024470285059023),
     }
     for metric, expected in figures.items():
-        found = [scores[metric][name]["text"]["all"]["mean"] for name in ("one", "two")]
+        found = [scores[metric][name]["text"]["all"].mean.estimate for name in ("one", "two")]
         assert found == [pytest.approx(each, rel=1e-9) for each in expected], metric
     assert not any("Vocabularies differ" in line for line in text.text), "bits per byte were given, not chosen"
     caps = ft.verdict([str(each) for each in sorted(others.glob("lm_eval/*/samples_caps_*.jsonl"))], metric="acc_norm")
-    assert (caps.comparisons[0]["set"], caps.comparisons[0]["items"]) == ("caps", 6)
+    assert (caps.comparisons[0].test_set, caps.comparisons[0].items) == ("caps", 6)
     copied = ft.verdict([str(each) for each in sorted(others.glob("lm_eval/*/samples_copy_*.jsonl"))])
-    assert sorted(copied.facts["tasks"]) == ["accuracy (exact_match,loose)", "accuracy (exact_match,strict)"], "filters"
+    assert sorted(copied.tasks) == ["accuracy (exact_match,loose)", "accuracy (exact_match,strict)"], "filters"
     with pytest.raises(ft.BadInput, match="8 metrics: judging all of them") as refused:
         ft.verdict(others / "helm")
     assert "there are: exact_match, exact_match@5" in refused.value.hint, "nothing of the request is taken for a score"
     helm = ft.verdict(others / "helm", metric="quasi_exact_match")
     (row,) = helm.comparisons
-    assert (row["set"], row["variant"], row["items"]) == ("simple_mcqa", "huggingface_two", 3)
+    assert (row.test_set, row.variant, row.items) == ("simple_mcqa", "huggingface_two", 3)
 
 
 def test_hugging_faces_predictions(tmp_path: Path) -> None:
@@ -469,27 +476,27 @@ def test_hugging_faces_predictions(tmp_path: Path) -> None:
             by_variant[variant].append(output(np.eye(2)[numbers[0]], numbers[1], {}))
     pattern = str(tmp_path / "{variant}/{seed}/predict_results_*.txt")
     found = ft.verdict(pattern, labels=tmp_path / "test.tsv", baseline="old").comparisons[0]
-    assert (found["verdict"], found["set"], found["seeds"], found["items"]) == ("better", "sst2", 5, 60)
+    assert (found.verdict, found.test_set, found.seeds, found.items) == ("better", "sst2", 5, 60)
     other = ft.verdict(by_variant).comparisons[0]
-    assert (other["difference"], other["p"]) == (found["difference"], found["p"])
+    assert (other.difference.estimate, other.p) == (found.difference.estimate, found.p)
     with pytest.raises(ft.BadInput, match="give the true labels with --labels"):
         ft.verdict(pattern)
 
 
 def test_power_plans_from_a_spread_or_a_pilot(tmp_path: Path, fairtrial: Call, library: dict[str, Any]) -> None:
-    from fairtrial.statistics.crossed import Shares
+    from fairtrial.results.values import VarianceComponents
     from fairtrial.statistics.power import reach_of
 
     said = fairtrial("power", "--seeds", 5, "--items", 750)
     assert ft.power(seeds=5, items=750).sentence in said.out
     said = fairtrial("power", "--seeds", 12, "--items", 900, "--spread", "0.5,6,30", "--comparisons", 3, "--json")
-    assert json.loads(said.out)["low"] == reach_of(Shares(0.25, 36, 900), 12, 900, 0.05 / 3)
+    assert json.loads(said.out)["low"] == reach_of(VarianceComponents(0.25, 36, 900), 12, 900, 0.05 / 3)
     assert fairtrial("power", "--spread", "0.5,6").code == 2
     path = write(tmp_path / "pilot.csv", made_up())
-    shares = Shares(**ft.verdict(path).comparisons[0]["shares"])
+    shares = ft.verdict(path).comparisons[0].components
     said = fairtrial("power", "--seeds", 20, "--items", 500, "--pilot", path, "--json")
     assert json.loads(said.out)["high"] == reach_of(shares, 20, 500, 0.05)
-    own = Shares(**library["finished"].verdict.comparisons[0]["shares"])
+    own = library["finished"].verdict.comparisons[0].components
     assert ft.power(20, 500, pilot=library["finished"].folder).low == reach_of(own, 20, 500, 0.05)
     with pytest.raises(ft.BadInput, match="no variance over seeds"):
         ft.power(pilot=write(tmp_path / "one.csv", made_up(seeds=1)))

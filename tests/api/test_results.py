@@ -11,13 +11,14 @@ import html5lib
 import pytest
 
 import fairtrial as ft
+from fairtrial.description import Result
 from fairtrial.finding import Finding
-from fairtrial.report.shown import Shown
 from fairtrial.report.study_page import study_page
-from fairtrial.results import Audit, Study
+from fairtrial.results.audit import Audit
+from fairtrial.results.study import Study
 
 TEXT = "a warm and funny film"
-MAKERS: dict[str, Callable[[dict[str, Any]], Shown]] = {
+MAKERS: dict[str, Callable[[dict[str, Any]], Result]] = {
     "run": lambda got: got["classifier"],
     "study": lambda got: got["finished"],
     "verdict": lambda got: got["finished"].verdict,
@@ -37,11 +38,11 @@ WITHOUT_PLOT = {"generation"}
 
 
 @pytest.fixture(params=MAKERS)
-def result(request: pytest.FixtureRequest, library: dict[str, Any]) -> tuple[str, Shown]:
+def result(request: pytest.FixtureRequest, library: dict[str, Any]) -> tuple[str, Result]:
     return request.param, MAKERS[request.param](library)
 
 
-def test_a_result_shows_itself(result: tuple[str, Shown]) -> None:
+def test_a_result_shows_itself(result: tuple[str, Result]) -> None:
     name, shown = result
     assert dataclasses.is_dataclass(shown)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -94,9 +95,9 @@ def test_numbers_are_plain_attributes(library: dict[str, Any]) -> None:
     assert 0.5 < run.metrics["test"]["accuracy"] <= 1
     assert run.curves[0].name == "loss"
     (row,) = verdict.comparisons
-    assert row["low"] <= row["difference"] <= row["high"]
+    assert row.difference.low <= row.difference.estimate <= row.difference.high
     frame = verdict.to_frame()
-    assert frame.loc[0, "difference"] == row["difference"], "all digits"
+    assert frame.loc[0, "difference"] == row.difference.estimate, "all digits"
     assert library["finished"].run("none", seed=1).metrics["test"]["items"] == run.metrics["test"]["items"]
 
 

@@ -54,7 +54,7 @@ def without_times(verdict: dict[str, Any]) -> dict[str, Any]:
     for task in verdict["tasks"].values():
         for cost in task["cost"].values():
             for name in ("seconds_per_step", "seconds_ratio", "peak_memory_mb"):
-                cost.pop(name)
+                cost.pop(name, None)
     return verdict
 
 

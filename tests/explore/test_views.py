@@ -21,6 +21,7 @@ from fairtrial import puzzles
 from fairtrial.explore.asked import Asked, plain, to_json
 from fairtrial.explore.data import marked
 from fairtrial.model.part import parts
+from fairtrial.results.verdict_file import read_verdict
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
 NAMED = {"tasks", "sets", "scores", "variants", "classes", "copies", "files", "curves"}  # tables by names of others
@@ -55,18 +56,18 @@ def test_a_study_is_compared_as_its_verdict_says(client: Client, study: str, she
 
     (row,) = until(finished)
     assert row["done"] == 4
-    verdict = json.loads((shelf / study / "verdict.json").read_text())["tasks"]["classify"]
+    verdict = read_verdict(shelf / study / "verdict.json").tasks["classify"]
     overview = client.ask("study", {"study": study}).json
     assert overview["tasks"]["classify"]["comparisons"]
-    for row in verdict["comparisons"]:
-        told = client.ask("compare", {"study": study, "variant": row["variant"], "set": row["set"]}).json
-        for name in ("difference", "low", "high", "p", "seeds"):
-            assert told[name] == pytest.approx(row[name]), name
-        assert told["verdict"]["verdict"] == row["verdict"]
-        own = verdict["scores"][row["variant"]][row["set"]][row["basis"]]
-        assert [told["scores"][row["variant"]][name] for name in ("mean", "low", "high")] == pytest.approx(
-            [own[name] for name in ("mean", "low", "high")]
-        )
+    for own in verdict.comparisons:
+        told = client.ask("compare", {"study": study, "variant": own.variant, "set": own.test_set}).json
+        difference = own.difference
+        expected = {"difference": difference.estimate, "low": difference.low, "high": difference.high, "p": own.p}
+        assert {name: told[name] for name in expected} == pytest.approx(expected)
+        assert (told["seeds"], told["verdict"]["verdict"]) == (own.seeds, own.verdict)
+        mean = verdict.scores[own.variant][own.test_set][own.subset].mean
+        shown = told["scores"][own.variant]
+        assert (shown["mean"], shown["low"], shown["high"]) == pytest.approx((mean.estimate, mean.low, mean.high))
     explored = client.ask("compare", {"study": study, "metric": "log loss"}).json
     assert explored["verdict"] is None  # the control: it is no claim
     few, many = (client.ask("power", {"study": study, "seeds": seeds}).json["smallest"] for seeds in (3, 30))

@@ -13,18 +13,24 @@ PACKAGE = ROOT / "src" / "fairtrial"
 PLAIN = {"errors", "registry", "rng", "recipe", "finding", "progress", "typed"}
 VALUES = PLAIN | {"disk", "environment", "record", "stored"}
 
+SHOWN = {"description", "formatting"}
+
 # package -> what it may import of fairtrial; one that is not named may import all but `cli` and `puzzles`
 MAY_IMPORT = {
     "data": PLAIN | {"disk", "data", "prepare"},
     "model": PLAIN | {"environment", "model"},
     "parts": {"model.part", "recipe", "errors", "rng", "parts"},
-    "statistics": {"errors", "typed", "statistics"},
+    "statistics": {"errors", "statistics", "results.values", "results.sentences"},
+    "description": {"errors", "report.render"},
+    "formatting": {"errors", "description", "recipe"},
+    "results": VALUES | SHOWN | {"results", "statistics", "report", "run", "api", "data.given"},
     "training": PLAIN | {"disk", "stored", "data", "model", "parts", "statistics", "training"},
     "loggers": PLAIN,
-    "report": VALUES | {"report", "statistics"},
+    "report": VALUES | SHOWN | {"report", "results", "statistics"},
     "analysis": PLAIN
     | {"disk", "environment", "record", "prepare", "plugins", "data", "model", "parts", "training", "statistics"}
-    | {"audit", "analysis", "report", "pretrained", "trial"},
+    | SHOWN
+    | {"audit", "analysis", "report", "results", "pretrained", "trial"},
     "audit": VALUES | {"data", "model", "parts", "training", "plugins", "part_source", "audit"},
     "engines": {
         "errors",
@@ -45,6 +51,9 @@ NO_TORCH = (
     "typed",
     "data",
     "statistics",
+    "results",
+    "description",
+    "formatting",
     "report",
     "cli",
     "recipe",
@@ -98,8 +107,12 @@ def refused(name: str, path: Path) -> set[str]:
     if room in ("cli", "__init__"):
         return set()
     others = {other for other in rooms_of(path) if (room, other) not in BY_NAME}
-    if room in ("puzzles", "explore"):  # what a room exports, never a module inside it
-        inner = {each for each in others if "." in each and each in modules() and not each.startswith(f"{room}.")}
+    if room in ("puzzles", "explore"):  # what a room exports, never a module inside it; `results` exports its modules
+        inner = {
+            each
+            for each in others
+            if "." in each and each in modules() and not each.startswith((f"{room}.", "results."))
+        }
         return inner | {other for other in others if other.split(".")[0] in {"cli", "explore", "api"} - {room, "api"}}
     allowed = MAY_IMPORT.get(room)
     if allowed is None:  # everything but the puzzles, and the command line above them

@@ -13,8 +13,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import fairtrial as ft
-from fairtrial.report.study_files import StudyFiles
-from fairtrial.results import Checked
+from fairtrial.results.audit import Checked
+from fairtrial.results.verdict_file import read_verdict, to_json
 from fairtrial.stored import write_document
 from sealed import reseal
 
@@ -185,8 +185,8 @@ def test_a_studys_verdict_and_trials_are_judged_again(tiny_recipe: Call, tmp_pat
     assert states(found) == {"files": "consistent", "verdict": "proven", "trials": "consistent"}
     assert found.state == "consistent"
     assert check(folder, trials=None).state == "proven"
-    told = StudyFiles.open(folder).read_verdict()
-    told["tasks"]["classify"]["comparisons"][0]["difference"] += 1.0
+    told = to_json(read_verdict(folder / "verdict.json"))
+    told["tasks"]["classify"]["comparisons"][0]["difference"]["estimate"] += 1.0  # type: ignore[index]
     write_document(folder / "verdict.json", told)
     found = check(folder, trials=0)
     assert (states(found)["verdict"], found.state) == ("false", "false")

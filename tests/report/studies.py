@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fairtrial.results.values import AuditLevel, AuditSummary, Choice, Cost, Failure, SearchSummary, TestReuse
+from fairtrial.results.verdict_file import write_verdict
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes
 from fairtrial.statistics.verdict import judge_study
 from fairtrial.stored import write_document
@@ -26,7 +28,7 @@ def write_study(folder: Path, records: dict[str, Path], *, seeds: int = 8, gains
     variants = list(gains)
     tasks = {"classify": classify_outcomes(gains, seeds), "lm": lm_outcomes(gains, seeds)}
     verdict = judge_study("Is rotary better?", tasks)
-    write_document(folder / "verdict.json", verdict)
+    write_verdict(folder / "verdict.json", verdict)
     (folder / "study.toml").write_text('name = "Is rotary better?"\nseeds = 8\n[variants.rope]\nparts = ["rope"]\n')
     for task in tasks:
         for variant in variants:
@@ -57,15 +59,15 @@ def classify_outcomes(gains: dict[str, float], seeds: int, items: int = 750) -> 
         variants[name] = {"test": answers(label, chance + rng.normal(0, 0.9, (seeds, items)) > 0, rng)}
     bayes = {"test": answers(label, (np.where(status > 0, 2.6, 0.45) + easy > 0)[None], rng)}
     majority = {"test": answers(label, (label == 0)[None], rng)}
-    failed = [{"variant": name, "seed": 3, "error": "Diverged: loss is nan at step 41"} for name in list(gains)[-1:]]
-    tried = {"tries": 4, "best": {"training.learning_rate": 0.001}, "validation": 71.2}
-    peek = {"reads": 16, "watched": True, "picked_on_test": 87.6, "honest": 84.7}
+    failed = tuple(Failure(name, 3, "Diverged: loss is nan at step 41") for name in list(gains)[-1:])
+    tried = Choice({"training.learning_rate": 0.001}, tries=4, validation=71.2)
+    peek = TestReuse(reads=16, watched=True, picked_on_test=87.6, honest=84.7)
     return TaskOutcomes(
         task="classify", baseline=next(iter(gains)), least_difference=1.0, variants=variants,
         baselines={"naive bayes": bayes, "majority": majority}, labels=("a", "b", "c"), status={"test": status},
-        passports=passports(gains), cost=cost(gains), failures=failed,
+        audits=audits(gains), cost=cost(gains), failures=failed,
         test_reuse={name: {"test": peek} for name in gains},
-        search={"tries": 4 * len(gains), "variants": dict.fromkeys(gains, tried)},
+        search=SearchSummary(dict.fromkeys(gains, tried), tries=4 * len(gains)),
     )  # fmt: skip
 
 
@@ -90,7 +92,7 @@ def lm_outcomes(gains: dict[str, float], seeds: int, documents: int = 250) -> Ta
         baselines["kneser-ney trigram"][place] = texts((level - 0.3 + hard)[None], tokens)
     return TaskOutcomes(
         task="lm", baseline=next(iter(gains)), least_difference=0.01, variants=variants, baselines=baselines,
-        passports=passports(gains), cost=cost(gains), status={"obama": np.arange(documents) < 2},
+        audits=audits(gains), cost=cost(gains), status={"obama": np.arange(documents) < 2},
     )  # fmt: skip
 
 
@@ -100,9 +102,9 @@ def texts(nats: np.ndarray, tokens: np.ndarray) -> SetOutcomes:
     return SetOutcomes(tuple(range(nats.shape[0])), arrays)
 
 
-def passports(gains: dict[str, float]) -> dict[str, Any]:
-    red = {"level": "red", "failed": ["M3 no future"], "accepted": False}
-    return {name: red if name == "fade" else {"level": "pass", "failed": [], "accepted": False} for name in gains}
+def audits(gains: dict[str, float]) -> dict[str, AuditSummary]:
+    red = AuditSummary(AuditLevel.RED, ("M3 no future",))
+    return {name: red if name == "fade" else AuditSummary(AuditLevel.PASS) for name in gains}
 
 
 def leak(task: str) -> dict[str, Any]:
@@ -111,12 +113,11 @@ def leak(task: str) -> dict[str, Any]:
             "verdict": "FAIL", "meaning": meaning}  # fmt: skip
 
 
-def cost(gains: dict[str, float]) -> dict[str, Any]:
+def cost(gains: dict[str, float]) -> dict[str, Cost]:
     return {
-        name: {"parameters": 576467 - 2048 * at, "flops_per_step": 1.24e9, "seconds_per_step": 0.0121 + 0.001 * at,
-               "seconds_ratio": 1 + 0.08 * at, "peak_memory_mb": 412.4}
+        name: Cost(576467 - 2048 * at, 1.24e9, 0.0121 + 0.001 * at, 412.4, 1 + 0.08 * at)
         for at, name in enumerate(gains)
-    }  # fmt: skip
+    }
 
 
 def events(task: str, gain: float, seed: int, steps: int = 400) -> str:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.formatting import format_parts, format_time
 from fairtrial.recipe import PartChoice, Recipe
 from fairtrial.record import Record
 from fairtrial.report.curves import Curve, curves_of, loss_curve, trained_seconds
-from fairtrial.report.table import as_text, plain
+from fairtrial.report.render import as_text, plain
 from fairtrial.report.text import curve_lines, record_lines, spark
-from fairtrial.report.words import describe_result, learning_notes, score_table, spoken_parts, spoken_time
+from fairtrial.report.words import describe_result, learning_notes, score_table
 
 CLASSIFY = {
     "kept_step": 1200, "steps": 3456, "kept": "best", "seed": 7, "test_watched": False, "test_reads": {"test": 1},
@@ -82,13 +83,13 @@ def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test()
 
 def test_time_is_written_as_on_a_clock() -> None:
     expected = {0: "0:00", 59.6: "1:00", 61: "1:01", 3599: "59:59", 3723: "1:02:03"}
-    assert {seconds: spoken_time(seconds) for seconds in expected} == expected
+    assert {seconds: format_time(seconds) for seconds in expected} == expected
 
 
 def test_parts_are_spoken_with_their_options() -> None:
     window = PartChoice(name="window", options={"size": 8})
-    assert spoken_parts(Recipe(parts=(PartChoice(name="rope"), window))) == "rope + window (size 8)"
-    assert spoken_parts(Recipe(parts=())) == "none"
+    assert format_parts(Recipe(parts=(PartChoice(name="rope"), window))) == "rope + window (size 8)"
+    assert format_parts(Recipe(parts=())) == "none"
 
 
 def test_time_at_work_leaves_out_breaks_and_a_clock_set_back() -> None:

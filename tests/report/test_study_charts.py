@@ -31,6 +31,7 @@ from fairtrial.report.charts import (
     without_future,
 )
 from fairtrial.report.curves import Curve
+from fairtrial.results.values import Interval, Score
 
 HOSTILE = "\"><script>alert('1')</script>"
 some_numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20)
@@ -56,7 +57,7 @@ def test_every_value_has_its_place_in_order(values: list[float], near: list[floa
 def test_what_is_far_off_does_not_squeeze_the_rest() -> None:
     scale = Scale.around([84.0, 86.0], near=[[88.0], [33.3, 84.1]])
     assert scale == Scale(84.0, 88.0)
-    far = score_strip("majority", {"mean": 33.3, "low": 30.0, "high": 36.0}, Scale(84.0, 88.0), [])
+    far = score_strip("majority", Score(Interval(33.3, 30.0, 36.0), (), (), 9), Scale(84.0, 88.0), [])
     assert "◂" in far
     assert "<circle" not in far
     assert 'class="interval"' not in far
@@ -66,7 +67,7 @@ def test_what_is_far_off_does_not_squeeze_the_rest() -> None:
 
 
 def test_a_strip_has_a_dot_for_each_seed_and_speaks_them() -> None:
-    estimate = {"mean": 85.0, "low": 84.0, "high": 86.0, "by_seed": [84.5, 85.5, None]}
+    estimate = Score(Interval(85.0, 84.0, 86.0), (84.5, 85.5, float("nan")), (3, 7, 9), 9)
     strip = score_strip("rope", estimate, Scale(84.0, 86.0), [3, 7, 9], "better")
     dots = re.findall(r'class="seed" cx="([\d.]+)%"[^>]*/><text class="tip"[^>]*>seed (\d+): ([\d.]+)</text>', strip)
     assert [(seed, value) for _, seed, value in dots] == [("3", "84.50"), ("7", "85.50")]
@@ -77,7 +78,7 @@ def test_a_strip_has_a_dot_for_each_seed_and_speaks_them() -> None:
 
 def test_a_difference_shows_zero_and_what_is_too_small_to_matter() -> None:
     scale = Scale(-2.0, 2.0)
-    strip = difference_strip("rope", (0.5, -0.4, 1.4), 1.0, scale, "undetected")
+    strip = difference_strip("rope", Interval(0.5, -0.4, 1.4), 1.0, scale, "undecided")
     (zero,) = re.findall(r'class="zero" x1="([\d.]+)%"', strip)
     (left, wide) = re.findall(r'class="small" x="([\d.]+)%" width="([\d.]+)%"', strip)[0]
     assert float(zero) == 50.0
@@ -89,8 +90,8 @@ def test_a_difference_shows_zero_and_what_is_too_small_to_matter() -> None:
 def test_names_are_escaped_in_every_chart() -> None:
     curve = Curve("validation", "accuracy", ((0, 0.3), (1, 0.4)))
     drawn = [
-        score_strip(HOSTILE, {"mean": 1.0}, Scale(0.0, 2.0), [HOSTILE]),
-        difference_strip(HOSTILE, (1.0, 0.0, 2.0), None, Scale(0.0, 2.0), ""),
+        score_strip(HOSTILE, Score(Interval(1.0), (), (), 9), Scale(0.0, 2.0), [HOSTILE]),
+        difference_strip(HOSTILE, Interval(1.0, 0.0, 2.0), None, Scale(0.0, 2.0), ""),
         band_chart([band_of(HOSTILE, 1, [curve, curve])], title=HOSTILE, unit=HOSTILE),
         small_map(HOSTILE, HOSTILE, [[1.0]], [HOSTILE]),
         large_map(HOSTILE, HOSTILE, 1, [HOSTILE]),

@@ -98,9 +98,9 @@ def test_nothing_comes_from_outside_and_nothing_runs(page: str) -> None:
 def test_the_verdict_comes_first_and_every_sentence_is_told(study: Path, page: str) -> None:
     text = body_text(page)
     verdict = json.loads((study / "verdict.json").read_text())
-    told = [re.sub(r"^\[(classify|lm)\] ", "", sentence) for sentence in verdict["sentences"]]
+    told = [sentence["text"] for sentence in verdict["sentences"]]
     places = [text.index(sentence) for sentence in told]
-    assert min(places) == places[0] < text.index("no detectable difference")
+    assert min(places) == places[0] < text.index("undecided")
     assert max(places) < text.index("Scores")
 
 
@@ -109,7 +109,7 @@ def test_sections_stand_in_their_order(page: str) -> None:
     first = text[text.index("Scores") : text.rindex("Decoder language model Scores")]
     order = ["Scores", "Comparisons", "Compared with what needs no transformer", "Contamination", "Learning curves",
              "Cost", "Passports", "Use of the test sets", "Attention, one sentence", "Where the parameters are",
-             "Search", "Picking the best"]  # fmt: skip
+             "Search", "Selecting the best"]  # fmt: skip
     places = [first.index(title) for title in order]
     assert places == sorted(places)
     assert text.index("How to repeat it Save") < text.index("Trials that failed They")
@@ -121,7 +121,8 @@ def test_every_comparison_shows_its_figures_and_verdict(study: Path, page: str) 
     tree = parsed(page)
     for task in json.loads((study / "verdict.json").read_text())["tasks"].values():
         for each in task["comparisons"]:
-            shown = 100 * (each["ratio"] - 1) if "ratio" in each else each["difference"]
+            shown = each["difference"]["estimate"]
+            shown = 100 * np.expm1(shown) if each["metric"]["name"] == "perplexity" else shown
             rows = [words_of(row) for row in rows_naming(tree, each["variant"])]
             assert any(f"{shown:+.1f} [" in row for row in rows), (each["variant"], shown)
 
@@ -153,7 +154,7 @@ def test_a_red_variant_is_stamped_in_every_row_and_chart(page: str) -> None:
 def test_without_a_red_passport_nothing_is_stamped(own: Path) -> None:
     def forgive(verdict: dict[str, Any]) -> None:
         for task in verdict["tasks"].values():
-            task["passports"]["fade"]["level"] = "pass"
+            task["audits"]["fade"]["level"] = "pass"
 
     change(own, forgive)
     assert 'class="stamp"' not in study_page(StudyFiles.open(own))
@@ -182,12 +183,11 @@ def test_names_and_texts_of_others_are_escaped(finished_records: dict[str, Path]
 
     def poison(verdict: dict[str, Any]) -> None:
         verdict["name"] = HOSTILE
-        verdict["sentences"].append(HOSTILE)
+        verdict["sentences"].append({"text": HOSTILE, "task": "classify"})
         task = verdict["tasks"]["classify"]
-        task["failures"] = [{"variant": HOSTILE, "seed": HOSTILE, "error": HOSTILE}]
-        task["sets"]["test"]["basis_why"] = HOSTILE
+        task["failures"] = [{"variant": HOSTILE, "seed": 1, "error": HOSTILE}]
         task["scores"][HOSTILE] = task["scores"]["learned"]
-        task["passports"][HOSTILE] = {"level": "red", "failed": [HOSTILE]}
+        task["audits"][HOSTILE] = {"level": "red", "failed": [HOSTILE]}
         verdict["tasks"][HOSTILE] = task
 
     change(folder, poison)
@@ -202,8 +202,9 @@ def test_names_and_texts_of_others_are_escaped(finished_records: dict[str, Path]
 def test_numbers_without_a_value_never_reach_the_page(own: Path) -> None:
     def spoil(verdict: dict[str, Any]) -> None:
         each = verdict["tasks"]["classify"]["comparisons"][0]
-        each.update(difference=float("nan"), low=float("-inf"), high=None)
-        verdict["tasks"]["classify"]["scores"]["rope"]["test"]["clean"].update(mean=float("inf"), by_seed=[None, 1.0])
+        each["difference"].update(estimate=float("nan"), low=float("-inf"), high=None)
+        score = verdict["tasks"]["classify"]["scores"]["rope"]["test"]["clean"]
+        score["mean"]["estimate"] = float("inf")
 
     change(own, spoil)
     told = body_text(study_page(StudyFiles.open(own))).split("How to repeat it Save")[0]

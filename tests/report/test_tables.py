@@ -20,53 +20,68 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from studies import GAINS, classify_outcomes, lm_outcomes, write_study
 
+from fairtrial.description import Cell, Table, row
 from fairtrial.errors import BadInput
-from fairtrial.report.study_files import StudyFiles, without_nulls
+from fairtrial.formatting import decimals_for, few_digits, plain_number, probability, with_interval
+from fairtrial.report.render import as_csv, as_latex, as_markdown, as_text
+from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.study_page import study_page
-from fairtrial.report.table import Cell, Table, as_csv, as_latex, as_markdown, as_text, row
-from fairtrial.report.verdict_tables import (
-    FORMATS,
+from fairtrial.results.values import AuditLevel, AuditSummary, Comparison, Metric, TaskVerdict, Verdict
+from fairtrial.results.verdict_file import from_json, read_verdict, to_json
+from fairtrial.results.verdict_tables import (
+    FURTHER,
+    MAIN,
     comparison_row,
     comparisons,
     narrow_scores,
     reuse,
     scores,
-    verdict_lines,
     verdict_tables,
 )
-from fairtrial.report.words import decimals_for, few_digits, plain_number, probability, with_interval
 from fairtrial.statistics.verdict import judge_study
-from fairtrial.stored import VERDICT, read_document
 
 HOSTILE = "a|b <script> & 50% of $x_1 #{~^} \\ [l](u) \x1b[31m\n**"
 
 
-def check_verdict(value: dict[str, Any]) -> dict[str, Any]:
+FORMATS = ("terminal", "markdown", "latex")
+ACCURACY = Metric("accuracy", "points", True)
+
+
+def check_verdict(value: dict[str, Any]) -> Verdict:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "verdict.json"
         path.write_text(json.dumps(value))
-        return read_document(path, VERDICT, clean=without_nulls)
+        return read_verdict(path)
 
 
-def judged(gains: dict[str, float], seeds: int = 5) -> dict[str, Any]:
+def judged(gains: dict[str, float], seeds: int = 5) -> Verdict:
     tasks = {"classify": classify_outcomes(gains, seeds), "lm": lm_outcomes(gains, seeds)}
-    return json.loads(json.dumps(judge_study("Is rotary better?", tasks)))
+    return judge_study("Is rotary better?", tasks)
+
+
+def lines_of(verdict: Verdict, to: str = "terminal", *, every: bool = True, narrow: bool = False) -> list[str]:
+    return verdict.render(to, every=every, narrow=narrow).splitlines()
 
 
 @pytest.fixture(scope="module")
-def raw() -> dict[str, Any]:
+def verdict() -> Verdict:
     return judged(GAINS)
 
 
 @pytest.fixture(scope="module")
-def verdict(raw: dict[str, Any]) -> dict[str, Any]:
-    return check_verdict(raw)
+def raw(verdict: Verdict) -> dict[str, Any]:
+    return json.loads(json.dumps(to_json(verdict)))
+
+
+def test_a_verdict_is_read_as_it_was_written(verdict: Verdict, raw: dict[str, Any]) -> None:
+    assert from_json(raw) == verdict
 
 
 @pytest.mark.parametrize(("groups", "needed"), [(None, "287 items"), (34, "287 groups")])
 def test_what_more_is_needed_is_counted_in_what_was_tested(groups: int | None, needed: str) -> None:
-    comparison = {"variant": "rope", "set": "test", "verdict": "undetected", "items": 839, "groups": groups}
-    assert comparison_row({"metric": "accuracy"}, comparison | {"more_items": 287}, "p_adjusted")[-1].text == needed
+    one = Comparison("rope", "learned", "test", "all", ACCURACY, 5, 839, groups=groups, more_items=287)
+    task = TaskVerdict("learned", ACCURACY, 1.0, (0, 1), {}, {}, (one,))
+    assert comparison_row(task, one, None)[-1].text == needed
 
 
 def test_the_interval_decides_how_many_digits_are_shown() -> None:
@@ -132,8 +147,8 @@ def test_a_table_is_aligned_on_the_terminal() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_a_narrow_terminal_wraps_cells_and_cuts_nothing_off(verdict: dict[str, Any], width: int) -> None:
-    for table in [SMALL, *verdict_tables(verdict)]:
+def test_a_narrow_terminal_wraps_cells_and_cuts_nothing_off(verdict: Verdict, width: int) -> None:
+    for table in [SMALL, *verdict_tables(verdict, MAIN + FURTHER)]:
         lines = as_text(table, width)
         assert "…" not in "".join(lines)
         assert all(cell_len(line) <= width for line in lines)
@@ -167,64 +182,63 @@ def test_the_other_formats_hold_the_same_cells() -> None:
     assert r"\caption" not in "".join(as_latex(replace(SMALL, title="")))
 
 
-def test_comparisons_tell_the_verdicts_own_numbers(verdict: dict[str, Any]) -> None:
-    for name, task in verdict["tasks"].items():
+def test_comparisons_tell_the_verdicts_own_numbers(verdict: Verdict) -> None:
+    for task in verdict.tasks.values():
         table = comparisons(task)
         assert table is not None
         column = table.columns.index("difference")
-        for cells, each in zip(table.rows, task["comparisons"], strict=True):
-            assert (cells[0].text, cells[1].text) == (each["variant"], each["set"])
-            expected = 100 * (each["ratio"] - 1) if name == "lm" else each["difference"]
+        for cells, each in zip(table.rows, task.comparisons, strict=True):
+            assert (cells[0].text, cells[1].text) == (each.variant, each.test_set)
+            expected = each.shown.estimate
             assert float(cells[column].text.split()[0]) == pytest.approx(expected, abs=0.051)
 
 
-def test_scores_hold_variants_and_what_needs_no_transformer(verdict: dict[str, Any]) -> None:
-    table = scores(verdict["tasks"]["classify"])
+def test_scores_hold_variants_and_what_needs_no_transformer(verdict: Verdict) -> None:
+    table = scores(verdict.tasks["classify"])
     assert table is not None
     means = {cells[0].text: cells[3].text.split()[0] for cells in table.rows}
-    clean = verdict["tasks"]["classify"]["scores"]["rope"]["test"]["clean"]["mean"]
+    clean = verdict.tasks["classify"].scores["rope"]["test"]["clean"].mean.estimate
     assert float(means["rope"]) == pytest.approx(clean, abs=0.051)
     assert "naive bayes (no transformer)" in means
 
 
-def test_reuse_of_a_test_set_shows_how_much_it_flatters(verdict: dict[str, Any]) -> None:
-    table = reuse(verdict["tasks"]["classify"])
+def test_reuse_of_a_test_set_shows_how_much_it_flatters(verdict: Verdict) -> None:
+    table = reuse(verdict.tasks["classify"])
     assert table is not None
     assert {cells[-1].text for cells in table.rows} == {"87.6 instead of 84.7"}
-    assert reuse(verdict["tasks"]["lm"]) is None
+    assert reuse(verdict.tasks["lm"]) is None
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_failed_passport_is_stamped_in_every_row_that_names_it(verdict: dict[str, Any], form: str) -> None:
-    named = [line for line in rows_of(verdict_lines(verdict, form), form) if "fade" in line]
+def test_a_failed_passport_is_stamped_in_every_row_that_names_it(verdict: Verdict, form: str) -> None:
+    named = [line for line in rows_of(lines_of(verdict, form), form) if "fade" in line]
     assert len(named) > 20
     assert all("failed passport" in line for line in named)
-    others = [line for line in rows_of(verdict_lines(verdict, form), form) if "fade" not in line]
+    others = [line for line in rows_of(lines_of(verdict, form), form) if "fade" not in line]
     assert len(others) > 50
     assert not any("failed passport" in line for line in others)
 
 
 def rows_of(lines: list[str], form: str) -> list[str]:
-    start = {"text": "  ", "markdown": "| ", "latex": "  "}[form]
+    start = {"terminal": "  ", "markdown": "| ", "latex": "  "}[form]
     begin = next(at for at, line in enumerate(lines) if "Encoder and classifier:" in line)
     return [line for line in lines[begin:] if line.startswith(start)]
 
 
 def test_no_stamp_without_a_red_passport() -> None:
-    lines = verdict_lines(check_verdict(judged({"learned": 0.0, "rope": 0.5})))
+    lines = lines_of(judged({"learned": 0.0, "rope": 0.5}))
     assert not any("failed passport" in line for line in lines)
 
 
-def test_an_accepted_failure_is_stamped_as_such(raw: dict[str, Any]) -> None:
-    changed = copy.deepcopy(raw)
-    changed["tasks"]["classify"]["passports"]["fade"]["accepted"] = True
-    table = scores(changed["tasks"]["classify"])
+def test_an_accepted_failure_is_stamped_as_such(verdict: Verdict) -> None:
+    accepted = AuditSummary(AuditLevel.RED, ("M3 no future",), accepted=True)
+    table = scores(replace(verdict.tasks["classify"], audits={"fade": accepted}))
     assert table is not None
     assert "fade [failed passport, accepted]" in [cells[0].stamped for cells in table.rows]
 
 
 def test_markdown_keeps_its_cells_whatever_a_variant_is_called() -> None:
-    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0})), "markdown")
+    lines = lines_of(judged({"learned": 0.0, HOSTILE: 2.0}), "markdown")
     tables = [line for line in lines if line.startswith("|")]
     assert sum("a\\|b" in line for line in tables) > 5
     widths: list[int] = []
@@ -237,7 +251,7 @@ def test_markdown_keeps_its_cells_whatever_a_variant_is_called() -> None:
 
 
 def test_latex_keeps_its_cells_and_braces_whatever_a_variant_is_called() -> None:
-    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0})), "latex")
+    lines = lines_of(judged({"learned": 0.0, HOSTILE: 2.0}), "latex")
     assert any(r"\textbar{}b" in line for line in lines)
     columns = 0
     for line in lines:
@@ -265,15 +279,15 @@ PAPER = r"""\documentclass[twocolumn]{article}
 
 
 @pytest.fixture(scope="module")
-def named_badly() -> dict[str, Any]:
-    return check_verdict(judged({**GAINS, LONG: 2.0, "x" * 60: 1.0, HOSTILE.replace("\x1b", ""): 3.0}))
+def named_badly() -> Verdict:
+    return judged({**GAINS, LONG: 2.0, "x" * 60: 1.0, HOSTILE.replace("\x1b", ""): 3.0})
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex (Debian: texlive-latex-base)")
-def test_a_latex_table_fits_one_column_of_a_paper(named_badly: dict[str, Any], tmp_path: Path) -> None:
+def test_a_latex_table_fits_one_column_of_a_paper(named_badly: Verdict, tmp_path: Path) -> None:
     overfull = {}
     for narrow in (True, False):
-        lines = verdict_lines(named_badly, "latex", every=False, narrow=narrow)
+        lines = lines_of(named_badly, "latex", every=False, narrow=narrow)
         (tmp_path / "paper.tex").write_text(PAPER % "\n".join(lines))
         command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
@@ -283,22 +297,22 @@ def test_a_latex_table_fits_one_column_of_a_paper(named_badly: dict[str, Any], t
     assert overfull[False] > 5  # the log does tell of what is too wide
 
 
-def test_sentence_and_table_give_the_same_number_of_items(named_badly: dict[str, Any]) -> None:
-    for name, task in named_badly["tasks"].items():
+def test_sentence_and_table_give_the_same_number_of_items(named_badly: Verdict) -> None:
+    for name, task in named_badly.tasks.items():
         table, narrow = comparisons(task), narrow_scores(task)
         assert table is not None
         assert narrow is not None
         at, headings = table.columns.index("items"), [cells[0].text for cells in narrow.rows if len(cells) == 1]
-        said = [line for line in named_badly["sentences"] if line.startswith(f"[{name}] On ") and "interval" in line]
-        for cells, one in zip(table.rows, task["comparisons"], strict=True):
+        said = [line for line in named_badly.text if line.startswith(f"[{name}] On ") and "interval" in line]
+        for cells, one in zip(table.rows, task.comparisons, strict=True):
             items = cells[at].text
-            assert f"{one['set']} ({items} items)" in headings
-            mine = [line for line in said if one["variant"] in line and one["set"] in line]
+            assert f"{one.test_set} ({items} items)" in headings
+            mine = [line for line in said if one.variant in line and one.test_set in line]
             assert any(f"{items} item" in line for line in mine), (items, mine)
 
 
 def test_text_commands_no_terminal_and_stays_in_columns() -> None:
-    lines = verdict_lines(check_verdict(judged({"learned": 0.0, HOSTILE: 2.0, "位置編碼": 1.0})))
+    lines = lines_of(judged({"learned": 0.0, HOSTILE: 2.0, "位置編碼": 1.0}))
     assert not any(re.search(r"[\x00-\x1f\x7f]", line) for line in lines)
     assert any("位置編碼" in line for line in lines)
 
@@ -320,35 +334,35 @@ def changed_at(value: Any, path: tuple[Any, ...], put: Any) -> Any:
 
 
 def draw(verdict: dict[str, Any], folder: Path) -> None:
-    verdict_lines(check_verdict(verdict))
+    lines_of(check_verdict(verdict))
     (folder / "verdict.json").write_text(json.dumps(verdict))
     study_page(StudyFiles.open(folder))
 
 
-def test_anything_may_be_missing_and_what_is_of_another_kind_is_refused(tmp_path: Path) -> None:
-    rng, raw = random.Random(3), judged({"learned": 0.0, "fade": 12.0})
+def test_what_is_missing_or_of_another_kind_is_refused_and_all_else_is_drawn(tmp_path: Path) -> None:
+    rng, raw = random.Random(3), json.loads(json.dumps(to_json(judged({"learned": 0.0, "fade": 12.0}))))
     alike = {tuple("#" if isinstance(key, int) else key for key in path): path for path in paths_in(raw)}
-    paths = sorted(alike.values(), key=repr)
-    refused = 0
-    for path in rng.sample([path for path in paths if path not in [("sentences",), ("tasks",)]], 15):
-        draw(changed_at(raw, path, None), tmp_path)
-        for put in ("nonsense", [1], {"x": 1}, float("nan")):
+    refused = drawn = 0
+    for path in rng.sample(sorted(alike.values(), key=repr), 20):
+        for put in (None, "nonsense", [1], {"x": 1}, float("nan")):
             try:
                 draw(changed_at(raw, path, put), tmp_path)
+                drawn += 1
             except BadInput:
                 refused += 1
-    assert refused > 15
+    assert refused > 40
+    assert drawn > 5
 
 
 def test_a_refusal_names_the_place(raw: dict[str, Any]) -> None:
-    wrong = changed_at(raw, ("tasks", "classify", "scores", "rope", "test", "clean", "mean"), "much")
-    with pytest.raises(BadInput, match=r"damaged at tasks\.classify\.scores\.rope\.test\.clean\.mean"):
+    wrong = changed_at(raw, ("tasks", "classify", "scores", "rope", "test", "clean", "mean", "low"), "much")
+    with pytest.raises(BadInput, match=r"damaged at tasks\.classify\.scores\.rope\.test\.clean\.mean\.low"):
         check_verdict(wrong)
     with pytest.raises(BadInput, match="has format 3"):
         check_verdict(raw | {"format": 3})
     with pytest.raises(BadInput, match="its checksum differs"):
         check_verdict(raw | {"format": 2})
-    with pytest.raises(BadInput, match="sentences, which is missing"):
+    with pytest.raises(BadInput, match="sentences: is missing"):
         check_verdict({})
 
 
@@ -367,7 +381,10 @@ def test_the_command_prints_each_format(study: Path, fairtrial: Callable[..., An
     assert r"\begin{tabularx}{\columnwidth}" in fairtrial("verdict", study, "--format", "latex").out
     assert r"\begin{tabular}{lllrr" in fairtrial("verdict", study, "--format", "latex", "--wide").out
     stored = json.loads((study / "verdict.json").read_text())
-    assert json.loads(fairtrial("verdict", study, "--json").out) | {"checksum": stored["checksum"]} == stored
+    assert (
+        json.loads(fairtrial("verdict", study, "--json").out) | {name: stored[name] for name in ("checksum", "format")}
+        == stored
+    )
 
 
 def test_mistakes_are_told_in_one_sentence(study: Path, tmp_path: Path, fairtrial: Callable[..., Any]) -> None:

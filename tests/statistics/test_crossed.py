@@ -57,9 +57,9 @@ def test_it_equals_the_textbook_analysis_of_variance() -> None:
     assert found.p == pytest.approx(2 * stats.t.sf(abs(values.mean()) / error, df))
     low, high = stats.t.interval(0.95, df, values.mean(), error)
     assert found.interval() == pytest.approx((low, high))
-    assert found.shares.seed == pytest.approx((seed - rest) / items)
-    assert found.shares.item == pytest.approx((item - rest) / seeds)
-    assert found.shares.rest == pytest.approx(rest)
+    assert found.components.seed == pytest.approx((seed - rest) / items)
+    assert found.components.item == pytest.approx((item - rest) / seeds)
+    assert found.components.rest == pytest.approx(rest)
 
 
 def test_items_that_all_agree_leave_the_paired_t_test() -> None:
@@ -200,8 +200,8 @@ def test_the_sources_of_a_variance_are_those_of_the_mean_not_of_one_answer() -> 
     rng = np.random.default_rng(1)
     values = 3 * rng.normal(size=(8, 1)) + 45 * rng.normal(size=(8, 2000))
     found = crossed_t(values)
-    assert found.shares.seed < 0.02 * found.shares.rest
-    assert found.sources["seed"] > 0.8
-    assert sum(found.sources.values()) == pytest.approx(1)
-    assert found.sources["seed"] * found.variance == pytest.approx(found.shares.seed / 8, rel=0.05)
-    assert crossed_t(np.zeros((3, 4))).sources == {"seed": 0.0, "item": 0.0, "rest": 0.0}
+    assert found.components.seed < 0.02 * found.components.rest
+    assert found.variance_shares["seed"] > 0.8
+    assert sum(found.variance_shares.values()) == pytest.approx(1)
+    assert found.variance_shares["seed"] * found.variance == pytest.approx(found.components.seed / 8, rel=0.05)
+    assert crossed_t(np.zeros((3, 4))).variance_shares == {"seed": 0.0, "item": 0.0, "rest": 0.0}

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairtrial.statistics.crossed import Crossed, Shares, crossed_t
+from fairtrial.results.values import VarianceComponents
+from fairtrial.statistics.crossed import Crossed, crossed_t
 from fairtrial.statistics.power import (
     MoreSeeds,
+    expected_smallest,
     items_needed,
     more_seeds,
     reach,
@@ -16,13 +18,12 @@ from fairtrial.statistics.power import (
     seeds_needed,
     smallest_detectable,
 )
-from fairtrial.statistics.sentences import expected_smallest
 from sampling import cases
 
-CALM = Shares(0.7**2, 7.0**2, 34.0**2)
+CALM = VarianceComponents(0.7**2, 7.0**2, 34.0**2)
 
 
-def found_with(shares: Shares, seeds: int, items: int, difference: float = 0.0) -> Crossed:
+def found_with(shares: VarianceComponents, seeds: int, items: int, difference: float = 0.0) -> Crossed:
     """A study that met exactly its expected mean squares."""
     seed_square = items * shares.seed + shares.rest
     variance = shares.seed / seeds + shares.item / items + shares.rest / (seeds * items)
@@ -63,7 +64,7 @@ def test_the_seeds_needed_are_the_fewest_that_are_enough() -> None:
 
 
 def test_where_items_are_too_few_no_number_of_seeds_helps() -> None:
-    shares = Shares(1.0, 25.0**2, 34.0**2)
+    shares = VarianceComponents(1.0, 25.0**2, 34.0**2)
     assert seeds_needed(shares, 750, 1.0, 0.05) is None
     items = items_needed(shares, 1.0, 0.05)
     assert items is not None
@@ -85,7 +86,7 @@ def test_a_range_of_steps_is_told_not_a_number() -> None:
 
 
 def test_a_short_pilot_gives_a_wider_range_than_a_long_one() -> None:
-    noisy = Shares(2.9**2, 7.0**2, 34.0**2)
+    noisy = VarianceComponents(2.9**2, 7.0**2, 34.0**2)
     short, long = more_seeds(found_with(noisy, 5, 750), 1.5, 0.05), more_seeds(found_with(noisy, 16, 750), 1.5, 0.05)
     assert short is not None
     assert long is not None

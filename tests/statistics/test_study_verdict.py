@@ -12,7 +12,21 @@ import pytest
 from scipy import stats
 
 from fairtrial.errors import BadInput
-from fairtrial.report import verdict_tables
+from fairtrial.results import verdict_tables
+from fairtrial.results.sentences import VOCABULARIES_DIFFER, reuse_sentences, score_words, verdict_sentences
+from fairtrial.results.values import (
+    AuditLevel,
+    AuditSummary,
+    Comparison,
+    Failure,
+    InterimLook,
+    Metric,
+    TaskVerdict,
+    TestReuse,
+    TrainingEnd,
+    TrainingEndKind,
+)
+from fairtrial.results.verdict_file import from_json, to_json
 from fairtrial.statistics.comparison import score
 from fairtrial.statistics.multiplicity import LOOKS
 from fairtrial.statistics.outcomes import (
@@ -20,14 +34,13 @@ from fairtrial.statistics.outcomes import (
     NEAR,
     SetOutcomes,
     TaskOutcomes,
-    TrainingEnd,
     Vocabulary,
     stack_outcomes,
 )
-from fairtrial.statistics.sentences import VOCABULARIES_DIFFER, reuse_lines, score_words, verdict_lines
-from fairtrial.statistics.verdict import is_clear, judge_study, judge_task
+from fairtrial.statistics.verdict import judge_study, judge_task
 
 ITEMS, SEEDS = 400, 8
+IMPROVING, SETTLED = TrainingEndKind.STILL_IMPROVING, TrainingEndKind.SETTLED
 
 
 def classifier(
@@ -66,18 +79,18 @@ def classify(**changes: Any) -> TaskOutcomes:
     return replace(task, **changes)
 
 
-def row(entry: dict[str, Any], variant: str, place: str = "test") -> dict[str, Any]:
-    return next(each for each in entry["comparisons"] if (each["variant"], each["set"]) == (variant, place))
+def row(entry: TaskVerdict, variant: str, place: str = "test") -> Comparison:
+    return next(each for each in entry.comparisons if (each.variant, each.test_set) == (variant, place))
 
 
 def test_the_file_is_plain_json_and_complete() -> None:
     verdict = judge_study("positions", {"classify": classify(), "lm": lm()})
-    again = json.loads(json.dumps(verdict, allow_nan=False))
-    assert again == verdict
-    assert (verdict["baseline"], verdict["look"]) == ("learned", None)
-    entry = verdict["tasks"]["classify"]
-    assert (entry["metric"], entry["unit"], entry["seeds"]) == ("accuracy", "points", list(range(SEEDS)))
-    assert len(entry["scores"]["rope"]["test"]["all"]["by_seed"]) == SEEDS
+    again = json.loads(json.dumps(to_json(verdict), allow_nan=False))
+    assert from_json(again) == verdict
+    assert (verdict.baseline, verdict.look) == ("learned", None)
+    entry = verdict.tasks["classify"]
+    assert (entry.metric, entry.seeds) == (Metric("accuracy", "points", True), tuple(range(SEEDS)))
+    assert len(entry.scores["rope"]["test"]["all"].by_seed) == SEEDS
 
 
 def lm(**changes: Any) -> TaskOutcomes:
@@ -88,32 +101,32 @@ def lm(**changes: Any) -> TaskOutcomes:
 def test_a_clear_gain_is_told_with_its_figures() -> None:
     entry = judge_task(classify())
     found = row(entry, "rope")
-    assert found["verdict"] == "better"
+    assert found.verdict == "better"
     truth = 100 * (0.75 - 0.6)
-    assert found["low"] < truth < found["high"]
-    assert found["sentence"].startswith("On test, rope is better than learned: accuracy +1")
-    assert "after correction for 2 comparisons; 8 seeds, 400 items" in found["sentence"]
-    assert row(entry, "alibi")["verdict"] == "undetected"
-    assert found["share_of_seeds_better"]["share"] == 1
-    assert sum(found["variance_shares"].values()) == pytest.approx(1)
+    assert found.difference.low < truth < found.difference.high
+    assert found.sentence.startswith("On test, rope is better than learned: accuracy +1")
+    assert "after correction for 2 comparisons; 8 seeds, 400 items" in found.sentence
+    assert row(entry, "alibi").verdict == "undecided"
+    assert found.share_of_seeds_better.estimate == 1
+    assert sum(found.variance_shares.values()) == pytest.approx(1)
 
 
 def test_perplexities_come_as_ratios() -> None:
     entry = judge_task(lm())
     found = row(entry, "window", "obama")
-    assert found["verdict"] == "better"
-    assert found["ratio"] == pytest.approx(np.exp(found["difference"]))
-    assert found["ratio_low"] < np.exp(-0.1) < found["ratio_high"] < 1
-    score = entry["scores"]["learned"]["obama"]["all"]
+    assert found.verdict == "better"
+    assert found.shown.estimate == pytest.approx(100 * np.expm1(found.difference.estimate))
+    assert found.shown.low < 100 * np.expm1(-0.1) < found.shown.high < 0
+    score = entry.scores["learned"]["obama"]["all"]
     outcomes = lm().variants["learned"]["obama"]
     each = np.exp(outcomes["nll"].sum(1) / outcomes["tokens"].sum(1))
-    assert score["by_seed"] == pytest.approx(each)
-    assert score["mean"] == pytest.approx(np.exp(np.log(each).mean()))
-    assert score["low"] < score["mean"] < score["high"]
+    assert score.by_seed == pytest.approx(each)
+    assert score.mean.estimate == pytest.approx(np.exp(np.log(each).mean()))
+    assert score.mean.low < score.mean.estimate < score.mean.high
 
 
 def test_one_story_on_two_test_sets_is_one_sentence() -> None:
-    lines = judge_study("window", {"lm": lm()})["sentences"]
+    lines = judge_study("window", {"lm": lm()}).text
     told = [line for line in lines if "window" in line]
     assert len(told) == 1
     assert told[0].startswith("On obama and wbush, window is better than learned: perplexity -9.")
@@ -122,15 +135,15 @@ def test_one_story_on_two_test_sets_is_one_sentence() -> None:
 def test_what_is_open_on_two_test_sets_is_told_once_too() -> None:
     alike = {"learned": language(6.0, 1), "window": language(6.0, 2), "rope": language(6.0, 3)}
     verdict = judge_study("open", {"lm": lm(variants=alike)})
-    pattern = r"On obama and wbush, no .* between rope and learned: "
-    told = [line for line in verdict["sentences"] if re.match(pattern, line)]
+    pattern = r"On obama and wbush, rope (versus learned is undecided|and learned are equivalent)"
+    told = [line for line in verdict.text if re.match(pattern, line)]
     assert len(told) == 1
-    assert "more seeds" in told[0] or "no difference larger" in told[0]
+    assert "more seeds" in told[0] or "however many seeds" in told[0] or "no difference larger" in told[0]
 
 
 def test_too_few_seeds_are_told_once() -> None:
     few = {name: {"test": classifier(0.6, place, seeds=3)} for place, name in enumerate(("learned", "rope", "alibi"))}
-    lines = judge_study("few", {"classify": classify(variants=few)})["sentences"]
+    lines = judge_study("few", {"classify": classify(variants=few)}).text
     assert lines[0].startswith("There are too few seeds to judge: 3 seeds. A verdict needs 5;")
     assert "rope" in lines[0]
     assert "alibi" in lines[0]
@@ -138,9 +151,9 @@ def test_too_few_seeds_are_told_once() -> None:
 
 def test_holm_is_over_all_claims_of_the_task() -> None:
     entry = judge_task(lm())
-    p = sorted(each["p"] for each in entry["comparisons"])
-    assert [each["family"] for each in entry["comparisons"]] == [2, 2]
-    assert sorted(each["p_adjusted"] for each in entry["comparisons"])[0] == pytest.approx(2 * p[0])
+    p = sorted(each.p for each in entry.comparisons)
+    assert [each.family for each in entry.comparisons] == [2, 2]
+    assert sorted(each.p_adjusted for each in entry.comparisons)[0] == pytest.approx(2 * p[0])
 
 
 def test_copies_in_train_move_the_verdict_to_clean_items() -> None:
@@ -151,30 +164,30 @@ def test_copies_in_train_move_the_verdict_to_clean_items() -> None:
         "rope": {"test": classifier(0.5, 2, status > 0)},
     }
     verdict = judge_study("copies", {"classify": classify(variants=variants, status={"test": status})})
-    entry = verdict["tasks"]["classify"]
-    facts = entry["sets"]["test"]
-    assert (facts["exact"], facts["near"], facts["clean"], facts["basis"]) == (200, 10, 190, "clean")
-    assert row(entry, "rope")["items"] == 190
-    scores = entry["scores"]["learned"]["test"]
-    assert scores["contaminated"]["mean"] > 95 > 60 > scores["clean"]["mean"]
-    assert {each["basis"] for each in entry["exploratory"]} >= {"all", "contaminated"}
+    entry = verdict.tasks["classify"]
+    facts = entry.sets["test"]
+    assert (facts.exact, facts.near, facts.clean, facts.subset) == (200, 10, 190, "clean")
+    assert row(entry, "rope").items == 190
+    scores = entry.scores["learned"]["test"]
+    assert scores["contaminated"].mean.estimate > 95 > 60 > scores["clean"].mean.estimate
+    assert {each.subset for each in entry.exploratory} >= {"all", "contaminated"}
     told = "On test, 210 of 400 items also occur in the training set (10 of them as near duplicates)"
-    assert any(line.startswith(told) for line in verdict["sentences"])
+    assert any(line.startswith(told) for line in verdict.text)
 
 
 def test_a_few_copies_change_nothing() -> None:
     status = np.zeros(ITEMS, int)
     status[:4] = EXACT
     entry = judge_task(classify(status={"test": status}))
-    assert entry["sets"]["test"]["basis"] == "all"
+    assert entry.sets["test"].subset == "all"
     status[:5] = EXACT
-    assert judge_task(classify(status={"test": status}))["sets"]["test"]["basis"] == "clean"
+    assert judge_task(classify(status={"test": status})).sets["test"].subset == "clean"
 
 
 def test_where_every_item_is_a_copy_nothing_can_be_judged() -> None:
     copies = classify(status={"test": np.full(ITEMS, EXACT)})
     for task in (copies, replace(copies, clusters={"test": np.arange(ITEMS) // 4})):
-        assert row(judge_task(task), "rope")["verdict"] == "not_comparable"
+        assert row(judge_task(task), "rope").verdict == "not_comparable"
 
 
 def test_what_scores_the_same_as_a_baseline_is_not_called_worse() -> None:
@@ -182,109 +195,107 @@ def test_what_scores_the_same_as_a_baseline_is_not_called_worse() -> None:
     same = classifier(0.3, 5)
     variants = {"learned": {"test": same}, "rope": {"test": same}}
     lines = judge_study("collapsed", {"classify": classify(variants=variants, baselines={"majority": {"test": same}})})
-    assert (
-        lines["sentences"][0] == "Did not learn: of learned, 8 of 8 seeds are no better than the largest class on test."
-    )
-    assert lines["sentences"][2].startswith("Every variant scores the same as majority")
-    assert {each["verdict"] for each in lines["tasks"]["classify"]["against_baselines"]} == {"equal"}
+    assert lines.text[0] == "Did not learn: of learned, 8 of 8 seeds are no better than the largest class on test."
+    assert lines.text[2].startswith("Every variant scores the same as majority")
+    assert {each.verdict for each in lines.tasks["classify"].baseline_comparisons} == {"undecided"}
 
 
 def test_losing_to_a_baseline_is_the_first_thing_said() -> None:
     bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}, "majority": {"test": classifier(0.3, 10)}}
     verdict = judge_study("positions", {"classify": classify(baselines=bayes)})
-    assert verdict["sentences"][0].startswith("Every variant loses to naive bayes, which needs no network: on test 7")
-    rows = verdict["tasks"]["classify"]["against_baselines"]
-    assert {each["verdict"] for each in rows if each["baseline"] == "naive bayes"} == {"loses"}
-    assert {each["verdict"] for each in rows if each["baseline"] == "majority"} == {"beats"}
+    assert verdict.text[0].startswith("Every variant scores below naive bayes, which needs no network: on test 7")
+    rows = verdict.tasks["classify"].baseline_comparisons
+    assert {each.verdict for each in rows if each.baseline == "naive bayes"} == {"worse"}
+    assert {each.verdict for each in rows if each.baseline == "majority"} == {"better"}
 
 
 def test_one_seed_below_a_baseline_hears_of_it_first() -> None:
     one = {name: {"test": classifier(0.6, place, seeds=1)} for place, name in enumerate(("learned", "rope"))}
     bayes = {"naive bayes": {"test": classifier(0.95, 9, seeds=1)}}
-    lines = judge_study("one", {"classify": classify(variants=one, baselines=bayes)})["sentences"]
-    assert lines[0].startswith("Every variant scores worse, though not clearly, than naive bayes")
+    lines = judge_study("one", {"classify": classify(variants=one, baselines=bayes)}).text
+    assert lines[0].startswith("Every variant scores below, though not significantly, naive bayes")
 
 
 def test_beating_the_baseline_is_told_later() -> None:
     bayes = {"naive bayes": {"test": classifier(0.3, 9)}}
-    lines = judge_study("positions", {"classify": classify(baselines=bayes)})["sentences"]
+    lines = judge_study("positions", {"classify": classify(baselines=bayes)}).text
     assert "beats naive bayes" not in lines[0]
     assert any(line.startswith("Every variant beats naive bayes") for line in lines)
 
 
 def test_a_red_passport_blocks_the_verdict_unless_accepted() -> None:
-    red = {"level": "red", "failed": ["M3 no future"], "accepted": False}
+    red = AuditSummary(AuditLevel.RED, ("M3 no future",))
     bayes = {"naive bayes": {"test": classifier(0.3, 9)}}
-    entry = judge_task(classify(passports={"rope": red}, baselines=bayes))
-    assert row(entry, "rope")["verdict"] == "not_comparable"
-    assert "rope failed its passport (M3 no future)" in row(entry, "rope")["sentence"]
-    assert row(entry, "alibi")["family"] == 1
-    beaten = {each["variant"]: each["verdict"] for each in entry["against_baselines"]}
-    assert beaten == {"learned": "beats", "rope": "not_comparable", "alibi": "beats"}
-    unknown = judge_task(classify(passports={"rope": red | {"level": "unaudited"}}))
-    assert row(unknown, "rope")["verdict"] == "not_comparable"
-    assert "rope could not be audited" in row(unknown, "rope")["sentence"]
-    accepted = judge_task(classify(passports={"rope": red | {"accepted": True}}))
-    assert row(accepted, "rope")["verdict"] == "better"
-    assert "FAILED its passport (M3 no future)" in row(accepted, "rope")["sentence"]
+    entry = judge_task(classify(audits={"rope": red}, baselines=bayes))
+    assert row(entry, "rope").verdict == "not_comparable"
+    assert "rope failed its passport (M3 no future)" in row(entry, "rope").sentence
+    assert row(entry, "alibi").family == 1
+    beaten = {each.variant: each.verdict for each in entry.baseline_comparisons}
+    assert beaten == {"learned": "better", "rope": "not_comparable", "alibi": "better"}
+    unknown = judge_task(classify(audits={"rope": replace(red, level=AuditLevel.UNAUDITED)}))
+    assert row(unknown, "rope").verdict == "not_comparable"
+    assert "rope could not be audited" in row(unknown, "rope").sentence
+    accepted = judge_task(classify(audits={"rope": replace(red, accepted=True)}))
+    assert row(accepted, "rope").verdict == "better"
+    assert "FAILED its passport (M3 no future)" in row(accepted, "rope").sentence
 
 
 def test_a_red_baseline_blocks_all() -> None:
-    red = {"level": "red", "failed": ["M7"], "accepted": False}
-    entry = judge_task(classify(passports={"learned": red}))
-    assert {each["verdict"] for each in entry["comparisons"]} == {"not_comparable"}
+    red = AuditSummary(AuditLevel.RED, ("M7",))
+    entry = judge_task(classify(audits={"learned": red}))
+    assert {each.verdict for each in entry.comparisons} == {"not_comparable"}
     unsound = judge_task(classify(unsound=("D4 vocabulary saw the test set",)))
-    assert {each["verdict"] for each in unsound["comparisons"]} == {"not_comparable"}
+    assert {each.verdict for each in unsound.comparisons} == {"not_comparable"}
 
 
 def test_a_look_has_its_own_alpha() -> None:
     verdict = judge_study("look", {"classify": classify()}, until_clear=True, look=LOOKS[0])
-    assert verdict["look"] == {"seeds": 5, "alpha": 0.005, "next": 10}
-    assert row(verdict["tasks"]["classify"], "rope")["verdict"] == "better"
-    assert not is_clear(verdict)  # alibi is still open
+    assert verdict.look == InterimLook(5, 0.005, 10)
+    assert row(verdict.tasks["classify"], "rope").verdict == "better"
+    assert not verdict.clear  # alibi is still open
     only = {name: classify().variants[name] for name in ("learned", "rope")}
-    assert is_clear(judge_study("look", {"classify": classify(variants=only)}, look=LOOKS[0]))
+    assert judge_study("look", {"classify": classify(variants=only)}, look=LOOKS[0]).clear
 
 
 def test_what_is_clear_at_five_per_cent_is_open_at_the_first_look() -> None:
     variants = {"learned": {"test": classifier(0.6, 1)}, "rope": {"test": classifier(0.665, 2)}}
     fixed, first = (judge_task(classify(variants=variants, look=look)) for look in (None, LOOKS[0]))
-    assert LOOKS[0].alpha < row(fixed, "rope")["p_adjusted"] < 0.05
-    assert (row(fixed, "rope")["verdict"], row(first, "rope")["verdict"]) == ("better", "undetected")
+    assert LOOKS[0].alpha < row(fixed, "rope").p_adjusted < 0.05
+    assert (row(fixed, "rope").verdict, row(first, "rope").verdict) == ("better", "undecided")
 
 
 def test_the_same_variant_under_two_names_shows_no_difference() -> None:
     variants = {"one": {"test": classifier(0.6, 1)}, "two": {"test": classifier(0.6, 5, first=100)}}
     entry = judge_task(classify(variants=variants, baseline="one"))
     found = row(entry, "two")
-    assert found["verdict"] == "undetected"
-    assert "share no seeds" in found["sentence"]
+    assert found.verdict == "undecided"
+    assert "share no seeds" in found.sentence
 
 
 def test_three_seeds_are_refused_a_verdict() -> None:
     variants = {"learned": {"test": classifier(0.6, 1, seeds=3)}, "rope": {"test": classifier(0.9, 2, seeds=3)}}
     found = row(judge_task(classify(variants=variants)), "rope")
-    assert found["verdict"] == "too_few_seeds"
-    assert found["p_adjusted"] is None
-    assert "there are too few seeds to compare" in found["sentence"]
+    assert (found.verdict, found.reasons[0].code) == ("undecided", "too_few_seeds")
+    assert found.p_adjusted is None
+    assert "there are too few seeds to compare" in found.sentence
 
 
 def test_one_seed_gives_scores_with_intervals_over_items_and_no_verdict() -> None:
     variants = {"learned": {"test": classifier(0.6, 1, seeds=1)}, "rope": {"test": classifier(0.9, 2, seeds=1)}}
     entry = judge_task(classify(variants=variants))
-    assert row(entry, "rope")["verdict"] == "too_few_seeds"
-    assert row(entry, "rope")["low"] is None
-    score = entry["scores"]["rope"]["test"]["all"]
-    assert score["low"] < score["mean"] < score["high"]
+    assert row(entry, "rope").too_few_seeds
+    assert row(entry, "rope").difference.low is None
+    score = entry.scores["rope"]["test"]["all"]
+    assert score.mean.low < score.mean.estimate < score.mean.high
 
 
 def test_a_perfect_score_is_not_taken_as_certain() -> None:
     variants = {"learned": {"test": classifier(1.1, 1)}, "rope": {"test": classifier(1.1, 2)}}
     entry = judge_task(classify(variants=variants))
-    score = entry["scores"]["rope"]["test"]["all"]
-    assert (score["mean"], score["high"]) == pytest.approx((100, 100))
-    assert 98 < score["low"] < 100
-    assert row(entry, "rope")["verdict"] == "same"
+    score = entry.scores["rope"]["test"]["all"]
+    assert (score.mean.estimate, score.mean.high) == pytest.approx((100, 100))
+    assert 98 < score.mean.low < 100
+    assert row(entry, "rope").verdict == "equivalent"
 
 
 def test_clusters_widen_the_interval() -> None:
@@ -294,11 +305,11 @@ def test_clusters_widen_the_interval() -> None:
     variants = {"learned": {"test": classifier(0.6, 1)}, "rope": {"test": _with_shares(liking)}}
     alone = row(judge_task(classify(variants=variants)), "rope")
     together = row(judge_task(classify(variants=variants, clusters={"test": speeches})), "rope")
-    assert (together["items"], together["groups"], alone["groups"]) == (400, 20, None)
-    assert "400 items in 20 groups" in together["sentence"]
-    assert "With so few groups of test items (20)" in together["sentence"]
-    assert together["difference"] == pytest.approx(alone["difference"])
-    assert together["high"] - together["low"] > 1.5 * (alone["high"] - alone["low"])
+    assert (together.items, together.groups, alone.groups) == (400, 20, None)
+    assert "400 items in 20 groups" in together.sentence
+    assert "With so few groups of test items (20)" in together.sentence
+    assert together.difference.estimate == pytest.approx(alone.difference.estimate)
+    assert together.difference.high - together.difference.low > 1.5 * (alone.difference.high - alone.difference.low)
 
 
 def test_few_items_of_several_sets_are_told_once() -> None:
@@ -310,7 +321,7 @@ def test_few_items_of_several_sets_are_told_once() -> None:
         "rope": dict.fromkeys(groups, _with_shares(liking)),
     }
     entry = judge_task(classify(variants=variants, clusters=groups))
-    (told,) = verdict_lines([each for each in entry["comparisons"] if each["variant"] == "rope"])
+    (told,) = verdict_sentences([each for each in entry.comparisons if each.variant == "rope"])
     assert told.startswith("On one and other, rope is worse than learned")
     assert told.count("so few") == 1
     assert told.endswith("With so few groups of test items (20 and 25), the intervals are rough.")
@@ -329,18 +340,18 @@ def test_a_baseline_without_outcomes_is_refused_kindly() -> None:
 
 
 def test_failures_and_test_reuse_are_reported() -> None:
-    failures = [{"variant": "rope", "seed": 3, "error": "the loss is not finite"}]
-    reuse = {"learned": {"test": {"reads": 16, "watched": True, "picked_on_test": 87.6, "honest": 84.7}}}
-    lines = judge_study("told", {"classify": classify(failures=failures, test_reuse=reuse)})["sentences"]
+    failures = (Failure("rope", 3, "the loss is not finite"),)
+    reuse = {"learned": {"test": TestReuse(16, True, 87.6, 84.7)}}
+    lines = judge_study("told", {"classify": classify(failures=failures, test_reuse=reuse)}).text
     assert "With its best step picked on test, learned would score 87.6% instead of 84.7%." in lines
     assert "1 trial failed and is left out: rope (seed 3)." in lines
 
 
 def test_a_look_at_perplexity_says_how_it_was_taken() -> None:
-    reuse = {"alibi": {"wbush": {"reads": 35, "watched": True, "picked_on_test": 463.3, "honest": 472.0}}}
+    reuse = {"alibi": {"wbush": TestReuse(35, True, 463.3, 472.0)}}
     told = "With its best step picked on wbush, alibi would score 463.3 instead of 472.0"
-    assert reuse_lines(reuse, "perplexity") == [f"{told} (non-overlapping windows)."]
-    assert "windows" not in reuse_lines(reuse, "accuracy")[0]
+    assert reuse_sentences(reuse, "perplexity") == [f"{told} (non-overlapping windows)."]
+    assert "windows" not in reuse_sentences(reuse, "accuracy")[0]
 
 
 def test_one_mean_reads_the_same_however_it_was_summed() -> None:
@@ -358,17 +369,17 @@ def collapsed(guess: int = 0) -> SetOutcomes:
 def test_equal_ignorance_is_not_called_no_difference() -> None:
     variants = {"learned": {"test": collapsed()}, "rope": {"test": collapsed()}}
     verdict = judge_study("blank", {"classify": classify(variants=variants)})
-    assert verdict["sentences"][0] == "Did not learn: of learned, 8 of 8 seeds answer one class only on test."
-    found = row(verdict["tasks"]["classify"], "rope")
-    assert found["verdict"] == "not_comparable"
-    assert "neither has learned" in found["why"][0]
+    assert verdict.text[0] == "Did not learn: of learned, 8 of 8 seeds answer one class only on test."
+    found = row(verdict.tasks["classify"], "rope")
+    assert found.verdict == "not_comparable"
+    assert found.reasons[0].code == "neither_learned"
 
 
 def test_one_side_that_learned_nothing_is_flagged_and_may_be_worse() -> None:
     variants = {"learned": {"test": classifier(0.75, 2)}, "rope": {"test": collapsed()}}
     verdict = judge_study("half blank", {"classify": classify(variants=variants)})
-    assert verdict["sentences"][0].startswith("Did not learn: of rope, 8 of 8 seeds answer one class only")
-    assert row(verdict["tasks"]["classify"], "rope")["verdict"] == "worse"
+    assert verdict.text[0].startswith("Did not learn: of rope, 8 of 8 seeds answer one class only")
+    assert row(verdict.tasks["classify"], "rope").verdict == "worse"
 
 
 def test_a_language_model_that_knows_only_word_frequencies_has_not_learned() -> None:
@@ -376,22 +387,22 @@ def test_a_language_model_that_knows_only_word_frequencies_has_not_learned() -> 
                for name, found in language(6.0, 4).items()}  # fmt: skip
     variants = {"learned": language(6.5, 1), "window": language(5.0, 2)}
     verdict = judge_study("slow", {"lm": lm(variants=variants, baselines={"unigram": unigram})})
-    line = verdict["sentences"][0]
+    line = verdict.text[0]
     assert line.startswith("Did not learn: of learned, 8 of 8 seeds are no better than word frequencies on obama")
-    assert "window" not in verdict["tasks"]["lm"]["learning"]["not_learned"]
+    assert {each.variant for each in verdict.tasks["lm"].unlearned} == {"learned"}
 
 
 def test_training_that_was_too_short_or_too_long_is_told_first() -> None:
-    short = [TrainingEnd("still improving" if seed < 6 else "settled", 90 + seed, 100) for seed in range(SEEDS)]
-    long = [TrainingEnd("overfitted", 20 + 2 * seed, 1500) for seed in range(SEEDS)]
-    some = [TrainingEnd("still improving" if seed < 4 else "settled", 90, 100) for seed in range(SEEDS)]
+    short = [TrainingEnd(IMPROVING if seed < 6 else SETTLED, 90 + seed, 100) for seed in range(SEEDS)]
+    long = [TrainingEnd(TrainingEndKind.OVERFITTED, 20 + 2 * seed, 1500) for seed in range(SEEDS)]
+    some = [TrainingEnd(IMPROVING if seed < 4 else SETTLED, 90, 100) for seed in range(SEEDS)]
     ends = {"learned": some, "rope": short, "alibi": long}
     task = classify(training={name: dict(enumerate(by_seed)) for name, by_seed in ends.items()})
     verdict = judge_study("short", {"classify": task})
-    underfitted, overfitted = verdict["sentences"][:2]  # half of the seeds of learned are not most
-    assert underfitted.startswith("Underfitted: 6 of 8 seeds of rope were still improving at the last step; train")
+    underfitted, overfitted = verdict.text[:2]  # half of the seeds of learned are not most
+    assert underfitted.startswith("Underfitted: rope (6 of 8 seeds) were still improving when training stopped")
     assert overfitted == "Overfitted: 8 of 8 seeds of alibi were best at step 27 of 1,500 (median), worse since."
-    table = verdict_tables.learning(verdict["tasks"]["classify"])
+    table = verdict_tables.learning(verdict.tasks["classify"])
     assert table is not None
     assert [[cell.text for cell in cells] for cells in table.rows] == [
         ["learned", "4 of 8", "4 of 8", "0 of 8", "90 of 100"],
@@ -422,18 +433,18 @@ def test_with_different_vocabularies_everything_is_in_bits_per_byte() -> None:
     }
     unigram = with_vocabulary(language(6.0, 4), "all", spelling=0.0)
     verdict = judge_study("vocabularies", {"lm": lm(variants=variants, baselines={"unigram": unigram})})
-    task = verdict["tasks"]["lm"]
-    assert verdict["sentences"][0] == VOCABULARIES_DIFFER
-    assert (task["metric"], task["unit"], task["metric_why"]) == ("bits per byte", "bits per byte", VOCABULARIES_DIFFER)
-    assert {found["metric"] for key in ("comparisons", "against_baselines") for found in task[key]} == {"bits per byte"}
-    assert {found["verdict"] for found in task["comparisons"] if found["variant"] == "hides"} == {"worse"}
-    said = " ".join(verdict["sentences"][1:]) + "\n".join(verdict_tables.verdict_lines(verdict, every=False))
+    task = verdict.tasks["lm"]
+    assert verdict.text[0] == VOCABULARIES_DIFFER
+    assert (task.metric.name, task.metric.unit, task.vocabularies_differ) == ("bits per byte", "bits per byte", True)
+    assert {found.metric.name for found in (*task.comparisons, *task.baseline_comparisons)} == {"bits per byte"}
+    assert {found.verdict for found in task.comparisons if found.variant == "hides"} == {"worse"}
+    said = " ".join(verdict.text[1:]) + verdict.to_text()
     assert "bits per byte" in said
     assert "% of perplexity" not in said
-    for name, by_set in task["scores"].items():
+    for name, by_set in task.scores.items():
         found = by_set["obama"]["all"]
-        assert found["mean"] == pytest.approx(found["bits_per_byte"])
-        assert ("perplexity_without_unknown" in found) == (name == "hides")
+        assert found.mean.estimate == pytest.approx(found.bits_per_byte)
+        assert (found.perplexity_without_unknown is not None) == (name == "hides")
     table = verdict_tables.scores(task)
     assert table is not None
     assert VOCABULARIES_DIFFER in table.note
@@ -443,19 +454,18 @@ def test_baselines_are_judged_by_the_rules_for_variants() -> None:
     """Two seeds beat nothing; at the first look p must be below its alpha."""
     two = {"learned": {"test": classifier(0.9, 1, seeds=2)}, "rope": {"test": classifier(0.9, 2, seeds=2)}}
     bayes = {"naive bayes": {"test": classifier(0.5, 9, seeds=1)}}
-    entry = judge_study("two", {"classify": classify(variants=two, baselines=bayes)})["tasks"]["classify"]
-    assert {found["verdict"] for found in entry["against_baselines"]} == {"above"}
+    entry = judge_study("two", {"classify": classify(variants=two, baselines=bayes)}).tasks["classify"]
+    assert {found.verdict for found in entry.baseline_comparisons} == {"undecided"}
     close = {"naive bayes": {"test": classifier(0.69, 9, seeds=1)}}
     at_five, at_first = (
-        judge_study("look", {"classify": classify(baselines=close)}, look=look)["tasks"]["classify"]
+        judge_study("look", {"classify": classify(baselines=close)}, look=look).tasks["classify"]
         for look in (None, LOOKS[0])
     )
     rows = [
-        next(found for found in entry["against_baselines"] if found["variant"] == "rope")
-        for entry in (at_five, at_first)
+        next(found for found in entry.baseline_comparisons if found.variant == "rope") for entry in (at_five, at_first)
     ]
-    assert LOOKS[0].alpha < rows[0]["p_adjusted"] < 0.05
-    assert [found["verdict"] for found in rows] == ["beats", "above"]
+    assert LOOKS[0].alpha < rows[0].p_adjusted < 0.05
+    assert [found.verdict for found in rows] == ["better", "undecided"]
 
 
 def test_equivalence_is_corrected_over_the_family() -> None:
@@ -466,13 +476,13 @@ def test_equivalence_is_corrected_over_the_family() -> None:
             "learned": {"test": classifier(0.7, 1)},
             **{f"v{n}": {"test": classifier(0.7, 2)} for n in range(count)},
         }
-        rows.append(judge_task(classify(variants=variants, least_difference=5.0))["comparisons"][0])
+        rows.append(judge_task(classify(variants=variants, least_difference=5.0)).comparisons[0])
     alone, among = rows
-    assert among["smallest_detectable"] > 1.3 * alone["smallest_detectable"]  # at the level that decides
-    assert alone["verdict"] == "same"
-    assert 0.005 < alone["p_same"] < 0.05
-    assert among["p_same"] == pytest.approx(10 * alone["p_same"])
-    assert among["verdict"] == "undetected"
+    assert among.detectable > 1.3 * alone.detectable  # at the level that decides
+    assert alone.verdict == "equivalent"
+    assert 0.005 < alone.p_equivalent < 0.05
+    assert among.p_equivalent == pytest.approx(10 * alone.p_equivalent)
+    assert among.verdict == "undecided"
 
 
 def test_scores_do_not_vary_with_the_mix_of_classes() -> None:
@@ -483,8 +493,8 @@ def test_scores_do_not_vary_with_the_mix_of_classes() -> None:
     outcomes = SetOutcomes(tuple(range(SEEDS)), {"label": np.tile(labels, (SEEDS, 1)),
                            "guess": np.where(right, labels, 1 - labels), "log_p": np.zeros(right.shape)})  # fmt: skip
     shown = score("accuracy", outcomes, np.ones(ITEMS, bool))
-    assert shown["mean"] == pytest.approx(100 * right.mean())
-    assert shown["high"] - shown["low"] < 4  # the mix as chance would make it more than 8
+    assert shown.mean.estimate == pytest.approx(100 * right.mean())
+    assert shown.mean.high - shown.mean.low < 4  # the mix as chance would make it more than 8
 
 
 def test_a_class_that_one_group_holds_joins_another() -> None:
@@ -494,15 +504,15 @@ def test_a_class_that_one_group_holds_joins_another() -> None:
     arrays = outcomes.arrays | {"label": np.tile(labels, (SEEDS, 1)), "guess": np.tile(labels, (SEEDS, 1))}
     arrays["guess"][:, ::3] = (arrays["guess"][:, ::3] + 1) % 3
     shown = score("accuracy", SetOutcomes(outcomes.seeds, arrays), np.ones(ITEMS, bool), groups)
-    assert shown["low"] < shown["mean"] < shown["high"]
+    assert shown.mean.low < shown.mean.estimate < shown.mean.high
 
 
 def test_a_dominant_group_is_named_by_what_it_counts() -> None:
     groups = np.r_[np.zeros(300), 1 + np.arange(ITEMS - 300) // 5].astype(int)
-    line = row(judge_task(classify(clusters={"test": groups})), "rope")["sentence"]
+    line = row(judge_task(classify(clusters={"test": groups})), "rope").sentence
     assert "groups of test items (" in line or "cannot be compared" in line
     spread = np.r_[np.zeros(100), 1 + np.arange(ITEMS - 100) // 10].astype(int)
-    line = row(judge_task(classify(clusters={"test": spread})), "rope")["sentence"]
+    line = row(judge_task(classify(clusters={"test": spread})), "rope").sentence
     assert "in 31 groups of unequal size, which count as 12" in line
     assert "With so few groups of test items (12), the interval is rough." in line
 
@@ -513,4 +523,4 @@ def test_one_seed_of_independent_items_has_wilsons_interval() -> None:
     arrays = {"label": np.zeros((1, ITEMS), int), "guess": np.where(right, 0, 1)[None]}
     shown = score("accuracy", SetOutcomes((0,), arrays), np.ones(ITEMS, bool))
     expected = stats.binomtest(int(right.sum()), ITEMS).proportion_ci(method="wilson")
-    assert (shown["low"] / 100, shown["high"] / 100) == pytest.approx((expected.low, expected.high), abs=5e-4)
+    assert (shown.mean.low / 100, shown.mean.high / 100) == pytest.approx((expected.low, expected.high), abs=5e-4)

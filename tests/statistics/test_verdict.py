@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairtrial.statistics.comparison import Comparison, compare, decide, may_be_judged
+from fairtrial.results.values import Reason, ReasonCode
+from fairtrial.statistics.comparison import Contrast, compare, decide, may_be_judged
 from fairtrial.statistics.outcomes import SetOutcomes, Vocabulary, stack_outcomes
 from sampling import cases
 
@@ -23,14 +24,14 @@ def chances(share: float, seeds: int = 8, items: int = 300, seed: int = 0) -> np
     return np.random.default_rng(seed).random((seeds, items)) < share
 
 
-def comparison(ours: float, theirs: float, seeds: int = 8, items: int = 300) -> Comparison:
+def comparison(ours: float, theirs: float, seeds: int = 8, items: int = 300) -> Contrast:
     pair = classifier(chances(ours, seeds, items, 1)), classifier(chances(theirs, seeds, items, 2))
     return compare(NAMES, "accuracy", pair, np.ones(items, bool))
 
 
-def judged(found: Comparison, *, alpha: float = 0.05, least: float = 1.0) -> str:
+def judged(found: Contrast, *, alpha: float = 0.05, margin: float = 1.0) -> str:
     p = found.test.p if may_be_judged(found) and found.test else None
-    return decide(found, p, alpha, least).kind
+    return decide(found, p, alpha, margin).kind
 
 
 def test_a_large_gain_is_better_and_a_large_loss_worse() -> None:
@@ -40,31 +41,32 @@ def test_a_large_gain_is_better_and_a_large_loss_worse() -> None:
 
 def test_what_cannot_be_compared_is_never_judged() -> None:
     found = comparison(0.8, 0.6)
-    blocked = Comparison(**{**vars(found), "not_comparable_because": ("rope failed its passport (M3)",)})
+    blocked = found.but(ReasonCode.FAILED_AUDIT, "rope failed its passport (M3)")
     verdict = decide(blocked, found.test and found.test.p, 0.05, 1.0)
     assert verdict.kind == "not_comparable"
-    assert verdict.why == ("rope failed its passport (M3)",)
+    assert verdict.reasons == (Reason(ReasonCode.FAILED_AUDIT, "rope failed its passport (M3)"),)
     assert not may_be_judged(blocked)
 
 
 @cases("seeds", [1, 2, 4])
 def test_fewer_than_five_seeds_get_no_verdict_however_clear(seeds: int) -> None:
     found = comparison(0.9, 0.3, seeds)
-    assert judged(found) == "too_few_seeds"
+    decision = decide(found, None, 0.05, 1.0)
+    assert (decision.kind, [reason.code for reason in decision.reasons]) == ("undecided", ["too_few_seeds"])
     assert judged(comparison(0.9, 0.3, 5)) == "better"
 
 
 def test_the_corrected_p_value_decides_not_the_raw_one() -> None:
     found = comparison(0.8, 0.6)
-    assert decide(found, 0.051, 0.05, 1.0).kind == "undetected"
+    assert decide(found, 0.051, 0.05, 1.0).kind == "undecided"
     assert decide(found, 0.049, 0.05, 1.0).kind == "better"
-    assert decide(found, 0.049, 0.005, 1.0).kind == "undetected"  # at the first look
+    assert decide(found, 0.049, 0.005, 1.0).kind == "undecided"  # at the first look
 
 
 def test_an_interval_inside_the_least_difference_is_no_difference_worth_naming() -> None:
     found = comparison(0.7, 0.7, seeds=20, items=2000)
-    assert judged(found, least=3.0) == "same"
-    assert judged(found, least=0.2) == "undetected"
+    assert judged(found, margin=3.0) == "equivalent"
+    assert judged(found, margin=0.2) == "undecided"
 
 
 def test_the_same_at_an_early_look_needs_a_wider_interval() -> None:
@@ -72,8 +74,8 @@ def test_the_same_at_an_early_look_needs_a_wider_interval() -> None:
     assert found.test is not None
     narrow, wide = (max(map(abs, found.test.interval(level))) for level in (0.90, 0.99))
     between = (narrow + wide) / 2
-    assert judged(found, least=between) == "same"
-    assert judged(found, alpha=0.005, least=between) == "undetected"
+    assert judged(found, margin=between) == "equivalent"
+    assert judged(found, alpha=0.005, margin=between) == "undecided"
 
 
 def test_the_same_is_told_from_the_ninety_per_cent_interval() -> None:
@@ -81,31 +83,31 @@ def test_the_same_is_told_from_the_ninety_per_cent_interval() -> None:
     found = comparison(0.7, 0.7, seeds=20, items=2000)
     assert found.test is not None
     narrow, wide = (max(map(abs, found.test.interval(level))) for level in (0.90, 0.95))
-    assert judged(found, least=1.001 * narrow) == "same"
-    assert judged(found, least=(narrow + wide) / 2) == "same"
-    assert judged(found, least=0.999 * narrow) == "undetected"
+    assert judged(found, margin=1.001 * narrow) == "equivalent"
+    assert judged(found, margin=(narrow + wide) / 2) == "equivalent"
+    assert judged(found, margin=0.999 * narrow) == "undecided"
 
 
 def test_few_items_that_never_differ_prove_little() -> None:
     """Of 400 items that all agree, at most 0.75% of such items may differ: less than a point; of 30 items, 9.5%."""
     few, many = (classifier(np.ones((5, items), bool)) for items in (30, 400))
-    assert judged(compare(NAMES, "accuracy", (many, many), np.ones(400, bool))) == "same"
+    assert judged(compare(NAMES, "accuracy", (many, many), np.ones(400, bool))) == "equivalent"
     verdict = decide(compare(NAMES, "accuracy", (few, few), np.ones(30, bool)), 1.0, 0.05, 1.0)
-    assert verdict.kind == "undetected"
-    assert verdict.smallest == pytest.approx(9.5, abs=0.05)
+    assert verdict.kind == "undecided"
+    assert verdict.detectable == pytest.approx(9.5, abs=0.05)
     assert verdict.more_items == 299
     assert 0.99**299 < 0.05 < 0.99**298
 
 
 def test_seeds_or_items_are_asked_for() -> None:
     few_seeds = decide(comparison(0.71, 0.7, 5, 3000), 0.5, 0.05, 1.0)
-    assert few_seeds.more is not None
+    assert few_seeds.more_seeds is not None
     assert few_seeds.more_items is None
     liking = np.random.default_rng(3).random((2, 1, 60)) < 0.7  # each variant knows its own items, whatever the seed
     ours, theirs = (classifier(np.repeat(each, 8, 0)) for each in liking)
     few_items = decide(compare(NAMES, "accuracy", (ours, theirs), np.ones(60, bool)), 0.5, 0.05, 1.0)
-    assert few_items.kind == "undetected"
-    assert few_items.more is None
+    assert few_items.kind == "undecided"
+    assert few_items.more_seeds is None
     assert few_items.more_items is not None
     assert few_items.more_items > 60
 
@@ -126,7 +128,7 @@ def test_lower_is_better_for_perplexity() -> None:
 
     found = compare(("window", "full", "obama", "all"), "perplexity", (model(5.8, 1), model(6.0, 2)), np.ones(50, bool))
     assert found.difference == pytest.approx(-0.2, abs=0.03)
-    assert judged(found, least=0.01) == "better"
+    assert judged(found, margin=0.01) == "better"
 
 
 def test_shared_seeds_are_paired_and_others_left_out() -> None:
@@ -169,7 +171,7 @@ def test_other_tokens_leave_only_bits_per_byte() -> None:
     words, characters, none = np.full((5, 40), 20), np.full((5, 40), 90), np.zeros((5, 40), int)
     names = ("characters", "words", "test", "all")
     found = compare(names, "perplexity", (language(characters, none), language(words, none)), np.ones(40, bool))
-    assert (found.metric.name, found.not_comparable_because) == ("bits per byte", ())
+    assert (found.metric.name, found.not_comparable) == ("bits per byte", ())
     same = compare(names, "perplexity", (language(words, none), language(words, none)), np.ones(40, bool))
     assert same.metric.name == "perplexity"
 
@@ -202,7 +204,7 @@ def test_vocabularies_that_hide_different_words_cannot_be_compared() -> None:
         np.ones(40, bool),
     )
     assert judged(found) == "not_comparable"
-    assert "unknown: 10.0% and 0.0%" in found.not_comparable_because[0]
+    assert "unknown: 10.0% and 0.0%" in found.not_comparable[0].text
 
 
 def test_other_items_cannot_be_compared() -> None:
@@ -245,23 +247,23 @@ def model_of(seeds: range, *, unknown: int = 1, spelling: float | None = 0.0, **
     )
 
 
-def compared(one: SetOutcomes, other: SetOutcomes) -> Comparison:
+def compared(one: SetOutcomes, other: SetOutcomes) -> Contrast:
     return compare(("a", "b", "test", "all"), "perplexity", (one, other), np.ones(40, bool))
 
 
 def test_a_text_in_lower_case_is_another_text() -> None:
     """With the same number of tokens and nothing unknown, as with characters."""
     found = compared(model_of(range(5), unknown=0, normalisation="lower case"), model_of(range(5), unknown=0))
-    assert "different texts (lower case and the text as it is)" in found.not_comparable_because[0]
+    assert "different texts (lower case and the text as it is)" in found.not_comparable[0].text
 
 
 def test_seeds_of_their_own_do_not_hide_other_vocabularies() -> None:
     same = compared(model_of(range(5)), model_of(range(5, 10)))
-    assert (same.metric.name, same.not_comparable_because, same.paired) == ("perplexity", (), False)
+    assert (same.metric.name, same.not_comparable, same.paired) == ("perplexity", (), False)
     other = compared(model_of(range(5), settings="min_count 20"), model_of(range(5, 10)))
     assert other.metric.name == "bits per byte"
     unspelled = compared(model_of(range(5), settings="min_count 20", spelling=None), model_of(range(5, 10)))
-    assert "hide different words" in unspelled.not_comparable_because[0]
+    assert "hide different words" in unspelled.not_comparable[0].text
 
 
 def test_equal_counts_are_not_equal_vocabularies() -> None:

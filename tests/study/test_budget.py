@@ -13,8 +13,8 @@ import pytest
 from fairtrial.engines.job import InProcess
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import BadInput
-from fairtrial.report.words import read_time
-from fairtrial.statistics.sentences import expected_smallest
+from fairtrial.formatting import read_time
+from fairtrial.statistics.power import expected_smallest
 from fairtrial.study import plan as plan_module
 from fairtrial.study import run
 from fairtrial.study.design import Study

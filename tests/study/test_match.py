@@ -13,10 +13,11 @@ import pytest
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
-from fairtrial.report.verdict_tables import equal_cost, tuning
+from fairtrial.results.values import Comparison, Matched, MatchSummary, Metric, TaskVerdict, VerdictKind
+from fairtrial.results.verdict_tables import equal_cost, tuning
 from fairtrial.study.design import Study, study_from, write_study
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.match import match_lines, planned, shortened
+from fairtrial.study.match import match_sentences, planned, shortened
 from fairtrial.study.plan import make_plan
 from fairtrial.study.run import run_study
 
@@ -34,23 +35,24 @@ def test_a_variant_with_more_parameters_is_judged_at_the_baselines_too(
     study = tiny_study(match="parameters", variants=GATED, seeds=2, set={"shape.hidden": 64, **SMALL})
     verdict = run_study(study, tmp_path / "study", InProcess(), on_event=heard)
     assert verdict is not None
-    judged = verdict["tasks"]["classify"]
-    facts = judged["match"]["variants"]
+    judged = verdict.tasks["classify"]
+    assert judged.match is not None
+    matched = judged.match.variants
     twin = "gated (same parameters)"
-    assert [row["variant"] for row in judged["comparisons"]] == ["gated", "squared", twin]
-    base, more, same = (judged["cost"][name]["parameters"] for name in ("learned", "gated", twin))
+    assert [each.variant for each in judged.comparisons] == ["gated", "squared", twin]
+    base, more, same = (judged.cost[name].parameters or 0 for name in ("learned", "gated", twin))
     assert more > 1.05 * base
     assert abs(same / base - 1) < 0.01
-    assert facts["gated"]["before"] == pytest.approx(more / base, rel=0.01)  # each seed has a vocabulary of its own
-    assert facts["gated"]["after"] == pytest.approx(same / base, rel=0.01)
-    assert facts["gated"]["field"] == "shape.hidden"
-    assert facts["gated"]["from"] == 64
+    assert matched["gated"].before == pytest.approx(more / base, rel=0.01)  # each seed has a vocabulary of its own
+    assert matched["gated"].after == pytest.approx(same / base, rel=0.01)
+    assert matched["gated"].field == "shape.hidden"
+    assert matched["gated"].original == 64
     record = Record.open(tmp_path / "study/trials/classify" / twin / "seed-1")
-    assert record.recipe.shape.hidden == facts["gated"]["value"] < 50
+    assert record.recipe.shape.hidden == matched["gated"].value < 50
     assert [choice.name for choice in record.recipe.parts] == ["learned", "swiglu"]
-    assert facts["squared"] == {"before": 1.0}
-    (line,) = [line for line in verdict["sentences"] if line.startswith("[classify] gated takes ")]
-    assert f"shape.hidden = {facts['gated']['value']} instead of 64" in line
+    assert matched["squared"] == Matched(1.0)
+    (line,) = [each.text for each in verdict.sentences if each.text.startswith("gated takes ")]
+    assert f"shape.hidden = {matched['gated'].value} instead of 64" in line
     table = equal_cost(judged)
     assert table is not None
     assert table.title == "at equal parameters"
@@ -84,24 +86,21 @@ def test_flops_and_seconds_are_matched_by_steps(tiny_study: Callable[..., Study]
 
 
 def test_what_equal_cost_changes_is_told() -> None:
-    rows = [("gated", "better"), ("gated (same FLOPs)", "undetected"), ("rope", "worse")]
-    judged = {
-        "comparisons": [{"variant": name, "set": "test", "verdict": kind} for name, kind in rows],
-        "match": {
-            "budget": "flops",
-            "variants": {
-                "gated": {
-                    "before": 1.5, "twin": "gated (same FLOPs)", "field": "training.duration", "value": "200 steps",
-                    "from": 300, "after": 1.001,
-                },
-                "rope": {"before": 1.002},
-            },
-        },
-    }  # fmt: skip
-    assert match_lines("lm", judged, {"better": "better", "undetected": "no detectable difference"}) == [
-        "[lm] gated takes +50.0% FLOPs; with training.duration = 200 steps instead of 300, +0.1%. On test it is better"
-        " at the equal recipe, no detectable difference at equal FLOPs.",
-        "[lm] rope takes +0.2% FLOPs: it is judged at equal FLOPs.",
+    metric = Metric("perplexity", "nats per token", False)
+    kinds = {
+        "gated": VerdictKind.BETTER,
+        "gated (same FLOPs)": VerdictKind.UNDECIDED,
+        "rope": VerdictKind.WORSE,
+    }
+    comparisons = tuple(
+        Comparison(name, "learned", "test", "all", metric, 5, 9, verdict=kind) for name, kind in kinds.items()
+    )
+    gated = Matched(1.5, 1.001, "gated (same FLOPs)", "training.duration", "200 steps", 300)
+    match = MatchSummary("flops", {"gated": gated, "rope": Matched(1.002)})
+    assert match_sentences(TaskVerdict("learned", metric, 0.01, (), {}, {}, comparisons, match=match)) == [
+        "gated takes +50.0% FLOPs; with training.duration = 200 steps instead of 300, +0.1%. On test it is better"
+        " at the equal recipe, undecided at equal FLOPs.",
+        "rope takes +0.2% FLOPs: it is judged at equal FLOPs.",
     ]
 
 
@@ -127,17 +126,19 @@ def test_tuned_and_untuned_verdicts_stand_side_by_side(
     study = tiny_study(search={"training.learning_rate": [1e-2]}, seeds=2, tasks=["lm"], set=SMALL | rates)
     verdict = run_study(study, tmp_path / "study", InProcess(), on_event=heard)
     assert verdict is not None
-    judged = verdict["tasks"]["lm"]
-    assert list(judged["scores"]) == list(judged["untuned"]["scores"]) == ["learned", "rope"]
-    test_set = next(iter(judged["scores"]["rope"]))
-    tuned, untuned = (each["scores"]["rope"][test_set]["all"]["mean"] for each in (judged, judged["untuned"]))
+    judged = verdict.tasks["lm"]
+    assert judged.untuned is not None
+    assert judged.search is not None
+    assert list(judged.scores) == list(judged.untuned.scores) == ["learned", "rope"]
+    test_set = next(iter(judged.scores["rope"]))
+    tuned, untuned = (each.scores["rope"][test_set]["all"].mean.estimate for each in (judged, judged.untuned))
     assert tuned < 0.9 * untuned
     used = {path.parts[-3] for path in tmp_path.glob("study/trials/lm/*/*/result.json") for path in [path]}
     assert used == {"learned", "rope", "learned (untuned)", "rope (untuned)"}
-    assert judged["search"]["trials"] == 2
-    assert judged["search"]["seconds"] > 0
-    assert any("The search took 2 trials (1 tries for each of 2 variants)" in line for line in verdict["sentences"])
-    assert any("Tuned and untuned, all" in line or "Tuning changes" in line for line in verdict["sentences"])
+    assert judged.search.trials == 2
+    assert judged.search.seconds
+    assert any("The search took 2 trials (1 tries for each of 2 variants)" in line for line in verdict.text)
+    assert any("Tuned and untuned, all" in line or "Tuning changes" in line for line in verdict.text)
     assert tuning(judged) is not None
     # where the search chooses what was given, one set of trials serves both
     study = tiny_study(search={"training.learning_rate": [1e-2]}, set=SMALL | {"training.learning_rate": 1e-2})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,10 +14,10 @@ from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
 from fairtrial.record import list_records
 from fairtrial.report.page import records_page
-from fairtrial.report.study_files import without_nulls
 from fairtrial.report.text import listing_lines
-from fairtrial.report.verdict_tables import verdict_lines
-from fairtrial.statistics.sentences import _against_strongest
+from fairtrial.results.sentences import _against_strongest
+from fairtrial.results.values import Comparison, Interval, Metric, VerdictKind
+from fairtrial.results.verdict_file import read_verdict
 from fairtrial.study.artifacts import check_same_scoring
 from fairtrial.study.design import Study
 from fairtrial.study.run import run_study
@@ -40,8 +40,8 @@ def test_lower_case_is_refused_before_anything_is_trained(
 def test_lower_case_may_help_a_classifier(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
     variants = {"as it is": {"parts": ["learned"]}, "lower": {"parts": ["learned"], "tokens.lowercase": True}}
     run_study(tiny_study(variants=variants, seeds=2), tmp_path / "study", InProcess())
-    row = json.loads((tmp_path / "study/verdict.json").read_text())["tasks"]["classify"]["comparisons"][0]
-    assert row["verdict"] == "too_few_seeds"
+    (comparison,) = read_verdict(tmp_path / "study/verdict.json").comparisons
+    assert comparison.too_few_seeds, "but nothing else stands against it"
 
 
 @pytest.mark.usefixtures("audits_here")
@@ -54,14 +54,15 @@ def test_hiding_more_words_is_no_gain_with_seeds_of_their_own_either(
         "frequent": {"parts": ["learned"], "seeds_from": 100, "tokens.min_count": 8},
     }
     run_study(tiny_study(tasks=["lm"], variants=variants, seeds=5), tmp_path / "study", InProcess())
-    task = json.loads((tmp_path / "study/verdict.json").read_text())["tasks"]["lm"]
-    for row in task["comparisons"]:
-        assert row["metric"] == "bits per byte"
-        assert row["verdict"] != "better"
-    scores = {name: next(iter(found.values()))["all"] for name, found in task["scores"].items()}
-    known = {name: found["perplexity_without_unknown"] for name, found in scores.items()}
+    task = read_verdict(tmp_path / "study/verdict.json").tasks["lm"]
+    for each in task.comparisons:
+        assert each.metric.name == "bits per byte"
+        assert each.verdict != "better"
+    scores = {name: next(iter(found.values()))["all"] for name, found in task.scores.items()}
+    known = {name: found.perplexity_without_unknown or 0.0 for name, found in scores.items()}
     assert known["frequent"] < known["all"]  # perplexity alone would call it better
-    assert {row["metric"] for row in task["against_baselines"]} == {task["metric"]} == {"bits per byte"}
+    assert {each.metric for each in task.baseline_comparisons} == {task.metric}
+    assert task.metric.name == "bits per byte"
     page = (tmp_path / "study/report.html").read_text()
     assert "Vocabularies differ, so bits per byte are compared" in page
     assert "% of perplexity" not in page
@@ -81,15 +82,16 @@ def test_tables_and_page_say_that_scores_are_in_strides(tiny_study: Callable[...
     small = {"shape.layers": 1, "shape.width": 16, "shape.hidden": 16, "shape.length": 12}
     settings = small | {"scoring.exact_bytes": 0, "training.duration": "2 steps"}
     run_study(tiny_study(tasks=["lm"], set=settings, seeds=2), tmp_path / "study", InProcess())
-    verdict = without_nulls(json.loads((tmp_path / "study/verdict.json").read_text()))
+    verdict = read_verdict(tmp_path / "study/verdict.json")
     told = "Scored in strides (hbush, obama, wbush): each token sees at least 50% of the length"
-    assert told in " ".join(" ".join(verdict_lines(verdict)).split())
+    assert told in " ".join(verdict.to_text(every=True).split())
     assert told in (tmp_path / "study/report.html").read_text().split("<h3>Comparisons")[0]
-    assert told.replace("%", "\\%") in "\n".join(verdict_lines(verdict, "latex", every=False, narrow=True))
-    for task in verdict["tasks"].values():
-        for facts in task["sets"].values():
-            del facts["context"]  # as with exact scores
-    assert "strides" not in " ".join(verdict_lines(verdict))
+    assert told.replace("%", "\\%") in verdict.to_latex()
+    tasks = {
+        name: replace(task, sets={test: replace(each, context=None) for test, each in task.sets.items()})
+        for name, task in verdict.tasks.items()
+    }
+    assert "strides" not in replace(verdict, tasks=tasks).to_text(every=True), "as with exact scores"
 
 
 def test_scores_in_strides_are_never_compared_with_exact_ones() -> None:
@@ -103,15 +105,17 @@ def test_scores_in_strides_are_never_compared_with_exact_ones() -> None:
 
 def test_the_line_on_baselines_ranks_perplexities_and_bits_per_byte_apart() -> None:
     rows = [
-        {"variant": name, "baseline": "Kneser-Ney trigram", "set": "test", "basis": "all", "verdict": "loses",
-         "metric": metric, "ours": ours, "theirs": theirs}
-        for name, metric, ours, theirs in (
-            ("learned", "perplexity", 664.0, 264.0), ("rope", "perplexity", 640.0, 264.0),
-            ("hidden", "bits per byte", 2.164, 1.76),
+        Comparison(
+            name, "Kneser-Ney trigram", "test", "all", Metric(metric, metric, False), 5, 9,
+            verdict=VerdictKind.WORSE, scores=scores, difference=Interval(scores[0] - scores[1]),
+        )
+        for name, metric, scores in (
+            ("learned", "perplexity", (664.0, 264.0)), ("rope", "perplexity", (640.0, 264.0)),
+            ("hidden", "bits per byte", (2.164, 1.76)),
         )
     ]  # fmt: skip
     ((_, who, numbers),) = _against_strongest(rows, "test")
-    assert who == "Every variant loses to Kneser-Ney trigram, which needs no network"
+    assert who == "Every variant scores below Kneser-Ney trigram, which needs no network"
     assert (
         numbers == "on test 640.0 at best (rope) against 264.0 and 2.164 at best (hidden) against 1.760 bits per byte"
     )

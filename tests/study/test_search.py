@@ -81,8 +81,9 @@ def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
     trials = sum(2 * seconds for seconds in plan["trial_seconds"]["lm"].values())
     assert plan["expected_seconds"] > 1.5 * trials  # as many tries as trials, and the baselines
     assert verdict is not None
-    assert verdict["tasks"]["lm"]["search"]["tries"] == 4
-    assert verdict["tasks"]["lm"]["search"]["variants"]["rope"]["best"] == {"training.learning_rate": 0.01}
+    assert (search := verdict.tasks["lm"].search)
+    assert search.tries == 4
+    assert search.variants["rope"].best == {"training.learning_rate": 0.01}
     record = Record.open(tmp_path / "study/trials/lm/rope/seed-1")
     assert record.recipe.training.learning_rate == 0.01
     assert record.result["test_reads"] == {"hbush": 1, "obama": 1, "wbush": 1}
@@ -123,7 +124,7 @@ def test_tries_that_failed_are_no_trials_and_are_not_tried_again(
     study, folder = tiny_study(search={"training.learning_rate": [1e-2, 1e38]}, seeds=2, tasks=["lm"]), tmp_path / "x"
     verdict = run_study(study, folder, InProcess(), on_event=heard)
     assert verdict is not None
-    assert verdict["tasks"]["lm"]["failures"] == []
+    assert verdict.tasks["lm"].failures == ()
     assert len(heard.of("failed")) == len(StudyFolder(folder).failures(FAILED_TRIES)) == 2
     heard.told.clear()
     assert run_study(study, folder, InProcess(), on_event=heard) == verdict

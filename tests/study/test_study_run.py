@@ -10,6 +10,7 @@ import shutil
 import signal
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,7 @@ from fairtrial.errors import BadInput, Interrupted
 from fairtrial.prepare import prepare
 from fairtrial.record import Record
 from fairtrial.report.study_files import StudyFiles
+from fairtrial.results.values import Cost, Verdict
 from fairtrial.study import artifacts
 from fairtrial.study.artifacts import data_audit_jobs
 from fairtrial.study.design import Study, study_from, write_study
@@ -37,27 +39,27 @@ from forked import Forked
 SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors")
 
 
-def without_times(verdict: dict[str, Any]) -> dict[str, Any]:
+def without_times(verdict: Verdict) -> Verdict:
     """What must be equal however a study was run: all but what a clock or a memory gauge says."""
-    copy = json.loads(json.dumps(verdict))
-    for task in copy["tasks"].values():
-        for cost in task["cost"].values():
-            for name in ("seconds_per_step", "seconds_ratio", "peak_memory_mb"):
-                cost.pop(name)
-    return copy
+    tasks = {
+        name: replace(
+            task, cost={variant: Cost(cost.parameters, cost.flops_per_step) for variant, cost in task.cost.items()}
+        )
+        for name, task in verdict.tasks.items()
+    }
+    return replace(verdict, tasks=tasks)
 
 
-def verdict_of(folder: Path) -> dict[str, Any]:
-    return without_times(StudyFiles.open(folder).read_verdict())
+def verdict_of(folder: Path) -> Verdict:
+    return without_times(StudyFiles.open(folder).verdict)
 
 
 def test_the_same_variant_twice_is_told_to_show_no_difference(same_twice: tuple[Study, Path]) -> None:
-    verdict = json.loads((same_twice[1] / "verdict.json").read_text())
-    rows = [row for task in verdict["tasks"].values() for row in task["comparisons"]]
-    assert len(rows) == 4
-    assert {row["seeds"] for row in rows} == {6}
-    assert {row["verdict"] for row in rows} <= {"undetected", "same"}
-    assert any("no detectable difference" in line for line in verdict["sentences"])
+    verdict = StudyFiles.open(same_twice[1]).verdict
+    assert len(verdict.comparisons) == 4
+    assert {each.seeds for each in verdict.comparisons} == {6}
+    assert {each.verdict for each in verdict.comparisons} <= {"undecided", "equivalent"}
+    assert any("is undecided" in line for line in verdict.text)
 
 
 def test_a_study_leaves_all_that_a_reader_needs(same_twice: tuple[Study, Path]) -> None:
@@ -161,7 +163,7 @@ def test_more_seeds_reuse_what_is_there_and_an_earlier_verdict_is_told(copied: t
     verdict = run_study(study.with_seeds(7), folder, InProcess(), Options(), heard)
     assert verdict is not None
     assert len(heard.of("done", "trial")) == 4  # one seed, two variants, two tasks
-    assert any("judged before, with 6 seeds" in line for line in verdict["sentences"])
+    assert any("judged before, with 6 seeds" in line for line in verdict.text)
     assert StudyFolder(folder).read_plan()["looks"] == [6, 7]
 
 
@@ -278,12 +280,12 @@ def test_a_variant_that_takes_its_process_down_is_listed_and_stops_nobody(
     table["tasks"], table["seeds"] = ["classify"], 5
     verdict = run_study(study_from(table), folder, Processes(2), Options(), heard)
     assert verdict is not None
-    task = verdict["tasks"]["classify"]
-    assert {(row["variant"], row["seed"]) for row in task["failures"]} == {("bad", seed) for seed in range(5)}
-    assert all("ended with code 7" in row["error"] for row in task["failures"])
-    assert [row["variant"] for row in task["comparisons"]] == ["again"]
-    assert task["passports"]["bad"]["level"] == "unaudited"  # a process that dies is no finding about the variant
-    assert any("Not audited: bad" in line for line in verdict["sentences"])
+    task = verdict.tasks["classify"]
+    assert {(each.variant, each.seed) for each in task.failures} == {("bad", seed) for seed in range(5)}
+    assert all("ended with code 7" in each.error for each in task.failures)
+    assert [each.variant for each in task.comparisons] == ["again"]
+    assert task.audits["bad"].level == "unaudited"  # a process that dies is no finding about the variant
+    assert any("Not audited: bad" in line for line in verdict.text)
 
     flag.unlink()  # mended: it is tried again on request only
     heard.told.clear()
@@ -292,9 +294,9 @@ def test_a_variant_that_takes_its_process_down_is_listed_and_stops_nobody(
     assert any("--retry-failed" in facts["text"] for facts in heard.of("notice"))
     verdict = run_study(study_from(table), folder, InProcess(), Options(retry_failed=True), heard)
     assert verdict is not None
-    assert not verdict["tasks"]["classify"]["failures"]
+    assert not verdict.tasks["classify"].failures
     assert StudyFolder(folder).failures() == []
-    assert {row["variant"] for row in verdict["tasks"]["classify"]["comparisons"]} == {"again", "bad"}
+    assert {each.variant for each in verdict.comparisons} == {"again", "bad"}
 
 
 def test_the_plan_comes_first_and_a_dry_run_leaves_nothing(
@@ -354,7 +356,7 @@ def test_variants_with_other_batches_are_told_their_steps_and_epochs(
     )
     assert found
     assert int(found[1]) > 4 * int(found[2])
-    assert told in verdict["sentences"]
+    assert told.removeprefix("[classify] ") in verdict.text
     assert told in plan_lines(heard.of("plan")[0])
 
 
@@ -426,11 +428,12 @@ def test_until_clear_looks_at_five_ten_and_twenty_seeds_and_nowhere_else(
     table = tomllib.loads(write_study(study)) | {"tasks": ["classify"], "least_difference": {"accuracy": 0.01}}
     verdict = run_study(study_from(table), folder, Processes(2), Options(until_clear=True), heard)
     assert verdict is not None
-    assert verdict["until_clear"]
+    assert verdict.until_clear
     looks = [facts["trials"] // 2 for facts in heard.of("jobs")]
     assert looks == [5, 10, 20][: len(looks)]
-    (row,) = verdict["tasks"]["classify"]["comparisons"]
-    assert row["seeds"] == looks[-1] == verdict["look"]["seeds"]
-    assert verdict["look"]["alpha"] == {5: 0.005, 10: 0.015, 20: 0.03}[looks[-1]]
-    assert looks[-1] == 20 or row["verdict"] in ("better", "worse", "same")
+    (comparison,) = verdict.comparisons
+    assert verdict.look is not None
+    assert comparison.seeds == looks[-1] == verdict.look.seeds
+    assert verdict.look.alpha == {5: 0.005, 10: 0.015, 20: 0.03}[looks[-1]]
+    assert looks[-1] == 20 or comparison.decided
     assert len(study_from(tomllib.loads((folder / "study.toml").read_text())).seeds) == looks[-1]

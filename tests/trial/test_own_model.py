@@ -165,7 +165,7 @@ def test_a_study_file_names_a_model_and_its_verdict_says_that_first_weights_are_
     assert said.code == 0, said.err
     assert "failed" not in said.out + said.err, "a network without maps has none on the page"
     told = json.loads((tmp_path / "out" / "verdict.json").read_text())
-    (line,) = [line for line in told["sentences"] if "first weights are not" in line]
+    (line,) = [each["text"] for each in told["sentences"] if "first weights are not" in each["text"]]
     assert "nano_gpt.py:build" in line
     assert told["tasks"]["lm"]["comparisons"][0]["variant"] == "nano"
     trained = json.loads(next((tmp_path / "out").glob("trials/lm/nano/*/trial.json")).read_text())

@@ -13,16 +13,15 @@ from torch import Tensor
 
 from fairtrial.analysis.text import encode_text
 from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.description import Description, Result, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.layers import watch
 from fairtrial.model.part import OTHER_WEIGHTS, Site
 from fairtrial.pretrained.encoder import fill, open_encoder
 from fairtrial.report.charts import element, large_map
-from fairtrial.report.shown import Shown
-from fairtrial.report.table import Table, row
 from fairtrial.report.text import notices_of
-from fairtrial.statistics.sentences import counted
+from fairtrial.results.sentences import counted
 from fairtrial.training.scoring import scoring
 from fairtrial.trial import Run
 
@@ -49,7 +48,7 @@ class Check:
 
 
 @dataclass(frozen=True, repr=False)
-class AttentionMaps(Shown):
+class AttentionMaps(Result):
     """Which positions each head attends to in a text: plain numbers. `words` label both axes: vectors that parts put
     before a sentence, the text.
 
@@ -68,14 +67,17 @@ class AttentionMaps(Shown):
     unknown: tuple[str, ...]  # out-of-vocabulary words, as written
     checks: tuple[Check, ...]
 
-    def sentences(self) -> Sequence[str]:
+    def describe(self) -> Description:
+        return Description(self._sentences(), self._tables(), charts=self._charts())
+
+    def _sentences(self) -> Sequence[str]:
         layers, heads = self.weights.shape[:2]
         what = f"Attention maps of {counted(layers, 'layer')} with {counted(heads, 'head')}"
         what += f", {counted(len(self.words), 'token')}: {' '.join(self.words)}"
         failed = [f"Check failed: {check.name} ({check.meaning})." for check in self.checks if not check.passed]
         return [what, *failed, *notices_of(self)]
 
-    def tables(self) -> Sequence[Table]:
+    def _tables(self) -> Sequence[Table]:
         """For each head: how spread its attention is, and the word that gets most of it."""
         rows = []
         for layer, head in np.ndindex(self.weights.shape[:2]):
@@ -87,7 +89,7 @@ class AttentionMaps(Shown):
         columns = ("layer", "head", "most attended", "its share", "entropy, nats")
         return [Table("", columns, tuple(rows), text_columns=3)]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """One for each layer, head, query and key that may be attended to."""
         return [
             {"layer": layer, "head": head, "query": query, "key": key, "from": self.words[query], "to": self.words[key],
@@ -96,7 +98,7 @@ class AttentionMaps(Shown):
             if self.open[layer, query, key]
         ]  # fmt: skip
 
-    def charts(self) -> Sequence[str]:
+    def _charts(self) -> Sequence[str]:
         drawn = []
         for layer, head in np.ndindex(self.weights.shape[:2]):
             shown = np.where(self.open[layer], self.weights[layer, head], np.nan).tolist()

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from fairtrial.audit.run import audit
 from fairtrial.audit.subject import plans_of_part, subject_of
+from fairtrial.description import Description, Result, Table, row
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.finding import HEADER, KINDS, Finding, markdown_row
@@ -27,8 +28,6 @@ from fairtrial.model.part import VERBS, Part, Site, parts
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.report.page import environment
 from fairtrial.report.plots import Panel, Picture, draw_pictures, image
-from fairtrial.report.shown import Shown
-from fairtrial.report.table import Table, row
 from fairtrial.rng import seed_for
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class Entry:
 
 
 @dataclass(frozen=True, repr=False)
-class Catalogue(Shown):
+class Catalogue(Result):
     """Parts, and what each is and does.
 
     >>> {"rope", "alibi"} <= {entry.name for entry in ft.catalogue().entries}
@@ -99,10 +98,13 @@ class Catalogue(Shown):
     entries: tuple[Entry, ...]
     broken: Mapping[str, str] = field(default_factory=dict)  # parts of packages that cannot be used, and why
 
-    def sentences(self) -> Sequence[str]:
+    def describe(self) -> Description:
+        return Description(self._sentences(), self._tables())
+
+    def _sentences(self) -> Sequence[str]:
         return [self.entries[0].definition] if len(self.entries) == 1 else ()
 
-    def tables(self) -> Sequence[Table]:
+    def _tables(self) -> Sequence[Table]:
         rows = (
             row(each.name, each.line, ", ".join(f"{name} = {default}" for name, default in each.options.items()),
                 ", ".join(each.claims), ", ".join(each.verbs))
@@ -111,7 +113,7 @@ class Catalogue(Shown):
         columns = ("part", "what it does", "options", "claims", "verbs")
         return [Table("", columns, tuple(rows), text_columns=5).without_empty_columns()]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         return [asdict(each) for each in self.entries]
 
     def plot(self, *, heads: int = 4, length: int = 18, encoder: bool = False, **options: Any) -> Figure:

@@ -11,14 +11,13 @@ import torch
 
 from fairtrial.analysis.predictions import Names, Rows, attribute, log_odds, strongest_words
 from fairtrial.analysis.text import OnProgress, no_progress
+from fairtrial.description import Description, Result, Table
 from fairtrial.errors import BadInput
+from fairtrial.formatting import format_parts
 from fairtrial.registry import did_you_mean
 from fairtrial.report.page import reliability_charts
 from fairtrial.report.plots import draw_intervals
-from fairtrial.report.shown import Shown
-from fairtrial.report.table import Table
 from fairtrial.report.text import errors_summary, errors_tables
-from fairtrial.report.words import spoken_parts
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import wilson
 from fairtrial.statistics.outcomes import confusion, macro_f1
@@ -34,7 +33,7 @@ LEAST_TIMES = 5  # occurrences; a rarer word is an anecdote
 
 
 @dataclass(frozen=True, repr=False)
-class Errors(Shown):
+class Errors(Result):
     """A classifier's mistakes: confusions, calibration, the most confident ones, influential words.
 
     >>> found = classifier.errors(most=3)
@@ -53,17 +52,20 @@ class Errors(Shown):
         """What was found on each test set: accuracy, confusion, calibration, mistakes ..."""
         return dict(self.facts["tests"])
 
-    def sentences(self) -> Sequence[str]:
+    def describe(self) -> Description:
+        return Description(self._sentences(), self._tables(), charts=self._charts())
+
+    def _sentences(self) -> Sequence[str]:
         return [line for name, found in self.tests.items() for line in errors_summary(name, found)]
 
-    def tables(self) -> Sequence[Table]:
+    def _tables(self) -> Sequence[Table]:
         return [table for name, found in self.tests.items() for table in errors_tables(name, found, self.labels)]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """One for each mistake that is shown."""
         return [{"test": name, **mistake} for name, found in self.tests.items() for mistake in found["mistakes"]]
 
-    def charts(self) -> Sequence[str]:
+    def _charts(self) -> Sequence[str]:
         return list(reliability_charts(self.facts).values())
 
     def plot(self) -> Figure:
@@ -143,7 +145,7 @@ def errors(
     chosen = tests if test is None else [test]
     return {
         "record": run.record.folder.resolve().name,
-        "parts": spoken_parts(run.recipe),
+        "parts": format_parts(run.recipe),
         "labels": list(labels),
         "tests": {name: errors_of(run, name, labels, bins, most, words, on_progress) for name in chosen},
     }

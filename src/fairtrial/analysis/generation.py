@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -17,12 +17,11 @@ import torch
 from fairtrial.analysis.text import EncodedText, encode_texts, unknown_notice
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import gap, spelled
+from fairtrial.description import Description, Result, Table
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import KVCache
 from fairtrial.model.network import LanguageModel
-from fairtrial.report.shown import Shown
-from fairtrial.report.table import Table
 from fairtrial.rng import generator_for
 from fairtrial.training.scoring import scoring
 from fairtrial.trial import Run
@@ -215,7 +214,7 @@ class Generated:
 
 
 @dataclass(frozen=True, repr=False)
-class Generation(Shown):
+class Generation(Result):
     """Continuations of a prompt. Printed, it is their text.
 
     >>> found = language_model.generate("a warm", samples=2, tokens=3)
@@ -236,13 +235,16 @@ class Generation(Shown):
 
     __repr__ = __str__
 
-    def sentences(self) -> Sequence[str]:
+    def describe(self) -> Description:
+        return Description(self._sentences(), self._tables())
+
+    def _sentences(self) -> Sequence[str]:
         return [*(sample.text for sample in self.samples), *(f"Notice: {text}." for text in self.notices)]
 
-    def tables(self) -> Sequence[Table]:
+    def _tables(self) -> Sequence[Table]:
         return ()
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         return [asdict(sample) for sample in self.samples]
 
 

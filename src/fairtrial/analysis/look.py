@@ -15,17 +15,16 @@ import numpy as np
 from fairtrial.analysis.attention import AttentionMaps, initial_model, maps_of, model_input
 from fairtrial.analysis.heads import OWN_HEADS, Effect, Heads, HeadSummary, ablate_heads, head_statistics
 from fairtrial.analysis.text import OnProgress, no_progress
+from fairtrial.description import Description, Result, Table
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
+from fairtrial.formatting import format_parts
 from fairtrial.recipe import one_of
 from fairtrial.record import Record
 from fairtrial.report.page import look_page
 from fairtrial.report.plots import drawing, figure_bytes, our_look
-from fairtrial.report.shown import Shown
-from fairtrial.report.table import Table
 from fairtrial.report.text import CAUTION, head_table
-from fairtrial.report.words import spoken_parts
-from fairtrial.statistics.sentences import counted
+from fairtrial.results.sentences import counted
 from fairtrial.training.tasks import Task
 from fairtrial.trial import Run
 
@@ -51,7 +50,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, repr=False)
-class LookResult(Shown):
+class LookResult(Result):
     """What the heads of a network do: maps of a few texts, statistics over all, and what is lost without each head.
 
     >>> found = classifier.look(ablate=False)
@@ -76,13 +75,16 @@ class LookResult(Shown):
     def captions(self) -> Captions:
         return {(head.layer, head.head): head.caption for head in self.heads}
 
-    def sentences(self) -> Sequence[str]:
+    def describe(self) -> Description:
+        return Description(self._sentences(), self._tables())
+
+    def _sentences(self) -> Sequence[str]:
         return [f"{len(self.heads)} heads over {self.texts:,} {self.source}.", *self.notices, CAUTION]
 
-    def tables(self) -> Sequence[Table]:
+    def _tables(self) -> Sequence[Table]:
         return [head_table(self)]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         return [asdict(head) for head in self.heads]
 
     def plot(self, text: int = 0, layer: int | None = None, head: int | None = None) -> Figure:
@@ -210,7 +212,7 @@ def write_look(result: LookResult, record: Record, target: Target, on_progress: 
     one_text = "the one text above (many texts say more: give a file, or no text to read a test set)"
     facts = {
         "about": f"{NETWORKS.get(recipe.task, 'Encoder')} of {counted(layers, 'layer')} with"
-        f" {counted(in_layer, 'head')} each; parts: {spoken_parts(recipe)}; seed {trial['seed']}; context"
+        f" {counted(in_layer, 'head')} each; parts: {format_parts(recipe)}; seed {trial['seed']}; context"
         f" length {result.length} tokens.",
         "notes": trial["notes"],
         "read": f"{result.texts:,} {result.source}" if result.texts > 1 else one_text,

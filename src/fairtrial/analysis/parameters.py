@@ -21,6 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
+from fairtrial.description import Description, Result, Table
 from fairtrial.errors import BadInput
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Block, LanguageModel, MaskedModel
@@ -29,8 +30,6 @@ from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
 from fairtrial.recipe import Recipe, with_length
 from fairtrial.report.plots import draw_bars
-from fairtrial.report.shown import Shown
-from fairtrial.report.table import Table
 from fairtrial.report.text import sum_table
 from fairtrial.training.scoring import scoring
 from fairtrial.training.tasks import Network, build_network
@@ -213,7 +212,7 @@ def counted(network: Network, length: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, repr=False)
-class Parameters(Shown):
+class Parameters(Result):
     """Size and cost of one network: its parameters and the FLOPs of a forward pass, component by component.
 
     >>> found = ft.parameters("classify", vocabulary=1000, classes=2)
@@ -232,10 +231,13 @@ class Parameters(Shown):
         """Number of parameters."""
         return self.ledger.total
 
-    def sentences(self) -> Sequence[str]:
+    def describe(self) -> Description:
+        return Description(self._sentences(), self._tables())
+
+    def _sentences(self) -> Sequence[str]:
         return [f"{self.total:,} parameters; {self.flops.per_token:,.0f} FLOPs per token, forward."]
 
-    def tables(self) -> Sequence[Table]:
+    def _tables(self) -> Sequence[Table]:
         counts, operations = ([astuple(row) for row in rows] for rows in (self.ledger.rows, self.flops.rows))
         length = f"forward FLOPs of one row of {self.flops.length} tokens"
         columns: tuple[str, ...] = ("parameters", "weight matrices only")
@@ -246,7 +248,7 @@ class Parameters(Shown):
             sum_table(("operations",), operations, length),
         ]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         return [asdict(row) for row in self.ledger.rows]
 
     def plot(self) -> Figure:

@@ -20,13 +20,12 @@ from torch import Tensor
 from fairtrial.analysis.text import OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
+from fairtrial.description import Description, Result, Table
+from fairtrial.description import row as as_cells
 from fairtrial.errors import BadInput
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Classifier
 from fairtrial.report.plots import draw_bars
-from fairtrial.report.shown import Shown
-from fairtrial.report.table import Table
-from fairtrial.report.table import row as as_cells
 from fairtrial.training.scoring import ROWS, log_probabilities, scoring
 from fairtrial.trial import Run
 
@@ -62,7 +61,7 @@ class Attribution:
 
 
 @dataclass(frozen=True, repr=False)
-class Predictions(Shown):
+class Predictions(Result):
     """The probability of each class for each text.
 
     >>> found = classifier.predict("a warm and funny film", words=True)
@@ -80,10 +79,13 @@ class Predictions(Shown):
         """The most probable class of each text."""
         return [self.labels[each.guess] for each in self.predictions]
 
-    def sentences(self) -> Sequence[str]:
+    def describe(self) -> Description:
+        return Description(self._sentences(), self._tables())
+
+    def _sentences(self) -> Sequence[str]:
         return self.notices
 
-    def tables(self) -> Sequence[Table]:
+    def _tables(self) -> Sequence[Table]:
         rows = (as_cells(each.text[:80], *(f"{share:.1%}" for share in each.shares)) for each in self.predictions)
         found = [Table("", ("text", *self.labels), tuple(rows))]
         for each, guess in zip(self.attributions, self.guesses, strict=False):
@@ -93,7 +95,7 @@ class Predictions(Shown):
             found.append(Table(title, ("word", "gradient x input", "leave-one-out"), tuple(rows)))
         return found
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         both = zip(self.predictions, self.guesses, strict=True)
         return [
             {"text": each.text, "guess": guess, **dict(zip(self.labels, each.shares, strict=True))}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -19,16 +19,15 @@ from torch import Tensor
 from fairtrial.analysis.text import EncodedText, OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import START, STOP, Tokenizer
+from fairtrial.description import MISSING, Description, Result, Table, row
 from fairtrial.errors import BadInput
+from fairtrial.formatting import bracket
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import Site, and_masks, collect_biases
 from fairtrial.progress import doing, reached
 from fairtrial.report.plots import draw_bars, draw_intervals
-from fairtrial.report.shown import Shown
-from fairtrial.report.table import MISSING, Table, row
 from fairtrial.report.text import shaded_html
-from fairtrial.report.words import bracket
 from fairtrial.training.scoring import Window, in_batches, score_lm, scoring, sliding
 from fairtrial.training.tasks import LanguageTask
 from fairtrial.trial import Run
@@ -103,7 +102,7 @@ class Totals:
 
 
 @dataclass(frozen=True, repr=False)
-class Surprisal(Shown):
+class Surprisal(Result):
     """How surprising each token of each text is to a language model.
 
     >>> found = language_model.surprisal(["a warm film", "a dull film"])
@@ -116,14 +115,17 @@ class Surprisal(Shown):
     notices: tuple[str, ...]
     counting: str  # how the beginning and the end of a text are counted
 
-    def sentences(self) -> Sequence[str]:
+    def describe(self) -> Description:
+        return Description(self._sentences(), self._tables(), charts=self._charts())
+
+    def _sentences(self) -> Sequence[str]:
         lines = []
         for text in self.texts:
             perplexity = "no token is counted" if text.perplexity is None else f"perplexity {text.perplexity:,.1f}"
             lines.append(f"{perplexity}, {text.counted} tokens: {text.text}")
         return [*lines, *self.notices]
 
-    def tables(self) -> Sequence[Table]:
+    def _tables(self) -> Sequence[Table]:
         """The tokens of a single text; of several, one row for each text."""
         if len(self.texts) > 1:
             rows = [
@@ -139,12 +141,12 @@ class Surprisal(Shown):
         columns = ("token", "nats", "probability", "rank", "most probable", "its probability")
         return [Table("", columns, tuple(rows), f"{self.counting.capitalize()}.")]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """One for each token."""
         every = ((at, token) for at, text in enumerate(self.texts) for token in text.tokens)
         return [{"text": at, **asdict(token)} for at, token in every]
 
-    def charts(self) -> Sequence[str]:
+    def _charts(self) -> Sequence[str]:
         """Each text, the more surprising a token the deeper its shade."""
         return [
             shaded_html([(token.written or f" {token.word}", token.nll) for token in each.tokens])
@@ -232,7 +234,7 @@ class LengthScore:
 
 
 @dataclass(frozen=True, repr=False)
-class Lengths(Shown):
+class Lengths(Result):
     """A language model's perplexity at multiples of its training length.
 
     >>> [score.length for score in language_model.lengths([1, 2]).scores]
@@ -241,11 +243,14 @@ class Lengths(Shown):
 
     scores: tuple[LengthScore, ...]
 
-    def sentences(self) -> Sequence[str]:
+    def describe(self) -> Description:
+        return Description(self._sentences(), self._tables())
+
+    def _sentences(self) -> Sequence[str]:
         limit = min((each.sees for each in self.scores if each.sees < each.length), default=0)
         return [LIMITED.format(limit)] if limit else []
 
-    def tables(self) -> Sequence[Table]:
+    def _tables(self) -> Sequence[Table]:
         rows = (
             row(each.test, f"{each.times}x", each.length,
                 f"not possible: {each.why_not}" if each.perplexity is None else
@@ -254,7 +259,7 @@ class Lengths(Shown):
         )  # fmt: skip
         return [Table("", ("test set", "times", "length", "perplexity"), tuple(rows), INTERVALS)]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         return [asdict(each) for each in self.scores]
 
     def plot(self) -> Figure:

@@ -75,7 +75,7 @@ CHECKS = (
 )
 
 
-FAILS = ("It raises ", "It fails: ")
+NO_LIMIT = "-"  # of a check that could not be measured; one that fails without a limit has raised
 UNLIMITED = TimeLimit()
 OnFinding = Callable[[Finding], None]
 OnProgress = Callable[[str, float], None]  # what is being checked, which share of the audit is done
@@ -214,14 +214,14 @@ def run_check(check: Check, subject: Subject, runs: RepeatedRuns | None, limit: 
     if found is None:
         return None
     if isinstance(found, str):
-        return Finding(check.id, check.name, 0.0, "-", NOT_ASKED, found, task=task, level=check.level)
+        return Finding(check.id, check.name, 0.0, NO_LIMIT, NOT_ASKED, found, task=task, level=check.level)
     verdict = REPORT if found.passed is None else PASS if found.passed else FAIL
     level = "amber" if verdict == REPORT else check.level
     return Finding(check.id, check.name, found.value, found.limit, verdict, found.meaning, task=task, level=level)
 
 
 def out_of_time(check: Check, task: str, meaning: str) -> Finding:
-    return Finding(check.id, check.name, 0.0, "-", OUT_OF_TIME, meaning, task=task, level=check.level)
+    return Finding(check.id, check.name, 0.0, NO_LIMIT, OUT_OF_TIME, meaning, task=task, level=check.level)
 
 
 def without_repeats(finding: Finding, earlier: Sequence[Finding]) -> Finding:
@@ -230,7 +230,7 @@ def without_repeats(finding: Finding, earlier: Sequence[Finding]) -> Finding:
     def plain(text: str) -> str:
         return re.sub(r"\d+", "", text)
 
-    if not finding.meaning.startswith(FAILS):
+    if (finding.verdict, finding.limit) != (FAIL, NO_LIMIT):
         return finding
     alike = next((each for each in earlier if plain(each.meaning) == plain(finding.meaning)), None)
     return finding if alike is None else replace(finding, meaning=f"It fails as in {alike.id}.")
@@ -239,5 +239,5 @@ def without_repeats(finding: Finding, earlier: Sequence[Finding]) -> Finding:
 def raised(id: str, name: str, task: str, error: Exception) -> Finding:
     message = (str(error).strip().splitlines() or ["no message"])[0][:400]
     known = isinstance(error, BadInput)  # it tells what was called
-    meaning = f"{FAILS[1]}{message}" if known else f"{FAILS[0]}{type(error).__name__}: {message}"
-    return Finding(id, name, math.inf, "-", FAIL, meaning, task=task, level="red")
+    meaning = f"It fails: {message}" if known else f"It raises {type(error).__name__}: {message}"
+    return Finding(id, name, math.inf, NO_LIMIT, FAIL, meaning, task=task, level="red")

@@ -51,7 +51,7 @@ def show(
     """Show what was trained: recipe, parameter count, curves, results, fingerprints.
 
     Of several, or of a folder that holds records, one line for each."""
-    from fairtrial.report.table import fitted, terminal_width
+    from fairtrial.report.render import fitted, terminal_width
     from fairtrial.report.text import listing_lines, record_lines
 
     called = split_names(names)
@@ -141,9 +141,7 @@ def params(
     columns: Sequence[str] = (),
 ) -> None:
     """Count parameters and FLOPs of a network, component by component."""
-    from fairtrial.report.table import FORMATS
-
-    one_of("--format", kind, tuple(FORMATS))
+    one_of("--format", kind, ("text", "markdown", "latex", "csv"))
     settings = [*columns, *(settings or [])]
     record = Record.open(Path(what)) if os.path.isdir(what) else None
     if record is not None and (data is not None or vocabulary is not None or settings):
@@ -159,9 +157,9 @@ def params(
 
 
 def cost_lines(cost: Parameters, kind: str) -> list[str]:
-    from fairtrial.report.table import FORMATS
+    from fairtrial.report.render import TABLES
 
-    counts, operations = (FORMATS[kind](replace(table, title="")) for table in cost.tables())
+    counts, operations = (TABLES[kind](replace(table, title="")) for table in cost.describe().tables)
     if kind == "csv":
         return counts
     sign, flops = "% " if kind == "latex" else "", cost.flops
@@ -199,10 +197,10 @@ def length(
     except ValueError as error:
         raise BadInput(f"--times {times!r} is not a list of integers", "write it as --times 1,2,4,8") from error
     run = api.load(record, "lm", plugins=plugins or [])
-    from fairtrial.report.words import bracket, spoken_parts
+    from fairtrial.formatting import bracket, format_parts
 
     if not json:
-        print(f"{record}: training length {run.recipe.shape.length}, parts: {spoken_parts(run.recipe)}")
+        print(f"{record}: training length {run.recipe.shape.length}, parts: {format_parts(run.recipe)}")
         print(f"{'test set':<14}{'length':>8}  perplexity (95% interval over documents, one seed)")
 
     limit = 0  # tokens that the model can use at most

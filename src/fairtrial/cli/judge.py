@@ -148,14 +148,13 @@ def verdict(
     these checkpoints only."""
     found = api.verdict(what[0] if len(what) == 1 else what, **results)
     if json:
-        print(dumps(found.facts))
+        print(dumps(found.to_json()))
         return
-    from fairtrial.report.verdict_tables import FORMATS, verdict_lines
-
-    one_of("--format", form, tuple(FORMATS))
-    narrow = form == "latex" and not (wide or every)
-    for line in verdict_lines(found.shown, form, every=every, narrow=narrow):
-        print(line)
+    one_of("--format", form, ("text", "markdown", "latex"))
+    if form == "latex":
+        print(found.to_latex(wide=wide, every=every))
+    else:
+        print(found.to_text(every=every) if form == "text" else found.to_markdown(every=every))
 
 
 @takes_results

@@ -182,13 +182,13 @@ def audit(
 def ending_hung(time_limit: str) -> Iterator[None]:
     """An audit ends in its time, unless the network hangs in code of another language, which Python cannot interrupt:
     then this process ends, and those that it started end with it."""
-    from fairtrial.report.words import read_time, spoken_time
+    from fairtrial.formatting import format_time, read_time
 
     limit = read_time(time_limit)
     seconds = 2 * limit + PATIENCE_SECONDS  # a busy machine is no finding about the network
 
     def end() -> None:
-        what = f"the audit did not end in twice its {spoken_time(limit)}"
+        what = f"the audit did not end in twice its {format_time(limit)}"
         why = "the network hangs where Python cannot interrupt it, or this machine is very busy"
         hint = "nothing was found about it; with a larger --time-limit it may end"
         os.write(2, f"\nfairtrial: {what}: {why}\n  {hint}\n".encode())
@@ -262,4 +262,4 @@ def cache(
         return
     for each in found.files:
         print(f"{each['bytes'] / 1e6:10,.1f} MB  {each['what']}")
-    print(found.sentences()[0])
+    print(found.describe().sentences[0])

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairtrial.cli.options import drawing
+from fairtrial.formatting import format_time
 from fairtrial.progress import SAID_AFTER_SECONDS, SAID_EVERY_SECONDS, SECONDS, Count, Waiting, time_left
 from fairtrial.recipe import Recipe
-from fairtrial.report.table import fitted, plain
-from fairtrial.report.words import describe_result, describe_score, plan_lines, spoken_time, start_lines
+from fairtrial.report.render import fitted, plain
+from fairtrial.report.words import describe_result, describe_score, plan_lines, start_lines
 
 QUIET_SECONDS = 10.0  # plain lines: a sign of life at least this often
 STUDY_QUIET_SECONDS = 15.0
@@ -112,7 +113,7 @@ class Estimate:
         self.times.append(time.monotonic())
         if len(self.times) == FIRST_STEPS:
             pace = (self.times[-1] - self.times[0]) / (FIRST_STEPS - 1)
-            text = f"about {spoken_time(pace * self.steps)} for {self.steps:,} steps, estimated from {FIRST_STEPS}"
+            text = f"about {format_time(pace * self.steps)} for {self.steps:,} steps, estimated from {FIRST_STEPS}"
             self.on_event(Event("notice", event.step, {"text": text}))
 
 
@@ -139,7 +140,7 @@ class Lines(Screen):
             self.final, self.started = facts["final_seconds"], time.monotonic()
             if self.final >= SAID_AFTER_SECONDS:
                 self.say(
-                    f"final scoring of {', '.join(facts['sets'])}: about {spoken_time(self.final)}, after training"
+                    f"final scoring of {', '.join(facts['sets'])}: about {format_time(self.final)}, after training"
                 )
         elif kind == "score":
             self.scores[facts["split"]] = facts
@@ -182,7 +183,7 @@ class Lines(Screen):
         if not done or step >= self.facts["steps"]:
             return ""
         seconds = (time.monotonic() - self.started) / done * (self.facts["steps"] - step) + self.final
-        return f"{spoken_time(seconds)} left"
+        return f"{format_time(seconds)} left"
 
 
 class StudyLines(Screen):
@@ -209,7 +210,7 @@ class StudyLines(Screen):
         if kind == "plan":
             self.say(*plan_lines(facts))
         elif kind == "timing":
-            most = "" if facts["most_seconds"] is None else f" (at most {spoken_time(facts['most_seconds'])})"
+            most = "" if facts["most_seconds"] is None else f" (at most {format_time(facts['most_seconds'])})"
             self.say(f"timing a few steps of each variant on this machine{most} ...")
         elif kind == "search":
             how = f"chosen on validation ({facts['left']} trials to run)"
@@ -226,7 +227,7 @@ class StudyLines(Screen):
         elif kind == "failed":
             self.say(f"{self.count.position()}  {' '.join(facts['key'])} failed: {facts['error']}")
         elif kind == "verdict":
-            self.say("", "verdict:", *(f"  {line}" for line in facts["verdict"]["sentences"]), "")
+            self.say("", "verdict:", *(f"  {line}" for line in facts["text"]), "")
             self.say(f"tables: fairtrial verdict {facts['folder']}", f"open this page: {Path(facts['page']).resolve()}")
         if kind == "begin":
             self.running[tuple(facts["key"])] = None

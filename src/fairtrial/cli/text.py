@@ -66,7 +66,7 @@ def predict(
 
 def print_plain(*lines: str) -> None:
     """Without control characters: a user's text must not command the terminal."""
-    from fairtrial.report.table import plain
+    from fairtrial.report.render import plain
 
     print("\n".join(map(plain, lines)))
 

@@ -36,6 +36,7 @@ class JobResult:
     disk: bool = False  # the disk is full or broken, which no job can help
     stopped: bool = False  # on request; what it had is saved
     killed: bool = False  # by the kernel, for memory, or with the fork server: it is run once more
+    late: bool = False  # it took longer than it may
     seconds: float = 0.0
 
 

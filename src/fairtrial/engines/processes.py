@@ -52,9 +52,9 @@ class Running:
         self.process.join()
         self.pipe.close()
 
-    def give_up(self, error: str, stopped: bool = False) -> None:
+    def give_up(self, error: str, *, stopped: bool = False, late: bool = False) -> None:
         self.process.kill()
-        self.result = JobResult(self.job, error=error, stopped=stopped)
+        self.result = JobResult(self.job, error=error, stopped=stopped, late=late)
 
 
 class Processes:
@@ -304,6 +304,6 @@ def kill_late(running: list[Running]) -> None:
         if each.result is not None:
             continue
         if each.job.seconds is not None and now - each.started > each.job.seconds:
-            each.give_up(f"it took longer than {each.job.seconds:.0f} seconds and was killed")
+            each.give_up(f"it took longer than {each.job.seconds:.0f} seconds and was killed", late=True)
         elif each.asked is not None and now - each.asked > PATIENCE_SECONDS:
             each.give_up("it did not stop when asked, and was killed", stopped=True)

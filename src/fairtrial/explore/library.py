@@ -17,9 +17,11 @@ from fairtrial.explore.asked import Asked, to_json
 from fairtrial.explore.models import Models
 from fairtrial.explore.pool import Ticket
 from fairtrial.finding import Finding, worst
+from fairtrial.formatting import format_parts, vocabulary_of
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
-from fairtrial.report import StudyFiles, curves_of, loss_curve, spoken_parts, vocabulary_of
+from fairtrial.report import StudyFiles, curves_of, loss_curve
+from fairtrial.results.verdict_tables import comparison_numbers
 from fairtrial.statistics import headline
 from fairtrial.stored import PASSPORT, PLAN, read_document
 
@@ -28,6 +30,7 @@ LOOK_SECONDS = 1.0  # a listing is no older
 LIST_SECONDS = 0.25  # a listing takes no longer: what was not read by then follows with the next one
 RUNNING_SECONDS = 120.0  # a trial that wrote nothing for so long is not running
 NAME_BYTES = 255
+MOST_HEADLINES = 6  # comparisons of a study in the listing
 MOST_STUDY_TRIALS, MOST_CURVES = 2000, 6
 WATCHED = ("trial.json", "result.json", "events.jsonl", "passport.json", "study.toml", "plan.json", "verdict.json")
 
@@ -194,7 +197,7 @@ def record_row(folder: Path) -> Row:
     record = Record.open(folder)
     recipe, trial = record.recipe, record.trial
     row: Row = {
-        "task": recipe.task, "parts": spoken_parts(recipe), "data": Path(recipe.data.source).name,
+        "task": recipe.task, "parts": format_parts(recipe), "data": Path(recipe.data.source).name,
         "seeds": 1, "seed": trial["seed"], "bytes": size_of(folder), "passport": level_of(folder / "passport.json"),
     }  # fmt: skip
     if record.complete:
@@ -248,9 +251,9 @@ def study_row(folder: Path) -> Row:
     row["passport"] = next((level for level in ("red", "amber", "pass") if level in levels), "")
     if (folder / "verdict.json").is_file():
         verdict = StudyFiles.open(folder).verdict
-        row |= {"name": verdict.get("name", ""), "sentence": next(iter(verdict["sentences"]), "")}
+        row |= {"name": verdict.name, "sentence": next(iter(verdict.text), "")}
         row["bytes"] = sum(size_of(path.parent) for path in done)
-        return row | {"headlines": comparisons_of(verdict)}
+        return row | {"headlines": [comparison_numbers(each) for each in verdict.comparisons[:MOST_HEADLINES]]}
     plan = read_document(folder / "plan.json", PLAN) if (folder / "plan.json").is_file() else {}
     total = len(plan.get("trials", [])) or None
     written = max((path.stat().st_mtime for path in folder.glob("trials/*/*/*/*.jsonl")), default=0.0)
@@ -272,13 +275,6 @@ def study_seconds_left(done: list[Path], running: list[Row], total: int) -> floa
     whole = median(times)
     shares = [(told["step"] / told["steps"]) if told["steps"] else 0.0 for told in running]
     return max(0.0, whole * (total - len(done) - sum(shares)) / len(running))
-
-
-def comparisons_of(verdict: Row) -> list[Row]:
-    """What a listing tells of a verdict."""
-    names = ("variant", "against", "set", "metric", "unit", "difference", "low", "high", "verdict")
-    rows = [row for task in verdict["tasks"].values() for row in task.get("comparisons", [])]
-    return [{name: row.get(name) for name in names} for row in rows[:6]]
 
 
 def level_of(path: Path) -> str:

@@ -25,8 +25,9 @@ def parts(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     """Those that are registered: no request loads a package."""
     rows = catalogue(installed=False).rows()
     for row in rows:
-        known = parameters_of(row["name"])
-        row["options"] = [option_of(name, written, known.get(name)) for name, written in row["options"].items()]
+        known, options = parameters_of(str(row["name"])), row["options"]
+        assert isinstance(options, dict)
+        row["options"] = [option_of(name, written, known.get(name)) for name, written in options.items()]
         row.pop("file")
     return {"parts": rows}
 
@@ -70,8 +71,7 @@ def draw(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     else:
         result = in_a_process(library, job, lambda job, kind, facts: None, ticket)
     if result.facts is None:
-        slow = "took longer" in result.error
-        raise (TooSlow if slow else BadInput)(f"{name} cannot be drawn with these options: {result.error}")
+        raise (TooSlow if result.late else BadInput)(f"{name} cannot be drawn with these options: {result.error}")
     return dict(result.facts)
 
 
@@ -85,8 +85,7 @@ def passport(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     job = Job(("part", name), "part", seconds=PASSPORT_SECONDS, options={"part": name})
     result = in_a_process(library, job, on_progress, ticket)
     if result.facts is None:
-        slow = "took longer" in result.error
-        raise (TooSlow if slow else FairtrialError)(f"the passport of {name} was not finished: {result.error}")
+        raise (TooSlow if result.late else FairtrialError)(f"the passport of {name} was not finished: {result.error}")
     return dict(result.facts)
 
 

@@ -19,21 +19,25 @@ from fairtrial.explore.library import Library
 from fairtrial.explore.pool import Ticket
 from fairtrial.record import Record
 from fairtrial.report import StudyFiles, band_of, curves_of, loss_curve
+from fairtrial.results.sentences import difference_words
+from fairtrial.results.values import Comparison, Score, TaskVerdict, Verdict
+from fairtrial.results.verdict_tables import comparison_numbers
 from fairtrial.statistics import (
     ALPHA,
     LOOKS,
-    Comparison,
+    Contrast,
     SetOutcomes,
+    as_comparison,
     compare,
     decide_family,
-    describe_difference,
-    least_for,
+    margin_for,
     reach_of,
     score,
     subsets,
 )
 from fairtrial.stored import CONTAMINATION, PLAN
 from fairtrial.study import by_set, stacked
+from fairtrial.typed import unstructure
 
 Plain = dict[str, Any]
 METRICS = {"guess": ("accuracy", "macro-F1", "log loss"), "nll": ("perplexity", "bits per byte")}
@@ -52,7 +56,7 @@ class Opened:
     outcomes: dict[str, dict[str, dict[str, SetOutcomes]]] = field(default_factory=dict)  # task, variant, test set
 
     @cached_property
-    def verdict(self) -> Plain:
+    def verdict(self) -> Verdict:
         return self.files.verdict
 
     @cached_property
@@ -62,13 +66,13 @@ class Opened:
     def records(self, task: str, variant: str) -> dict[int, Record]:
         """The finished ones of the judged seeds."""
         found = self.files.records.get(task, {}).get(variant, [])
-        seeds = set(self.verdict["tasks"][task].get("seeds", []))
+        seeds = set(self.verdict.tasks[task].seeds)
         return {each.trial["seed"]: each for each in found if each.complete and each.trial["seed"] in seeds}
 
     def of(self, task: str, variant: str, test: str) -> SetOutcomes:
         known = self.outcomes.setdefault(task, {})
         if variant not in known:
-            records, tests = self.records(task, variant), dict.fromkeys(self.verdict["tasks"][task]["sets"], 0)
+            records, tests = self.records(task, variant), dict.fromkeys(self.verdict.tasks[task].sets, 0)
             if not records:
                 raise BadInput(f"{variant} has no finished trial", "matched variants are judged in the report")
             arrays = {seed: by_set(record.outcomes(), tests) for seed, record in records.items()}
@@ -101,21 +105,30 @@ def overview(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     study = opened(library, asked)
     verdict, plan = study.verdict, study.files.read("plan.json", PLAN)
     tasks = {}
-    for name, task in verdict["tasks"].items():
-        variants = [each for each in task["scores"] if study.records(name, each)]
-        metrics = METRICS["guess" if task["metric"] not in METRICS["nll"] else "nll"]
+    for name, task in verdict.tasks.items():
         tasks[name] = {
-            "metric": task["metric"], "unit": task["unit"], "least_difference": task.get("least_difference"),
-            "sets": task["sets"], "variants": variants, "metrics": metrics, "seeds": task.get("seeds", []),
-            "comparisons": task["comparisons"], "passports": task.get("passports", {}), "scores": task["scores"],
-            "cost": task.get("cost", {}),
-        }  # fmt: skip
+            "metric": task.metric.name,
+            "sets": unstructure(task.sets),
+            "variants": [variant for variant in task.scores if study.records(name, variant)],
+            "metrics": metrics_of(task),
+            "comparisons": [comparison_numbers(each) for each in task.comparisons],
+        }
     looks = [{"seeds": look.seeds, "alpha": look.alpha} for look in LOOKS]
     return {
-        "name": verdict.get("name", ""), "baseline": verdict.get("baseline", ""), "folder": str(study.files.folder),
-        "sentences": verdict["sentences"], "tasks": tasks, "look": verdict.get("look"), "looks": looks,
-        "until_clear": bool(verdict.get("until_clear")), "planned": plan.get("looks", []),
-    }  # fmt: skip
+        "name": verdict.name,
+        "baseline": verdict.baseline,
+        "folder": str(study.files.folder),
+        "sentences": unstructure(verdict.sentences),
+        "tasks": tasks,
+        "look": unstructure(verdict.look),
+        "looks": looks,
+        "until_clear": verdict.until_clear,
+        "planned": plan.get("looks", []),
+    }
+
+
+def metrics_of(task: TaskVerdict) -> tuple[str, ...]:
+    return METRICS["nll" if task.metric.name in METRICS["nll"] else "guess"]
 
 
 @dataclass(frozen=True)
@@ -133,16 +146,15 @@ class Chosen:
     @classmethod
     def read(cls, library: Library, asked: Asked) -> Chosen:
         study = opened(library, asked)
-        tasks = study.verdict["tasks"]
+        tasks = study.verdict.tasks
         task = asked.one_of("task", list(tasks), next(iter(tasks)))
-        variants = list(tasks[task]["scores"])
-        against = asked.one_of("against", variants, study.verdict.get("baseline", variants[0]))
+        variants = list(tasks[task].scores)
+        against = asked.one_of("against", variants, study.verdict.baseline or variants[0])
         other = next((each for each in variants if each != against), against)
         variant = asked.one_of("variant", variants, other)
-        test = asked.one_of("set", list(tasks[task]["sets"]), next(iter(tasks[task]["sets"])))
-        known = METRICS["guess" if tasks[task]["metric"] not in METRICS["nll"] else "nll"]
-        metric = asked.one_of("metric", known, tasks[task]["metric"])
-        subset = asked.one_of("items", ("all", "clean", "contaminated"), tasks[task]["sets"][test].get("basis", "all"))
+        test = asked.one_of("set", list(tasks[task].sets), next(iter(tasks[task].sets)))
+        metric = asked.one_of("metric", metrics_of(tasks[task]), tasks[task].metric.name)
+        subset = asked.one_of("items", ("all", "clean", "contaminated"), tasks[task].sets[test].subset)
         return cls(study, task, variant, against, test, metric, subset)
 
     @cached_property
@@ -164,51 +176,51 @@ class Chosen:
         return None if groups is None else groups[0]
 
     @cached_property
-    def comparison(self) -> Comparison:
+    def contrast(self) -> Contrast:
         names = (self.variant, self.against, self.test, self.subset)
         return compare(names, self.metric, self.outcomes, self.keep, self.clusters)
 
     @property
-    def judged(self) -> Plain:
-        return dict(self.study.verdict["tasks"][self.task])
+    def judged(self) -> TaskVerdict:
+        return self.study.verdict.tasks[self.task]
 
     @property
-    def decisive(self) -> Plain | None:
-        """The verdict's own row, where this is what it judged."""
-        mine = {
-            "variant": self.variant, "against": self.against, "set": self.test, "basis": self.subset,
-            "metric": self.comparison.metric.name,
-        }  # fmt: skip
-        rows = self.judged["comparisons"]
-        return next((row for row in rows if all(row.get(key) == value for key, value in mine.items())), None)
+    def decisive(self) -> Comparison | None:
+        """The verdict's own comparison, where this is what it judged."""
+        mine = (self.variant, self.against, self.test, self.subset, self.contrast.metric.name)
+        judged = {
+            (each.variant, each.baseline, each.test_set, each.subset, each.metric.name): each
+            for each in self.judged.comparisons
+        }
+        return judged.get(mine)
 
     @property
     def least(self) -> float:
         """The smallest difference of interest."""
-        metric = self.comparison.metric.name
-        return least_for(metric, self.judged.get("least_difference") or 0.0, self.outcomes[1])
+        metric = self.contrast.metric.name
+        return margin_for(metric, self.judged.margin, self.outcomes[1])
 
     @property
     def smallest(self) -> float | None:
         """The difference that this study finds in 4 of 5 cases, from the standard error of its own test."""
-        (judged,) = decide_family([self.comparison], [self.least], self.level)
-        return judged.verdict.smallest
+        (judged,) = decide_family([self.contrast], [self.least], self.level)
+        return judged.decision.detectable
 
     @property
     def level(self) -> float:
         """The share of false alarms that decides one comparison of the family."""
-        look = self.study.verdict.get("look") or {}
-        return float(look.get("alpha", ALPHA)) / max(1, len(self.judged["comparisons"]))
+        look = self.study.verdict.look
+        return (look.alpha if look else ALPHA) / max(1, len(self.judged.comparisons))
 
 
 def compared(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     """Two variants on one test set, metric and subset: scores, difference, interval."""
     chosen = Chosen.read(library, asked)
-    found, test = chosen.comparison, chosen.comparison.test
+    found, test = chosen.contrast, chosen.contrast.test
     low, high = test.interval() if test else (None, None)
     least = chosen.least
     scores = {
-        name: score(found.metric.name, outcomes, chosen.keep, chosen.clusters)
+        name: score_numbers(score(found.metric.name, outcomes, chosen.keep, chosen.clusters))
         for name, outcomes in zip((chosen.variant, chosen.against), chosen.outcomes, strict=True)
     }
     return {
@@ -216,34 +228,40 @@ def compared(library: Library, asked: Asked, ticket: Ticket) -> Plain:
         "items": chosen.subset, "metric": found.metric.name, "unit": found.metric.unit, "count": found.items,
         "groups": found.groups, "seeds": found.seeds, "difference": found.difference, "low": low, "high": high,
         "p": test and test.p, "by_seed": test and test.by_seed, "smallest": chosen.smallest,
-        "shares": test and test.sources,
-        "why_not": list(found.not_comparable_because), "least_difference": least,
+        "shares": test and test.variance_shares,
+        "why_not": [reason.text for reason in found.not_comparable], "least_difference": least,
         "scores": scores,
-        "sentence": describe_difference(found, None) if test and found.difference is not None else "",
-        "verdict": chosen.decisive, "higher_is_better": found.metric.higher_is_better,
+        "sentence": difference_words(as_comparison(found)) if test and found.difference is not None else "",
+        "verdict": chosen.decisive and comparison_numbers(chosen.decisive),
+        "higher_is_better": found.metric.higher_is_better,
     }  # fmt: skip
+
+
+def score_numbers(found: Score) -> Plain:
+    mean = found.mean
+    return {"mean": mean.estimate, "low": mean.low, "high": mean.high, "by_seed": found.by_seed}
 
 
 def power(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     """What more seeds or items could see, from this comparison's own variances."""
     chosen = Chosen.read(library, asked)
-    test = chosen.comparison.test
+    test = chosen.contrast.test
     if test is None:
         raise BadInput("one seed tells nothing of how seeds differ", "power needs at least 2 seeds")
     seeds = asked.whole("seeds", 2, 100, test.seeds)
-    items = asked.whole("count", 2, 1_000_000, chosen.comparison.items)
-    each = test.effective / chosen.comparison.items  # independent units that one item is worth
+    items = asked.whole("count", 2, 1_000_000, chosen.contrast.items)
+    each = test.effective / chosen.contrast.items  # independent units that one item is worth
 
     def smallest(seeds: int, items: float) -> float:
-        return reach_of(test.shares, seeds, max(2.0, items * each), chosen.level)
+        return reach_of(test.components, seeds, max(2.0, items * each), chosen.level)
 
     by_seeds = [(number, smallest(number, items)) for number in range(2, 41)]
-    sizes = sorted({max(2, round(chosen.comparison.items * times)) for times in (0.25, 0.5, 1, 2, 4, 8, 16)} | {items})
+    sizes = sorted({max(2, round(chosen.contrast.items * times)) for times in (0.25, 0.5, 1, 2, 4, 8, 16)} | {items})
     return {
         "seeds": seeds, "count": items, "smallest": smallest(seeds, items),
-        "now": smallest(test.seeds, chosen.comparison.items), "own": chosen.smallest,
+        "now": smallest(test.seeds, chosen.contrast.items), "own": chosen.smallest,
         "by_seeds": by_seeds, "by_items": [(size, smallest(seeds, size)) for size in sizes],
-        "unit": chosen.comparison.metric.unit, "level": chosen.level, "had": [test.seeds, chosen.comparison.items],
+        "unit": chosen.contrast.metric.unit, "level": chosen.level, "had": [test.seeds, chosen.contrast.items],
         "by_look": [row for row in by_look(chosen) if row is not None],
     }  # fmt: skip
 
@@ -333,9 +351,9 @@ def texts_of(library: Library, chosen: Chosen) -> tuple[list[str], str]:
 def curves(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     """Learning curves of every variant: each seed, their mean and range."""
     study = opened(library, asked)
-    task = asked.one_of("task", list(study.verdict["tasks"]), next(iter(study.verdict["tasks"])))
+    task = asked.one_of("task", list(study.verdict.tasks), next(iter(study.verdict.tasks)))
     found: dict[str, Mapping[str, Any]] = {}
-    for variant in study.verdict["tasks"][task]["scores"]:
+    for variant in study.verdict.tasks[task].scores:
         ticket.check()
         events = {seed: record.events() for seed, record in study.records(task, variant).items()}
         by_name: dict[str, dict[int, Any]] = {}

@@ -5,11 +5,15 @@ from fairtrial.report.curves import curves_of, loss_curve
 from fairtrial.report.page import environment
 from fairtrial.report.plots import SHADES, figure_bytes, our_look, shade
 from fairtrial.report.study_files import StudyFiles
-from fairtrial.report.verdict_tables import difference_text, shown_difference
-from fairtrial.report.words import few_digits, spoken_parts, spoken_time, vocabulary_of, with_interval
 
 __all__ = [
-    "SHADES", "StudyFiles", "band_of", "curves_of", "difference_text", "environment", "few_digits", "figure_bytes",
-    "loss_curve", "our_look", "shade", "shown_difference", "spoken_parts", "spoken_time", "vocabulary_of",
-    "with_interval",
-]  # fmt: skip
+    "SHADES",
+    "StudyFiles",
+    "band_of",
+    "curves_of",
+    "environment",
+    "figure_bytes",
+    "loss_curve",
+    "our_look",
+    "shade",
+]

@@ -12,8 +12,9 @@ from html import escape
 from itertools import groupby, pairwise
 from typing import Any
 
+from fairtrial.formatting import decimals_for, finite, interval_text, is_number, plain_number
 from fairtrial.report.curves import Curve
-from fairtrial.report.words import decimals_for, finite, interval_text, is_number, plain_number
+from fairtrial.results.values import Comparison, Interval, Score
 
 WIDTH, HEIGHT = 480, 270  # of a line chart
 NAME_HEIGHT = 13
@@ -276,10 +277,10 @@ class Scale:
         return "".join(element("line", class_=class_, x1=place, x2=place, y1=0, y2="100%") for place in places)
 
 
-def score_strip(name: str, estimate: dict[str, Any], scale: Scale, seeds: Sequence[object], kind: str = "") -> str:
+def score_strip(name: str, score: Score, scale: Scale, seeds: Sequence[object], kind: str = "") -> str:
     """One variant: a dot for each seed above the mean and its 95% interval."""
-    mean, low, high = (estimate.get(key) for key in ("mean", "low", "high"))
-    decimals, values = decimals_for(low, high), estimate.get("by_seed", [])
+    mean, low, high = score.mean.estimate, score.mean.low, score.mean.high
+    decimals, values = decimals_for(low, high), score.by_seed
     shapes = [scale.grid()]
     for number, value in enumerate(values if len(set(values)) > 1 else ()):  # equal dots would lie on their mean
         if is_number(value) and scale.holds(value):
@@ -292,11 +293,25 @@ def score_strip(name: str, estimate: dict[str, Any], scale: Scale, seeds: Sequen
     return strip([*shapes, interval_shapes(scale, mean, low, high)], label, kind)
 
 
-def difference_strip(
-    name: str, values: tuple[float | None, float | None, float | None], least: float | None, scale: Scale, kind: str
-) -> str:
+def difference_scale(comparisons: Sequence[Comparison], margin: float | None) -> Scale | None:
+    """One for all, which includes zero and the margin."""
+    shown = [each.shown for each in comparisons]
+    ends = [] if margin is None else [-margin, margin]
+    return Scale.around([0.0, *ends, *(end for each in shown for end in (each.estimate, each.low, each.high))])
+
+
+def comparison_chart(comparison: Comparison) -> str:
+    """A comparison by itself; empty where there is nothing to draw."""
+    margin = comparison.metric.shown(comparison.margin) or None
+    if comparison.difference.estimate is None or (scale := difference_scale([comparison], margin)) is None:
+        return ""
+    strip = difference_strip(comparison.sentence, comparison.shown, margin, scale, comparison.verdict.value)
+    return f"<div>{strip}{axis_strip(scale, sign=True)}</div>"
+
+
+def difference_strip(name: str, difference: Interval, least: float | None, scale: Scale, kind: str) -> str:
     """One comparison: the difference and its interval, beside zero and the differences too small to matter."""
-    mean, low, high = values
+    mean, low, high = difference.estimate, difference.low, difference.high
     shapes = [scale.grid(), scale.grid([0] if scale.holds(0) else [], "zero")]
     shapes.append(interval_shapes(scale, mean, low, high, y=15))
     if least is not None:  # below all others

@@ -15,14 +15,16 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from fairtrial.description import MISSING, Table
+from fairtrial.formatting import KINDS, format_parts, format_time
 from fairtrial.recipe import write_recipe
 from fairtrial.record import Listed, Record
 from fairtrial.report import text
 from fairtrial.report.charts import line_chart, reliability_chart
 from fairtrial.report.curves import curves_of, loss_curve, trained_seconds
-from fairtrial.report.table import MISSING, Table, as_latex, as_markdown
+from fairtrial.report.render import as_latex, as_markdown
 from fairtrial.report.text import change, confusion_table, notices_of, odds_text, percent, quoted
-from fairtrial.report.words import KINDS, kept_weights, learning_notes, score_table, spoken_parts, spoken_time
+from fairtrial.report.words import kept_weights, learning_notes, score_table
 
 HERE = Path(__file__).parent
 LARGEST_SHARE = 65535  # a weight is stored as a 16-bit share
@@ -128,14 +130,14 @@ def about_record(record: Record, names: Sequence[str] | None = None) -> dict[str
     return {
         "record": record,
         "kind": KINDS[recipe.task].capitalize(),
-        "parts": spoken_parts(recipe),
+        "parts": format_parts(recipe),
         "recipe_text": write_recipe(recipe),
         "result": result,
         "notes": [*(learning_notes(result) if result else []), *record.trial["notes"]],
         "scores": result and score_table(result, record.baseline),
         "kept": result and kept_weights(result, recipe),
         "confusions": confusions,
-        "took": spoken_time(trained_seconds(record.clock())),
+        "took": format_time(trained_seconds(record.clock())),
         "charts": record_charts(record),
     }
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
 from fairtrial.report.curves import UNITS
+from fairtrial.results.values import Comparison, Verdict
 from fairtrial.statistics.outcomes import headline
 
 if TYPE_CHECKING:
@@ -177,6 +178,35 @@ def draw_intervals(
         axes.tick_params(axis="y", length=0)
         axes.set_title(title, fontsize=9)
     return figure
+
+
+def draw_comparison(comparison: Comparison) -> Figure:
+    """The difference with its interval, and that of each seed."""
+    metric = comparison.metric
+    seeds = [value for each in comparison.by_seed if (value := metric.shown(each)) is not None]
+    names, margin = f"{comparison.variant} - {comparison.baseline}", metric.shown(comparison.margin) or None
+    title, unit = comparison.verdict.value.replace("_", " "), metric.difference_unit
+    return draw_intervals([(names, *ends(comparison))], title, unit, zero=True, least=margin, dots=[seeds])
+
+
+def draw_verdict(verdict: Verdict) -> Figure:
+    """Every difference with its interval."""
+    several = len(verdict.tasks) > 1
+    rows = [
+        (f"{each.variant}, {each.test_set}" + f" ({name})" * several, *ends(each))
+        for name, task in verdict.tasks.items()
+        for each in task.comparisons
+    ]
+    tasks = list(verdict.tasks.values())
+    units = dict.fromkeys(task.metric.difference_unit for task in tasks)
+    title = f"difference from {verdict.baseline}, 95% intervals"
+    margin = tasks[0].metric.shown(tasks[0].margin) if len(tasks) == 1 else None
+    return draw_intervals(rows, title, " or ".join(units), zero=True, least=margin)
+
+
+def ends(comparison: Comparison) -> tuple[float | None, float | None, float | None]:
+    shown = comparison.shown
+    return shown.estimate, shown.low, shown.high
 
 
 def draw_checks(cells: Sequence[tuple[str, str, str]], title: str) -> Figure:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,27 +11,17 @@ from typing import Any
 
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
-from fairtrial.stored import LEDGER, MAPS, PASSPORT, VERDICT, read_document
+from fairtrial.results.values import Verdict
+from fairtrial.results.verdict_file import read_verdict
+from fairtrial.stored import LEDGER, MAPS, PASSPORT, read_document
 
 HINT = "a study is a folder that `fairtrial study` wrote"
-
-
-def without_nulls(value: Any) -> Any:
-    """Null, NaN and infinities mean unknown and are left out, except in a list of numbers, where positions count."""
-    if isinstance(value, dict):
-        named = ((key, without_nulls(inner)) for key, inner in value.items())
-        return {key: inner for key, inner in named if inner is not None}
-    if isinstance(value, list):
-        known = [without_nulls(inner) for inner in value]
-        numbers = any(isinstance(inner, int | float) for inner in known)
-        return known if numbers else [inner for inner in known if inner is not None]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass(frozen=True)
 class StudyFiles:
     folder: Path
-    given: dict[str, Any] | None = None  # a verdict on results from elsewhere, which have no folder
+    given: Verdict | None = None  # a verdict on results from elsewhere, which have no folder
 
     @classmethod
     def open(cls, folder: Path) -> StudyFiles:
@@ -48,13 +37,8 @@ class StudyFiles:
         return cls(folder)
 
     @cached_property
-    def verdict(self) -> dict[str, Any]:
-        """Without nulls."""
-        return self.read_verdict(without_nulls) if self.given is None else self.given
-
-    def read_verdict(self, clean: Callable[[Any], Any] = lambda value: value) -> dict[str, Any]:
-        hint = "write it again with `fairtrial study STUDY`"
-        return read_document(self.inside("verdict.json"), VERDICT, hint, clean=clean)
+    def verdict(self) -> Verdict:
+        return read_verdict(self.inside("verdict.json")) if self.given is None else self.given
 
     @cached_property
     def maps(self) -> dict[str, Any]:

@@ -10,23 +10,14 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairtrial.description import Cell, Table, row
 from fairtrial.finding import Finding, summary, table_lines
+from fairtrial.formatting import KINDS, bracket, format_parts, format_time, vocabulary_of
 from fairtrial.record import Listed, Record
 from fairtrial.report.curves import Curve, curves_of, trained_seconds
-from fairtrial.report.table import Cell, Table, as_text, plain, row, wrapped
-from fairtrial.report.words import (
-    KINDS,
-    OTHER_VOCABULARIES,
-    accuracy_text,
-    bracket,
-    copies_text,
-    describe_result,
-    describe_score,
-    spoken_parts,
-    spoken_time,
-    vocabulary_of,
-)
-from fairtrial.statistics.sentences import VOCABULARIES_DIFFER, counted
+from fairtrial.report.render import as_text, plain, wrapped
+from fairtrial.report.words import OTHER_VOCABULARIES, accuracy_text, copies_text, describe_result, describe_score
+from fairtrial.results.sentences import VOCABULARIES_DIFFER, counted
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -62,13 +53,13 @@ def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str
         f" width {shape.width}, feed-forward {shape.hidden},"
         f" length {shape.length}, dropout {shape.dropout:g}"
         + (f" (of attention weights {shape.attention_dropout:g})" if shape.attention_dropout else ""),
-        f"  parts     {spoken_parts(recipe)}",
+        f"  parts     {format_parts(recipe)}",
         f"  training  {training.duration}, batch {training.batch}, {training.optimizer},"
         f" learning rate {training.learning_rate:g}",
     ]
     if record.complete:
         lines.append(f"  size      {record.result['parameters']:,} parameters")
-    lines.append(f"  took      {spoken_time(trained_seconds(record.clock()))} in all")
+    lines.append(f"  took      {format_time(trained_seconds(record.clock()))} in all")
     lines += [f"  note      {note}" for note in trial["notes"]]
     if trial.get("cite"):
         lines.append(f"  cite      {trial['cite']}")
@@ -131,7 +122,7 @@ def listing_row(each: Listed, in_bits: bool) -> tuple[Cell, ...]:
     recipe, scores = each.record.recipe, each.record.result["tests"] if each.record.complete else {}
     told = ", ".join(describe_final(name, score, in_bits) for name, score in scores.items()) or each.state
     name, seed = recipe.name or "unnamed", str(each.record.trial["seed"])
-    return row(str(each.record.folder), recipe.task, name, spoken_parts(recipe), seed, told)
+    return row(str(each.record.folder), recipe.task, name, format_parts(recipe), seed, told)
 
 
 def describe_final(test: str, score: Mapping[str, Any], in_bits: bool) -> str:

@@ -1,21 +1,19 @@
-"""Numbers, times, parts and results as a reader sees them, for commands and pages alike."""
+"""A trial's plan, start and result as a reader sees them, for commands and pages alike."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from collections.abc import Mapping
+from typing import Any
 
-from fairtrial.errors import BadInput
+from fairtrial.description import MISSING, Cell, Table, row
+from fairtrial.formatting import KINDS, bracket, format_part, format_time, strides_note
 from fairtrial.recipe import Recipe
-from fairtrial.report.table import MISSING, PROSE_WIDTH, Cell, Table, as_text, row, terminal_width
+from fairtrial.report.render import PROSE_WIDTH, as_text, terminal_width
+from fairtrial.results.sentences import counted
 from fairtrial.statistics.outcomes import Z_ONE_SIDED, headline
-from fairtrial.statistics.sentences import counted
 
-KINDS = {"classify": "encoder and classifier", "lm": "decoder language model", "mlm": "masked language model"}
 MANY_MB = 500  # of memory, from which on it is told
-SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
     "accuracy": ("accuracy", "macro-F1", "majority class", "items"),
     "masked_perplexity": ("perplexity of masked tokens", "masked tokens"),
@@ -30,106 +28,10 @@ COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
 OTHER_VOCABULARIES = "Compare models with other vocabularies by bits per byte: they count every byte."
 
 
-def is_number(value: object) -> TypeGuard[float]:
-    """A finite number; JSON may also hold null, NaN and infinities, which must not reach a page."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def decimals_for(low: float | None, high: float | None, *, least: int = 1, most: int = 4) -> int:
-    """The interval decides: half of it keeps one digit, or two where it begins with 1 or 2."""
-    half = abs(high - low) / 2 if is_number(low) and is_number(high) else 0.0
-    if not half:  # also of two numbers too close for a number between them
-        return max(1, least)
-    power = math.floor(math.log10(half))
-    kept = power - 1 if round(half / 10.0**power, 6) < 3 else power
-    return min(most, max(least, -kept))
-
-
-def plain_number(value: float | None, decimals: int, *, sign: bool = False) -> str:
-    if not is_number(value):
-        return MISSING
-    text = f"{value:{'+' if sign else ''},.{decimals}f}"
-    return text.replace("-", "").replace("+", "") if float(text.replace(",", "")) == 0 else text  # no -0.0, no +0.0
-
-
-def with_interval(
-    value: float | None, low: float | None, high: float | None, *, sign: bool = False, least: int = 1
-) -> str:
-    """`85.2 [84.0, 86.4]`."""
-    number = plain_number(value, decimals_for(low, high, least=least), sign=sign)
-    interval = interval_text(low, high, sign=sign, least=least)
-    return number if interval == MISSING else f"{number} {interval}"
-
-
-def interval_text(low: float | None, high: float | None, *, sign: bool = False, least: int = 1) -> str:
-    if not (is_number(low) and is_number(high)):
-        return MISSING
-    decimals = decimals_for(low, high, least=least)
-    return f"[{plain_number(low, decimals, sign=sign)}, {plain_number(high, decimals, sign=sign)}]"
-
-
-def probability(value: float | None) -> str:
-    """`0.032`, `<0.001`: a p-value, never zero."""
-    if not is_number(value):
-        return MISSING
-    if value < 0.001:
-        return "<0.001"
-    return f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
-
-
-def few_digits(value: float | None, digits: int = 3, *, whole_below: float = 1e7) -> str:
-    """`576,467`, `1.24G`, `0.0123`: a size without an interval."""
-    if not is_number(value):
-        return MISSING
-    if float(value).is_integer() and abs(value) < whole_below:
-        return f"{int(value):,}"
-    size, letter = next(((size, letter) for size, letter in SIZES if abs(value) >= size), (1, ""))
-    text = f"{value / size:.{digits}g}"
-    return (f"{value / size:,.0f}" if abs(value) >= 1000 * size or "e+" in text else text) + letter  # never 1e+03
-
-
-def finite(values: Sequence[object]) -> list[float]:
-    return [float(value) for value in values if is_number(value)]
-
-
-def spoken_time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def read_time(text: str) -> float:
-    """`90s`, `20m`, `1h30m` -> seconds."""
-    number = r"(\d+(?:\.\d+)?)"
-    found = re.fullmatch(rf"(?:{number}h)?(?:{number}m(?:in)?)?(?:{number}s)?", text.replace(" ", ""))
-    if not found or not any(found.groups()):
-        raise BadInput(f"{text!r} is not a time", "write it as 90s, 20m or 1h30m")
-    hours, minutes, seconds = (float(group or 0) for group in found.groups())
-    total = hours * 3600 + minutes * 60 + seconds
-    if total <= 0:
-        raise BadInput(f"a time must be positive, got {text!r}")
-    return total
-
-
-def spoken_parts(recipe: Recipe) -> str:
-    if recipe.external:
-        return spoken_part(recipe.model.name, recipe.model.options)
-    return " + ".join(spoken_part(part.name, part.options) for part in recipe.parts) or "none"
-
-
-def spoken_part(name: str, options: Mapping[str, Any]) -> str:
-    return name + (f" ({', '.join(f'{key} {value}' for key, value in options.items())})" if options else "")
-
-
-def vocabulary_of(recipe: Recipe) -> str:
-    """How and of what it is made: where that differs, perplexities are about different tokens."""
-    return f"{recipe.tokens} {recipe.data.source} {recipe.data.train_share}"
-
-
 def start_lines(recipe: Recipe, facts: dict[str, Any], step: int) -> list[str]:
     """What is about to be trained."""
     documents = ", ".join(f"{count:,} {name}" for name, count in facts["documents"].items())
-    shape, parts = facts["shape"], [spoken_part(**part) for part in facts["parts"]]
+    shape, parts = facts["shape"], [format_part(**part) for part in facts["parts"]]
     chosen = "the last weights are kept"
     if facts["choose_on"]:
         chosen = f"weights chosen on {facts['choose_on']}, {candidates(facts['select_every'], facts['steps'])}"
@@ -158,8 +60,8 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
         f"study: {plan['name']}",
         f"plan: {plan['trial_count']} trials ({len(names)} variants x {plan['seed_count']} seeds x {len(tasks)}"
         f" {'task' if len(tasks) == 1 else 'tasks'}{finished}), {plan['width']} at a time;"
-        f" about {spoken_time(plan['expected_seconds'])} in all"
-        + (f", {spoken_time(final)} of it for final scores" if (final := plan.get("final_seconds", 0)) >= 2 else "")
+        f" about {format_time(plan['expected_seconds'])} in all"
+        + (f", {format_time(final)} of it for final scores" if (final := plan.get("final_seconds", 0)) >= 2 else "")
         + (f"; a trial's training takes about {plan['memory_mb']:,.0f} MB" if plan.get("memory_mb", 0) >= 1 else ""),
     ]
     if plan["decision"]:
@@ -225,7 +127,7 @@ def copies_text(copies: dict[str, Any]) -> str:
 def learning_notes(result: dict[str, Any]) -> list[str]:
     """What to know before the scores are believed: whether anything was learned, and whether to the end; and what parts
     tell of themselves."""
-    lines: list[str] = [*result.get("part_notes", ())]
+    lines, unlearned = [*result.get("part_notes", ())], list[str]()
     for name, score in result["tests"].items():
         if "confusion" not in score:
             continue
@@ -234,15 +136,16 @@ def learning_notes(result: dict[str, Any]) -> list[str]:
         if largest == 1:
             continue
         if guessed == 1:
-            lines.append(f"did not learn: it answers one class only on {name}")
+            unlearned.append(f"did not learn: it answers one class only on {name}")
         elif score["accuracy"] < largest + Z_ONE_SIDED * math.sqrt(largest * (1 - largest) / score["items"]):
-            lines.append(f"did not learn: it is no better than always answering the largest class on {name}")
+            unlearned.append(f"did not learn: it is no better than always answering the largest class on {name}")
+    lines += unlearned
     if result.get("training_end") == "still improving":
         lines.append("underfitted: still improving at the last step; train longer before you believe this")
     elif result.get("training_end") == "overfitted":
         best_step = result.get("best_step", result["kept_step"])  # earlier records have the kept one only
         lines.append(f"overfitted: best at step {best_step:,} of {result['steps']:,}, worse since")
-    elif any(line.startswith("did not learn") for line in lines):
+    elif unlearned:
         epochs = result["steps"] / result.get("steps_per_epoch", math.inf)  # earlier records do not say it
         this = f"; this was {epochs:.1f} epochs" if epochs else ""
         lines.append(f"train longer, or try another learning rate{this}")
@@ -273,7 +176,7 @@ def score_table(result: dict[str, Any], baseline: Mapping[str, Any] = {}) -> Tab
             rows.append(_score_row(f"{scored}, clean items", clean, theirs[scored]["clean"]))
     over = "items" if metric == "accuracy" else "documents"
     note = f"95% intervals over test {over}, of this one seed; other seeds differ, so compare several."
-    if any(row[0].text.endswith(", clean items") for row in rows):
+    if len(rows) > len(scores):
         note += " Clean items do not occur in the training set."
     if metric == "perplexity":
         strided = {scored: score["full_context"] for scored, score in scores.items() if "full_context" in score}
@@ -315,25 +218,8 @@ def _score_cells(score: Mapping[str, Any]) -> tuple[str | int, ...]:
     )  # fmt: skip
 
 
-def strides_note(contexts: Mapping[str, float]) -> str:
-    """That test sets were scored with less than full context; empty where none was. `contexts`: by test set, the least
-    share of a length that a token sees."""
-    by_share: dict[float, list[str]] = {}
-    for name, share in contexts.items():
-        by_share.setdefault(share, []).append(name)
-    return "".join(
-        f" Scored in strides ({', '.join(names)}): each token sees at least {share:.0%} of the length, so scores are a"
-        " little worse than exact ones."
-        for share, names in by_share.items()
-    )
-
-
 def accuracy_text(score: Mapping[str, Any]) -> str:
     return f"{score['accuracy']:.1%}{bracket(score['interval'], '.1%')}"
-
-
-def bracket(interval: Sequence[float] | None, form: str = ".1f") -> str:
-    return "" if interval is None else f" [{interval[0]:{form}}, {interval[1]:{form}}]"
 
 
 def _headline_text(score: dict[str, Any]) -> str:

@@ -1,11 +1,11 @@
 """Statistics and verdicts. Pure functions of arrays; no torch."""
 
 from fairtrial.statistics.comparison import (
-    Comparison,
-    Verdict,
+    Contrast,
+    Decision,
     compare,
     decide_family,
-    least_for,
+    margin_for,
     score,
     scores_by_subset,
     subsets,
@@ -14,11 +14,26 @@ from fairtrial.statistics.comparison import (
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS, holm
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set, headline
 from fairtrial.statistics.power import reach_of
-from fairtrial.statistics.sentences import counted, describe_difference, listed, score_words
-from fairtrial.statistics.verdict import judge_study
+from fairtrial.statistics.verdict import as_comparison, judge_study
 
 __all__ = [
-    "ALPHA", "LOOKS", "Comparison", "SetOutcomes", "TaskOutcomes", "Verdict", "compare", "counted", "decide_family",
-    "describe_difference", "describe_set", "headline", "holm", "judge_study", "least_for", "listed", "reach_of",
-    "score", "score_words", "scores_by_subset", "subsets", "trends",
-]  # fmt: skip
+    "ALPHA",
+    "LOOKS",
+    "Contrast",
+    "Decision",
+    "SetOutcomes",
+    "TaskOutcomes",
+    "as_comparison",
+    "compare",
+    "decide_family",
+    "describe_set",
+    "headline",
+    "holm",
+    "judge_study",
+    "margin_for",
+    "reach_of",
+    "score",
+    "scores_by_subset",
+    "subsets",
+    "trends",
+]

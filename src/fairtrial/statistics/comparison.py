@@ -5,30 +5,39 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
 
 from fairtrial.errors import BadInput
+from fairtrial.results.values import (
+    FEWEST_SEEDS,
+    Interval,
+    Metric,
+    MoreSeeds,
+    Question,
+    Reason,
+    ReasonCode,
+    Score,
+    VerdictKind,
+    is_accuracy,
+)
 from fairtrial.statistics.crossed import Crossed, Z, crossed_t, items_t, kish, over_items, summed, wilson
 from fairtrial.statistics.multiplicity import holm
 from fairtrial.statistics.outcomes import (
     CLEAN,
     LANGUAGE,
     METRICS,
-    Metric,
     SetOutcomes,
     Sums,
-    is_accuracy,
     measure,
     measure_by_class,
     pair,
     same_events,
 )
-from fairtrial.statistics.power import MoreSeeds, items_needed, more_seeds, seeds_needed, smallest_detectable
+from fairtrial.statistics.power import items_needed, more_seeds, seeds_needed, smallest_detectable
 
-FEWEST_SEEDS = 5  # for a verdict
 FEWEST_UNITS = 5  # items, or groups of them, for the interval of a score
 BOOTSTRAP_DRAWS, FEWEST_DRAWS = 2000, 400
 BOOTSTRAP_WORK = 20_000_000  # draws x items: with very many items there are fewer draws
@@ -44,39 +53,42 @@ def subsets(status: np.ndarray | None, items: int) -> dict[str, np.ndarray]:
 
 def scores_by_subset(
     metric: str, outcomes: SetOutcomes, status: np.ndarray | None, clusters: np.ndarray | None = None
-) -> dict[str, Any]:
+) -> dict[str, Score]:
     """`{"all": score, "clean": score, "contaminated": score}`, without subsets that have no items."""
     masks = subsets(status, outcomes.items)
     return {subset: score(metric, outcomes, keep, clusters) for subset, keep in masks.items() if keep.any()}
 
 
-def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> dict[str, Any]:
+def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> Score:
     """Mean, interval and the value of each seed: accuracy in per cent; perplexities are averaged as logarithms."""
     by_class = is_accuracy(metric) and "label" in outcomes.arrays and keep.any()
     sums = measure_by_class(outcomes, keep, clusters) if by_class else measure(metric, outcomes, keep, clusters)
     if not sums.values.size:  # documents without a single counted token
-        return {"mean": None, "low": None, "high": None, "by_seed": [], "items": 0, "seeds": list(outcomes.seeds)}
+        return Score(Interval(), (), outcomes.seeds, 0)
     by_seed = sums.values.sum(1) / sums.weights.sum(1)
-    low, high = _score_interval(metric, sums) or (None, None)
-    shown = {"mean": float(by_seed.mean()), "low": low, "high": high, "by_seed": by_seed.tolist()}
-    shown["items"] = int(keep.sum())
+    mean, (low, high) = float(by_seed.mean()), _score_interval(metric, sums) or (None, None)
+    values = by_seed.tolist()
     if metric == "perplexity":
-        shown |= {key: exp(shown[key]) for key in ("mean", "low", "high")}
-        shown["by_seed"] = [exp(value) for value in by_seed]
-    return {**shown, **(_beside(outcomes, keep) if "tokens" in outcomes.arrays else {}), "seeds": list(outcomes.seeds)}
+        values, mean = [_exp(value) for value in values], _exp(mean)
+        low, high = (None if end is None else _exp(end) for end in (low, high))
+    found = Score(Interval(mean, low, high), tuple(values), outcomes.seeds, int(keep.sum()))
+    return _with_every_byte(found, outcomes, keep) if "tokens" in outcomes.arrays else found
 
 
-def _beside(outcomes: SetOutcomes, keep: np.ndarray) -> dict[str, Any]:
-    """What stands beside a language model's score: every byte counted, and words that it knows only."""
+def _with_every_byte(found: Score, outcomes: SetOutcomes, keep: np.ndarray) -> Score:
+    """Beside a language model's score: every byte counted, and words that it knows only."""
     kept = {name: array[:, keep] for name, array in outcomes.arrays.items()}
     bits = measure("bits per byte", outcomes, keep)
-    shown = {"bits_per_byte": float((bits.values.sum(1) / bits.weights.sum(1)).mean())}
-    shown["unknown_share"] = float(kept["unknown"].sum() / kept["tokens"].sum())
-    known = (kept["tokens"] - kept["unknown"]).sum(1)
+    known, known_only = (kept["tokens"] - kept["unknown"]).sum(1), None
     if "unknown_nll" in kept and known.all():
         nats = (kept["nll"] - kept["unknown_nll"]).sum(1)
-        shown["perplexity_without_unknown"] = math.exp(min(700.0, float((nats / known).mean())))
-    return shown
+        known_only = math.exp(min(700.0, float((nats / known).mean())))
+    return replace(
+        found,
+        bits_per_byte=float((bits.values.sum(1) / bits.weights.sum(1)).mean()),
+        unknown_share=float(kept["unknown"].sum() / kept["tokens"].sum()),
+        perplexity_without_unknown=known_only,
+    )
 
 
 def score_interval(arrays: Mapping[str, np.ndarray]) -> tuple[float, float] | None:
@@ -84,10 +96,10 @@ def score_interval(arrays: Mapping[str, np.ndarray]) -> tuple[float, float] | No
     the one that `score` gives. None where there are too few items."""
     metric = "accuracy" if "guess" in arrays else "perplexity"
     one_seed = SetOutcomes((0,), {name: array[None] for name, array in arrays.items()})
-    shown = score(metric, one_seed, np.ones(one_seed.items, bool), arrays.get("group"))
-    if shown["low"] is None:
+    mean = score(metric, one_seed, np.ones(one_seed.items, bool), arrays.get("group")).mean
+    if mean.low is None or mean.high is None:
         return None
-    return (shown["low"] / 100, shown["high"] / 100) if metric == "accuracy" else (shown["low"], shown["high"])
+    return (mean.low / 100, mean.high / 100) if metric == "accuracy" else (mean.low, mean.high)
 
 
 def _score_interval(metric: str, sums: Sums) -> tuple[float, float] | None:
@@ -116,18 +128,18 @@ def _score_interval(metric: str, sums: Sums) -> tuple[float, float] | None:
     return (max(0.0, low), min(100.0, high)) if is_accuracy(metric) or metric == "macro-F1" else (low, high)
 
 
-def exp(value: float | None) -> float | None:
-    return None if value is None else math.exp(max(-700.0, min(700.0, value)))
+def _exp(value: float) -> float:
+    return math.exp(max(-700.0, min(700.0, value)))
 
 
 @dataclass(frozen=True, eq=False)  # a key by identity: arrays have no hash
-class Comparison:
-    """`variant` minus `against`. With one seed or one item there is no `test`, only a difference; with `checkpoints`,
-    one trained network of each, the test is about new items only."""
+class Contrast:
+    """A variant minus its baseline, before anything is decided. With one seed or one item there is no `test`, only a
+    difference; of checkpoints, one trained network of each, the test is about new items only."""
 
     variant: str
-    against: str
-    set: str
+    baseline: str
+    test_set: str
     subset: str  # all, clean or contaminated items
     metric: Metric
     seeds: int
@@ -138,15 +150,19 @@ class Comparison:
     test: Crossed | None = None
     differences: np.ndarray | None = None  # linearised [seed unit]
     sizes: np.ndarray | None = None  # how much of the difference each unit is [unit]
-    level: float | None = None  # score of `against`
-    checkpoints: bool = False
-    not_comparable_because: tuple[str, ...] = ()
+    level: float | None = None  # score of the baseline
+    question: Question = Question.NEW_RUNS
+    not_comparable: tuple[Reason, ...] = ()
 
     @property
     def gain(self) -> float:
         """The difference, with the sign that makes more better."""
         assert self.difference is not None
         return self.difference if self.metric.higher_is_better else -self.difference
+
+    def but(self, code: ReasonCode, text: str) -> Contrast:
+        """The same with one more reason not to compare."""
+        return replace(self, not_comparable=(*self.not_comparable, Reason(code, text)))
 
 
 def compare(
@@ -156,24 +172,25 @@ def compare(
     keep: np.ndarray,
     clusters: np.ndarray | None = None,
     *,
-    checkpoints: bool = False,
-) -> Comparison:
-    """`names`: variant, against, test set, subset. `outcomes`: of the variant, of the other."""
+    question: Question = Question.NEW_RUNS,
+) -> Contrast:
+    """`names`: variant, baseline, test set, subset. `outcomes`: of the variant, of the baseline."""
     one, other, paired = pair(*outcomes)
     kind = one.metric or METRICS[metric]
-    found = Comparison(*names, kind, len(one.seeds), int(keep.sum()), paired, checkpoints=checkpoints)
+    contrast = Contrast(*names, kind, len(one.seeds), int(keep.sum()), paired, question=question)
     if one.items != other.items:
-        why = f"they were scored on different items ({one.items:,} and {other.items:,})"
-        return replace(found, not_comparable_because=(why,))
+        text = f"they were scored on different items ({one.items:,} and {other.items:,})"
+        return contrast.but(ReasonCode.DIFFERENT_ITEMS, text)
     if metric in LANGUAGE and one.metric is not None and not np.array_equal(one["weight"], other["weight"]):
         counted = "tokens" if metric == "perplexity" else "bytes"
-        why = f"their items have different numbers of {counted} (weight), so they do not predict the same {counted}"
-        found = replace(found, not_comparable_because=(why,))
+        text = f"their items have different numbers of {counted} (weight), so they do not predict the same {counted}"
+        contrast = contrast.but(ReasonCode.DIFFERENT_TOKENS, text)
     elif metric in LANGUAGE and one.metric is None:
         common, reasons = _common_measure(one, other)
         metric = metric if common == "perplexity" else common
-        found = replace(found, metric=METRICS[metric], not_comparable_because=reasons)
-    return _compare_sums(found, measure(metric, one, keep, clusters), measure(metric, other, keep, clusters), clusters)
+        contrast = replace(contrast, metric=METRICS[metric], not_comparable=reasons)
+    ours, theirs = (measure(metric, side, keep, clusters) for side in (one, other))
+    return _compare_sums(contrast, ours, theirs, clusters)
 
 
 def compare_values(
@@ -183,29 +200,28 @@ def compare_values(
     theirs: np.ndarray,
     clusters: np.ndarray | None = None,
     weights: np.ndarray | None = None,
-) -> Comparison:
+) -> Contrast:
     """Any score of items [seed item], by the test that judges a study; `weights` [item] or [seed item]."""
     counts = np.ones(ours.shape) if weights is None else np.broadcast_to(np.asarray(weights, float), ours.shape)
     sizes = summed(counts, clusters)
     counted = sizes.sum(0) > 0
     sums = [summed(np.where(counts > 0, values, 0.0) * counts, clusters)[:, counted] for values in (ours, theirs)]
-    found = Comparison(*names, "", "all", metric, len(ours), ours.shape[1], paired=True)
-    one, other = (Sums(each, sizes[:, counted]) for each in sums)
-    return _compare_sums(found, one, other, clusters)
+    contrast = Contrast(*names, "", "all", metric, len(ours), ours.shape[1], paired=True)
+    one, other = (Sums(side, sizes[:, counted]) for side in sums)
+    return _compare_sums(contrast, one, other, clusters)
 
 
-def _compare_sums(found: Comparison, ours: Sums, theirs: Sums, clusters: np.ndarray | None) -> Comparison:
+def _compare_sums(contrast: Contrast, ours: Sums, theirs: Sums, clusters: np.ndarray | None) -> Contrast:
     seeds, units = ours.values.shape
-    found = replace(found, groups=None if clusters is None else units)
+    contrast = replace(contrast, groups=None if clusters is None else units)
     if theirs.values.shape[1] != units or (effective := kish(ours.sizes) if units else 0.0) < 2:
-        what = "test items" if clusters is None else "groups of test items"
+        kind = "test items" if clusters is None else "groups of test items"
         uneven = f" of very unequal size, which count as {effective:.1f}" if units > 2 else ""
-        why = f"too few {what} to compare on ({units}{uneven})"
-        return replace(found, not_comparable_because=(*found.not_comparable_because, why))
-    only_items = found.checkpoints
+        return contrast.but(ReasonCode.TOO_FEW_ITEMS, f"too few {kind} to compare on ({units}{uneven})")
+    only_items = contrast.question == Question.CHECKPOINTS
     values = ours.linearised() - theirs.linearised()  # each with its own weights: tokenizers may count other bytes
     return replace(
-        found,
+        contrast,
         difference=float(values.mean()),
         test=crossed_t(values, ours.sizes) if seeds > 1 else items_t(values[0], ours.sizes) if only_items else None,
         differences=values,
@@ -214,128 +230,124 @@ def _compare_sums(found: Comparison, ours: Sums, theirs: Sums, clusters: np.ndar
     )
 
 
-def trends(comparisons: Sequence[Comparison], sizes: Sequence[Sequence[float]]) -> list[Crossed]:
-    """How a difference changes with each of several sizes, the others held: slopes of least squares over comparisons of
+def trends(contrasts: Sequence[Contrast], sizes: Sequence[Sequence[float]]) -> list[Crossed]:
+    """How a difference changes with each of several sizes, the others held: slopes of least squares over contrasts of
     the same seeds and items. Seed by seed and item by item a slope is one weighted sum of them, so what they share
-    falls out of its interval. `sizes`: those of each comparison."""
-    design = np.column_stack([np.ones(len(comparisons)), np.asarray(sizes, float)])
+    falls out of its interval. `sizes`: those of each contrast."""
+    design = np.column_stack([np.ones(len(contrasts)), np.asarray(sizes, float)])
     if np.linalg.matrix_rank(design) < design.shape[1]:
         raise BadInput("a trend needs at least two values of each size that do not move together")
-    values = np.stack([each.differences for each in comparisons if each.differences is not None])
-    return [crossed_t(slope, comparisons[0].sizes) for slope in np.tensordot(np.linalg.pinv(design)[1:], values, 1)]
+    values = np.stack([each.differences for each in contrasts if each.differences is not None])
+    return [crossed_t(slope, contrasts[0].sizes) for slope in np.tensordot(np.linalg.pinv(design)[1:], values, 1)]
 
 
-def _common_measure(one: SetOutcomes, other: SetOutcomes) -> tuple[str, tuple[str, ...]]:
+def _common_measure(one: SetOutcomes, other: SetOutcomes) -> tuple[str, tuple[Reason, ...]]:
     """Perplexities compare only where both sides predict the same events. Else bits per byte do, if they count every
     byte of the same text."""
     ours, theirs = one.vocabulary, other.vocabulary
     if ours and theirs and ours.normalisation != theirs.normalisation:
         which = " and ".join(side.normalisation or "the text as it is" for side in (ours, theirs))
-        why = f"they predict different texts ({which}), and what one leaves out it need not predict"
-        return "bits per byte", (why,)
+        text = f"they predict different texts ({which}), and what one leaves out it need not predict"
+        return "bits per byte", (Reason(ReasonCode.DIFFERENT_TEXTS, text),)
     if same_events(one, other):
         return "perplexity", ()
     hidden = [side["unknown"].any() and "spelling" not in side.arrays for side in (one, other)]
     if not any(hidden):
         return "bits per byte", ()
     shares = [f"{float(side['unknown'].sum() / side['tokens'].sum()):.1%}" for side in (one, other)]
-    why = f"their vocabularies differ and hide different words (unknown: {shares[0]} and {shares[1]})"
-    return "bits per byte", (why,)
+    text = f"their vocabularies differ and hide different words (unknown: {shares[0]} and {shares[1]})"
+    return "bits per byte", (Reason(ReasonCode.DIFFERENT_VOCABULARIES, text),)
 
 
-def least_for(metric: str, least: float, outcomes: SetOutcomes) -> float:
-    """The least difference of interest in the metric's unit: nats per token are worth fewer bits per byte."""
+def margin_for(metric: str, margin: float, outcomes: SetOutcomes) -> float:
+    """The smallest difference of interest in the metric's unit: nats per token are worth fewer bits per byte."""
     if metric != "bits per byte" or "tokens" not in outcomes.arrays:
-        return least
-    return least * float(outcomes["tokens"].sum() / outcomes["bytes"].sum()) / math.log(2)
+        return margin
+    return margin * float(outcomes["tokens"].sum() / outcomes["bytes"].sum()) / math.log(2)
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """`better`, `worse`, `same`, `undetected`, `too_few_seeds` or `not_comparable`, and what goes with it. Of two
-    checkpoints `checkpoint_better` and so on, which says nothing of new trainings."""
+class Decision:
+    """What a contrast shows, and what goes with it."""
 
-    kind: str
-    why: tuple[str, ...] = ()  # of not_comparable
-    smallest: float | None = None  # difference that this study finds in 80% of cases, at the level that decides
-    more: MoreSeeds | None = None  # seeds to add to see the least difference of interest
-    more_for_observed: MoreSeeds | None = None  # seeds to add to see a difference as large as the observed one
-    more_items: int | None = None  # test items without which no number of seeds shows it
+    kind: VerdictKind
+    reasons: tuple[Reason, ...] = ()
+    detectable: float | None = None  # difference that this study finds in 80% of cases, at the level that decides
+    more_seeds: MoreSeeds | None = None  # to add to detect the margin
+    more_items: int | None = None  # test items without which no number of seeds detects it
 
 
-def may_be_judged(comparison: Comparison) -> bool:
-    """Whether the comparison belongs to the family of claims."""
-    return not comparison.not_comparable_because and (comparison.checkpoints or comparison.seeds >= FEWEST_SEEDS)
+def may_be_judged(contrast: Contrast) -> bool:
+    """Whether it belongs to the family of claims."""
+    enough = contrast.question == Question.CHECKPOINTS or contrast.seeds >= FEWEST_SEEDS
+    return not contrast.not_comparable and enough
 
 
-def p_same(comparison: Comparison, least: float) -> float:
-    """Two one-sided tests (Schuirmann 1987): the p-value of `the difference is larger than `least``."""
-    test = comparison.test
+def p_equivalent(contrast: Contrast, margin: float) -> float:
+    """Two one-sided tests (Schuirmann 1987): the p-value of "the difference is larger than the margin"."""
+    test = contrast.test
     assert test is not None
-    if test.variance == 0 and is_accuracy(comparison.metric.name):  # looks like certainty, but is not
-        return (1 - min(1.0, least / 100)) ** test.effective
-    return test.p_above(least - abs(test.difference))
+    if test.variance == 0 and contrast.metric.is_accuracy:  # looks like certainty, but is not
+        return (1 - min(1.0, margin / 100)) ** test.effective
+    return test.p_above(margin - abs(test.difference))
 
 
 def decide(
-    comparison: Comparison,
+    contrast: Contrast,
     p_adjusted: float | None,
     alpha: float,
-    least: float,
+    margin: float,
     *,
     family: int = 1,
-    p_same_adjusted: float | None = None,
-) -> Verdict:
-    """The first rule that applies. p-values over the family of so many comparisons; `alpha` of this look; `least` in
-    the comparison's unit."""
-    if comparison.not_comparable_because:
-        return Verdict("not_comparable", why=comparison.not_comparable_because)
-    test, level = comparison.test, alpha / max(1, family)
-    never_differed = test is not None and test.variance == 0 and is_accuracy(comparison.metric.name)
-    of = "checkpoint_" * comparison.checkpoints
+    p_equivalent_adjusted: float | None = None,
+) -> Decision:
+    """The first rule that applies. p-values over the family of so many comparisons; `alpha` of this look; `margin` in
+    the contrast's unit."""
+    if contrast.not_comparable:
+        return Decision(VerdictKind.NOT_COMPARABLE, contrast.not_comparable)
+    test, level = contrast.test, alpha / max(1, family)
+    never_differed = test is not None and test.variance == 0 and contrast.metric.is_accuracy
     if test is None:
-        smallest = None
+        detectable = None
     elif never_differed:  # up to so many points of all such items may still differ
-        smallest = 100 * (1 - level ** (1 / test.effective))
+        detectable = 100 * (1 - level ** (1 / test.effective))
     else:
-        smallest = smallest_detectable(test, level)
-    if not may_be_judged(comparison) or test is None or p_adjusted is None:
-        return Verdict("too_few_seeds", smallest=smallest)
+        detectable = smallest_detectable(test, level)
+    undecided = Decision(VerdictKind.UNDECIDED, detectable=detectable)
+    if not may_be_judged(contrast) or test is None or p_adjusted is None:
+        return replace(undecided, reasons=(Reason(ReasonCode.TOO_FEW_SEEDS, f"a verdict needs {FEWEST_SEEDS} seeds"),))
     if p_adjusted < alpha:
-        return Verdict(of + ("better" if comparison.gain > 0 else "worse"), smallest=smallest)
-    if (p_same(comparison, least) if p_same_adjusted is None else p_same_adjusted) < alpha:
-        return Verdict(f"{of}same", smallest=smallest)
+        return replace(undecided, kind=VerdictKind.BETTER if contrast.gain > 0 else VerdictKind.WORSE)
+    if (p_equivalent(contrast, margin) if p_equivalent_adjusted is None else p_equivalent_adjusted) < alpha:
+        return replace(undecided, kind=VerdictKind.EQUIVALENT)
     of_such_sizes = test.items / test.effective
     if never_differed:
-        needed = math.log(level) / math.log1p(-least / 100) * of_such_sizes if least else 0
-        return Verdict(f"{of}undetected", smallest=smallest, more_items=math.ceil(needed) if least else None)
-    if comparison.checkpoints:
-        items = items_needed(test.shares, least, level)
-        return Verdict(f"{of}undetected", (), smallest, None, None, items and math.ceil(items * of_such_sizes))
-    observed = more_seeds(test, abs(test.difference), level)
-    if seeds_needed(test.shares, test.effective, least, level) is not None:
-        return Verdict("undetected", (), smallest, more_seeds(test, least, level), observed)
-    items = items_needed(test.shares, least, level)
-    return Verdict("undetected", (), smallest, None, observed, items and math.ceil(items * of_such_sizes))
+        needed = math.log(level) / math.log1p(-margin / 100) * of_such_sizes if margin else 0
+        return replace(undecided, more_items=math.ceil(needed) if margin else None)
+    seeds_help = seeds_needed(test.components, test.effective, margin, level) is not None
+    if contrast.question == Question.NEW_RUNS and seeds_help:
+        return replace(undecided, more_seeds=more_seeds(test, margin, level))
+    items = items_needed(test.components, margin, level)
+    return replace(undecided, more_items=items and math.ceil(items * of_such_sizes))
 
 
 class Judged(NamedTuple):
-    verdict: Verdict
+    decision: Decision
     p_adjusted: float | None
-    p_same: float | None  # adjusted, too
-    family: int  # comparisons that are corrected together
+    p_equivalent: float | None  # adjusted, too
+    family: int  # contrasts that are corrected together
 
 
-def decide_family(comparisons: Sequence[Comparison], least: Sequence[float], alpha: float) -> list[Judged]:
-    """A verdict on each, with Holm's correction over all that may be judged."""
-    tests = {n: each.test for n, each in enumerate(comparisons) if may_be_judged(each) and each.test is not None}
+def decide_family(contrasts: Sequence[Contrast], margins: Sequence[float], alpha: float) -> list[Judged]:
+    """A decision on each, with Holm's correction over all that may be judged."""
+    tests = {n: each.test for n, each in enumerate(contrasts) if may_be_judged(each) and each.test is not None}
     adjusted = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
-    same = dict(zip(tests, holm([p_same(comparisons[n], least[n]) for n in tests]), strict=True))
+    equivalent = dict(zip(tests, holm([p_equivalent(contrasts[n], margins[n]) for n in tests]), strict=True))
     judged = []
-    for n, comparison in enumerate(comparisons):
-        p, also = adjusted.get(n), same.get(n)
-        verdict = decide(comparison, p, alpha, least[n], family=len(tests), p_same_adjusted=also)
-        judged.append(Judged(verdict, p, also, len(tests)))
+    for n, contrast in enumerate(contrasts):
+        p, also = adjusted.get(n), equivalent.get(n)
+        decision = decide(contrast, p, alpha, margins[n], family=len(tests), p_equivalent_adjusted=also)
+        judged.append(Judged(decision, p, also, len(tests)))
     return judged
 
 

@@ -14,16 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit  # scipy.stats takes most of a second to import
 
+from fairtrial.results.values import VarianceComponents
+
 Z = float(ndtri(0.975))
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Variance components of one seed's outcome on one item."""
-
-    seed: float
-    item: float
-    rest: float
 
 
 @dataclass(frozen=True)
@@ -41,7 +34,7 @@ class Crossed:
     difference: float
     variance: float  # of the difference
     df: float
-    shares: Shares
+    components: VarianceComponents
     seed_square: float  # mean square of seeds, with seeds - 1 degrees of freedom
     by_seed: np.ndarray  # mean of each seed
     items: int  # units
@@ -66,9 +59,9 @@ class Crossed:
         return float(stdtr(self.df, -size / self.error)) if self.variance else float(size <= 0)
 
     @property
-    def sources(self) -> dict[str, float]:
+    def variance_shares(self) -> dict[str, float]:
         """Where the variance of the difference comes from, as shares of one. More seeds shrink all but the items'."""
-        own, seeds, items = self.shares, self.seeds, self.effective
+        own, seeds, items = self.components, self.seeds, self.effective
         parts = {"seed": own.seed / seeds, "item": own.item / items, "rest": own.rest / (seeds * items)}
         whole = sum(parts.values())
         return {name: part / whole if whole else 0.0 for name, part in parts.items()}
@@ -91,12 +84,12 @@ def crossed_t(values: np.ndarray, weights: np.ndarray | None = None, strata: Str
     unit_square = count * float(((by_unit - mean) ** 2 / leverage).sum()) / units**2
     rest_square = count * float((rest**2 / leverage).sum()) / units**2 / (seeds * (seeds - 1))
     variance, df = pooled(seed_square, unit_square, rest_square, seeds, effective)
-    found = Shares(
+    components = VarianceComponents(
         seed=max(0.0, (seed_square - rest_square) / effective),
         item=max(0.0, (unit_square - rest_square) / seeds),
         rest=rest_square,
     )
-    return Crossed(mean, variance, df, found, seed_square, by_seed, units, effective)
+    return Crossed(mean, variance, df, components, seed_square, by_seed, units, effective)
 
 
 def leverage_of(shares: np.ndarray, strata: Strata | None = None) -> tuple[np.ndarray, float]:
@@ -127,8 +120,8 @@ def items_t(values: np.ndarray, weights: np.ndarray) -> Crossed:
     another question."""
     variance, df = over_items(values, weights)
     mean, effective = float(values.mean()), df + 1
-    shares = Shares(seed=0.0, item=variance * effective, rest=0.0)
-    return Crossed(mean, variance, df, shares, 0.0, np.array([mean]), len(values), effective)
+    components = VarianceComponents(seed=0.0, item=variance * effective, rest=0.0)
+    return Crossed(mean, variance, df, components, 0.0, np.array([mean]), len(values), effective)
 
 
 def pooled(seed: float, item: float, rest: float, seeds: int, items: float) -> tuple[float, float]:

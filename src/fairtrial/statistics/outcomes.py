@@ -6,11 +6,23 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from fairtrial.errors import BadInput
+from fairtrial.results.values import (
+    AuditSummary,
+    Cost,
+    DataFinding,
+    Failure,
+    Metric,
+    Question,
+    SearchSummary,
+    TestReuse,
+    TestSet,
+    TrainingEnd,
+    UnlearnedKind,
+)
 from fairtrial.statistics.crossed import Strata, linearised, macro_f1_values, summed
 from fairtrial.statistics.multiplicity import ALPHA, Look
 
@@ -19,10 +31,9 @@ Z_ONE_SIDED = 1.645  # 5% of networks that guess get above it
 LEAST = {"accuracy": 1.0, "perplexity": 0.01}  # least difference of interest: points; nats per token
 TOLERATED = 0.01  # share of contaminated items up to which verdicts are on all items
 HEADLINES = {"accuracy": 1, "window_perplexity": -1, "masked_perplexity": -1}  # 1: higher is better, -1: lower
-UNAUDITED = "unaudited"  # the level of a passport whose audit broke down: nothing was found, for or against
 
 
-def headline(score: Mapping[str, Any]) -> tuple[str, int]:
+def headline(score: Mapping[str, object]) -> tuple[str, int]:
     """The name and the sign of the metric that a score is known by."""
     return next((name, sign) for name, sign in HEADLINES.items() if name in score)
 
@@ -34,13 +45,6 @@ class Vocabulary:
     normalisation: str  # what is lost before anything is predicted: "" or "lower case"
     settings: str  # how the vocabulary was made: the same for all seeds
     fingerprints: tuple[str, ...]  # of each seed's vocabulary
-
-
-@dataclass(frozen=True)
-class Metric:
-    name: str
-    unit: str
-    higher_is_better: bool
 
 
 @dataclass(frozen=True)
@@ -106,15 +110,6 @@ def same_events(one: SetOutcomes, other: SetOutcomes) -> bool:
     return all(np.array_equal(one[name], other[name]) for name in ("tokens", "unknown"))
 
 
-@dataclass(frozen=True)
-class TrainingEnd:
-    """Of one seed, by its validation loss."""
-
-    end: str  # "still improving" at the last step, "overfitted" (worse since its best), "settled"; empty: not known
-    best_step: int
-    steps: int
-
-
 Outcomes = dict[str, dict[str, SetOutcomes]]  # name -> test set -> outcomes
 
 
@@ -130,18 +125,18 @@ class TaskOutcomes:
     labels: tuple[str, ...] = ()
     status: dict[str, np.ndarray] = field(default_factory=dict)  # test set -> CLEAN, EXACT or NEAR of each item
     clusters: dict[str, np.ndarray] = field(default_factory=dict)  # test set -> the speech or block of each item
-    passports: dict[str, dict[str, Any]] = field(default_factory=dict)  # variant -> level, failed, accepted
+    audits: Mapping[str, AuditSummary] = field(default_factory=dict)  # by variant
     unsound: tuple[str, ...] = ()  # red findings of the data audit that a clean subset does not repair
-    checkpoints: bool = False  # one trained network of each: only new items are asked about, no new trainings
+    question: Question = Question.NEW_RUNS  # of checkpoints, one network of each: only about new items
     look: Look | None = None  # one of several interim looks; None: the number of seeds was fixed in advance
-    training: dict[str, dict[int, TrainingEnd]] = field(default_factory=dict)  # variant -> seed -> how it ended
+    training: Mapping[str, Mapping[int, TrainingEnd]] = field(default_factory=dict)  # variant -> seed -> how it ended
     contexts: dict[str, float] = field(default_factory=dict)  # test set -> least share of a length that a token sees
-    # copied to the verdict file as they are
-    cost: dict[str, Any] = field(default_factory=dict)
-    test_reuse: dict[str, Any] = field(default_factory=dict)  # how often each test set was scored while training
-    failures: list[dict[str, Any]] = field(default_factory=list)
-    contamination: dict[str, Any] | None = None
-    search: dict[str, Any] | None = None
+    # part of the verdict as they are
+    cost: Mapping[str, Cost] = field(default_factory=dict)
+    test_reuse: Mapping[str, Mapping[str, TestReuse]] = field(default_factory=dict)  # variant -> test set
+    failures: tuple[Failure, ...] = ()
+    data_findings: tuple[DataFinding, ...] | None = None  # checks of the data that did not pass; None: not audited
+    search: SearchSummary | None = None
 
     @property
     def vocabularies_differ(self) -> bool:
@@ -174,21 +169,12 @@ class TaskOutcomes:
         """The share of false alarms that this look may have."""
         return ALPHA if self.look is None else self.look.alpha
 
-    def stamp(self, variant: str) -> str | None:
-        """Why a variant may not be called better: a red passport, or none, that was not accepted."""
-        passport = self.passports.get(variant, {})
-        if passport.get("level") not in ("red", UNAUDITED) or passport.get("accepted"):
-            return None
-        if passport["level"] == UNAUDITED:
-            return f"{variant} could not be audited"
-        return f"{variant} failed its passport ({', '.join(passport.get('failed', [])) or 'see there'})"
-
     @property
     def others(self) -> tuple[str, ...]:
         return tuple(name for name in self.variants if name != self.baseline)
 
 
-def not_learned(outcomes: SetOutcomes, unigram: SetOutcomes | None = None) -> dict[str, list[int]]:
+def not_learned(outcomes: SetOutcomes, unigram: SetOutcomes | None = None) -> dict[UnlearnedKind, tuple[int, ...]]:
     """Seeds that know nothing of their task, by what they do. A classifier must beat the largest class, a language
     model word frequencies (`unigram`, if known)."""
     if "guess" in outcomes.arrays:
@@ -196,15 +182,13 @@ def not_learned(outcomes: SetOutcomes, unigram: SetOutcomes | None = None) -> di
         largest = float(np.bincount(label[0]).max()) / outcomes.items
         limit = largest + Z_ONE_SIDED * math.sqrt(largest * (1 - largest) / outcomes.items)
         one_class = (guess == guess[:, :1]).all(1) & (largest < 1)
-        at_chance = ((guess == label).mean(1) < limit) & (largest < 1)
+        at_chance = ((guess == label).mean(1) < limit) & (largest < 1) & ~one_class
+        flags = {UnlearnedKind.ONE_CLASS: one_class, UnlearnedKind.LARGEST_CLASS: at_chance}
     elif unigram and all(np.array_equal(outcomes[name][0], unigram[name][0]) for name in ("tokens", "unknown")):
-        one_class = np.zeros(len(outcomes.seeds), bool)
-        at_chance = outcomes["nll"].sum(1) >= unigram["nll"].mean(0).sum()
+        flags = {UnlearnedKind.WORD_FREQUENCIES: outcomes["nll"].sum(1) >= unigram["nll"].mean(0).sum()}
     else:
         return {}
-    better_than = "the largest class" if "guess" in outcomes.arrays else "word frequencies"
-    found = {"answer one class only": one_class, f"are no better than {better_than}": at_chance & ~one_class}
-    return {how: np.array(outcomes.seeds)[flags].tolist() for how, flags in found.items() if flags.any()}
+    return {kind: tuple(np.array(outcomes.seeds)[bad].tolist()) for kind, bad in flags.items() if bad.any()}
 
 
 METRICS = {
@@ -220,11 +204,6 @@ METRICS = {
 
 
 LANGUAGE = ("perplexity", "bits per byte")
-
-
-def is_accuracy(metric: str) -> bool:
-    """Right and wrong answers, in points; also `accuracy (exact_match)`, which others call by another name."""
-    return metric == "accuracy" or metric.startswith("accuracy (")
 
 
 @dataclass(frozen=True)
@@ -327,17 +306,10 @@ def per_item(metric: str, kept: Mapping[str, np.ndarray]) -> tuple[np.ndarray, n
     raise ValueError(f"unknown metric {metric!r}")
 
 
-def describe_set(status: np.ndarray | None, items: int) -> dict[str, Any]:
-    """Counts of copies in a test set; the subset that verdicts are on, and why."""
+def describe_set(status: np.ndarray | None, items: int, context: float | None = None) -> TestSet:
+    """Counts of copies in a test set, and the subset that verdicts are on."""
     if status is None:
-        why = "The training set was not searched for copies of test items."
-        return {"items": items, "exact": None, "near": None, "clean": None, "basis": "all", "basis_why": why}
+        return TestSet(items, context=context)
     exact, near, clean = (int((status == kind).sum()) for kind in (EXACT, NEAR, CLEAN))
-    share = (exact + near) / max(1, items)
-    subset = "clean" if share > TOLERATED else "all"
-    if not share:
-        why = "No test item occurs in the training set."
-    else:
-        choice = "verdicts are on the clean ones" if subset == "clean" else "few enough for verdicts on all items"
-        why = f"{share:.1%} of the test items also occur in the training set: {choice}."
-    return {"items": items, "exact": exact, "near": near, "clean": clean, "basis": subset, "basis_why": why}
+    subset = "clean" if (exact + near) / max(1, items) > TOLERATED else "all"
+    return TestSet(items, subset, exact, near, clean, context)

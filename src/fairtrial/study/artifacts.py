@@ -22,12 +22,21 @@ from fairtrial.errors import BadInput
 from fairtrial.finding import Finding, worst
 from fairtrial.recipe import Scoring, fingerprint, to_table, write_recipe
 from fairtrial.record import Record, renamed_keys
+from fairtrial.results.values import (
+    AuditLevel,
+    AuditSummary,
+    Cost,
+    DataFinding,
+    Failure,
+    SearchSummary,
+    TestReuse,
+    TrainingEnd,
+    TrainingEndKind,
+)
 from fairtrial.statistics.outcomes import (
     CLEAN,
-    UNAUDITED,
     SetOutcomes,
     TaskOutcomes,
-    TrainingEnd,
     Vocabulary,
     describe_set,
     stack_outcomes,
@@ -108,27 +117,27 @@ def too_few_clean(plan: Plan, task: str, facts: Mapping[str, Any]) -> list[str]:
     sets, told = plan.eval_sets[task], []
     for name, found in facts["sets"].items():
         status = np.array(found["status"])
-        if name in sets.items and describe_set(status, len(status))["basis"] == "clean" and not sets.too_few(name):
+        if name in sets.items and describe_set(status, len(status)).subset == "clean" and not sets.too_few(name):
             told.append(sets.too_few(name, np.flatnonzero(status == CLEAN).tolist(), "items that are no duplicates"))
     return [why for why in told if why]
 
 
 def failed_passport(plan: Plan, task: str, variant: str) -> list[str]:
     found = passport_of(plan, task, variant)
-    if found["level"] != "red" or found["accepted"]:
+    if found.level != AuditLevel.RED or found.accepted:
         return []
-    checks = "; ".join(found["failed"])
+    checks = "; ".join(found.failed)
     return [f"[{task}] {variant} failed its passport and will get no verdict, though its trials go on ({checks})"]
 
 
-def passport_of(plan: Plan, task: str, variant: str) -> dict[str, Any]:
+def passport_of(plan: Plan, task: str, variant: str) -> AuditSummary:
     """Level and failed checks, as the statistics take them. An audit that broke down has found nothing: the next
     run of the study makes it again."""
     passport = plan.home.read_passport(task, variant)
     findings = [Finding.from_dict(row) for row in passport.get("findings", [])]
-    level = worst(findings) if passport else UNAUDITED
+    level = AuditLevel(worst(findings)) if passport else AuditLevel.UNAUDITED
     failed = [f"{found.id} {found.name}" for found in findings if level != "pass" and found.severity == level]
-    return {"level": level, "failed": failed, "accepted": plan.study.variant(variant).accept_failed_passport}
+    return AuditSummary(level, tuple(failed), plan.study.variant(variant).accept_failed_passport)
 
 
 def data_mark(plan: Plan, task: str) -> str:
@@ -144,7 +153,7 @@ def passport_mark(plan: Plan, task: str, variant: str) -> str:
 
 
 def gather(
-    plan: Plan, task: str, search: Mapping[str, Any] | None = None, variants: Mapping[str, Variant] | None = None
+    plan: Plan, task: str, search: SearchSummary | None = None, variants: Mapping[str, Variant] | None = None
 ) -> TaskOutcomes:
     """Records, baselines and audits of a task -> what the statistics are given. `variants`: by the name that they are
     judged under; by default those of the main verdict, under their own."""
@@ -177,14 +186,14 @@ def gather(
         labels=sets.labels,
         status={name: np.array(facts["status"], dtype=np.int8) for name, facts in audited if name in sets.items},
         clusters={name: np.array(groups) for name, groups in sets.groups.items()},
-        passports={name: passport_of(plan, task, variant.name) for name, variant in variants.items()},
+        audits={name: passport_of(plan, task, variant.name) for name, variant in variants.items()},
         training={name: training_ends(found) for name, found in ran.items()},
         contexts=strided(next(iter(records[baseline].values()))),
         cost=cost(plan, task, records, variants),
         test_reuse={name: test_reuse(list(found.values())) for name, found in ran.items()},
-        failures=[{key: row[key] for key in ("variant", "seed", "error")} for row in failed],
-        contamination=without_items(contamination),
-        search=dict(search) if search else None,
+        failures=tuple(Failure(row["variant"], row["seed"], row["error"]) for row in failed),
+        data_findings=failed_findings(contamination),
+        search=search,
     )
 
 
@@ -279,7 +288,7 @@ def training_ends(records: Mapping[int, Record]) -> dict[int, TrainingEnd]:
     """By seed; older records do not say."""
     results = {seed: record.result for seed, record in records.items()}
     return {
-        seed: TrainingEnd(end, result.get("best_step", result["kept_step"]), result["steps"])
+        seed: TrainingEnd(TrainingEndKind(end), result.get("best_step", result["kept_step"]), result["steps"])
         for seed, result in results.items()
         if (end := result.get("training_end"))
     }
@@ -287,41 +296,43 @@ def training_ends(records: Mapping[int, Record]) -> dict[int, TrainingEnd]:
 
 def cost(
     plan: Plan, task: str, records: Mapping[str, Mapping[int, Record]], variants: Mapping[str, Variant]
-) -> dict[str, Any]:
+) -> dict[str, Cost]:
     """Parameters, FLOPs, and the time of a step: the median over seeds of each trial's median."""
-    found: dict[str, Any] = {}
+    costs = {}
     for name, named in records.items():
-        facts = plan.calibration.get(task, {}).get(variants[name].name, {})
+        measured = plan.calibration.get(task, {}).get(variants[name].name, {})
         clocks = [line for record in named.values() for line in record.clock()]
         paces = [line["step_seconds"] for line in clocks if "step_seconds" in line]
         peaks = [line["peak_memory_mb"] for line in clocks if line.get("peak_memory_mb")]
-        found[name] = {
-            "parameters": facts.get("parameters"),
-            "flops_per_step": facts.get("flops_per_step"),
-            "seconds_per_step": median(paces) if paces else None,
-            "peak_memory_mb": median(peaks) if peaks else None,
-        }
-    base = found[plan.study.baseline]["seconds_per_step"]
-    for facts in found.values():
-        own = facts["seconds_per_step"]
-        facts["seconds_ratio"] = round(own / base, 3) if own and base else None
-    return found
+        costs[name] = Cost(
+            parameters=measured.get("parameters"),
+            flops_per_step=measured.get("flops_per_step"),
+            seconds_per_step=median(paces) if paces else None,
+            peak_memory_mb=median(peaks) if peaks else None,
+        )
+    base = costs[plan.study.baseline].seconds_per_step
+    return {
+        name: replace(
+            own, seconds_ratio=round(own.seconds_per_step / base, 3) if own.seconds_per_step and base else None
+        )
+        for name, own in costs.items()
+    }
 
 
-def test_reuse(records: list[Record]) -> dict[str, Any]:
+def test_reuse(records: list[Record]) -> dict[str, TestReuse]:
     """How often each test set was read, and the mean over seeds of what picking the best moment on test would claim."""
     results = [record.result for record in records]
-    found: dict[str, Any] = {}
+    reuse = {}
     for test in results[0]["tests"]:
         pairs = [(best, result["tests"][test]) for result in results if (best := result["picked_on_test"].get(test))]
         key = "accuracy" if "accuracy" in results[0]["tests"][test] else "window_perplexity"
-        found[test] = {
-            "reads": sum(result["test_reads"][test] for result in results),
-            "watched": any(result["test_watched"] for result in results),
-            "picked_on_test": mean_score(key, [best[key] for best, _ in pairs]) if pairs else None,
-            "honest": mean_score(key, [score[key] for _, score in pairs]) if pairs else None,
-        }
-    return found
+        reuse[test] = TestReuse(
+            reads=sum(result["test_reads"][test] for result in results),
+            watched=any(result["test_watched"] for result in results),
+            picked_on_test=mean_score(key, [best[key] for best, _ in pairs]) if pairs else None,
+            honest=mean_score(key, [score[key] for _, score in pairs]) if pairs else None,
+        )
+    return reuse
 
 
 def mean_score(key: str, values: list[float]) -> float:
@@ -329,13 +340,16 @@ def mean_score(key: str, values: list[float]) -> float:
     return 100 * float(np.mean(values)) if key == "accuracy" else math.exp(np.mean(np.log(values)))
 
 
-def without_items(contamination: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The audit of the data without its long lists."""
+def failed_findings(contamination: Mapping[str, Any] | None) -> tuple[DataFinding, ...] | None:
+    """The checks of the data that did not pass; None where it was not audited."""
     if contamination is None:
         return None
-    sets = contamination["sets"].items()
-    short = {name: {key: facts[key] for key in facts if key not in ("status", "contained")} for name, facts in sets}
-    return {**contamination, "sets": short}
+    findings = map(Finding.from_dict, contamination["findings"])
+    return tuple(
+        DataFinding(each.id, each.name, AuditLevel(each.severity), each.where, each.shown, each.meaning)
+        for each in findings
+        if each.severity != "pass"
+    )
 
 
 def make_maps(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> None:

@@ -11,7 +11,10 @@ from typing import Any
 
 from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.errors import BadInput
+from fairtrial.formatting import percent_change
 from fairtrial.recipe import write_recipe
+from fairtrial.results.values import Matched, MatchSummary, TaskVerdict, VerdictKind
+from fairtrial.results.verdict_tables import VERDICTS
 from fairtrial.study.design import BUDGETS, Variant
 from fairtrial.study.plan import Chosen, OnEvent, Plan, calibrate, calibration_mark, recipes_of, run_jobs
 
@@ -128,46 +131,46 @@ def spent(plan: Plan, task: str, name: str) -> float:
     return median(found) if found else planned(facts, budget)
 
 
-def match_facts(plan: Plan, task: str) -> dict[str, Any]:
+def match_summary(plan: Plan, task: str) -> MatchSummary:
     """For the verdict: how near every variant came to the baseline's budget, before and after it was adjusted."""
     base = spent(plan, task, plan.study.baseline)
-    rows: dict[str, dict[str, Any]] = {}
-    for name, facts in plan.matched.get(task, {}).items():
-        row: dict[str, Any] = {"before": spent(plan, task, name) / base}
-        if "settings" in facts:
+    variants = {}
+    for name, adjusted in plan.matched.get(task, {}).items():
+        matched = Matched(before=spent(plan, task, name) / base)
+        if "settings" in adjusted:
             twin = twin_name(name, plan.study.match)
-            field, value = next(iter(facts["settings"].items()))
-            row |= {"twin": twin, "field": field, "value": value, "from": facts["from"]}
-            row["after"] = spent(plan, task, twin) / base
-        rows[name] = row
-    return {"budget": plan.study.match, "spent": base, "variants": rows}
+            field, value = next(iter(adjusted["settings"].items()))
+            after = spent(plan, task, twin) / base
+            matched = Matched(matched.before, after, twin, field, value, adjusted["from"])
+        variants[name] = matched
+    return MatchSummary(plan.study.match, variants, base)
 
 
-def match_lines(task: str, judged: Mapping[str, Any], words: Mapping[str, str]) -> list[str]:
-    """Sentences on one task of the verdict: what equal cost changes. `words`: of verdicts."""
-    facts, kinds, lines = judged["match"], kinds_of(judged), []
-    what = WORDS[facts["budget"]]
-    for name, row in facts["variants"].items():
-        line = f"{name} takes {percent(row['before'])} {what}"
-        if "twin" not in row:
-            lines.append(f"[{task}] {line}: it is judged at equal {what}.")
+def match_sentences(verdict: TaskVerdict) -> list[str]:
+    """What equal cost changes."""
+    if verdict.match is None:
+        return []
+    kinds, lines = kinds_of(verdict), []
+    budget = WORDS[verdict.match.budget]
+    for name, matched in verdict.match.variants.items():
+        line = f"{name} takes {percent_change(matched.before)} {budget}"
+        if matched.variant is None:
+            lines.append(f"{line}: it is judged at equal {budget}.")
             continue
-        line += f"; with {row['field']} = {row['value']} instead of {row['from']:,}, {percent(row['after'])}."
+        line += f"; with {matched.field} = {matched.value} instead of {matched.original or 0:,.0f},"
+        line += f" {percent_change(matched.after)}."
         for test_set, kind in kinds.get(name, {}).items():
-            other = kinds.get(row["twin"], {}).get(test_set, "")
+            other = kinds.get(matched.variant, {}).get(test_set)
             if other and other != kind:
-                line += f" On {test_set} it is {words[kind]} at the equal recipe, {words[other]} at equal {what}."
-        lines.append(f"[{task}] {line}")
+                words = VERDICTS[kind], VERDICTS[other]
+                line += f" On {test_set} it is {words[0]} at the equal recipe, {words[1]} at equal {budget}."
+        lines.append(line)
     return lines
 
 
-def kinds_of(judged: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def kinds_of(verdict: TaskVerdict) -> dict[str, dict[str, VerdictKind]]:
     """The verdict on each variant, by test set."""
-    found: dict[str, dict[str, str]] = {}
-    for row in judged["comparisons"]:
-        found.setdefault(row["variant"], {})[row["set"]] = row["verdict"]
-    return found
-
-
-def percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f}%"
+    kinds: dict[str, dict[str, VerdictKind]] = {}
+    for comparison in verdict.comparisons:
+        kinds.setdefault(comparison.variant, {})[comparison.test_set] = comparison.verdict
+    return kinds

@@ -18,11 +18,12 @@ from fairtrial.disk import disk_errors, sha256_of, write_text
 from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.environment import code_fingerprint
 from fairtrial.errors import BadInput, DiskTrouble, Interrupted
+from fairtrial.formatting import format_time
 from fairtrial.prepare import Prepared, prepare
 from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
-from fairtrial.report.words import spoken_time
-from fairtrial.statistics.sentences import counted, expected_smallest
+from fairtrial.results.sentences import counted
+from fairtrial.statistics.power import expected_smallest
 from fairtrial.study.design import UNTUNED, Settings, Study, Variant, check_same_items, recipe_of, write_study
 from fairtrial.study.folder import FAILURES, StudyFolder
 
@@ -433,7 +434,7 @@ def assume_untimed(plan: Plan, found: Mapping[str, dict[str, Any]], seconds: flo
     for task, named in found.items():
         own = [each.name for each in plan.study.variants if plan.trained_as(task, each) == each.name]
         if untimed := [name for name in own if name not in named]:
-            within = f"within {spoken_time(seconds)}, a tenth of the budget"
+            within = f"within {format_time(seconds)}, a tenth of the budget"
             if not named:
                 what = f"no step of a variant could be timed ({task}) {within}"
                 raise BadInput(what, "give a larger --budget, a smaller shape, or less text")
@@ -473,7 +474,7 @@ def fit_budget(
     available = min(seconds * RESERVE, seconds - spent)
     counts = range(LEAST_SEEDS, most + 1)
     fitting = [count for count in counts if plan.expected_seconds(width, count) + search_seconds <= available]
-    budget = f"budget {spoken_time(seconds)}"
+    budget = f"budget {format_time(seconds)}"
     if fitting:
         study = plan.study.with_seeds(fitting[-1])
         return replace(
@@ -485,12 +486,12 @@ def fit_budget(
     whole = plan.expected_seconds(width, LEAST_SEEDS) + search_seconds
     share = (available - least) / (whole - least) if whole > least else 0.0
     if share < LEAST_SHARE:
-        what = f"{spoken_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {spoken_time(needed / RESERVE)}"
-        fixed = f"audits, baselines and final scores alone take about {spoken_time(least)}"
+        what = f"{format_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {format_time(needed / RESERVE)}"
+        fixed = f"audits, baselines and final scores alone take about {format_time(least)}"
         raise BadInput(f"{what}, and {fixed}", "give a larger --budget, fewer variants, or one --task")
     own = [settings for each in plan.study.variants for settings in (each.settings, *each.task_settings.values())]
     if any("training.duration" in settings for settings in own):
-        what = f"{spoken_time(seconds)} is too short for {LEAST_SEEDS} seeds, and variants have durations of their own"
+        what = f"{format_time(seconds)} is too short for {LEAST_SEEDS} seeds, and variants have durations of their own"
         raise BadInput(what, "give a larger --budget, or set training.duration for all")
     study = plan.study.with_seeds(LEAST_SEEDS)
     steps, settings, calibration = {}, {}, {}
@@ -506,7 +507,7 @@ def fit_budget(
     whole_steps = {task: max(facts["steps"] for facts in named.values()) for task, named in plan.calibration.items()}
     per_task = ", ".join(f"{count:,} of {whole_steps[task]:,} for {task}" for task, count in steps.items())
     text = (
-        f"{budget}: {LEAST_SEEDS} seeds of the whole training do not fit (about {spoken_time(needed / RESERVE)}), so"
+        f"{budget}: {LEAST_SEEDS} seeds of the whole training do not fit (about {format_time(needed / RESERVE)}), so"
         f" all train for fewer steps ({per_task}); what holds there may not hold after a whole training"
         f"{strides}{power(LEAST_SEEDS)}"
     )
@@ -538,7 +539,7 @@ def with_strides(plan: Plan, width: int, available: float) -> tuple[Plan, str]:
             for name, facts in calibration[task].items()
         }
     text = (
-        f". Exact final scores would take {spoken_time(seconds)} of it, so test sets are scored in strides of half a"
+        f". Exact final scores would take {format_time(seconds)} of it, so test sets are scored in strides of half a"
         " length (scoring.exact_bytes = 0), and perplexities are a little higher than exact ones"
     )
     return replace(plan, study=replace(plan.study, task_settings=settings), calibration=calibration), text
@@ -558,7 +559,7 @@ def power_text(plan: Plan, width: int) -> Callable[[int], str]:
             now, then = (expected_smallest(task, count, items, family=family) for count in (seeds, more))
             if now and then:
                 found.append(f"{then} rather than {now} ({task}, {name})")
-        time = spoken_time(plan.expected_seconds(width, more) / RESERVE)
+        time = format_time(plan.expected_seconds(width, more) / RESERVE)
         detect = f" would detect {' and '.join(found)}, and" if found else ""
         return f". The price in power: {more} seeds of the whole training{detect} take about {time}"
 

@@ -11,16 +11,17 @@ from typing import Any
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import Interrupted
+from fairtrial.formatting import vocabulary_of
 from fairtrial.progress import doing
-from fairtrial.report.verdict_tables import VERDICTS
-from fairtrial.report.words import vocabulary_of
+from fairtrial.results.values import AuditLevel, Sentence, TaskVerdict, Untuned, Verdict
+from fairtrial.results.verdict_file import to_json, write_verdict
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS, Look
-from fairtrial.statistics.sentences import expected_smallest
-from fairtrial.statistics.verdict import is_clear, judge_study
+from fairtrial.statistics.power import expected_smallest
+from fairtrial.statistics.verdict import judge_study
 from fairtrial.study.artifacts import baseline_jobs, data_audit_jobs, gather, keep_artifact, make_maps, passport_jobs
 from fairtrial.study.design import Study, load_study, study_from
 from fairtrial.study.folder import StudyFolder
-from fairtrial.study.match import match_budgets, match_facts, match_lines
+from fairtrial.study.match import match_budgets, match_sentences, match_summary
 from fairtrial.study.plan import (
     TIMING,
     OnEvent,
@@ -33,7 +34,14 @@ from fairtrial.study.plan import (
     seconds_of,
     to_run,
 )
-from fairtrial.study.search import earlier_choice, run_search, search_seconds_left, tries_of, tuning_lines
+from fairtrial.study.search import (
+    earlier_choice,
+    run_search,
+    search_seconds_left,
+    search_summary,
+    tries_of,
+    tuning_sentences,
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ def run_study(
     options: Options | None = None,
     on_event: OnEvent = lambda kind, facts: None,
     stop: Stop = lambda: False,
-) -> dict[str, Any] | None:
+) -> Verdict | None:
     """Run what is missing in `folder`, judge, and write the page. None: only the plan was asked for."""
     options, home = options or Options(), StudyFolder(folder)
     home.check_own_folder()
@@ -85,16 +93,18 @@ def run_study(
             with doing("judging"):
                 verdict = judge(plan, options, search)
             plan = replace(plan, looks=tuple(dict.fromkeys((*plan.looks, seeds))))
-            if is_clear(verdict):
+            if verdict.clear:
                 break
         plan.write({})  # that so many seeds were judged
         make_maps(plan, Processes(), on_event, stop)
-        home.write("verdict.json", verdict)  # it stands before the page is drawn
+        write_verdict(home.path / "verdict.json", verdict)  # it stands before the page is drawn
         from fairtrial.report.study_page import write_study_page
 
         with doing("drawing the page"):
             page = write_study_page(folder)
-        on_event("verdict", {"verdict": verdict, "page": str(page), "folder": str(folder)})
+        on_event(
+            "verdict", {"verdict": to_json(verdict), "text": verdict.text, "page": str(page), "folder": str(folder)}
+        )
     return verdict
 
 
@@ -160,48 +170,56 @@ def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent,
     run_jobs(local, again, on_event, stop, accept)  # where auditing all together broke down
 
 
-def judge(plan: Plan, options: Options, search: Mapping[str, Any]) -> dict[str, Any]:
-    tasks = {task: gather(plan, task, search.get(task)) for task in plan.recipes}
+def judge(plan: Plan, options: Options, search: Mapping[str, Any]) -> Verdict:
+    chosen = {task: search_summary(found) for task, found in search.items()}
+    tasks = {task: gather(plan, task, chosen.get(task)) for task in plan.recipes}
     look = next(look for look in LOOKS if look.seeds == len(plan.study.seeds)) if options.until_clear else None
-    verdict = judge_study(plan.study.name, tasks, until_clear=options.until_clear, look=look)
-    add_untuned(plan, options, verdict, look)
-    for task, judged in verdict["tasks"].items() if plan.study.match else ():
-        judged["match"] = match_facts(plan, task)
-        verdict["sentences"] += match_lines(task, judged, VERDICTS)
-    verdict["sentences"] += [*tuning_lines(plan, verdict, VERDICTS), *training_lines(plan), *data_lines(verdict)]
-    verdict["sentences"] += [*own_weights_lines(plan), *earlier_looks(plan, options)]
-    return verdict
+    verdict = with_untuned(plan, judge_study(plan.study.name, tasks, until_clear=options.until_clear, look=look), look)
+    if plan.study.match:
+        matched = {name: replace(task, match=match_summary(plan, name)) for name, task in verdict.tasks.items()}
+        verdict = replace(verdict, tasks=matched)
+    further = [Sentence(text, name) for name, task in verdict.tasks.items() for text in match_sentences(task)]
+    for name, task in verdict.tasks.items():
+        further += [Sentence(text, name) for text in tuning_sentences(plan, name, task)]
+    further += training_sentences(plan)
+    further += [Sentence(text, name) for name, task in verdict.tasks.items() for text in data_sentences(task)]
+    further += [*own_weights_sentences(plan), *(Sentence(text) for text in earlier_looks(plan, options))]
+    return replace(verdict, sentences=(*verdict.sentences, *further))
 
 
-def own_weights_lines(plan: Plan) -> list[str]:
+def own_weights_sentences(plan: Plan) -> list[Sentence]:
     """Networks of the user's own start from weights of their own, which a pair of trials does not share."""
-    lines = []
+    sentences = []
     for task, recipes in plan.recipes.items():
         own = {name: recipe.model.name for name, recipe in recipes.items() if recipe.external}
         if own:
-            lines.append(
-                f"[{task}] {', '.join(own)}: the network is the user's own ({', '.join(dict.fromkeys(own.values()))})."
+            text = (
+                f"{', '.join(own)}: the network is the user's own ({', '.join(dict.fromkeys(own.values()))})."
                 " Splits, batches and schedule are shared with the baseline, first weights are not: seeds are not"
                 " paired, and a difference needs more of them."
             )
-    return lines
+            sentences.append(Sentence(text, task))
+    return sentences
 
 
-def add_untuned(plan: Plan, options: Options, verdict: dict[str, Any], look: Look | None) -> None:
-    """The comparisons of the variants as they were given, beside those of the tuned ones."""
+def with_untuned(plan: Plan, verdict: Verdict, look: Look | None) -> Verdict:
+    """With the comparisons of the variants as they were given, beside those of the tuned ones."""
     as_given = plan.study.untuned
     if not as_given or not all(plan.finished(task)[as_given[plan.study.baseline].name] for task in plan.recipes):
-        return
-    tasks = {task: gather(plan, task, variants=as_given) for task in plan.recipes}
-    found = judge_study(plan.study.name, tasks, until_clear=options.until_clear, look=look)
-    for task, judged in found["tasks"].items():
-        verdict["tasks"][task]["untuned"] = {key: judged[key] for key in ("comparisons", "scores")}
+        return verdict
+    outcomes = {task: gather(plan, task, variants=as_given) for task in plan.recipes}
+    given = judge_study(plan.study.name, outcomes, until_clear=verdict.until_clear, look=look).tasks
+    tasks = {
+        name: replace(task, untuned=Untuned(given[name].comparisons, given[name].scores))
+        for name, task in verdict.tasks.items()
+    }
+    return replace(verdict, tasks=tasks)
 
 
-def training_lines(plan: Plan) -> list[str]:
+def training_sentences(plan: Plan) -> list[Sentence]:
     """Steps and epochs of each variant, where variants differ in batches or duration: of finished trials (some may stop
     early), else as planned."""
-    lines = []
+    sentences = []
     for task, measured in plan.calibration.items():
         found, asked = [], set()
         for name, facts in measured.items():
@@ -215,8 +233,8 @@ def training_lines(plan: Plan) -> list[str]:
             rows = training.batch * training.accumulate
             found.append(f"{name} {steps} steps of {rows} rows ({epochs} epochs)")
         if len(asked) > 1:
-            lines.append(f"[{task}] Training differs: {', '.join(found)}.")
-    return lines
+            sentences.append(Sentence(f"Training differs: {', '.join(found)}.", task))
+    return sentences
 
 
 def span(values: Sequence[float], form: str) -> str:
@@ -236,22 +254,18 @@ def earlier_looks(plan: Plan, options: Options) -> list[str]:
     ]
 
 
-def data_lines(verdict: Mapping[str, Any]) -> list[str]:
+def data_sentences(verdict: TaskVerdict) -> list[str]:
     """Red findings on the data that clean items do not mend. All variants share them, so differences stand."""
-    lines = []
-    for task, facts in verdict["tasks"].items():
-        audit = facts.get("contamination") or {}
-        if not audit:
-            what = "The data could not be audited, so copies of test items in the training set are unknown."
-            lines.append(f"[{task}] {what}")
-        findings = audit.get("findings", [])
-        red = {row["name"]: None for row in findings if row["verdict"] == "RED" and not row["id"].startswith("D1")}
-        if red:
-            lines.append(
-                f"[{task}] The audit of the data is red ({', '.join(red)}). It is the same for all variants, so"
-                " differences stand; the scores themselves are not what new text would get."
-            )
-    return lines
+    if verdict.data_findings is None:
+        return ["The data could not be audited, so copies of test items in the training set are unknown."]
+    findings = (each for each in verdict.data_findings if each.level == AuditLevel.RED)
+    red = dict.fromkeys(each.name for each in findings if not each.id.startswith("D1"))
+    if not red:
+        return []
+    return [
+        f"The audit of the data is red ({', '.join(red)}). It is the same for all variants, so differences stand; the"
+        " scores themselves are not what new text would get."
+    ]
 
 
 def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dict[str, Any]:
@@ -297,7 +311,7 @@ def describe(plan: Plan, engine: Engine, options: Options, decision: str) -> dic
             }
             for task, sets in plan.eval_sets.items()
         },
-        "training": training_lines(plan),
+        "training": [f"[{each.task}] {each.text}" for each in training_sentences(plan)],
         "search_tries": len(tries_of(study.search)) if study.search else 0,
         "until_clear": options.until_clear,
         "decision": decision,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 from typing import Any
@@ -15,8 +15,10 @@ import numpy as np
 
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
+from fairtrial.formatting import format_time
 from fairtrial.report.curves import trained_seconds
-from fairtrial.report.words import spoken_time
+from fairtrial.results.values import Choice, Comparison, SearchSummary, TaskVerdict
+from fairtrial.results.verdict_tables import VERDICTS
 from fairtrial.rng import generator_for
 from fairtrial.stored import SEARCH
 from fairtrial.study.design import METRIC, Search, Variant, settled
@@ -131,36 +133,40 @@ def choose(plan: Plan, task: str, tries: Tries, by_try: ByTry) -> dict[str, Any]
     return {"tries": len(tries) * len(rows), "trials": len(trials), "seconds": seconds, "variants": rows}
 
 
-def tuning_lines(plan: Plan, verdict: Mapping[str, Any], words: Mapping[str, str]) -> list[str]:
+def tuning_sentences(plan: Plan, task: str, verdict: TaskVerdict) -> list[str]:
     """What the search cost, and what it changed: many gains vanish where the baseline is tuned, too."""
-    lines = []
-    for task, judged in verdict["tasks"].items():
-        search = judged["search"]
-        if not search:
-            continue
-        folders = {record.folder: record for named in plan.finished(task).values() for record in named.values()}
-        rest = sum(trained_seconds(record.clock()) for record in folders.values())
-        share = search["seconds"] / max(1e-9, search["seconds"] + rest)
-        each = search["tries"] // len(search["variants"])
-        tried = f"{search['trials']} trials ({each} tries for each of {len(search['variants'])} variants)"
-        took = f"{spoken_time(search['seconds'])} of one core, {share:.0%} of the study's training"
-        lines.append(f"[{task}] The search took {tried}: {took}.")
-        if "untuned" in judged:
-            lines.append(f"[{task}] {agreement(judged, words)}")
-    return lines
+    search = verdict.search
+    if search is None:
+        return []
+    seconds, tries = search.seconds or 0.0, search.tries or 0
+    folders = {record.folder: record for named in plan.finished(task).values() for record in named.values()}
+    rest = sum(trained_seconds(record.clock()) for record in folders.values())
+    share, count = seconds / max(1e-9, seconds + rest), len(search.variants)
+    tried = f"{search.trials} trials ({tries // count} tries for each of {count} variants)"
+    took = f"{format_time(seconds)} of one core, {share:.0%} of the study's training"
+    lines = [f"The search took {tried}: {took}."]
+    return [*lines, agreement(verdict.comparisons, verdict.untuned.comparisons)] if verdict.untuned else lines
 
 
-def agreement(judged: Mapping[str, Any], words: Mapping[str, str]) -> str:
-    before = {(row["variant"], row["set"]): row["verdict"] for row in judged["untuned"]["comparisons"]}
-    pairs = [(row, before[at]) for row in judged["comparisons"] if (at := (row["variant"], row["set"])) in before]
+def agreement(tuned: Sequence[Comparison], untuned: Sequence[Comparison]) -> str:
+    before = {(each.variant, each.test_set): each.verdict for each in untuned}
+    pairs = [(each, before[at]) for each in tuned if (at := (each.variant, each.test_set)) in before]
     changed = [
-        f"{row['variant']} on {row['set']} is {words[kind]} untuned, {words[row['verdict']]} tuned"
-        for row, kind in pairs
-        if row["verdict"] != kind
+        f"{each.variant} on {each.test_set} is {VERDICTS[kind]} untuned, {VERDICTS[each.verdict]} tuned"
+        for each, kind in pairs
+        if each.verdict != kind
     ]
     if not changed:
         return f"Tuned and untuned, all {len(pairs)} verdicts are the same."
     return f"Tuning changes {len(changed)} of {len(pairs)} verdicts: {'; '.join(changed)}."
+
+
+def search_summary(facts: Mapping[str, Any]) -> SearchSummary:
+    """Without the scores of every try."""
+    choices = {
+        name: Choice(row["best"], row.get("tries"), row.get("validation")) for name, row in facts["variants"].items()
+    }
+    return SearchSummary(choices, *(facts.get(name) for name in ("tries", "trials", "seconds")))
 
 
 def validation_score(plan: Plan, trials: list[Trial]) -> float | None:

@@ -8,7 +8,7 @@ const HEADS = ["name", "task", "parts", "data", "seeds", "result", "passport", "
 
 function result(row) {
   if (row.state === "damaged") return el("span", {}, chip("damaged"), " ", row.problem);
-  if (row.headlines) return el("span", {}, row.headlines.flatMap((each, at) => [at ? el("br") : null, chip(each.verdict), ` ${each.variant}, ${each.set}: ${digits(each.difference)}${interval(each.low, each.high)} ${each.unit}`]));
+  if (row.headlines) return el("span", {}, row.headlines.flatMap((each, at) => [at ? el("br") : null, chip(each.verdict), ` ${each.variant}, ${each.test_set}: ${digits(each.difference)}${interval(each.low, each.high)} ${each.unit}`]));
   if (row.headline) {
     const { metric, value, low, high, set } = row.headline;
     const form = metric === "accuracy" ? percent : digits;

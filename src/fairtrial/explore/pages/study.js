@@ -16,10 +16,9 @@ async function pick(main) {
 
 function lead(told, task) {
   const facts = told.tasks[task];
-  const others = Object.keys(told.tasks).filter((name) => name !== task);
-  const sentences = told.sentences.filter((line) => !others.some((name) => line.startsWith(`[${name}] `))).map((line) => line.replace(`[${task}] `, ""));
+  const sentences = told.sentences.filter((each) => !each.task || each.task === task).map((each) => each.text);
   const listed = (lines) => el("ul", { class: "sentences" }, lines.map((line) => el("li", {}, line)));
-  const rows = facts.comparisons.map((row) => [row.variant, row.set, chip(row.verdict), `${digits(row.difference)}${interval(row.low, row.high)} ${row.unit}`, row.p_adjusted == null ? "–" : digits(row.p_adjusted), row.items == null ? "" : `${row.seeds} seeds, ${row.items} items`]);
+  const rows = facts.comparisons.map((row) => [row.variant, row.test_set, chip(row.verdict), `${digits(row.difference)}${interval(row.low, row.high)} ${row.unit}`, row.p_adjusted == null ? "–" : digits(row.p_adjusted), row.items == null ? "" : `${row.seeds} seeds, ${row.items} items`]);
   return el("section", {},
     listed(sentences.slice(0, 6)),
     sentences.length > 6 ? el("details", {}, el("summary", {}, `${sentences.length - 6} more sentences`), listed(sentences.slice(6))) : null,
@@ -44,7 +43,7 @@ export async function show(main) {
   const first = Object.keys(facts.sets)[0];
   const chosen = {
     task, variant: state.get("variant", other), against: state.get("against", told.baseline), set: state.get("set", first),
-    metric: state.get("metric", facts.metric), items: state.get("items", facts.sets[state.get("set", first)]?.basis || "all"),
+    metric: state.get("metric", facts.metric), items: state.get("items", facts.sets[state.get("set", first)]?.subset || "all"),
   };
   const asked = () => ({ study, ...chosen });
   const trials = (variant) => `${study === "." ? "" : `${study}/`}trials/${task}/${variant}`; // all its seeds

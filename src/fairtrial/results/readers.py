@@ -20,7 +20,8 @@ from typing import Any
 from fairtrial.data.given import table_rows
 from fairtrial.disk import JSON_BYTES, load_json, parse_json, sha256_of
 from fairtrial.errors import BadInput
-from fairtrial.own_results.tables import (
+from fairtrial.registry import did_you_mean
+from fairtrial.results.item_rows import (
     COLUMNS,
     NoColumn,
     Row,
@@ -30,7 +31,6 @@ from fairtrial.own_results.tables import (
     read_table_file,
     separated_rows,
 )
-from fairtrial.registry import did_you_mean
 
 FIELD = re.compile(r"\{(\w+)\}")
 IN_PATHS = ("variant", "seed", "test", "metric")  # what a pattern can say

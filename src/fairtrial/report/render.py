@@ -1,4 +1,5 @@
-"""A table as a plain value, for the terminal (drawn by rich), Markdown, LaTeX and CSV. Pages draw the same value."""
+"""One renderer per medium: a description as terminal text (drawn by rich), Markdown, LaTeX, CSV, or HTML for a
+notebook. Pages draw the same tables."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
-MISSING = "–"
+from fairtrial.description import Cell, Description, Table, row
+
 PROSE_WIDTH = 100
+REPR_WIDTH = 120
 UNLIMITED = 10_000  # columns
 LONG_WORD = 14  # letters: in LaTeX, a longer one may break
 LATEX = {
@@ -20,45 +22,6 @@ LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "|": r"\textbar{}",
     "–": "--", "×": r"$\times$", "±": r"$\pm$", "→": r"$\to$", "\ufffd": "?",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Cell:
-    text: str
-    stamp: str = ""  # shown beside the text in every format: a failed passport
-    kind: str = ""  # a verdict, which pages colour; "formula" is typeset in LaTeX
-    number: int | float | None = None  # for CSV, where the text is a rounded or grouped number
-
-    @property
-    def stamped(self) -> str:
-        return f"{self.text} [{self.stamp}]" if self.stamp else self.text
-
-
-@dataclass(frozen=True)
-class Table:
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
-    text_columns: int = 1  # so many columns on the left hold text; the others hold numbers
-    total: bool = False  # the last row is a sum
-    narrow: bool = False  # LaTeX: as wide as a column of the paper; a row of one cell is a heading over those below
-
-    def without_empty_columns(self) -> Table:
-        kept = [at for at in range(len(self.columns)) if any(row[at].stamped not in ("", MISSING) for row in self.rows)]
-        return replace(
-            self,
-            columns=tuple(self.columns[at] for at in kept),
-            rows=tuple(tuple(row[at] for at in kept) for row in self.rows),
-            text_columns=sum(at < self.text_columns for at in kept),
-        )
-
-
-def row(*cells: Cell | str | int) -> tuple[Cell, ...]:
-    return tuple(
-        cell if isinstance(cell, Cell) else Cell(cell) if isinstance(cell, str) else Cell(f"{cell:,}", number=cell)
-        for cell in cells
-    )
 
 
 def plain(line: str) -> str:
@@ -224,6 +187,64 @@ def as_csv(table: Table) -> list[str]:
     return file.getvalue().splitlines()
 
 
-FORMATS: dict[str, Callable[[Table], list[str]]] = {
-    "text": as_text, "markdown": as_markdown, "latex": as_latex, "csv": as_csv,
-}  # fmt: skip
+def render(description: Description, to: str) -> str:
+    """`to`: terminal, markdown, latex, csv or html."""
+    return MEDIA[to](description)
+
+
+def as_repr(description: Description) -> str:
+    """In Python: without a title, and as wide as most screens."""
+    texts = (" ".join(text.split()) for text in description.sentences)
+    lines = [line for text in texts for line in wrapped(text, indent="", width=PROSE_WIDTH)]
+    for table in description.tables:
+        lines += [*([""] if lines else []), *as_text(table, width=REPR_WIDTH)]
+    return "\n".join(lines)
+
+
+def to_terminal(description: Description) -> str:
+    lines = [plain(description.title), ""] if description.title else []
+    for text in description.sentences:
+        lines += wrapped(text, first="- " if description.title else "  ")
+    return "\n".join([*lines, *(line for table in description.tables for line in ("", *as_text(table)))])
+
+
+def to_markdown(description: Description) -> str:
+    blocks = [f"# {markdown_escape(description.title)}"] if description.title else []
+    if description.title:
+        blocks += ["\n".join(f"- {markdown_escape(text)}" for text in description.sentences)]
+    else:
+        blocks += map(markdown_escape, description.sentences)
+    return "\n\n".join([*blocks, *("\n".join(as_markdown(table)) for table in description.tables)])
+
+
+def to_latex(description: Description) -> str:
+    """The sentences as comments."""
+    needed = "booktabs,tabularx" if any(table.narrow for table in description.tables) else "booktabs"
+    texts = [*([description.title] if description.title else []), *description.sentences]
+    lines = [f"% needs \\usepackage{{{needed}}}", *(f"% {plain(text)}" for text in texts)]
+    return "\n".join([*lines, *(line for table in description.tables for line in ("", *as_latex(table)))])
+
+
+def to_csv(description: Description) -> str:
+    return "\n\n".join("\n".join(as_csv(table)) for table in description.tables)
+
+
+def to_html(description: Description) -> str:
+    from fairtrial.report.page import fragment
+
+    return fragment(description.sentences, description.charts, description.tables)
+
+
+MEDIA: dict[str, Callable[[Description], str]] = {
+    "terminal": to_terminal,
+    "markdown": to_markdown,
+    "latex": to_latex,
+    "csv": to_csv,
+    "html": to_html,
+}
+TABLES: dict[str, Callable[[Table], list[str]]] = {
+    "text": as_text,
+    "markdown": as_markdown,
+    "latex": as_latex,
+    "csv": as_csv,
+}

@@ -11,12 +11,20 @@ from typing import Any
 import numpy as np
 
 from fairtrial.errors import BadInput
-from fairtrial.own_results.readers import Results
-from fairtrial.own_results.tables import Row
 from fairtrial.registry import did_you_mean
-from fairtrial.statistics.comparison import FEWEST_SEEDS
-from fairtrial.statistics.outcomes import LEAST, METRICS, Metric, SetOutcomes, TaskOutcomes, is_accuracy
-from fairtrial.statistics.sentences import counted, listed
+from fairtrial.results.item_rows import Row
+from fairtrial.results.readers import Results
+from fairtrial.results.sentences import counted, listed
+from fairtrial.results.values import (
+    FEWEST_SEEDS,
+    Metric,
+    Question,
+    ResultFiles,
+    Sentence,
+    Verdict,
+    is_accuracy,
+)
+from fairtrial.statistics.outcomes import LEAST, METRICS, SetOutcomes, TaskOutcomes
 from fairtrial.statistics.verdict import judge_study
 
 MOST_METRICS = 4  # more are not judged unless they are chosen: every further one costs all others power
@@ -51,9 +59,9 @@ def judge_results(
     evaluation_seeds: bool = False,
     name: str | None = None,
     command: str = "",
-) -> dict[str, Any]:
-    """The content of a verdict file. `evaluation_seeds`: the seeds are not those of training; `command`: what gives the
-    same again."""
+) -> Verdict:
+    """The verdict on results from elsewhere. `evaluation_seeds`: the seeds are not those of training; `command`: what
+    gives the same again."""
     rows = results.rows
     if evaluation_seeds:
         rows = [replace(row, seed=None, repeat=f"{row.repeat} {row.seed}") for row in rows]
@@ -82,6 +90,7 @@ def judge_results(
     one = single(rows)
     seeds = dict.fromkeys((row.seed for row in rows), 0) if one else numbered_seeds(rows)
     tasks: dict[str, TaskOutcomes] = {}
+    question = Question.CHECKPOINTS if one else Question.NEW_RUNS
     for metric in metrics:
         own = [row for row in rows if row.metric == metric]
         found = task_of(own, metric, chosen, seeds, metric in lower_is_better)
@@ -90,12 +99,12 @@ def judge_results(
         if found.metric in tasks:
             hint = f"choose one with --metric (metric= in Python); there are: {', '.join(metrics)}"
             raise BadInput(f"two metrics are {found.metric!r} by another name", hint)
-        tasks[found.metric] = replace(found, checkpoints=one, least_difference=least)
+        tasks[found.metric] = replace(found, question=question, least_difference=least)
     same = [] if one else same_everywhere(tasks)
     if len(same) == len(variants):  # one network of each, evaluated several times
         tasks = {title: first_seed(task) for title, task in tasks.items()}
         one = True
-    facts = judge_study(name or results.name, tasks, one_family=True)
+    verdict = judge_study(name or results.name, tasks, one_family=True)
     notes = [*results.notes, *([AVERAGED] if evaluation_seeds else [])]
     if baseline is None:
         other = f"--baseline {variants[1]}, in Python baseline={variants[1]!r}"
@@ -104,10 +113,16 @@ def judge_results(
         notes.append(same_words(same, len(variants)))
     notes += [SEEDS] if not one else []
     notes += [TOKENS] if "perplexity" in tasks else []
-    facts["sentences"] = [*([CHECKPOINTS] if one else []), *facts["sentences"], *notes, ELSEWHERE]
-    question = "new items, these checkpoints" if one else "new seeds and new items"
-    told = {"files": results.files, "question": question, "rows": len(rows), "command": command}
-    return facts | {"results": told}
+    question = Question.CHECKPOINTS if one else Question.NEW_RUNS
+    return replace(
+        verdict,
+        sentences=(
+            *([Sentence(CHECKPOINTS)] if one else []),
+            *verdict.sentences,
+            *(Sentence(note) for note in [*notes, ELSEWHERE]),
+        ),
+        results=ResultFiles(results.files, question, len(rows), command),
+    )
 
 
 def repeat_command(what: Any, options: Mapping[str, Any]) -> str:
@@ -311,7 +326,7 @@ def first_seed(task: TaskOutcomes) -> TaskOutcomes:
         name: {test: outcomes.rows(outcomes.seeds[:1]) for test, outcomes in by_set.items()}
         for name, by_set in task.variants.items()
     }
-    return replace(task, variants=variants, checkpoints=True)
+    return replace(task, variants=variants, question=Question.CHECKPOINTS)
 
 
 def same_words(same: Sequence[str], variants: int) -> str:

@@ -1,0 +1,169 @@
+"""A result described once, without a medium: title, sentences, tables, charts. `report.render` turns a description into
+terminal text, Markdown, LaTeX, CSV, or HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fairtrial.errors import FairtrialError
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+MISSING = "–"
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str
+    stamp: str = ""  # shown beside the text in every format: a failed leak audit
+    kind: str = ""  # a verdict, which pages colour; "formula" is typeset in LaTeX
+    number: int | float | None = None  # for CSV, where the text is a rounded or grouped number
+
+    @property
+    def stamped(self) -> str:
+        return f"{self.text} [{self.stamp}]" if self.stamp else self.text
+
+
+Row = tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells, without a medium.
+
+    >>> ft.power(seeds=5, items=750).describe().tables[0].numbers()[0]["items"]
+    750
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    note: str = ""
+    text_columns: int = 1  # so many columns on the left hold text; the others hold numbers
+    total: bool = False  # the last row is a sum
+    narrow: bool = False  # LaTeX: as wide as a column of the paper; a row of one cell is a heading over those below
+
+    def without_empty_columns(self) -> Table:
+        kept = [at for at in range(len(self.columns)) if any(row[at].stamped not in ("", MISSING) for row in self.rows)]
+        return replace(
+            self,
+            columns=tuple(self.columns[at] for at in kept),
+            rows=tuple(tuple(row[at] for at in kept) for row in self.rows),
+            text_columns=sum(at < self.text_columns for at in kept),
+        )
+
+    def numbers(self) -> list[dict[str, object]]:
+        """Its rows with all digits."""
+        values = ([cell.stamped if cell.number is None else cell.number for cell in cells] for cells in self.rows)
+        return [dict(zip(self.columns, row, strict=True)) for row in values]
+
+
+def row(*cells: Cell | str | int) -> Row:
+    return tuple(
+        cell if isinstance(cell, Cell) else Cell(cell) if isinstance(cell, str) else Cell(f"{cell:,}", number=cell)
+        for cell in cells
+    )
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a result says, the most important first.
+
+    >>> ft.power(seeds=5, items=750).describe().sentences[0].endswith("in 4 of 5 cases.")
+    True
+    """
+
+    sentences: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    title: str = ""
+    charts: Sequence[str] = ()  # SVG, shown where HTML is
+
+
+class Result:
+    """What every result can do. Printed it is text, and a notebook shows it with tables and charts.
+
+    >>> "<script" in classifier._repr_html_()
+    False
+    """
+
+    def describe(self) -> Description:
+        """Its title, sentences, tables and charts, without a medium.
+
+        >>> classifier.describe().tables[0].columns[:2]
+        ('scored on', 'accuracy')
+        """
+        raise NotImplementedError
+
+    def rows(self) -> list[dict[str, object]]:
+        """Its numbers, all digits of them.
+
+        >>> [row["set"] for row in classifier.rows()]
+        ['validation', 'test']
+        """
+        return self.describe().tables[0].numbers()
+
+    def __repr__(self) -> str:
+        from fairtrial.report.render import as_repr
+
+        return as_repr(self.describe())
+
+    def _repr_html_(self) -> str:
+        from fairtrial.report.render import render
+
+        return render(self.describe(), "html")
+
+    def to_markdown(self) -> str:
+        """Sentences and tables as Markdown.
+
+        >>> print(ft.power(seeds=5, items=750).to_markdown())
+        5 seeds and 750 items detect 2.4 to 5.3 points of accuracy in 4 of 5 cases.
+        ...
+        """
+        from fairtrial.report.render import render
+
+        return render(self.describe(), "markdown")
+
+    def to_latex(self) -> str:
+        """The tables as LaTeX (needs `\\usepackage{booktabs}`), the sentences as comments.
+
+        >>> "toprule" in classifier.to_latex()
+        True
+        """
+        from fairtrial.report.render import render
+
+        return render(self.describe(), "latex")
+
+    def to_csv(self) -> str:
+        """The tables as comma-separated values, one below the other, with all digits.
+
+        >>> classifier.to_csv().splitlines()[0].split(",")[0]
+        'scored on'
+        """
+        from fairtrial.report.render import render
+
+        return render(self.describe(), "csv")
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Its numbers as a pandas DataFrame.
+
+        >>> classifier.to_frame()["items"].tolist()
+        [20, 48]
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise FairtrialError(
+                "pandas is not installed", "pip install pandas; or take .rows(), plain values"
+            ) from error
+        return pandas.DataFrame(self.rows())
+
+    def plot(self) -> Figure:
+        """Its numbers as a matplotlib figure.
+
+        >>> ft.power(seeds=5, items=750).plot().savefig("power.svg")
+        """
+        raise FairtrialError(f"{type(self).__name__} has no plot", "its numbers are in .rows() and .to_frame()")

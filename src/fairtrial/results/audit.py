@@ -1,0 +1,196 @@
+"""What an audit found, in a network or in data, and what became of the claims of records that were checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.description import Cell, Description, Result, Table, row
+from fairtrial.finding import PASS, Finding, shown_value, summary, worst
+from fairtrial.results.sentences import counted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SEVERITY = {"red": "not_comparable", "amber": "remark"}  # colours of a page
+
+
+@dataclass(frozen=True, repr=False)
+class Audit(Result):
+    """What an audit found, in a network or in data.
+
+    >>> found = ft.audit_data(reviews)
+    >>> found.level, found.findings[0].name
+    ('amber', 'duplicates of train')
+    """
+
+    what: str
+    findings: tuple[Finding, ...]
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of data: all facts, by task
+
+    @property
+    def level(self) -> str:
+        """pass, amber or red
+
+        >>> ft.audit_data(reviews).level
+        'amber'
+        """
+        return worst(self.findings)
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed.
+
+        >>> ft.audit_data(reviews).passed
+        False
+        """
+        return self.level == "pass"
+
+    @property
+    def failed(self) -> tuple[Finding, ...]:
+        """The checks that did.
+
+        >>> [finding.id for finding in ft.audit_data(reviews).failed]
+        ['D5']
+        """
+        return tuple(finding for finding in self.findings if finding.severity != "pass")
+
+    def describe(self) -> Description:
+        """What the checks found, in an encoder and in a decoder, or in data."""
+        titles = {"classify": "in an encoder", "lm": "in a decoder", "": ""}
+        tables = (findings_table(title, [f for f in self.findings if f.task == task]) for task, title in titles.items())
+        return Description((f"{self.what}: {summary(self.findings)}",), [table for table in tables if table.rows])
+
+    def rows(self) -> list[dict[str, object]]:
+        return [finding.to_dict() for finding in self.findings]
+
+    def plot(self) -> Figure:
+        """One square for each check: passed, amber or red.
+
+        >>> ft.audit_data(reviews).plot().savefig("audit.svg")
+        """
+        from fairtrial.report.plots import draw_checks
+
+        kinds = {"classify": "encoder", "lm": "decoder"}
+        cells = [
+            (f"{each.id} {each.name}", each.where or kinds.get(each.task, ""), each.severity) for each in self.findings
+        ]
+        return draw_checks(cells, f"{self.what}: {summary(self.findings)}")
+
+
+def findings_table(title: str, findings: Sequence[Finding]) -> Table:
+    where = "where" if findings and findings[0].where else "level"
+    rows = tuple(
+        row(
+            each.id,
+            each.name,
+            each.where or each.level,
+            each.shown or shown_value(each),
+            each.limit,
+            Cell(each.verdict, kind=SEVERITY.get(each.severity, "")),
+            each.meaning * (each.verdict != PASS),
+        )
+        for each in findings
+    )
+    return Table(title, ("id", "check", where, "measured", "limit", "verdict", "meaning"), rows, text_columns=7)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that a record says, and whether it was proven, is consistent with all else, false, or not proven."""
+
+    name: str  # files, data, training, weights, scores; of a study files, verdict, trials
+    state: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A record or a study whose claims were checked."""
+
+    folder: Path
+    claims: tuple[Claim, ...]
+    inside: tuple[Checked, ...] = ()  # trials of a study
+
+    @property
+    def state(self) -> str:
+        """proven: to the last bit, all of it. consistent: nothing is false, and its scores or its verdict follow from
+        what is stored."""
+        states = {claim.name: claim.state for claim in self.claims}
+        if "false" in states.values():
+            return "false"
+        needed = ("verdict", "trials") if {"verdict", "trials"} & states.keys() else ("training", "weights", "scores")
+        if all(states.get(name) == "proven" for name in needed):
+            return "proven"
+        follows = states.get("scores", states.get("verdict"))
+        return "consistent" if follows in ("proven", "consistent") else "not proven"
+
+    def facts(self) -> dict[str, Any]:
+        claims = [{"claim": each.name, "state": each.state, "detail": each.detail} for each in self.claims]
+        inside = {"trials": [each.facts() for each in self.inside]} if self.inside else {}
+        return {"record": str(self.folder), "state": self.state, "claims": claims, **inside}
+
+
+UNPROVEN = ("files", "consistent")  # as checksums always are
+CLAIM_COLOURS = {"false": "worse", "proven": "better", "not proven": "undecided", "consistent": "equivalent"}
+MEANT = {
+    "proven": "what its recipe, seed and data give, to the last bit",
+    "consistent": "nothing in it is false, but not all of it was proven",
+    "false": "it is not what it says",
+    "not proven": "it could not be checked",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Verification(Result):
+    """What became of the claims of records: proven, consistent, false or not proven."""
+
+    records: tuple[Checked, ...]
+
+    @property
+    def false(self) -> bool:
+        """Whether any record claims what is not so."""
+        return any(each.state == "false" for each in self.records)
+
+    def describe(self) -> Description:
+        return Description(self._sentences(), self._tables())
+
+    def _sentences(self) -> Sequence[str]:
+        if len(self.records) == 1:
+            (one,) = self.records
+            return (f"{one.folder}: {one.state}, {MEANT[one.state]}.",)
+        states = [each.state for each in self.records]
+        counts = [f"{states.count(state)} {state}" for state in MEANT if state in states]
+        return (f"{counted(len(states), 'record')}: {', '.join(counts)}.",)
+
+    def _tables(self) -> Sequence[Table]:
+        if len(self.records) == 1:
+            every = [self.records[0], *self.records[0].inside]
+            return [claim_table(one, str(one.folder) if number else "") for number, one in enumerate(every)]
+        names = dict.fromkeys(claim.name for one in self.records for claim in one.claims)
+        rows = []
+        for one in self.records:
+            found = {claim.name: claim for claim in one.claims}
+            states = [state_cell(found[name].state) if name in found else Cell("–") for name in names]
+            doubtful = [each for each in one.claims if each.state != "proven" and (each.name, each.state) != UNPROVEN]
+            doubtful.sort(key=lambda each: each.state != "false")
+            why = f"{doubtful[0].name}: {doubtful[0].detail}" if doubtful else ""
+            rows.append(row(str(one.folder), state_cell(one.state), *states, why))
+        return [Table("", ("record", "verdict", *names, "why"), tuple(rows), text_columns=len(names) + 3)]
+
+    def rows(self) -> list[dict[str, object]]:
+        return [
+            {"record": str(one.folder), "verdict": one.state, **{claim.name: claim.state for claim in one.claims}}
+            for one in self.records
+        ]
+
+
+def claim_table(one: Checked, title: str) -> Table:
+    rows = tuple(row(each.name, state_cell(each.state), each.detail) for each in one.claims)
+    return Table(title, ("claim", "state", "what was found"), rows, text_columns=3)
+
+
+def state_cell(state: str) -> Cell:
+    return Cell(state, kind=CLAIM_COLOURS.get(state, ""))

@@ -1,0 +1,79 @@
+"""What a comparison with so many seeds and items can detect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fairtrial.description import Description, Result, Table, row
+from fairtrial.errors import BadInput
+from fairtrial.formatting import few_digits
+from fairtrial.results.sentences import counted
+from fairtrial.results.values import VarianceComponents
+from fairtrial.statistics.outcomes import METRICS
+from fairtrial.statistics.power import Expected, expected_smallest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, repr=False)
+class Power(Result):
+    """What a comparison with so many seeds and items can see, before anything is trained.
+
+    >>> found = ft.power(seeds=10, items=2000)
+    >>> round(found.low, 1), round(found.high, 1)
+    (1.1, 3.0)
+    """
+
+    metric: str
+    seeds: int
+    items: int
+    comparisons: int
+    low: float  # the smallest difference found in 4 of 5 cases, if seeds differ little
+    high: float  # and if they differ much
+    sentence: str
+    components: Sequence[VarianceComponents] | None = field(default=None, repr=False)  # variances that were known
+
+    @classmethod
+    def of(
+        cls,
+        expected: Expected | None,
+        seeds: int,
+        items: int,
+        comparisons: int,
+        components: Sequence[VarianceComponents] | None = None,
+    ) -> Power:
+        if expected is None:
+            raise BadInput(
+                f"{seeds} seeds and {items} items show nothing", "take at least 2 of each; a verdict needs 5 seeds"
+            )
+        of = f" of {expected.metric}" if expected.metric in ("accuracy", "perplexity") else ""
+        among = f" after correction for {comparisons} comparisons" if comparisons > 1 else ""
+        line = f"{counted(seeds, 'seed')} and {counted(items, 'item')} detect {expected}{of} in 4 of 5 cases{among}."
+        return cls(expected.metric, seeds, items, comparisons, expected.low, expected.high, line, components)
+
+    def describe(self) -> Description:
+        columns = ("metric", "seeds", "items", "comparisons", "smallest difference, low", "high")
+        numbers = (few_digits(self.low), few_digits(self.high))
+        cells = row(self.metric, self.seeds, self.items, self.comparisons, *numbers)
+        return Description((self.sentence,), [Table("", columns, (cells,))])
+
+    def plot(self) -> Figure:
+        """The smallest difference that other numbers of seeds would detect, with these items."""
+        from fairtrial.report.plots import draw_intervals
+
+        rows = []
+        for seeds in (3, 5, 10, 20, 40):
+            found = expected_smallest(
+                self.metric, seeds, self.items, family=self.comparisons, components=self.components
+            )
+            assert found is not None
+            rows.append((f"{seeds} seeds", None, found.low, found.high))
+        unit = METRICS[self.metric].unit if self.metric in METRICS else self.metric
+        return draw_intervals(rows, f"smallest detectable difference, {self.items:,} items", unit)
+
+    def rows(self) -> list[dict[str, object]]:
+        names = ("metric", "seeds", "items", "comparisons", "low", "high")
+        return [{name: getattr(self, name) for name in names}]

@@ -1,0 +1,451 @@
+"""A verdict, or one comparison, described as sentences, tables and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from statistics import median
+
+from fairtrial.description import MISSING, Cell, Description, Row, Table, row
+from fairtrial.formatting import (
+    KINDS,
+    few_digits,
+    is_number,
+    percent_change,
+    plain_number,
+    probability,
+    strides_note,
+    with_interval,
+)
+from fairtrial.results.sentences import VOCABULARIES_DIFFER
+from fairtrial.results.values import (
+    AuditLevel,
+    Comparison,
+    Interval,
+    Metric,
+    Question,
+    Score,
+    TaskVerdict,
+    TrainingEndKind,
+    Verdict,
+    VerdictKind,
+)
+
+SUBSETS = ("all", "clean", "contaminated")
+VERDICTS = {kind: kind.value.replace("_", " ") for kind in VerdictKind}
+SHORT_VERDICTS = VERDICTS | {VerdictKind.EQUIVALENT: "equiv.", VerdictKind.NOT_COMPARABLE: "n/c"}
+MEANINGS = {  # of the short words
+    VerdictKind.EQUIVALENT: "equiv.: no difference of interest",
+    VerdictKind.NOT_COMPARABLE: "n/c: not comparable",
+}
+BESIDE = ("bits per byte", "perplexity without unknown words", "unknown words")
+CLASSES = {  # of a comparison with what needs no transformer, in a page's style
+    VerdictKind.BETTER: "beats",
+    VerdictKind.WORSE: "loses",
+    VerdictKind.EQUIVALENT: "equal",
+    VerdictKind.UNDECIDED: "equal",
+    VerdictKind.NOT_COMPARABLE: "unfit",
+}
+LEVELS = {
+    AuditLevel.PASS: Cell("passed"),
+    AuditLevel.RED: Cell("failed", kind="not_comparable"),
+    AuditLevel.AMBER: Cell("failed, amber", kind="remark"),
+    AuditLevel.UNAUDITED: Cell("not audited", kind="not_comparable"),
+}
+Makers = tuple[Callable[[TaskVerdict], Table | None], ...]
+
+
+def describe_verdict(verdict: Verdict, *, every: bool = False, narrow: bool = False) -> Description:
+    """Sentences first, then the tables. `narrow`: of each task one, which fits a column of a paper."""
+    makers = MAIN + FURTHER if every else (narrow_scores,) if narrow else MAIN
+    return Description(verdict.text, verdict_tables(verdict, makers), verdict.name)
+
+
+def verdict_tables(verdict: Verdict, makers: Makers) -> list[Table]:
+    """The tables of every task, the most important first."""
+    tables = []
+    for name, task in verdict.tasks.items():
+        for maker in makers:
+            if (table := maker(task)) is not None:
+                tables.append(replace(table, title=f"{task_title(name)}: {table.title}"))
+    return tables
+
+
+def describe_comparison(comparison: Comparison) -> Description:
+    from fairtrial.report.charts import comparison_chart
+
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in comparison.variance_shares.items()) or MISSING
+    percent = "%" if comparison.metric.in_percent else ""
+    columns = ("verdict", "difference", "p", "seeds", "items", "detectable at 80% power", "variance")
+    cells = row(
+        verdict_cell(comparison),
+        difference_text(comparison) + f" {percent}".rstrip(),
+        probability(comparison.p),
+        comparison.seeds,
+        comparison.items,
+        f"{few_digits(comparison.metric.shown(comparison.detectable))}{percent}",
+        shares,
+    )
+    chart = comparison_chart(comparison)
+    return Description((comparison.sentence,), (Table("", columns, (cells,)),), charts=(chart,) if chart else ())
+
+
+def comparison_numbers(comparison: Comparison) -> dict[str, object]:
+    """A row of a data frame."""
+    difference = comparison.difference
+    return {
+        "variant": comparison.variant,
+        "baseline": comparison.baseline,
+        "test_set": comparison.test_set,
+        "subset": comparison.subset,
+        "metric": comparison.metric.name,
+        "unit": comparison.metric.unit,
+        "verdict": comparison.verdict.value,
+        "question": comparison.question.value,
+        "difference": difference.estimate,
+        "low": difference.low,
+        "high": difference.high,
+        **{name: getattr(comparison, name) for name in ("p", "p_adjusted", "seeds", "items", "detectable", "margin")},
+        **{f"variance_{name}": share for name, share in comparison.variance_shares.items()},
+        "sentence": comparison.sentence,
+    }
+
+
+def task_title(name: str) -> str:
+    return KINDS[name].capitalize() if name in KINDS else name
+
+
+def metric_text(metric: Metric) -> str:
+    if not metric.higher_is_better:
+        return f"{metric.name}, lower is better"
+    return f"{metric.name} in %" if metric.is_accuracy else f"{metric.name}, higher is better"
+
+
+def named(task: TaskVerdict, variant: str) -> Cell:
+    """With what is shown beside a variant's name wherever it appears."""
+    audit = task.audits.get(variant)
+    if audit is None or audit.level in (AuditLevel.PASS, AuditLevel.AMBER):
+        return Cell(variant)
+    if audit.level == AuditLevel.UNAUDITED:
+        return Cell(variant, "not audited")
+    return Cell(variant, "failed passport, accepted" if audit.accepted else "failed passport")
+
+
+def verdict_cell(comparison: Comparison) -> Cell:
+    checkpoints = ", these checkpoints" if comparison.question == Question.CHECKPOINTS else ""
+    few = " (too few seeds)" if comparison.too_few_seeds else ""
+    text = VERDICTS[comparison.verdict] + (few or checkpoints)
+    return Cell(text, kind=comparison.verdict.value)
+
+
+def score_text(mean: Interval) -> str:
+    """A mean in the hundreds is a perplexity: its decimals mean nothing unless the interval is narrow."""
+    least = 0 if is_number(mean.estimate) and mean.estimate > 100 else 1
+    return with_interval(mean.estimate, mean.low, mean.high, least=least)
+
+
+def difference_text(comparison: Comparison) -> str:
+    """`-0.5 [-5.3, +4.3]`."""
+    shown = comparison.shown
+    return with_interval(shown.estimate, shown.low, shown.high, sign=True)
+
+
+def size_text(metric: Metric, size: float | None) -> str:
+    """A smallest difference, which has no sign."""
+    shown = metric.shown(size)
+    return plain_number(shown, 1 if shown is None or shown >= 0.095 else 2 if shown >= 0.0095 else 4)
+
+
+def some(
+    title: str, columns: tuple[str, ...], rows: Iterable[Row], note: str = "", *, text_columns: int = 1
+) -> Table | None:
+    """A table without empty columns; None without rows."""
+    table = Table(title, columns, tuple(rows), note, text_columns)
+    return table.without_empty_columns() if table.rows else None
+
+
+def comparisons(task: TaskVerdict) -> Table | None:
+    rows = (comparison_row(task, each, each.p_adjusted) for each in task.comparisons)
+    against = " and ".join(dict.fromkeys(named(task, each.baseline).stamped for each in task.comparisons))
+    columns = (
+        *("variant", "test set", "verdict", "difference", "p (Holm)", "seeds", "items"),
+        *("detectable at 80% power", "more needed"),
+    )
+    unit, margin = task.metric.difference_unit, size_text(task.metric, task.margin)
+    note = "Difference with its 95% interval; verdicts are Holm-corrected, intervals are not"
+    if margin != MISSING:
+        note += f"; margin: {margin} {unit}"
+    return some(f"compared with {against}, in {unit}", columns, rows, f"{note}.", text_columns=3)
+
+
+def exploratory(task: TaskVerdict) -> Table | None:
+    rows = []
+    for each in task.exploratory:
+        if each.difference.estimate is None:
+            continue  # a subset of too few items
+        cells = comparison_row(task, each, each.q)
+        unit = "%" if each.metric.in_percent else each.metric.unit
+        rows.append((*cells[:2], Cell(f"{each.metric.name} ({unit})"), *cells[3:7]))
+    columns = ("variant", "test set", "metric", "difference", "q", "seeds", "items")
+    note = "Not what the study asked: no verdict follows from these. q: false discovery rate over all of them."
+    return some("exploratory comparisons", columns, rows, note, text_columns=3)
+
+
+def comparison_row(task: TaskVerdict, comparison: Comparison, chance: float | None) -> Row:
+    needed = MISSING
+    if comparison.more_seeds is not None:
+        needed = f"{comparison.more_seeds} seeds"
+    elif comparison.more_items is not None:
+        needed = f"{few_digits(comparison.more_items)} {'groups' if comparison.groups else 'items'}"
+    return row(
+        named(task, comparison.variant),
+        comparison.test_set,
+        verdict_cell(comparison),
+        difference_text(comparison),
+        probability(chance),
+        few_digits(comparison.seeds),
+        few_digits(comparison.items) + ("" if comparison.subset == "all" else f" {comparison.subset}"),
+        size_text(comparison.metric, comparison.detectable),
+        needed,
+    )
+
+
+def scores(task: TaskVerdict) -> Table | None:
+    """Variants first, then what needs no transformer."""
+    rows = []
+    for test_set in set_names(task):
+        for cell, by_set, ours in contenders(task):
+            by_subset = by_set.get(test_set, {})
+            cell = cell if ours else Cell(f"{cell.text} (no transformer)")
+            means = [score_text(by_subset[subset].mean) if subset in by_subset else MISSING for subset in SUBSETS]
+            rows.append(row(cell, test_set, *means, *beside_cells(task, by_subset.get("all"))))
+    columns = ("variant", "test set", "all items", "clean items", "contaminated items", *BESIDE)
+    note = "Mean over seeds, 95% interval; contaminated: items that also occur in the training set."
+    note += f" {VOCABULARIES_DIFFER}" * task.vocabularies_differ + strides_of(task)
+    return some(f"scores ({metric_text(task.metric)})", columns, rows, note, text_columns=2)
+
+
+def narrow_scores(task: TaskVerdict) -> Table | None:
+    """Scores, differences and verdicts, on the items that verdicts are on; of what needs no transformer, the best."""
+    judged = {(each.variant, each.test_set): each for each in task.comparisons}
+    rows, used = list[Row](), set[VerdictKind]()
+    sign = -1 if task.metric.higher_is_better else 1
+    for test_set in set_names(task):
+        subset = task.sets[test_set].subset if test_set in task.sets else "all"
+        items = task.sets[test_set].count(subset) if test_set in task.sets else None
+        items = next((each.items for each in task.comparisons if each.test_set == test_set), items)
+        rows.append((Cell(f"{test_set} ({few_digits(items)}{'' if subset == 'all' else f' {subset}'} items)"),))
+        simple = []
+        for cell, by_set, ours in contenders(task):
+            score = by_set.get(test_set, {}).get(subset)
+            mean = score.mean.estimate if score else None
+            text = score_text(Interval(mean))
+            comparison = judged.get((cell.text, test_set))
+            if ours:
+                used |= {comparison.verdict} if comparison else set()
+                verdict = SHORT_VERDICTS[comparison.verdict] if comparison else MISSING
+                rows.append(row(cell, text, difference_text(comparison) if comparison else MISSING, verdict))
+            elif is_number(mean):
+                simple.append((sign * mean, row(f"{cell.text} (no transformer)", text, MISSING, MISSING)))
+        rows += [cells for _, cells in sorted(simple, key=lambda each: each[0])[:1]]
+    seeds = sorted({each.seeds for each in task.comparisons})
+    note = f"Mean over {' or '.join(map(str, seeds))} seeds." if seeds else "Mean over seeds."
+    if any(each.question == Question.CHECKPOINTS for each in task.comparisons):
+        note = "One checkpoint of each."
+    if judged:
+        against = " and ".join(dict.fromkeys(each.baseline for each in task.comparisons))
+        note += f" Difference from {against} in {task.metric.difference_unit}, with its 95% interval."
+        note += " Verdicts are Holm-corrected; intervals are not."
+    note += "".join(f" {meaning}." for kind, meaning in MEANINGS.items() if kind in used) + strides_of(task)
+    columns = ("variant", "score", "difference", "verdict")
+    table = Table(metric_text(task.metric), columns, tuple(rows), note, narrow=True)
+    return table if len(rows) > len(set_names(task)) else None
+
+
+def strides_of(task: TaskVerdict) -> str:
+    return strides_note({name: each.context for name, each in task.sets.items() if each.context is not None})
+
+
+def beside_cells(task: TaskVerdict, score: Score | None) -> tuple[str, ...]:
+    """A language model's score with every byte counted, and without unknown words; of all items. Where bits per byte
+    are compared, perplexities are not."""
+    if score is None:
+        return (MISSING,) * 3
+    shown = task.metric.in_percent
+    bits, known, share = score.bits_per_byte, score.perplexity_without_unknown, score.unknown_share
+    return (
+        plain_number(bits if shown else None, 3),
+        plain_number(known if shown else None, 0 if is_number(known) and known > 100 else 1),
+        f"{share:.1%}" if is_number(share) else MISSING,
+    )
+
+
+def contenders(task: TaskVerdict) -> Iterator[tuple[Cell, Mapping[str, Mapping[str, Score]], bool]]:
+    """Name, scores by test set and subset, and whether it is a transformer."""
+    for variant, by_set in task.scores.items():
+        yield named(task, variant), by_set, True
+    for baseline, by_set in task.baseline_scores.items():
+        yield Cell(baseline), by_set, False
+
+
+def set_names(task: TaskVerdict) -> list[str]:
+    every = [task.sets, *(by_set for _, by_set, _ in contenders(task))]
+    return list(dict.fromkeys(name for names in every for name in names))
+
+
+def versus_baselines(task: TaskVerdict) -> Table | None:
+    """A row for each variant, a column for each baseline; the subset that verdicts are on comes first."""
+    places: dict[tuple[str, str, str], dict[str, Cell]] = {}
+    for each in task.baseline_comparisons:
+        cell = Cell(f"{VERDICTS[each.verdict]} {difference_text(each)}", kind=CLASSES[each.verdict])
+        places.setdefault((each.variant, each.test_set, each.subset), {})[each.baseline] = cell
+    baselines = list(dict.fromkeys(each.baseline for each in task.baseline_comparisons))
+
+    def secondary(place: tuple[str, str, str]) -> bool:
+        return place[1] in task.sets and task.sets[place[1]].subset != place[2]
+
+    cells = (
+        row(named(task, place[0]), *place[1:], *(places[place].get(name, Cell(MISSING)) for name in baselines))
+        for place in sorted(places, key=secondary)
+    )
+    unit = task.metric.difference_unit
+    note = f"Difference in {unit}, 95% interval. Verdicts are Holm-corrected; intervals are not."
+    columns = ("variant", "test set", "subset", *baselines)
+    return some("compared with what needs no transformer", columns, cells, note, text_columns=3)
+
+
+def data_audit(task: TaskVerdict) -> Table | None:
+    rows = [
+        row(
+            f"{each.id} {each.name}",
+            each.where,
+            Cell(each.level.value, kind=LEVELS[each.level].kind),
+            each.measured,
+            each.meaning,
+        )
+        for each in task.data_findings or ()
+    ]
+    note = "Failed checks of the data audit; `fairtrial audit --data` shows examples."
+    return some("audit of the data", ("check", "where", "level", "measured", "meaning"), rows, note, text_columns=5)
+
+
+def copies(task: TaskVerdict) -> Table | None:
+    rows = []
+    for name, each in task.sets.items():
+        share = MISSING if each.copies is None or not each.items else f"{each.copies / each.items:.1%}"
+        rows.append(row(name, each.subset, *map(few_digits, (each.items, each.exact, each.near, each.clean)), share))
+    columns = ("test set", "verdict on", "items", "exact duplicates", "near duplicates", "clean", "contaminated")
+    return some("test items that also occur in the training set", columns, rows, text_columns=2)
+
+
+def reuse(task: TaskVerdict) -> Table | None:
+    rows = []
+    for variant, by_set in task.test_reuse.items():
+        for name, use in by_set.items():
+            known = use.picked_on_test is not None and use.honest is not None
+            claimed = f"{use.picked_on_test:.1f} instead of {use.honest:.1f}" if known else MISSING
+            rows.append(row(named(task, variant), name, "yes" if use.watched else "no", few_digits(use.reads), claimed))
+    columns = ("variant", "test set", "scored while training", "times, all seeds", "best step picked on test")
+    note = ""
+    if any(cells[4].text != MISSING for cells in rows):
+        note = "A step picked on test flatters: the first number would be claimed, the second is unbiased"
+        note += "." if task.metric.higher_is_better else "; perplexity while training is over non-overlapping windows."
+    return some("use of the test sets", columns, rows, note, text_columns=3)
+
+
+def learning(task: TaskVerdict) -> Table | None:
+    """Whether each variant was trained long enough, by its validation curves."""
+    kinds = (TrainingEndKind.STILL_IMPROVING, TrainingEndKind.SETTLED, TrainingEndKind.OVERFITTED)
+    rows = []
+    for variant, by_seed in task.training.items():
+        ends = list(by_seed.values())
+        if ends:
+            counts = [f"{sum(each.end == kind for each in ends)} of {len(ends)}" for kind in kinds]
+            best = median(each.best_step for each in ends)
+            rows.append(row(named(task, variant), *counts, f"{best:,.0f} of {max(each.steps for each in ends):,}"))
+    columns = ("variant", "underfitted", "settled", "overfitted", "best step")
+    note = (
+        "Seeds, by their loss on validation. Underfitted: still improving at the last step, so train longer;"
+        " overfitted: worse since its best."
+    )
+    return some("was training long enough?", columns, rows, note)
+
+
+def cost(task: TaskVerdict) -> Table | None:
+    rows = []
+    for variant, each in task.cost.items():
+        sizes = few_digits(each.parameters), few_digits(each.flops_per_step, whole_below=1e6)
+        milliseconds = MISSING if each.seconds_per_step is None else few_digits(1000 * each.seconds_per_step)
+        relative = MISSING if each.seconds_ratio is None else f"{each.seconds_ratio:.2f}×"
+        rows.append(row(named(task, variant), *sizes, milliseconds, relative, plain_number(each.peak_memory_mb, 0)))
+    columns = ("variant", "parameters", "FLOPs per step", "ms per step", "time, relative", "peak memory, MB")
+    return some("cost", columns, rows)
+
+
+def audits(task: TaskVerdict) -> Table | None:
+    rows = [
+        row(named(task, variant), LEVELS[audit.level], ", ".join(audit.failed) or MISSING)
+        for variant, audit in task.audits.items()
+    ]
+    return some("passports", ("variant", "audit", "failed checks"), rows, text_columns=3)
+
+
+def search(task: TaskVerdict) -> Table | None:
+    rows = []
+    for variant, choice in task.search.variants.items() if task.search else ():
+        best = ", ".join(f"{key} = {value}" for key, value in choice.best.items())
+        rows.append(row(named(task, variant), best, few_digits(choice.tries), plain_number(choice.validation, 1)))
+    columns = ("variant", "chosen on validation", "tries", f"validation ({metric_text(task.metric)})")
+    return some("search", columns, rows, "A try never scores a test set.", text_columns=2)
+
+
+def equal_cost(task: TaskVerdict) -> Table | None:
+    """Each variant at the equal recipe, and at the baseline's budget."""
+    if task.match is None:
+        return None
+    rows, budget = [], task.match.budget.replace("flops", "FLOPs")
+    for variant, own in task.match.variants.items():
+        for test_set, pair in first_and_last(task.comparisons, variant, own.variant or variant).items():
+            adjusted = f"{own.field} = {own.value}" if own.variant else "nothing"
+            after = own.before if own.after is None else own.after
+            shares = (percent_change(own.before), adjusted, percent_change(after))
+            verdicts = (cell for each in pair for cell in (verdict_cell(each), difference_text(each)))
+            rows.append(row(named(task, variant), test_set, *verdicts, *shares))
+    columns = (
+        *("variant", "test set", "equal recipe", "difference", f"equal {budget}", "difference"),
+        *(budget, "adjusted", "then"),
+    )
+    note = f"{budget}: relative to the baseline's, before and after one field was adjusted."
+    return some(f"at equal {budget}", columns, rows, note, text_columns=3)
+
+
+def tuning(task: TaskVerdict) -> Table | None:
+    """The verdicts on tuned variants, and those on the same variants as they were given."""
+    before, rows = task.untuned.comparisons if task.untuned else (), []
+    for variant in dict.fromkeys(each.variant for each in before):
+        for test_set, pair in first_and_last((*task.comparisons, *before), variant, variant).items():
+            verdicts = (cell for each in pair for cell in (verdict_cell(each), difference_text(each)))
+            rows.append(row(named(task, variant), test_set, *verdicts))
+    columns = ("variant", "test set", "tuned", "difference", "untuned", "difference")
+    note = "Untuned: every variant and the baseline as they were given; a family of comparisons of its own."
+    return some("tuned and untuned", columns, rows, note, text_columns=3)
+
+
+def first_and_last(every: Iterable[Comparison], variant: str, other: str) -> dict[str, tuple[Comparison, Comparison]]:
+    """By test set: the first comparison of a variant, and the last one of it or of its matched variant."""
+    pairs: dict[str, tuple[Comparison, Comparison]] = {}
+    for each in every:
+        if each.variant == variant and each.test_set not in pairs:
+            pairs[each.test_set] = (each, each)
+        elif each.variant == other and each.test_set in pairs:
+            pairs[each.test_set] = (pairs[each.test_set][0], each)
+    return pairs
+
+
+def failures(task: TaskVerdict) -> Table | None:
+    rows = (row(named(task, each.variant), str(each.seed), each.error) for each in task.failures)
+    return some("trials that failed", ("variant", "seed", "error"), rows, text_columns=3)
+
+
+MAIN: Makers = (comparisons, equal_cost, tuning, scores, versus_baselines, learning, cost, failures)
+FURTHER: Makers = (copies, data_audit, reuse, audits, exploratory, search)
