@@ -33,7 +33,7 @@ RESULTS = {
     "analysis.catalogue": ("Catalogue",),
 }
 GIVEN = (
-    *("Run", "Study", "Audit", "Verdict", "TaskVerdict", "Comparison", "Interval", "Metric", "Score"),
+    *("Run", "Study", "Outcomes", "Audit", "Verdict", "TaskVerdict", "Comparison", "Interval", "Metric", "Score"),
     *("VerdictKind", "Question"),
 )
 HEAD = """# API reference

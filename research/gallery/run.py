@@ -1,11 +1,11 @@
-"""The museum: faults of released software that the passport finds, each beside the release that mended it.
+"""Faults of released software that the leak audit finds, each beside the release that mended it.
 
-    python benchmarks/museum.py [EXHIBIT ...] [--folder FOLDER] [--page docs/museum.md] [--list]
+    python research/gallery/run.py [EXHIBIT ...] [--list]
 
-For every exhibit two throw-away environments are made (pip; torch and all else that fits is shared with this Python,
-so that little is downloaded). In each of them the passport (`fairtrial audit`) and a short script without fairtrial
-look at the same small network with random weights, on the CPU. The page is written from what they found. What is done
-is kept in the folder and not done again.
+For every exhibit two throw-away environments are made (pip; torch and all else that fits is shared with this Python, so
+that little is downloaded). In each of them `fairtrial audit` and a short script without fairtrial look at the same
+small network with random weights, on the CPU. What was found is kept in `outcomes/` and not asked again; the page is
+written from there.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import Any
 import torch
 
 import fairtrial
-from fairtrial.disk import write_text
-from fairtrial.finding import FAIL, OUT_OF_TIME, PASS
 
 Found = dict[str, dict[str, Any]]  # by release
-ROOT = Path(__file__).parents[1]
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+FAIL, PASS = "FAIL", "PASS"
 SOURCE = Path(fairtrial.__file__).parents[1]
 SECONDS, TIME_LIMIT = 1800, "25m"  # for one passport, on a busy machine
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
@@ -38,17 +38,17 @@ SHAPE = ("shape.layers=2", "shape.width=32", "shape.hidden=64")
 TRANSFORMERS = "https://github.com/huggingface/transformers"
 
 INTRODUCTION = """
-# The museum: released faults that the passport finds
+# Gallery of released faults that the leak audit finds
 
 A decoder that sees the future, a mask that is ignored, a map that shows another attention: such faults reach releases,
 since nothing crashes and no learning curve shows them. Each network below was released with one. All were found by
-others and discussed in the open (the links lead there). They stand here to show what the [passport](passport.md) says
-of the faulty release, and what it says of the mended one.
+others and discussed in the open (the links lead there). They stand here to show what the
+[leak audit](../../docs/passport.md) says of the faulty release, and what it says of the mended one.
 
 This page is made by one command, in throw-away environments (torch 2.13 and Python are shared), with small networks
 of random weights, on a CPU:
 
-    python benchmarks/museum.py
+    make research NAME=gallery
 
 The passport looks at a network whose weights have been moved from their first values. Values in brackets are nats (M3,
 M6, K1, K2, K3, C1, E1), a gradient (M4), an attention weight (M2) or the relative change of the perplexity (M5). Every
@@ -165,7 +165,7 @@ model, logits = {self.network}(config).{self.precision}().eval(), lambda output:
         return [release for release in (self.faulty, self.mended) if release]
 
     def path(self, release: str, folder: Path) -> Path:
-        return folder / "found" / f"{self.name}-{release}.json"
+        return HERE / "outcomes" / f"{self.name}-{release}.json"
 
     def kept(self, folder: Path) -> Found:
         """What was found in each release, where the same was asked."""
@@ -176,9 +176,17 @@ model, logits = {self.network}(config).{self.precision}().eval(), lambda output:
 
 def bert(name: str, remains: str = "", **config: Any) -> Exhibit:
     return Exhibit(
-        name.lower(), "transformers", "5.17.0", "5.18.0", "encoder-mask", ("M3", "M4", "M5"), FUTURE,
-        f"{name}ForCausalLM", {**SMALL, "is_decoder": True, **config}, remains=remains,
-    )  # fmt: skip
+        name.lower(),
+        "transformers",
+        "5.17.0",
+        "5.18.0",
+        "encoder-mask",
+        ("M3", "M4", "M5"),
+        FUTURE,
+        f"{name}ForCausalLM",
+        {**SMALL, "is_decoder": True, **config},
+        remains=remains,
+    )
 
 
 def batch_of_one(
@@ -197,68 +205,152 @@ MAMBA2 = {"hidden_size": 32, "num_hidden_layers": 2, "num_heads": 4, "head_dim":
 EXHIBITS = (
     bert("RoFormer"),
     bert(
-        "BigBird", attention_type="original_full",
+        "BigBird",
+        attention_type="original_full",
         remains="M14g is amber: a pooler that a language model does not use gets no gradient.",
     ),
     bert("RemBert", input_embedding_size=32, output_embedding_size=32),
     bert("MegatronBert"),
     Exhibit(
-        "doge", "transformers", "5.17.0", "5.18.0", "doge", ("M3", "E1"), FUTURE, "DogeForCausalLM",
+        "doge",
+        "transformers",
+        "5.17.0",
+        "5.18.0",
+        "doge",
+        ("M3", "E1"),
+        FUTURE,
+        "DogeForCausalLM",
         {**SMALL, "num_key_value_heads": 2, "keep_window_size": 2048},  # smaller, equal scores are chosen by chance
     ),
     wrong_axis(
-        "zamba2", "5.14.1", "5.15.0", "Zamba2", **SMALL, num_key_value_heads=2,
-        layers_block_type=["linear_attention", "hybrid"], mamba_d_state=8, n_mamba_heads=2, chunk_size=8,
+        "zamba2",
+        "5.14.1",
+        "5.15.0",
+        "Zamba2",
+        **SMALL,
+        num_key_value_heads=2,
+        layers_block_type=["linear_attention", "hybrid"],
+        mamba_d_state=8,
+        n_mamba_heads=2,
+        chunk_size=8,
         use_mamba_kernels=False,
         remains="Another difference is left, also in 5.22.2: whole texts are read with the time step held above "
         "`time_step_min`, single steps with a cache are not, which costs up to 0.03 nats here (C1, C1p, C2, L1).",
     ),
     wrong_axis(
-        "nemotronh", "5.14.1", "5.15.0", "NemotronH", hidden_size=32, num_attention_heads=2, num_key_value_heads=2,
-        head_dim=16, intermediate_size=64, layers_block_type=["linear_attention", "full_attention"], ssm_state_size=8,
-        mamba_num_heads=4, mamba_head_dim=16, n_groups=1, chunk_size=8, use_mamba_kernels=False,
+        "nemotronh",
+        "5.14.1",
+        "5.15.0",
+        "NemotronH",
+        hidden_size=32,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=16,
+        intermediate_size=64,
+        layers_block_type=["linear_attention", "full_attention"],
+        ssm_state_size=8,
+        mamba_num_heads=4,
+        mamba_head_dim=16,
+        n_groups=1,
+        chunk_size=8,
+        use_mamba_kernels=False,
     ),
     wrong_axis(
-        "mamba2-chunks", "4.47.1", "4.48.0", "Mamba2", **MAMBA2, chunk_size=8,
+        "mamba2-chunks",
+        "4.47.1",
+        "4.48.0",
+        "Mamba2",
+        **MAMBA2,
+        chunk_size=8,
         remains="What remains is the fault of the next section (K2, C2), and a cache that takes single steps only "
         "(C1p is amber).",
     ),
     batch_of_one(
-        "Bamba", **SMALL, num_key_value_heads=2, attn_layer_indices=[1], mamba_n_heads=4, mamba_d_head=16,
-        mamba_d_state=8, mamba_n_groups=1, mamba_chunk_size=8,
+        "Bamba",
+        **SMALL,
+        num_key_value_heads=2,
+        attn_layer_indices=[1],
+        mamba_n_heads=4,
+        mamba_d_head=16,
+        mamba_d_state=8,
+        mamba_n_groups=1,
+        mamba_chunk_size=8,
         remains="Another finding is left, also in 5.22.2: with a cache and no position ids, positions begin at 0 again "
         "at every call (C1, C1p, L1).",
     ),
     batch_of_one(
-        "FalconH1", **SMALL, num_key_value_heads=2, mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_d_state=8,
-        mamba_n_groups=1, mamba_chunk_size=8,
+        "FalconH1",
+        **SMALL,
+        num_key_value_heads=2,
+        mamba_d_ssm=64,
+        mamba_n_heads=4,
+        mamba_d_head=16,
+        mamba_d_state=8,
+        mamba_n_groups=1,
+        mamba_chunk_size=8,
     ),
     batch_of_one(
-        "Qwen3Next", precision="float", **SMALL, num_key_value_heads=2, head_dim=16, linear_key_head_dim=8,
-        linear_value_head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4,
-        layer_types=["linear_attention", "full_attention"], num_experts=4, num_experts_per_tok=2,
-        moe_intermediate_size=32, shared_expert_intermediate_size=32,
+        "Qwen3Next",
+        precision="float",
+        **SMALL,
+        num_key_value_heads=2,
+        head_dim=16,
+        linear_key_head_dim=8,
+        linear_value_head_dim=8,
+        linear_num_key_heads=2,
+        linear_num_value_heads=4,
+        layer_types=["linear_attention", "full_attention"],
+        num_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=32,
+        shared_expert_intermediate_size=32,
     ),
     batch_of_one(
         "Lfm2", **SMALL, num_key_value_heads=2, layer_types=["conv", "full_attention"], block_auto_adjust_ff_dim=False
     ),
     batch_of_one("Mamba2", LEFT_WITH_MASK, **MAMBA2, chunk_size=8),
     Exhibit(
-        "gemma2", "transformers", "4.42.1", "4.42.2", "gemma2", ("M3", "M4"), FUTURE, "Gemma2ForCausalLM",
+        "gemma2",
+        "transformers",
+        "4.42.1",
+        "4.42.2",
+        "gemma2",
+        ("M3", "M4"),
+        FUTURE,
+        "Gemma2ForCausalLM",
         {**SMALL, "num_key_value_heads": 2, "head_dim": 16, "sliding_window": 8},
     ),
     Exhibit(
-        "mamba", "transformers", "4.43.4", "4.45.0", "swallowed-mask", ("K3",), LEFT_WITH_MASK, "MambaForCausalLM",
+        "mamba",
+        "transformers",
+        "4.43.4",
+        "4.45.0",
+        "swallowed-mask",
+        ("K3",),
+        LEFT_WITH_MASK,
+        "MambaForCausalLM",
         {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 8},
         remains="What remains: after a prompt of one or two tokens its cache puts the next ones into the wrong place "
         "of the convolution (C1), it takes single steps only (C1p), and its first loss is 7% off (M14).",
     ),
     Exhibit(
-        "llama-maps", "transformers", "4.40.2", "4.41.0", "maps", ("M2",), MAPS, "LlamaForCausalLM",
+        "llama-maps",
+        "transformers",
+        "4.40.2",
+        "4.41.0",
+        "maps",
+        ("M2",),
+        MAPS,
+        "LlamaForCausalLM",
         {**SMALL, "num_key_value_heads": 2},
     ),
     Exhibit(
-        "x-flash", "x-transformers", "1.16.11", "1.16.15", "x-flash", ("M6", "K1"),
+        "x-flash",
+        "x-transformers",
+        "1.16.11",
+        "1.16.15",
+        "x-flash",
+        ("M6", "K1"),
         """
 text = torch.randint(1, 50, (1, 12))
 padded = torch.cat((text, torch.full((1, 5), 7)), 1)
@@ -302,10 +394,15 @@ def build(vocabulary, length, classes, seed):
 """,
     ),
     Exhibit(
-        "x-left", "x-transformers", "1.22.16", "1.22.19", "x-left", ("K2",),
-        LEFT.replace("model(text)", "model(text, seq_start_pos=torch.tensor([0]))").replace(
-            "GIVEN", "seq_start_pos=torch.tensor([5])"
-        ).replace("mask = torch.arange(17)[None] >= 5  # the first", "# the first"),
+        "x-left",
+        "x-transformers",
+        "1.22.16",
+        "1.22.19",
+        "x-left",
+        ("K2",),
+        LEFT.replace("model(text)", "model(text, seq_start_pos=torch.tensor([0]))")
+        .replace("GIVEN", "seq_start_pos=torch.tensor([5])")
+        .replace("mask = torch.arange(17)[None] >= 5  # the first", "# the first"),
         build="""
 import torch
 from x_transformers import Decoder, TransformerWrapper
@@ -330,10 +427,18 @@ class Network(nn.Module):
     def forward(self, ids, mask=None):
         start = torch.zeros(len(ids), dtype=torch.long) if mask is None else (~mask).sum(1)
         return self.inner(ids, seq_start_pos=start)
-""" + BUILD.replace("SAID", '"pads": "left", "longest": length'),
+"""
+        + BUILD.replace("SAID", '"pads": "left", "longest": length'),
     ),
     Exhibit(
-        "lens", "transformer-lens", "3.5.0", "3.8.0", "lens", ("K2",), LEFT_WITH_MASK, build=BRIDGE,
+        "lens",
+        "transformer-lens",
+        "3.5.0",
+        "3.8.0",
+        "lens",
+        ("K2",),
+        LEFT_WITH_MASK,
+        build=BRIDGE,
         remains="What remains is about training, which a bridge is not made for: its split projections are views of "
         "the joint weights, which get no gradient of their own (M14g) and cannot be saved twice (R2, R3).",
         file="""
@@ -356,10 +461,17 @@ class Network(nn.Module):
 
     def forward(self, ids, attention_mask=None):
         return self.inner(ids, attention_mask=attention_mask)
-""" + BUILD.replace("SAID", '"pads": "both", "longest": length'),
+"""
+        + BUILD.replace("SAID", '"pads": "both", "longest": length'),
     ),
     Exhibit(
-        "linformer", "linformer-pytorch", "0.19.3", "", "linformer", ("M3", "M4", "M5"), FUTURE,
+        "linformer",
+        "linformer-pytorch",
+        "0.19.3",
+        "",
+        "linformer",
+        ("M3", "M4", "M5"),
+        FUTURE,
         build="""
 import torch
 from linformer_pytorch import LinformerLM
@@ -383,9 +495,10 @@ class Network(nn.Module):
 
     def forward(self, ids):  # it reads texts of one length only: shorter ones are filled up, as its Padder does
         return self.inner(pad(ids, (0, self.length - ids.shape[1])))[:, : ids.shape[1]]
-""" + BUILD.replace("SAID", '"longest": length'),
+"""
+        + BUILD.replace("SAID", '"longest": length'),
     ),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -473,8 +586,7 @@ FAULTS = {
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("names", nargs="*", metavar="EXHIBIT", help="by default all that are not done")
-    options.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "fairtrial-museum")
-    options.add_argument("--page", type=Path, default=ROOT / "docs" / "museum.md", help="the page to write")
+    options.add_argument("--folder", type=Path, default=HERE / "runs", help="of the environments")
     options.add_argument("--list", action="store_true", help="name the exhibits and end")
     chosen = options.parse_args()
     known = {exhibit.name: exhibit for exhibit in EXHIBITS}
@@ -493,9 +605,9 @@ def main() -> None:
     if missing:
         print(f"the page waits for: {', '.join(missing)}")
         return
-    write_text(chosen.page, page({each.name: each.kept(chosen.folder) for each in EXHIBITS}))
-    subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", str(chosen.page)], check=True)  # its scripts
-    print(f"written: {chosen.page}")
+    target = HERE / "README.md"
+    target.write_text(page({each.name: each.kept(chosen.folder) for each in EXHIBITS}), encoding="utf-8", newline="\n")
+    print(f"written: {target}")
 
 
 def look_at(exhibit: Exhibit, release: str, folder: Path) -> tuple[dict[str, Any], bool]:
@@ -507,7 +619,7 @@ def look_at(exhibit: Exhibit, release: str, folder: Path) -> tuple[dict[str, Any
     same = all(old.get("asked", {}).get(name) == exhibit.asked[name] for name in ("command", "file"))
     found = {"asked": exhibit.asked} | ask(exhibit, release, folder, old.get("findings") if same else None)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(found, indent=1))
+    path.write_text(json.dumps(found, indent=1), encoding="utf-8", newline="\n")
     return found, True
 
 
@@ -531,7 +643,7 @@ def ask(exhibit: Exhibit, release: str, folder: Path, findings: list[Any] | None
         said = json.loads(passport.stdout)
     except ValueError:
         return {"error": f"the passport ends with {passport.returncode}: {last_line(passport.stderr)}"}
-    if any(each["verdict"] == OUT_OF_TIME for each in said["findings"]):
+    if any("time" in each["verdict"] for each in said["findings"]):
         return {"error": f"the passport takes longer than {TIME_LIMIT}"}
     return found | {"findings": said["findings"], "code": said["code"]}
 

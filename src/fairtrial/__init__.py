@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from fairtrial.model.part import part as part
     from fairtrial.recipe import Recipe as Recipe
     from fairtrial.results.audit import Audit as Audit
+    from fairtrial.results.outcomes import Outcomes as Outcomes
     from fairtrial.results.study import Study as Study
     from fairtrial.results.values import Comparison as Comparison
     from fairtrial.results.values import Interval as Interval
@@ -70,6 +71,7 @@ PUBLIC = {
         "Verdict TaskVerdict Comparison Interval Metric Score VerdictKind Question".split(), "results.values"
     ),
     "Study": "results.study",
+    "Outcomes": "results.outcomes",
     "Audit": "results.audit",
     **dict.fromkeys(["FairtrialError", "BadInput", "Interrupted"], "errors"),
 }

@@ -50,8 +50,9 @@ def structure(kind: type[T], value: object, at: str = "") -> T:
     return _reader(kind)(value, at)  # type: ignore[return-value, arg-type]
 
 
-def unstructure(value: object) -> object:
-    """Plain JSON values that `structure` reads again. A field that is None by default is left out where it is None."""
+def unstructure(value: object, other: Callable[[object], object] | None = None) -> object:
+    """Plain JSON values that `structure` reads again. A field that is None by default is left out where it is None.
+    `other`: what stands for a value that has no JSON form, such as an array."""
     if isinstance(value, Enum):
         return value.value
     if value is None or isinstance(value, bool | int | float | str):
@@ -60,11 +61,15 @@ def unstructure(value: object) -> object:
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         stored = ((field, getattr(value, field.name)) for field in fields(value))
-        return {field.name: unstructure(own) for field, own in stored if own is not None or field.default is not None}
+        return {
+            field.name: unstructure(own, other) for field, own in stored if own is not None or field.default is not None
+        }
     if isinstance(value, Mapping):
-        return {_key_text(key): unstructure(own) for key, own in value.items()}
+        return {_key_text(key): unstructure(own, other) for key, own in value.items()}
     if isinstance(value, Sequence):
-        return [unstructure(own) for own in value]
+        return [unstructure(own, other) for own in value]
+    if other is not None:
+        return other(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
@@ -98,6 +103,7 @@ def _reader(kind: object) -> Reader:
             return lambda value, at: kind(str(_plain(str)(value, at)))
         if is_dataclass(kind):
             return _record(kind)
+        return _ready(kind)
     raise TypeError(f"{kind} cannot be read from JSON")
 
 
@@ -109,6 +115,17 @@ def _plain(kind: type) -> Reader:
         if type(value) not in accepted or (type(value) is int and abs(value) >= LARGEST):
             raise WrongValue(at, f"must be {name}, got {_short(value)}")
         return float(value) if kind is float else value  # type: ignore[arg-type]
+
+    return read
+
+
+def _ready(kind: type) -> Reader:
+    """Of any other class, as arrays: the value is one already."""
+
+    def read(value: object, at: str) -> object:
+        if not isinstance(value, kind):
+            raise WrongValue(at, f"must be {kind.__name__}, got {_short(value)}")
+        return value
 
     return read
 

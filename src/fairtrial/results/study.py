@@ -17,6 +17,7 @@ from fairtrial.results.values import Verdict
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from fairtrial.results.outcomes import Outcomes
     from fairtrial.run import Run
 
 
@@ -48,6 +49,18 @@ class Study(Result):
         """
         self.files.check_unchanged()
         return self.files.verdict
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """The outcome of every test item of every finished trial, to be stored or judged in other ways.
+
+        >>> finished.outcomes.tasks["classify"].sets
+        ('test',)
+        """
+        from fairtrial.results.outcomes import Outcomes
+        from fairtrial.study.run import gather_outcomes
+
+        return Outcomes(self.verdict.name, gather_outcomes(self.folder))
 
     @property
     def page(self) -> Path:

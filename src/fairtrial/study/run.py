@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairtrial.engines.job import Engine, JobResult, Stop
+from fairtrial.engines.job import Engine, InProcess, JobResult, Stop
 from fairtrial.engines.processes import Processes
 from fairtrial.errors import Interrupted
 from fairtrial.formatting import vocabulary_of
@@ -16,6 +16,7 @@ from fairtrial.progress import doing
 from fairtrial.results.values import AuditLevel, Sentence, TaskVerdict, Untuned, Verdict
 from fairtrial.results.verdict_file import to_json, write_verdict
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS, Look
+from fairtrial.statistics.outcomes import TaskOutcomes
 from fairtrial.statistics.power import expected_smallest
 from fairtrial.statistics.verdict import judge_study
 from fairtrial.study.artifacts import baseline_jobs, data_audit_jobs, gather, keep_artifact, make_maps, passport_jobs
@@ -185,6 +186,14 @@ def judge(plan: Plan, options: Options, search: Mapping[str, Any]) -> Verdict:
     further += [Sentence(text, name) for name, task in verdict.tasks.items() for text in data_sentences(task)]
     further += [*own_weights_sentences(plan), *(Sentence(text) for text in earlier_looks(plan, options))]
     return replace(verdict, sentences=(*verdict.sentences, *further))
+
+
+def gather_outcomes(folder: Path) -> dict[str, TaskOutcomes]:
+    """Of every task of a study that was run, as its verdict is given them."""
+    home = StudyFolder(folder)
+    study = study_from(load_study(home.path / "study.toml"))
+    plan, _ = plan_study(study, home, InProcess(), Options(), lambda kind, facts: None, lambda: False)
+    return {task: gather(plan, task) for task in plan.recipes}
 
 
 def own_weights_sentences(plan: Plan) -> list[Sentence]:

@@ -1,0 +1,154 @@
+"""The scripts of research/, on tiny studies: they run, keep outcomes, and write their pages again without training."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from course_text import write_course
+
+ROOT = Path(__file__).parents[2]
+RESEARCH = ROOT / "research"
+TINY = {
+    "shape.layers": 1, "shape.width": 12, "shape.heads": 2, "shape.hidden": 12, "shape.length": 16, "training.batch": 8,
+    "training.duration": '"4 steps"', "training.select_every": '"2 steps"', "scoring.curve_every": '"2 steps"',
+    "data.train_share": 0.5, "scoring.full_context": 0.5,
+}  # fmt: skip
+
+
+def shorten(path: Path, keep: int) -> None:
+    """A study file with two seeds, few variants and tiny networks."""
+    text = path.read_text()
+    for name in TINY:
+        text = re.sub(rf'(?m)^"{re.escape(name)}" = .*\n', "", text)
+    text = re.sub(r"(?m)^seeds = \d+", "seeds = 2", text)
+    settings = "".join(f'"{name}" = {value}\n' for name, value in TINY.items())
+    text = text.replace("[set]\n", f"[set]\n{settings}") if "[set]" in text else (
+        re.sub(r"\n(?=\[variants)", f"\n[set]\n{settings}\n", text, count=1) if "\n[variants" in text
+        else f"{text}\n[set]\n{settings}"
+    )  # fmt: skip
+    listed = re.search(r"variants = \[(.*?)\]\n", text, re.S)
+    if listed:
+        names = re.findall(r'"[^"]+"', listed[1])[:keep]
+        text = text.replace(listed[0], f"variants = [{', '.join(names)}]\n")
+    path.write_text(text)
+
+
+@pytest.fixture
+def research(tmp_path: Path) -> Path:
+    return shutil.copytree(RESEARCH, tmp_path / "research", ignore=shutil.ignore_patterns("runs", "outcomes"))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return write_course(tmp_path / "data" / "speeches").parent
+
+
+def run(research: Path, name: str, data: Path | None = None) -> str:
+    own = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{research}", "OMP_NUM_THREADS": "1"}
+    own["FAIRTRIAL_DATA"] = str(data or research / "nowhere")
+    done = subprocess.run(
+        [sys.executable, str(research / name / "run.py")], cwd=research, env=own, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return (research / name / "README.md").read_text()
+
+
+def run_again(research: Path, name: str, page: str, data: Path | None = None) -> None:
+    """Without the records."""
+    shutil.rmtree(research / name / "runs")
+    assert run(research, name, data) == page
+
+
+@pytest.mark.slow
+def test_the_atlas(research: Path) -> None:
+    for path in (research / "atlas").glob("*.toml"):
+        if path.stem != "claims":
+            shorten(path, 4)
+    page = run(research, "atlas")
+    assert "Left out, because its data are missing: sst2." in page
+    assert "| positions | **rope** |" in page
+    assert "## Read with care" in page, "what is written by hand stays"
+    run_again(research, "atlas", page)
+
+
+@pytest.mark.slow
+def test_scaling(research: Path) -> None:
+    shorten(research / "scaling" / "study.toml", 2)
+    script = research / "scaling" / "run.py"
+    script.write_text(script.read_text().replace("(32, 64, 128), (0.25, 0.5, 1.0)", "(8, 16), (0.3, 0.6)"))
+    page = run(research, "scaling")
+    assert "| **disentangled** | Obama | width |" in page
+    run_again(research, "scaling", page)
+
+
+@pytest.mark.slow
+def test_the_five_reports(research: Path, data: Path) -> None:
+    for name in ("speeches-classify", "speeches-lm"):
+        shorten(research / "five-reports" / f"{name}.toml", 9)
+    page = run(research, "five-reports", data)
+    assert "| r1 | Attention to the last 8 tokens alone gives a lower perplexity than attention to all. | **" in page
+    assert "its own code, repeated, fails the leak audit (M7" in page
+    assert "| r4 | Shuffled heads change nothing. | **not run** |" in page
+    assert re.search(r"\| r3 \| sinusoidal \| obama \| window perplexity \| 351.79 \| [\d,.]+ \[", page)
+    assert "## Numbers that are possible" in page
+    run_again(research, "five-reports", page, data)
+
+
+@pytest.mark.slow
+def test_course_studies(research: Path, data: Path) -> None:
+    for path in (research / "course-studies").glob("*.toml"):
+        shorten(path, 9)
+    script = research / "course-studies" / "run.py"
+    short = 'recipe="course", steps=3, layers=1, width=12, seed=seed'
+    script.write_text(script.read_text().replace('recipe="course", seed=seed', short).replace("range(1, 6)", "(1, 2)"))
+    page = run(research, "course-studies", data)
+    assert "## learned vs rope vs disentangled" in page
+    assert "| mean | " in (research / "course-studies" / "setting.md").read_text()
+    run_again(research, "course-studies", page, data)
+
+
+@pytest.mark.slow
+def test_the_best(research: Path, data: Path) -> None:
+    script = research / "best" / "run.py"
+    text = script.read_text().replace("**changes)", "**changes, steps=3, layers=1)").replace("range(5)", "range(2)")
+    script.write_text(re.sub(r'    "best-classifier-minilm": .*\n', "", text))
+    page = run(research, "best", data)
+    assert "| **combined** |" in page
+    assert "## Language model, combined with counting" in page
+    run_again(research, "best", page, data)
+
+
+def test_without_data_and_records_nothing_is_lost(research: Path) -> None:
+    before = (research / "best" / "README.md").read_text()
+    assert run(research, "best") == before
+
+
+def test_every_folder_has_its_page_and_its_script_uses_public_names_only() -> None:
+    folders = [path for path in RESEARCH.iterdir() if path.is_dir() and not path.name.startswith("__")]
+    assert len(folders) >= 9
+    for folder in folders:
+        assert (folder / "README.md").is_file()
+        source = (folder / "run.py").read_text()
+        assert not re.search(r"from fairtrial[. ]|import fairtrial\.", source), folder
+    lines = sum(len(path.read_text().splitlines()) for path in RESEARCH.rglob("*.py"))
+    assert lines <= 6000
+
+
+def test_sections_are_written_where_they_belong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(RESEARCH))
+    import pages
+
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\nlead\n\n## One\n\nold\n\n### Inside\n\nold\n\n## Two\n\nkept\n\n## Records\n\nnone\n")
+    pages.write_sections(page, {"One": "new", "Three": "added", "Records": "some"})
+    expected = "# Title\n\nlead\n\n## One\n\nnew\n\n## Two\n\nkept\n\n## Three\n\nadded\n\n## Records\n\nsome\n"
+    assert page.read_text() == expected
+    assert pages.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
