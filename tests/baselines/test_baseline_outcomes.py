@@ -169,6 +169,16 @@ def test_a_search_reads_no_test_set_for_its_baseline_either(tiny_recipe: Callabl
     assert set(record.baseline["trial"]) == set(record.baseline["baseline"]) == {"validation"}
 
 
+@pytest.mark.parametrize("task", ["classify", "lm"])
+def test_a_trial_that_scores_nothing_has_no_baseline(
+    task: str, tiny_recipe: Callable[..., Any], tmp_path: Path
+) -> None:
+    recipe = tiny_recipe(task, "data.validation=0", "scoring.tests=false", "training.keep=last")
+    record = run_trial(recipe, 0, tmp_path / "a", with_baseline=True)
+    assert record.complete
+    assert not (record.folder / "baseline.json").exists()
+
+
 def test_a_baseline_of_other_outcomes_is_refused(copied_record: Record) -> None:
     score_baseline(copied_record, prepare_like(copied_record))
     path = copied_record.folder / "baseline.json"

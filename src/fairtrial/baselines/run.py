@@ -159,6 +159,8 @@ def score_baseline(record: Record, prepared: Prepared, on_progress: OnProgress =
     on_progress(name)
     scored = {test: documents for test, documents in prepared.splits.tests.items() if test in record.result["tests"]}
     prepared = replace(prepared, splits=replace(prepared.splits, tests=scored))
+    if not scored_sets(prepared):
+        return
     size = sum(len(document.text) for document in prepared.known)
     if size > LARGEST:
         why = f"the training text has {size / 1e6:,.0f} million characters; `fairtrial baseline` scores it"
