@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from fairtrial.explore import Explorer
     from fairtrial.model.part import Part
     from fairtrial.results.audit import Audit, Verification
+    from fairtrial.results.outcomes import Outcomes
     from fairtrial.results.power import Power
     from fairtrial.results.records import Baselines, Cache, Records
     from fairtrial.results.study import Study
@@ -372,6 +373,14 @@ def verdict(
         evaluation_seeds=evaluation_seeds,
         command=repeat_command(study, own),
     )
+
+
+def gather_outcomes(study: Study) -> Outcomes:
+    """What `Study.outcomes` gives."""
+    from fairtrial.results.outcomes import Outcomes
+    from fairtrial.study.run import gather_outcomes
+
+    return Outcomes(study.verdict.name, gather_outcomes(study.folder))
 
 
 def is_study(path: Path) -> bool:

@@ -7,8 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from course_text import write_course
@@ -152,3 +156,28 @@ def test_sections_are_written_where_they_belong(tmp_path: Path, monkeypatch: pyt
     expected = "# Title\n\nlead\n\n## One\n\nnew\n\n## Two\n\nkept\n\n## Three\n\nadded\n\n## Records\n\nsome\n"
     assert page.read_text() == expected
     assert pages.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+def test_a_trend_is_the_slope_of_the_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """0.02 for every doubling of the width and 0.03 of the text, below the noise that all sizes share."""
+    monkeypatch.syspath_prepend(str(RESEARCH))
+    specification = spec_from_file_location("scaling", RESEARCH / "scaling" / "run.py")
+    assert specification is not None
+    assert specification.loader is not None
+    scaling = module_from_spec(specification)
+    specification.loader.exec_module(scaling)
+    rng, tokens = np.random.default_rng(0), np.full((5, 40), 7)
+    shared = rng.normal(size=(5, 40))
+    outcomes = {}
+    for width, share in product((8, 16, 32), (0.25, 1.0)):
+        own = 0.02 * np.log2(width) + 0.03 * np.log2(share) + 0.001 * rng.normal(size=(5, 40))
+        sides = {
+            "new": {"nll": tokens * (shared + own), "tokens": tokens},
+            "old": {"nll": tokens * shared, "tokens": tokens},
+        }
+        variants = {name: {"test": arrays} for name, arrays in sides.items()}
+        outcomes[width, share] = SimpleNamespace(baseline="old", variants=variants, status={}, clusters={})
+    by_width, by_text = scaling.trends_of(outcomes, "new", "test")
+    assert by_width.comparison.difference.estimate == pytest.approx(0.02, abs=1e-3)
+    assert by_text.comparison.difference.estimate == pytest.approx(0.03, abs=1e-3)
+    assert by_width.comparison.p < 1e-6

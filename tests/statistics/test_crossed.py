@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import stats
 
 from fairtrial.data.splits import contiguous_blocks
-from fairtrial.errors import BadInput
-from fairtrial.statistics.comparison import compare_values, trends
 from fairtrial.statistics.crossed import crossed_t, linearised, pooled, summed
-from fairtrial.statistics.outcomes import METRICS
 from sampling import cases
 
 
@@ -159,40 +154,6 @@ def test_running_text_is_cut_into_blocks_of_neighbours() -> None:
     assert (sizes >= 256).all()
     assert len(sizes) == 7  # 13 documents fill a block; the short end joins the last
     assert contiguous_blocks(np.array([5, 5]), 32).tolist() == [0, 0]
-
-
-def test_a_trend_is_found_as_often_as_it_promises_and_shared_noise_falls_out() -> None:
-    """Three sizes whose differences share seed and item effects: no trend is seen in 95% of cases, a real one is in its
-    interval in 95%."""
-    rng, alarms, covered, rounds = np.random.default_rng(3), 0, 0, 600
-    at, accuracy = (5.0, 6.0, 7.0), METRICS["accuracy"]
-    for _ in range(rounds):
-        shared = 5 * rng.normal(size=(8, 1)) + 30 * rng.normal(size=(1, 60))
-        found = []
-        for size in at:
-            own = rng.normal(size=(8, 1)) + 10 * rng.normal(size=(1, 60)) + 20 * rng.normal(size=(8, 60))
-            values = np.zeros((8, 60))
-            found.append(compare_values(("a", "b"), accuracy, shared + own + 2 * size, values))
-        (slope,) = trends(found, [[size] for size in at])
-        alone = crossed_t(found[2].differences - found[0].differences, found[0].sizes)  # type: ignore[operator]
-        assert slope.difference == pytest.approx(alone.difference / 2)  # of three equal steps, the ends decide
-        low, high = slope.interval()
-        covered += low <= 2 <= high
-        alarms += replace(slope, difference=slope.difference - 2).p < 0.05
-    assert 0.93 <= covered / rounds <= 0.975
-    assert alarms == rounds - covered
-
-
-def test_trends_of_two_sizes_do_not_mix_where_sizes_are_missing() -> None:
-    """Differences of 2 a + 3 b at an uneven choice of sizes."""
-    sizes, noise = [(0, 0), (1, 0), (1, 1), (2, 2), (2, 1)], np.random.default_rng(0).normal(size=(5, 30))
-    found = [
-        compare_values(("a", "b"), METRICS["accuracy"], noise + 2 * one + 3 * other, np.zeros((5, 30)))
-        for one, other in sizes
-    ]
-    assert [slope.difference for slope in trends(found, sizes)] == pytest.approx([2, 3])
-    with pytest.raises(BadInput, match="do not move together"):
-        trends(found[::3], sizes[::3])
 
 
 def test_the_sources_of_a_variance_are_those_of_the_mean_not_of_one_answer() -> None:

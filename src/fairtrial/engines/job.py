@@ -16,7 +16,7 @@ from fairtrial.registry import did_you_mean
 @dataclass(frozen=True)
 class Job:
     key: tuple[str, ...]  # who it is for: task, variant, seed
-    # trial, calibrate, match, passport, part, drawing, checks, baselines, contamination, portrait: `<kind>_job` in
+    # trial, calibrate, match, passport, part, drawing, baselines, contamination, portrait: `<kind>_job` in
     # study.jobs
     kind: str
     recipe: str = ""  # TOML
@@ -85,9 +85,9 @@ class InProcess:
             yield run_job(job, partial(on_progress, job), stop)
 
 
-def open_engine(name: str = "cores", jobs: int | None = None, preload: Sequence[str] = (), **ray: Any) -> Engine:
+def open_engine(name: str = "cores", jobs: int | None = None, **ray: Any) -> Engine:
     """`here` (this process), `cores` (processes on this machine) or `ray` (a cluster), with `jobs` jobs at a time.
-    `preload`: modules that every process on this machine has loaded when it starts. `ray`: address, cpus, gpus."""
+    `ray`: address, cpus, gpus."""
     asked = {option: value for option, value in ray.items() if value is not None}
     if asked and name != "ray":
         raise BadInput(f"--{next(iter(asked))} is for a Ray cluster", "add --engine ray")
@@ -96,7 +96,7 @@ def open_engine(name: str = "cores", jobs: int | None = None, preload: Sequence[
     if name == "cores":
         from fairtrial.engines.processes import Processes
 
-        return Processes(jobs, preload)
+        return Processes(jobs)
     if name == "ray":
         from fairtrial.engines.ray import Ray
 

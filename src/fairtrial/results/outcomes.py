@@ -120,7 +120,7 @@ class Outcomes:
             return structure(cls, _filled(plain, arrays))
         except OSError as error:
             raise BadInput(f"cannot be read: {error.strerror or error}", path=Path(path)) from error
-        except (WrongValue, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except (WrongValue, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise BadInput(f"no stored outcomes, or damaged ones: {error}", HINT, path=Path(path)) from error
 
 

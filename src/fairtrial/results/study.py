@@ -57,10 +57,9 @@ class Study(Result):
         >>> finished.outcomes.tasks["classify"].sets
         ('test',)
         """
-        from fairtrial.results.outcomes import Outcomes
-        from fairtrial.study.run import gather_outcomes
+        from fairtrial.api import gather_outcomes
 
-        return Outcomes(self.verdict.name, gather_outcomes(self.folder))
+        return gather_outcomes(self)
 
     @property
     def page(self) -> Path:

@@ -9,7 +9,6 @@ from fairtrial.statistics.comparison import (
     score,
     scores_by_subset,
     subsets,
-    trends,
 )
 from fairtrial.statistics.multiplicity import ALPHA, LOOKS, holm
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes, describe_set, headline
@@ -35,5 +34,4 @@ __all__ = [
     "score",
     "scores_by_subset",
     "subsets",
-    "trends",
 ]

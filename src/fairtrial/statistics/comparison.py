@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from fairtrial.errors import BadInput
 from fairtrial.results.values import (
     FEWEST_SEEDS,
     Interval,
@@ -228,17 +227,6 @@ def _compare_sums(contrast: Contrast, ours: Sums, theirs: Sums, clusters: np.nda
         sizes=ours.sizes,
         level=float((theirs.values.sum(1) / theirs.weights.sum(1)).mean()),
     )
-
-
-def trends(contrasts: Sequence[Contrast], sizes: Sequence[Sequence[float]]) -> list[Crossed]:
-    """How a difference changes with each of several sizes, the others held: slopes of least squares over contrasts of
-    the same seeds and items. Seed by seed and item by item a slope is one weighted sum of them, so what they share
-    falls out of its interval. `sizes`: those of each contrast."""
-    design = np.column_stack([np.ones(len(contrasts)), np.asarray(sizes, float)])
-    if np.linalg.matrix_rank(design) < design.shape[1]:
-        raise BadInput("a trend needs at least two values of each size that do not move together")
-    values = np.stack([each.differences for each in contrasts if each.differences is not None])
-    return [crossed_t(slope, contrasts[0].sizes) for slope in np.tensordot(np.linalg.pinv(design)[1:], values, 1)]
 
 
 def _common_measure(one: SetOutcomes, other: SetOutcomes) -> tuple[str, tuple[Reason, ...]]:

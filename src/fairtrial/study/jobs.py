@@ -19,8 +19,8 @@ from safetensors.numpy import save
 from fairtrial.analysis.attention import maps_of
 from fairtrial.analysis.catalogue import plot_part
 from fairtrial.analysis.parameters import flops_of, ledger_of
-from fairtrial.audit.run import audit, audit_each, audit_plans
-from fairtrial.audit.subject import Plan, plan_of_recipe, plans_of_part, subject_of
+from fairtrial.audit.run import audit_each, audit_plans
+from fairtrial.audit.subject import plan_of_recipe, plans_of_part
 from fairtrial.baselines.run import baseline_outcomes
 from fairtrial.data.audit import audit_data
 from fairtrial.disk import disk_errors, write_bytes
@@ -33,7 +33,7 @@ from fairtrial.model.network import count_parameters
 from fairtrial.plugins import load_code, load_files, load_installed
 from fairtrial.prepare import prepare
 from fairtrial.pretrained.encoder import open_encoder, with_encoder
-from fairtrial.recipe import PartChoice, Shape, recipe_from
+from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
 from fairtrial.stored import write_document
 from fairtrial.training.loop import Event, Loop
@@ -201,15 +201,6 @@ def drawing_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     asked = dict(job.options)
     pictures = plot_part(asked.pop("part"), **asked.pop("options"), **asked)
     return {"pictures": [asdict(each) | {"range": each.range} for each in pictures]}
-
-
-def checks_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
-    """Some checks of one network of another library (`options`: its name, task, options and shape, and the checks)."""
-    asked = job.options
-    model = PartChoice(name=asked["model"], options=asked["options"])
-    with use_threads(1):
-        found = audit(subject_of(Plan(asked["task"], Shape(**asked["shape"]), (), model=model)), only=asked["checks"])
-    return {"findings": [each.to_dict() for each in found]}
 
 
 def baselines_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
