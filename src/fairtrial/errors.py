@@ -118,11 +118,12 @@ class Interrupted(FairtrialError):
     """The user stopped it; the record can be resumed. A notebook shows the sentence without a traceback.
 
     >>> try:
-    ...     ft.train("classify", reviews, steps=9, layers=1, width=16, out="run", quiet=True, stop=lambda: True)
+    ...     at_once = ft.RunOptions(stop=lambda: True)
+    ...     ft.train("classify", reviews, steps=9, layers=1, width=16, out="run", quiet=True, options=at_once)
     ... except ft.Interrupted as error:
     ...     print(error)
     stopped after step 0 of 9; all is saved
-      go on with: fairtrial resume run
+      go on with: fairtrial train --resume run
     """
 
     exit_code = 130

@@ -210,7 +210,7 @@ def require_plugins(record: Record) -> None:
             # in the record or its study: never run unless it is asked for by name
             kept = [folder / "parts" / file for folder in (record.folder, *record.folder.parents[3:4])]
             found = next((path for path in kept if path.is_file()), file)
-            again = f"go on with: fairtrial resume {record.folder} --with {found} (in Python: plugins=[{str(found)!r}])"
+            again = f"continue with: fairtrial train --resume {record.folder} --with {found}"
             hint = again if file.endswith(".py") else f"install {file}"
             what = "its model" if record.recipe.model.name.startswith(f"{file}:") else "parts"
             raise BadInput(f"{record.folder} needs {what} from {file}", hint)

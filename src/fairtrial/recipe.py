@@ -447,6 +447,9 @@ def duration_of(steps: int | None, epochs: float | None) -> Duration | None:
     """`--steps` or `--epochs`, if one of them is given."""
     if steps is not None and epochs is not None:
         raise BadInput("--steps and --epochs exclude each other")
+    for name, count, least in (("steps", steps, 1), ("epochs", epochs, 0)):
+        if count is not None and not count >= least:
+            raise BadInput(f"{name} must be at least {least}: {count}")
     return Duration(steps, "steps") if steps is not None else None if epochs is None else Duration(epochs, "epochs")
 
 

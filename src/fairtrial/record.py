@@ -115,7 +115,9 @@ class Record:
             with locked(self.folder / "run.lock"):
                 yield
         except DiskTrouble as error:
-            hint = f"what was saved before is intact: make room, then go on with: fairtrial resume {self.folder}"
+            hint = (
+                f"what was saved before is intact: make room, then go on with: fairtrial train --resume {self.folder}"
+            )
             raise DiskTrouble(error.what, hint) from error
 
     def checked(self, name: str) -> Path:
@@ -163,7 +165,7 @@ class Record:
             return
         if not accept:
             what = f"{self.folder}: {' and '.join(names)} changed since the trial began, so it would be another trial"
-            raise BadInput(what, "restore what it was, or resume with --anyway (the record then says so)")
+            raise BadInput(what, "restore what it was, or resume with --ignore-changes (the record then says so)")
         note = f"resumed although {' and '.join(names)} had changed since the trial began"
         proofs = {"recipe": fingerprint(recipe), "asked": fingerprint(recipe), "sha256": {"tokenizer.json": now}}
         new = {"notes": [*trial["notes"], note], **proofs, "changed": names}
@@ -216,7 +218,7 @@ class Record:
     @cached_property
     def result(self) -> dict[str, Any]:
         if not self.complete:
-            raise BadInput(f"{self.folder} is not finished", f"go on with: fairtrial resume {self.folder}")
+            raise BadInput(f"{self.folder} is not finished", f"go on with: fairtrial train --resume {self.folder}")
         least = stored.FORMAT if "sha256" in load_json(self.folder / "trial.json") else 1
         result = stored.read_document(self.folder / "result.json", stored.RESULT, "train it again", least=least)
         if "sha256" not in result:
@@ -235,7 +237,7 @@ class Record:
         names = ("trial.json", "events.jsonl", "outcomes.safetensors", "model.safetensors")
         sums = {name: sha256_of(self.folder / name) for name in names if (self.folder / name).is_file()}
         if self.log.size and sums.get("events.jsonl") != self.log.sha256:
-            hint = f"it is written again by: fairtrial resume {self.folder}"
+            hint = f"it is written again by: fairtrial train --resume {self.folder}"
             raise BadInput("was changed while the trial was writing it", hint, path=self.log.path)
         stored.write_document(self.folder / "result.json", {**result, "sha256": sums})
 
@@ -247,7 +249,7 @@ class Record:
     @property
     def baseline(self) -> dict[str, Any]:
         """A simple model's scores beside the trial's own; empty where none were made."""
-        path, hint = self.folder / "baseline.json", "remove it; `fairtrial baseline` scores the same data"
+        path, hint = self.folder / "baseline.json", "remove it; `fairtrial data baseline` scores the same data"
         if not self.complete or not path.exists():
             return {}
         found = stored.read_document(path, stored.BASELINE, hint, least=stored.FORMAT)
@@ -456,5 +458,5 @@ def _state(folder: Path) -> str:
     if (folder / "result.json").is_file():
         return f", a finished record (see: fairtrial show {folder})"
     if (folder / "trial.json").is_file():
-        return f", an unfinished record (go on with: fairtrial resume {folder})"
+        return f", an unfinished record (go on with: fairtrial train --resume {folder})"
     return " and is not empty" if folder.is_dir() else " and is a file"

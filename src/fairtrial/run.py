@@ -9,22 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairtrial.data.corpus import Splits
-from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.description import Description, Result, Table
 from fairtrial.disk import write_text
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
-from fairtrial.formatting import KINDS, format_parts
-from fairtrial.prepare import Prepared, prepare_like
 from fairtrial.progress import counting
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record, sibling
-from fairtrial.report.curves import Curve, curves_of, loss_curve
-from fairtrial.report.words import kept_weights, learning_notes, score_table
-from fairtrial.training.tasks import Network, Task, build_network, build_task
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what needs torch or numpy is imported by the method that uses it: commands are made from this class
     import numpy as np
     from matplotlib.figure import Figure
 
@@ -35,6 +28,11 @@ if TYPE_CHECKING:
     from fairtrial.analysis.parameters import Parameters
     from fairtrial.analysis.predictions import Predictions
     from fairtrial.analysis.surprisal import Lengths, LengthScore, Surprisal
+    from fairtrial.data.corpus import Splits
+    from fairtrial.data.tokenizer import Tokenizer
+    from fairtrial.prepare import Prepared
+    from fairtrial.report.curves import Curve
+    from fairtrial.training.tasks import Network, Task
 
 Texts = str | Sequence[str]
 Source = str | Path
@@ -87,6 +85,8 @@ class Run(Result):
         >>> [curve.name for curve in classifier.curves]
         ['loss', 'train', 'validation']
         """
+        from fairtrial.report.curves import curves_of, loss_curve
+
         events = self.record.events()
         return [loss_curve(events), *curves_of(events)]
 
@@ -97,6 +97,8 @@ class Run(Result):
         >>> len(classifier.prepared.splits.train)
         172
         """
+        from fairtrial.prepare import prepare_like
+
         return prepare_like(self.record)
 
     @property
@@ -115,6 +117,8 @@ class Run(Result):
         >>> classifier.task.score("test").metrics["items"]
         48
         """
+        from fairtrial.training.tasks import build_task
+
         return build_task(self.recipe, self.seed, self.splits, self.tokenizer, self.network)
 
     def initial_network(self) -> Network:
@@ -124,6 +128,8 @@ class Run(Result):
         >>> first.tolist() == trained.tolist()
         False
         """
+        from fairtrial.training.tasks import build_network
+
         return build_network(self.recipe, self.seed, self.tokenizer.size, len(self.labels)).eval()
 
     def attention(self, text: str) -> AttentionMaps:
@@ -164,11 +170,16 @@ class Run(Result):
         return log_probabilities(self.task, self.prepared, split, model)
 
     def predict(
-        self, texts: Texts, *, names: Sequence[str] | None = None, words: bool = False,
+        self, texts: Texts, *, names: str | Sequence[str] | None = None, words: bool = False,
         quiet: bool = False,
     ) -> Predictions:  # fmt: skip
-        """The probability of each class for each text; with `words`, also how much each word supports the answer.
-        `names`: of the classes, instead of their labels.
+        """Print the probability of each class for each sentence.
+
+        Args:
+            texts (TEXT): One sentence or several, each in quotes.
+            names (NAMES): Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'.
+            words: Attribution to words: gradient x input, leave-one-out.
+            quiet: Show no progress.
 
         >>> classifier.predict(["a warm and funny film", "slow and dull"]).guesses
         ['good', 'bad']
@@ -177,11 +188,15 @@ class Run(Result):
 
         require_task(self.record, "classify")
         with use_threads(1), counting(quiet) as on_progress:
-            return predict(self, listed(texts), names=names, words=words, on_progress=on_progress)
+            return predict(self, listed(texts), names=names_of(names), words=words, on_progress=on_progress)
 
     def surprisal(self, texts: Texts = (), *, samples: bool = False, quiet: bool = False) -> Surprisal:
-        """How surprising each token is to a language model, and the perplexity of texts. `samples`: also of three
-        built-in sentences, one of them normal, one weird, one long.
+        """Print the surprisal of each token of a sentence, and the perplexity of sentences.
+
+        Args:
+            texts (TEXT): One sentence or several, each in quotes.
+            samples: Three built-in sentences: normal, weird and long.
+            quiet: Show no progress.
 
         >>> found = language_model.surprisal("a warm and funny film")
         >>> [token.word for token in found.texts[0].tokens if token.unknown]
@@ -198,8 +213,19 @@ class Run(Result):
         top_p: float = 1.0, repetition_penalty: float = 1.0, stop: str | None = None, context: int | None = None,
         samples: int = 1, seed: int = 0,
     ) -> Generation:  # fmt: skip
-        """Continue a text with a language model; the same seed gives the same texts. `temperature` 0 is greedy; `top_k`
-        and `top_p` sample from the most probable tokens only; `stop`: a word that ends the text.
+        """Continue a text with a language model.
+
+        Args:
+            prompt (PROMPT): The beginning of the text, in quotes.
+            tokens: Maximum number of new tokens.
+            temperature: 0: greedy; 1: the model's own probabilities.
+            top_k: Sample from the k most probable tokens. Default: all.
+            top_p: Sample from the fewest tokens with this total probability.
+            repetition_penalty: Above 1: fewer repetitions; 1.2 is usual.
+            stop (WORD): Also stop after this word; a model of separate sentences stops at its stop mark.
+            context: Context window, in tokens. Default: unlimited, or the length where positions end.
+            samples: Number of texts.
+            seed: Random seed: the same seed gives the same text.
 
         >>> print(language_model.generate("a warm", tokens=3, temperature=0))  # doctest: +ELLIPSIS
         a warm ...
@@ -243,9 +269,18 @@ class Run(Result):
         self, texts: Texts = (), *, layer: int | None = None, head: int | None = None, format: str = "png",
         out: Source | None = None, ablate: bool = True, quiet: bool = False,
     ) -> LookResult:  # fmt: skip
-        """What each head does: maps before and after training, statistics over texts (the first test set's, unless
-        some are given); with `ablate`, the scores of the test sets without it. `out`: a folder for a page with figures
-        (`format`: png, svg or pdf) of all heads, or of one `layer` or `head`.
+        """Plot attention maps before and after training, describe each head, and ablate it.
+
+        Without a text, the record's first test set is read.
+
+        Args:
+            texts (TEXT): One sentence or several, each in quotes.
+            layer: Plot this layer only; layers count from 0.
+            head: Plot this head only; heads count from 0.
+            format: Format of the figures: png, svg or pdf.
+            out: A folder for page and figures.
+            ablate: Ablate each head in turn and score the test sets without it.
+            quiet: Show no progress.
 
         >>> found = classifier.look("a warm and funny film", ablate=False, layer=0, head=1, out="looked")
         >>> found.heads[1].caption, found.page.name
@@ -260,10 +295,18 @@ class Run(Result):
 
     def errors(
         self, test: str | None = None, *, bins: int = 10, most: int = 10, words: bool = True,
-        names: Sequence[str] | None = None, html: Source | None = None, quiet: bool = False,
+        names: str | Sequence[str] | None = None, html: Source | None = None, quiet: bool = False,
     ) -> Errors:  # fmt: skip
-        """A classifier's confusions, calibration, confident mistakes and, with `words`, influential words. `html`: also
-        write a page.
+        """Show a classifier's confusions, calibration, confident mistakes and influential words.
+
+        Args:
+            test: One test set only. Default: all.
+            bins: Bins of the reliability curve.
+            most: Number of mistakes and words to show.
+            words: Find the most influential words of each class.
+            names (NAMES): Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'.
+            html: Also write a page to open in a browser.
+            quiet: Show no progress.
 
         >>> classifier.errors("test", words=False).tests["test"]["calibration"]["expected_error"] < 0.5
         True
@@ -271,7 +314,7 @@ class Run(Result):
         from fairtrial.analysis.errors import Errors, errors
 
         require_task(self.record, "classify")
-        how: dict[str, Any] = {"test": test, "bins": bins, "most": most, "names": names, "words": words}
+        how: dict[str, Any] = {"test": test, "bins": bins, "most": most, "names": names_of(names), "words": words}
         with use_threads(1), counting(quiet) as on_progress:
             found = errors(self, **how, on_progress=on_progress)
         if html is not None:
@@ -281,9 +324,15 @@ class Run(Result):
         return Errors(found)
 
     def lengths(
-        self, times: Sequence[int] = (1, 2, 4, 8), *, on_score: Callable[[LengthScore], None] = ignore
+        self, times: str | Sequence[int] = (1, 2, 4, 8), *, on_score: Callable[[LengthScore], None] = ignore
     ) -> Lengths:
-        """A language model's perplexity at multiples of its training length. `on_score` gets each as it comes.
+        """Score a language model at 1x, 2x, 4x and 8x its training length.
+
+        Parts that cannot extrapolate say so.
+
+        Args:
+            times (LIST): Multiples of the training length: 1,2,4,8.
+            on_score: Gets each score as it comes.
 
         >>> language_model.lengths([1, 4]).to_frame()["length"].tolist()
         [12, 48]
@@ -293,13 +342,19 @@ class Run(Result):
         require_task(self.record, "lm")
         found = []
         with use_threads(1):
-            for score in score_lengths(self, times):
+            for score in score_lengths(self, factors_of(times)):
                 on_score(score)
                 found.append(score)
         return Lengths(tuple(found))
 
     def export(self, out: str | Path | None = None) -> Path:
-        """Write a folder that `transformers` loads with from_pretrained; beside the record, unless `out` names it.
+        """Export a trained network for `transformers`' from_pretrained.
+
+        Decoders with learned positions and no output bias become GPT-2; encoders BERT (post-norm) or XLM-RoBERTa-XL
+        (pre-norm).
+
+        Args:
+            out: The folder to write. Default: beside the record.
 
         >>> (language_model.export("exported") / "model.safetensors").is_file()
         True
@@ -309,26 +364,20 @@ class Run(Result):
         return export_record(self.record, Path(out) if out is not None else sibling(self.folder, "hf")).folder
 
     def describe(self) -> Description:
-        return Description(self._sentences(), self._tables(), charts=self._charts())
+        from fairtrial.formatting import KINDS, format_parts
+        from fairtrial.report.page import record_charts
+        from fairtrial.report.words import kept_weights, learning_notes, score_table
 
-    def _sentences(self) -> Sequence[str]:
         result = self.record.result
-        what = (
-            f"{KINDS[self.recipe.task].capitalize()} ({format_parts(self.recipe)}), {result['parameters']:,} parameters"
-        )
-        first = f"{what}, seed {self.seed}; {kept_weights(result, self.recipe)}; {self.folder}"
-        return (first, *learning_notes(result), *(f"note: {note}" for note in self.record.trial["notes"]))
-
-    def _tables(self) -> Sequence[Table]:
-        return [score_table(self.record.result, self.record.baseline)]
+        kind = f"{KINDS[self.recipe.task].capitalize()} ({format_parts(self.recipe)})"
+        size = f"{result['parameters']:,} parameters, seed {self.seed}"
+        first = f"{kind}, {size}; {kept_weights(result, self.recipe)}; {self.folder}"
+        sentences = (first, *learning_notes(result), *(f"note: {note}" for note in self.record.trial["notes"]))
+        tables: list[Table] = [score_table(result, self.record.baseline)]
+        return Description(sentences, tables, charts=record_charts(self.record))
 
     def rows(self) -> list[dict[str, object]]:
         return [{"set": name, **score} for name, score in self.metrics.items()]
-
-    def _charts(self) -> Sequence[str]:
-        from fairtrial.report.page import record_charts
-
-        return record_charts(self.record)
 
     def plot(self) -> Figure:
         """Loss and score of every split during training.
@@ -348,3 +397,18 @@ def require_task(record: Record, task: str) -> None:
 
 def listed(texts: Texts) -> list[str]:
     return [texts] if isinstance(texts, str) else list(texts)
+
+
+def names_of(names: str | Sequence[str] | None) -> list[str] | None:
+    """Names of classes, or a text of them: 'Obama,W. Bush'."""
+    if names is None:
+        return None
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+
+
+def factors_of(times: str | Sequence[int]) -> list[int]:
+    """Whole numbers, or a text of them: '1,2,4,8'."""
+    try:
+        return [int(each) for each in (times.split(",") if isinstance(times, str) else times)]
+    except ValueError as error:
+        raise BadInput(f"times must be whole numbers: {times!r}", "such as 1,2,4,8") from error

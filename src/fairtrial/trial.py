@@ -65,7 +65,7 @@ def resume_trial(
     on_event: OnEvent = lambda event: None,
     stop: Stop = lambda: False,
     save_seconds: float = 10.0,
-    anyway: bool = False,
+    ignore_changes: bool = False,
     with_baseline: bool = False,
 ) -> Record:
     """Go on from the last checkpoint, to the same bits as if the trial had never been interrupted."""
@@ -76,8 +76,8 @@ def resume_trial(
     with record.hold():
         if record.complete:  # another process has finished it meanwhile
             return record
-        record.reject_or_accept_edits(accept=anyway)
-        if anyway:
+        record.reject_or_accept_edits(accept=ignore_changes)
+        if ignore_changes:
             load_code(record.recipe)
         else:
             check_environment(record.trial)
@@ -99,7 +99,7 @@ def train(
         on_event(Event("notice", loop.progress.step, {"text": text}))
 
     def interrupt(when: str) -> Interrupted:
-        hint, python = f"fairtrial resume {record.folder}", f"ft.resume({str(record.folder)!r})"
+        hint, python = f"fairtrial train --resume {record.folder}", f"ft.resume({str(record.folder)!r})"
         return Interrupted(f"stopped {when}; all is saved", f"go on with: {hint}", f"go on with: {python}")
 
     def on_progress(split: str, share: float) -> None:
@@ -168,7 +168,7 @@ def final_sets(task: Task, record: Record) -> list[str]:
     return [name for name in scored if name in task.sets]
 
 
-def load(record: Record | Path, task: str | None = None, *, anyway: bool = False) -> Run:
+def load(record: Record | Path, task: str | None = None, *, ignore_changes: bool = False) -> Run:
     """A record's trained network and tokenizer; `task`: the only kind of network that will do."""
     if isinstance(record, Path):
         record = Record.open(record)
@@ -176,7 +176,7 @@ def load(record: Record | Path, task: str | None = None, *, anyway: bool = False
     if task is not None:
         require_task(record, task)
     content = record.weights()
-    if not anyway:  # else its parts are what was loaded for it, changed or not
+    if not ignore_changes:  # else its parts are what was loaded for it, changed or not
         require_plugins(record)
     tokenizer, labels = record.tokenizer(), tuple(str(label) for label in trial["labels"])
     network = build_network(recipe, trial["seed"], tokenizer.size, len(labels))

@@ -23,12 +23,12 @@ def test_a_classifier_can_be_looked_at(
     name: str, tiny_recipe: Callable[..., Any], tmp_path: Path, fairtrial: Callable[..., Any]
 ) -> None:
     record = run_trial(tiny_recipe("classify", f'parts=["{name}"]', *BRIEF), 0, tmp_path / "record")
-    counted = json.loads(fairtrial("params", record.folder, "--json").out)
+    counted = json.loads(fairtrial("inspect", "params", record.folder, "--json").out)
     assert counted["total"] == record.result["parameters"]
-    said = fairtrial("predict", record.folder, SENTENCE, "bridges", "--words", "--json")
+    said = fairtrial("inspect", "predict", record.folder, SENTENCE, "bridges", "--words", "--json")
     assert said.code == 0, said.err
     assert [json.loads(line)["cut"] for line in said.out.splitlines()] == [True, False]
-    said = fairtrial("errors", record.folder, "--json")
+    said = fairtrial("inspect", "errors", record.folder, "--json")
     assert said.code == 0, said.err
     found = json.loads(said.out)["tests"]["test"]
     if name != "reweight":  # its answer depends on how many texts are read at once
@@ -40,14 +40,14 @@ def test_a_language_model_can_be_looked_at(
     name: str, tiny_recipe: Callable[..., Any], tmp_path: Path, fairtrial: Callable[..., Any]
 ) -> None:
     record = run_trial(tiny_recipe("lm", f'parts=["{name}"]', *BRIEF), 0, tmp_path / "record")
-    counted = json.loads(fairtrial("params", record.folder, "--json").out)
+    counted = json.loads(fairtrial("inspect", "params", record.folder, "--json").out)
     assert counted["total"] == record.result["parameters"]
-    said = fairtrial("surprisal", record.folder, SENTENCE, "bridges", "--json")
+    said = fairtrial("inspect", "surprisal", record.folder, SENTENCE, "bridges", "--json")
     assert said.code == 0, said.err
     rows = [json.loads(line) for line in said.out.splitlines()]
     assert rows[0]["counted"] == len(rows[0]["tokens"]) - 1
     assert rows[1]["perplexity"] is None  # one word: nothing stands before it
-    said = fairtrial("generate", record.folder, SENTENCE, "--tokens", 4, "--json")
+    said = fairtrial("inspect", "generate", record.folder, SENTENCE, "--tokens", 4, "--json")
     assert said.code == 0, said.err
     assert len(json.loads(said.out)["tokens"]) == 4
     assert json.loads(said.out)["text"].startswith(SENTENCE)

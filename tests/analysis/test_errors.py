@@ -118,7 +118,7 @@ def test_the_command_agrees_with_the_record(
     finished_records: dict[str, Path], fairtrial: Callable[..., Any], tmp_path: Path
 ) -> None:
     record, page = finished_records["classify"], tmp_path / "errors.html"
-    said = fairtrial("errors", record, "--json", "--html", page)
+    said = fairtrial("inspect", "errors", record, "--json", "--html", page)
     assert said.code == 0, said.err
     found = json.loads(said.out)["tests"]["test"]
     kept = json.loads((record / "result.json").read_text())["tests"]["test"]
@@ -128,10 +128,12 @@ def test_the_command_agrees_with_the_record(
     assert len(found["mistakes"]) == min(10, wrong)
     assert all(each["true"] != each["guess"] for each in found["mistakes"])
     assert set(found["telling"]["leave_one_out"]) == {"Obama", "W. Bush", "H. W. Bush"}
-    text = fairtrial("errors", record, "--names", "A,B,C").out
+    text = fairtrial("inspect", "errors", record, "--names", "A,B,C").out
     for words in ("expected calibration error (ECE, 10 bins", "gradient x input", "leave-one-out", "macro-F1"):
         assert words in text
-    assert "telling" not in json.loads(fairtrial("errors", record, "--json", "--no-telling").out)["tests"]["test"]
+    assert (
+        "telling" not in json.loads(fairtrial("inspect", "errors", record, "--json", "--no-words").out)["tests"]["test"]
+    )
     written = page.read_text()
     assert "<script" not in written
     assert "http:" not in written
@@ -164,7 +166,7 @@ def test_items_that_stand_in_the_training_text_are_told_apart() -> None:
 
 
 def test_a_page_escapes_what_strangers_wrote(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
-    whole = json.loads(fairtrial("errors", finished_records["classify"], "--json").out)
+    whole = json.loads(fairtrial("inspect", "errors", finished_records["classify"], "--json").out)
     whole["labels"][0] = whole["tests"]["test"]["classes"][0]["label"] = "<b>zero"
     for way in ("gradient_times_input", "leave_one_out"):
         told = whole["tests"]["test"]["telling"][way]
@@ -190,8 +192,8 @@ def test_a_page_escapes_what_strangers_wrote(finished_records: dict[str, Path], 
 
 
 def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
-    assert "is a language model" in fairtrial("errors", finished_records["lm"]).err
-    said = fairtrial("errors", finished_records["classify"], "--test", "tset")
+    assert "is a language model" in fairtrial("inspect", "errors", finished_records["lm"]).err
+    said = fairtrial("inspect", "errors", finished_records["classify"], "--test", "tset")
     assert said.code == 2
     assert "did you mean 'test'" in said.err
-    assert fairtrial("errors", finished_records["unfinished"]).code == 2
+    assert fairtrial("inspect", "errors", finished_records["unfinished"]).code == 2

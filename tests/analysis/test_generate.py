@@ -214,15 +214,17 @@ def test_the_command_speaks(finished_records: dict[str, Path], fairtrial: Callab
     assert said.out.startswith("We will")
     row = json.loads(fairtrial(*words, "--json").out)
     assert row["text"] == said.out.rstrip("\n")
-    spaced = fairtrial("generate", finished_records["lm"], "We will ", *words[3:]).out
+    spaced = fairtrial("inspect", "generate", finished_records["lm"], "We will ", *words[3:]).out
     assert spaced == said.out
     assert len(row["tokens"]) == 8
     assert fairtrial(*words).out == said.out
     several = [json.loads(line) for line in fairtrial(*words, "--json", "--samples", 2).out.splitlines()]
     assert several[0] == row
     assert several[1]["tokens"] != row["tokens"]
-    assert "'xyzzy'" in fairtrial("generate", finished_records["lm"], "We xyzzy", "--tokens", 1).err
-    stopped = json.loads(fairtrial("generate", finished_records["lm"], "We", "--stop", ".", "--json", "--seed", 1).out)
+    assert "'xyzzy'" in fairtrial("inspect", "generate", finished_records["lm"], "We xyzzy", "--tokens", 1).err
+    stopped = json.loads(
+        fairtrial("inspect", "generate", finished_records["lm"], "We", "--stop", ".", "--json", "--seed", 1).out
+    )
     assert stopped["stopped"] == (stopped["tokens"][-1] == ".")
 
 
@@ -233,7 +235,7 @@ def test_a_model_of_sentences_begins_and_stops_by_itself(
     lines.write_text("\n".join(f"we go home number{number} ." for number in range(120)))
     more = ("data.format=lines", f"data.source={lines}", "training.duration=150 steps", "training.learning_rate=0.01")
     record = run_trial(tiny_recipe("lm", *more), 0, tmp_path / "record")
-    row = json.loads(fairtrial("generate", record.folder, "--json", "--tokens", 30, "--temperature", 0).out)
+    row = json.loads(fairtrial("inspect", "generate", record.folder, "--json", "--tokens", 30, "--temperature", 0).out)
     assert row["stopped"]
     assert row["tokens"][:3] == ["we", "go", "home"]
     assert row["text"].startswith("we go home")
@@ -245,12 +247,12 @@ def test_models_of_other_tokens_speak_too(
     kind: str, tmp_path: Path, tiny_recipe: Callable[..., Any], fairtrial: Callable[..., Any]
 ) -> None:
     record = run_trial(tiny_recipe("lm", f"tokens.kind={kind}", "tokens.size=400"), 0, tmp_path / "record")
-    row = json.loads(fairtrial("generate", record.folder, "we will build", "--tokens", 9, "--json").out)
+    row = json.loads(fairtrial("inspect", "generate", record.folder, "we will build", "--tokens", 9, "--json").out)
     assert row["text"].startswith("we will build")
     assert len(row["tokens"]) == 9
     if kind == "character":
         assert row["text"] == "we will build" + "".join(row["tokens"])
-    said = fairtrial("surprisal", record.folder, "we will build")
+    said = fairtrial("inspect", "surprisal", record.folder, "we will build")
     assert said.code == 0, said.err
     assert "perplexity" in said.out
 
@@ -270,7 +272,7 @@ def test_models_of_other_tokens_speak_too(
 def test_mistakes_are_told(
     words: tuple[object, ...], told: str, finished_records: dict[str, Path], fairtrial: Callable[..., Any]
 ) -> None:
-    said = fairtrial("generate", finished_records["lm"], *words)
+    said = fairtrial("inspect", "generate", finished_records["lm"], *words)
     assert said.code == 2
     assert told in said.err
-    assert "language model" in fairtrial("generate", finished_records["classify"], "We").err
+    assert "language model" in fairtrial("inspect", "generate", finished_records["classify"], "We").err

@@ -163,29 +163,31 @@ def test_the_command_counts_records_and_recipes(
     finished_records: dict[str, Path], fairtrial: Callable[..., Any], tmp_path: Path
 ) -> None:
     for task in ("classify", "lm"):
-        said = fairtrial("params", finished_records[task], "--json")
+        said = fairtrial("inspect", "params", finished_records[task], "--json")
         assert said.code == 0, said.err
         result = json.loads((finished_records[task] / "result.json").read_text())
         assert json.loads(said.out)["total"] == result["parameters"]
         # the recipe of that record, with its data read anew, comes to the same
         recipe = finished_records[task] / "recipe.toml"
         seed = json.loads((finished_records[task] / "trial.json").read_text())["seed"]
-        again = fairtrial("params", recipe, "--json", "--seed", seed)
+        again = fairtrial("inspect", "params", recipe, "--json", "--seed", seed)
         assert json.loads(again.out) == json.loads(said.out)
 
 
 def test_the_command_writes_every_format(fairtrial: Callable[..., Any]) -> None:
     sizes = ("--vocabulary", 5755, "--classes", 3)
-    plain = fairtrial("params", "course", *sizes).out
+    plain = fairtrial("inspect", "params", "course", *sizes).out
     for number in ("576,467", "564,928", "863,243", "485,056"):
         assert number in plain
     assert (
         "| **total** |  | **576,467** | **564,928** |"
-        in fairtrial("params", "course", *sizes, "--format", "markdown").out
+        in fairtrial("inspect", "params", "course", *sizes, "--format", "markdown").out
     )
-    typeset = fairtrial("params", "course", "--task", "lm", *sizes, "--format", "latex").out
+    typeset = fairtrial("inspect", "params", "course", "--task", "lm", *sizes, "--format", "latex").out
     assert r"token embedding & $5{,}755 \times 64$ & 368,320 & 368,320 \\" in typeset
-    rows = list(csv.reader(StringIO(fairtrial("params", "course", "--task", "lm", *sizes, "--format", "csv").out)))
+    rows = list(
+        csv.reader(StringIO(fairtrial("inspect", "params", "course", "--task", "lm", *sizes, "--format", "csv").out))
+    )
     assert rows[-1] == ["total", "", "863243", "485056"]
     assert sum(int(row[2]) for row in rows[1:-1]) == 863_243
 
@@ -203,6 +205,6 @@ def test_the_command_writes_every_format(fairtrial: Callable[..., Any]) -> None:
     ],
 )
 def test_mistakes_are_told(words: tuple[object, ...], told: str, fairtrial: Callable[..., Any]) -> None:
-    said = fairtrial("params", *words)
+    said = fairtrial("inspect", "params", *words)
     assert said.code == 2
     assert told in said.err

@@ -31,7 +31,7 @@ def test_parts_without_a_table_go_to_eight_times_the_length(
     records: dict[str, Record], fairtrial: Callable[..., Any]
 ) -> None:
     for name in ("rope", "alibi"):
-        said = fairtrial("length", records[name].folder, "--json")
+        said = fairtrial("inspect", "length", records[name].folder, "--json")
         assert said.code == 0, said.err
         rows = [json.loads(line) for line in said.out.splitlines()]
         assert [row["times"] for row in rows if row["test"] == "obama"] == [1, 2, 4, 8]
@@ -42,7 +42,7 @@ def test_parts_without_a_table_go_to_eight_times_the_length(
 
 
 def test_learned_positions_say_that_they_end(records: dict[str, Record], fairtrial: Callable[..., Any]) -> None:
-    said = fairtrial("length", records["learned"].folder, "--times", "1,2")
+    said = fairtrial("inspect", "length", records["learned"].folder, "--times", "1,2")
     assert said.code == 0
     assert said.out.count("not possible: learned positions end at 12") == 3
 
@@ -52,11 +52,14 @@ def test_a_window_explains_its_equal_numbers(
 ) -> None:
     window = 'parts=["rope", {name = "window", size = 4}]'
     record = run_trial(tiny_recipe("lm", window, "shape.layers=2"), 0, tmp_path / "window")
-    rows = [json.loads(line) for line in fairtrial("length", record.folder, "--json").out.splitlines()]
+    rows = [json.loads(line) for line in fairtrial("inspect", "length", record.folder, "--json").out.splitlines()]
     assert {row["sees"] for row in rows} == {7}  # a token, 3 before it, and 3 before these
     ways = {f"{row['perplexity']:.3f}" for row in rows if row["test"] == "obama" and row["times"] > 1}
     assert len(ways) == 1
-    assert "depends on the last 7 tokens and no others" in fairtrial("length", record.folder, "--times", "1,2").out
+    assert (
+        "depends on the last 7 tokens and no others"
+        in fairtrial("inspect", "length", record.folder, "--times", "1,2").out
+    )
 
 
 @cases(
@@ -86,9 +89,9 @@ def test_what_a_prediction_depends_on_is_what_changes_it(parts: list[Any], layer
 def test_classifiers_and_odd_lists_are_refused(
     finished_records: dict[str, Path], records: dict[str, Record], fairtrial: Callable[..., Any]
 ) -> None:
-    assert fairtrial("length", finished_records["classify"]).code == 2
-    assert "not a list" in fairtrial("length", records["rope"].folder, "--times", "1,x").err
-    assert fairtrial("length", records["rope"].folder, "--times", "0").code == 2
+    assert fairtrial("inspect", "length", finished_records["classify"]).code == 2
+    assert "not a list" in fairtrial("inspect", "length", records["rope"].folder, "--times", "1,x").err
+    assert fairtrial("inspect", "length", records["rope"].folder, "--times", "0").code == 2
 
 
 def test_damaged_weights_are_noticed(records: dict[str, Record], fairtrial: Callable[..., Any]) -> None:
@@ -96,6 +99,6 @@ def test_damaged_weights_are_noticed(records: dict[str, Record], fairtrial: Call
     content = bytearray(path.read_bytes())
     content[-5] ^= 1
     path.write_bytes(bytes(content))
-    said = fairtrial("length", records["rope"].folder)
+    said = fairtrial("inspect", "length", records["rope"].folder)
     assert said.code == 2
     assert "checksum differs" in said.err

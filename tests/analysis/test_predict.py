@@ -143,14 +143,14 @@ def test_the_strongest_words_are_means_of_frequent_words() -> None:
 
 def test_the_command_predicts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
     record = finished_records["classify"]
-    row = json.loads(fairtrial("predict", record, "We will build xyzzy bridges.", "--json", "--words").out)
+    row = json.loads(fairtrial("inspect", "predict", record, "We will build xyzzy bridges.", "--json", "--words").out)
     assert set(row["probabilities"]) == {"0", "1", "2"}
     assert sum(row["probabilities"].values()) == pytest.approx(1)
     assert row["guess"] == max(row["probabilities"], key=row["probabilities"].get)
     assert "xyzzy" in row["unknown"]
     assert "build" not in row["unknown"]
     assert len(row["words"]) == len(row["gradient_times_input"]) == len(row["leave_one_out"]) == 6
-    said = fairtrial("predict", record, "We will build xyzzy bridges.", "--names", "A,B,C", "--words")
+    said = fairtrial("inspect", "predict", record, "We will build xyzzy bridges.", "--names", "A,B,C", "--words")
     assert said.code == 0, said.err
     assert "'xyzzy'" in said.err
     assert "gradient x input" in said.out
@@ -171,7 +171,7 @@ def test_the_record_alone_is_enough(
     recipe.write_text(text)
     lines = [line.split("\t") for line in (Path(source) / "test_CLS.tsv").read_text().splitlines()]
     (tmp_path / "test.txt").write_text("\n".join(sentence for _, sentence in lines))
-    said = fairtrial("predict", record, "--text-file", tmp_path / "test.txt", "--json")
+    said = fairtrial("inspect", "predict", record, "--text-file", tmp_path / "test.txt", "--json")
     assert said.code == 0, said.err
     rows = [json.loads(line) for line in said.out.splitlines()]
     right = np.mean([row["guess"] == label for row, (label, _) in zip(rows, lines, strict=True)])
@@ -197,7 +197,7 @@ def test_a_thousand_sentences_come_from_a_file(
 ) -> None:
     file = tmp_path / "many.txt"
     file.write_text("\n".join(f"We will build {number} bridges." for number in range(1000)))
-    said = fairtrial("predict", finished_records["classify"], "--text-file", file)
+    said = fairtrial("inspect", "predict", finished_records["classify"], "--text-file", file)
     assert said.code == 0, said.err
     assert len(said.out.splitlines()) == 1000
 
@@ -208,10 +208,10 @@ def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callabl
         ((" ",), "empty"),
         (("hi", "--names", "a,b"), "2 names for 3 labels"),
     ):
-        said = fairtrial("predict", finished_records["classify"], *given)
+        said = fairtrial("inspect", "predict", finished_records["classify"], *given)
         assert (said.code, told in said.err) == (2, True), said.err
-    assert "is a language model" in fairtrial("predict", finished_records["lm"], "We").err
-    assert "not finished" in fairtrial("predict", finished_records["unfinished"], "We").err
+    assert "is a language model" in fairtrial("inspect", "predict", finished_records["lm"], "We").err
+    assert "not finished" in fairtrial("inspect", "predict", finished_records["unfinished"], "We").err
 
 
 def test_a_text_is_cut_as_the_training_text_was() -> None:
@@ -234,7 +234,7 @@ def test_a_share_is_not_called_100_percent_or_0_unless_it_is() -> None:
 
 
 def test_names_of_classes_must_differ(finished_records: dict[str, Path], fairtrial: Any) -> None:
-    said = fairtrial("predict", finished_records["classify"], "We go home.", "--names", "a,a,b")
+    said = fairtrial("inspect", "predict", finished_records["classify"], "We go home.", "--names", "a,a,b")
     assert said.code == 2
     assert "a name is given twice" in said.err
 

@@ -136,12 +136,12 @@ def test_shades_grow_with_surprise() -> None:
 
 
 def test_the_command_tells_and_counts(finished_records: dict[str, Path], fairtrial: Callable[..., Any]) -> None:
-    said = fairtrial("surprisal", finished_records["lm"], "We will build xyzzy bridges.")
+    said = fairtrial("inspect", "surprisal", finished_records["lm"], "We will build xyzzy bridges.")
     assert said.code == 0, said.err
     assert "unknown: xyzzy" in said.out
     assert "'xyzzy'" in said.err
     assert "not counted" in said.out
-    lines = fairtrial("surprisal", finished_records["lm"], "--samples", "--json").out.splitlines()
+    lines = fairtrial("inspect", "surprisal", finished_records["lm"], "--samples", "--json").out.splitlines()
     rows = [json.loads(line) for line in lines]
     assert [row["name"] for row in rows[:-1]] == ["normal", "weird", "long"]
     assert rows[1]["text"] == "Yesterday the quiet ladder sang blue arithmetic to the river"
@@ -157,7 +157,7 @@ def test_a_thousand_sentences_come_from_a_file(
 ) -> None:
     file = tmp_path / "many.txt"
     file.write_text("\n\n".join(f"We will build {number} bridges." for number in range(1000)))
-    said = fairtrial("surprisal", finished_records["lm"], "--text-file", file)
+    said = fairtrial("inspect", "surprisal", finished_records["lm"], "--text-file", file)
     assert said.code == 0, said.err
     assert "1000 sentences, 5,000 tokens counted" in said.out
     assert said.out.count("perplexity ") >= 1000
@@ -173,6 +173,6 @@ def test_mistakes_are_told(finished_records: dict[str, Path], fairtrial: Callabl
         (("--text-file", tmp_path), "folder"),
         (("--text-file", tmp_path / "blank.txt"), "empty"),
     ):
-        said = fairtrial("surprisal", record, *words)
+        said = fairtrial("inspect", "surprisal", record, *words)
         assert (said.code, told in said.err) == (2, True), said.err
-    assert "is a classifier" in fairtrial("surprisal", finished_records["classify"], "We").err
+    assert "is a classifier" in fairtrial("inspect", "surprisal", finished_records["classify"], "We").err

@@ -23,9 +23,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     classifier = ft.train("classify", reviews, out=room / "classifier", steps=40, **SMALL)
     language_model = ft.train("lm", reviews, out=room / "lm", steps=40, **SMALL)
     encoder = ft.train("mlm", reviews, out=room / "mlm", steps=2, **SMALL).folder
-    how = {"task": "classify", "seeds": 5, "steps": 40, "engine": "here", "out": room / "study"}
+    here = ft.StudyOptions(engine="here")
+    how = {"task": "classify", "seeds": 5, "steps": 40, "out": room / "study"}
     with auditing_here():
-        study = ft.study(["none", "learned"], reviews, **how, **SMALL)
+        study = ft.study(["none", "learned"], reviews, options=here, **how, **SMALL)
     runs = {"classifier": classifier, "language_model": language_model, "finished": study, "encoder": encoder}
     return {"ft": ft, "reviews": reviews, **runs}
 

@@ -57,7 +57,7 @@ def test_any_score_has_a_name_a_unit_and_a_direction() -> None:
     assert found.verdict == "better"
     assert "BLEU" in found.sentence
     assert ft.compare(ours, theirs, metric="errors", higher_is_better=False).verdict == "worse"
-    close = ft.compare(theirs + rng.normal(0, 0.01, (5, 60)), theirs, metric="BLEU", least_difference=0.5)
+    close = ft.compare(theirs + rng.normal(0, 0.01, (5, 60)), theirs, metric="BLEU", margin=0.5)
     assert close.verdict == "equivalent"
 
 

@@ -77,7 +77,7 @@ def test_a_record_keeps_the_source_and_is_resumed_with_it_in_another_process(
     calls = iter([False] * 5)
     with pytest.raises(ft.Interrupted, match="all is saved"):
         ft.train("classify", reviews_of(), parts=[fade(rate=2.0)], steps=12, out=tmp_path / "run",
-                 stop=lambda: next(calls, True), **SMALL)  # fmt: skip
+                 options=ft.RunOptions(stop=lambda: next(calls, True)), **SMALL)  # fmt: skip
     whole = ft.train("classify", reviews_of(), parts=[fade(rate=2.0)], steps=12, out=tmp_path / "whole", **SMALL)
     kept = tmp_path / "run" / "parts" / "fade.py"
     assert kept.read_text() == source_of(fade, "fade")

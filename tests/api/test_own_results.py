@@ -158,8 +158,8 @@ def test_without_training_seeds_only_the_checkpoints_are_judged(fairtrial: Call,
     assert averaged.comparisons[0].question == "these_checkpoints"
     assert any("those of the evaluation, not of training" in line for line in averaged.text)
     assert any("taken to be training seeds" in line for line in ft.verdict(made_up()).text)
-    said = fairtrial("report", path)
-    page = (tmp_path / "one-report.html").read_text()
+    said = fairtrial("verdict", path, "--out", tmp_path / "one.html")
+    page = (tmp_path / "one.html").read_text()
     assert said.code == 0
     assert "better, these checkpoints" in page
     assert "Intervals are over test items alone" in page
@@ -207,9 +207,10 @@ def test_tables_of_every_kind_and_columns_by_other_names(tmp_path: Path, fairtri
     assert "--column variant=NAME, in Python columns={'variant': 'NAME'}" in said.err
     with pytest.raises(ft.BadInput, match="no column is called 'solfed'; did you mean 'solved'"):
         ft.verdict(csv_file, columns=columns | {"value": "solfed"})
-    fairtrial("report", csv_file.name, "--column", "value=solved", "--column", "variant=network", "--baseline", "new")
-    command = "fairtrial report r.csv --column value=solved --column variant=network --baseline new"
-    assert f"<pre>{command}</pre>" in (tmp_path / "r-report.html").read_text()
+    how = ("--column", "value=solved", "--column", "variant=network", "--baseline", "new")
+    fairtrial("verdict", csv_file.name, "--out", "report.html", *how)
+    command = "fairtrial verdict r.csv --out report.html --column value=solved --column variant=network --baseline new"
+    assert f"<pre>{command}</pre>" in (tmp_path / "report.html").read_text()
 
 
 def answers(**told: str) -> Iterable[dict[str, Any]]:

@@ -52,7 +52,14 @@ class Terminal(io.StringIO):
 
 def test_a_bar_tells_the_step_the_loss_and_the_time_left(tmp_path: Path) -> None:
     bar = Seen()
-    ft.train("classify", reviews_of(), steps=3, out=tmp_path / "run", on_event=trial_listener(bar), **SMALL)
+    ft.train(
+        "classify",
+        reviews_of(),
+        steps=3,
+        out=tmp_path / "run",
+        options=ft.RunOptions(on_event=trial_listener(bar)),
+        **SMALL,
+    )
     words = [text for text, _ in bar.shown]
     assert words[0].startswith("step 1 of 3, loss ")
     assert words[0].endswith(" left")
@@ -99,7 +106,7 @@ def test_final_scores_are_estimated_before_the_first_step(task: str, tmp_path: P
     events: list[Event] = []
     texts = [f"{name} is a good film number {at}" for at in range(80) for name in ("this", "that")]
     data = [("good" if at % 2 else "bad", text) for at, text in enumerate(texts)] if task == "classify" else texts
-    ft.train(task, data, steps=2, out=tmp_path / "run", on_event=events.append, **SMALL)
+    ft.train(task, data, steps=2, out=tmp_path / "run", options=ft.RunOptions(on_event=events.append), **SMALL)
     kinds = [event.kind for event in events]
     assert kinds.index("estimate") < kinds.index("step")
     assert events[kinds.index("estimate")].facts["sets"] == ["validation", "test"]
@@ -175,8 +182,10 @@ def test_ctrl_c_leaves_a_folder_that_is_resumed_to_the_same_bits(tmp_path: Path)
 
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(ft.Interrupted, match="stopped after step 3 of 8; all is saved") as error:
-        ft.train("classify", reviews_of(), steps=8, out=tmp_path / "run", on_event=press, **SMALL)
-    assert f"fairtrial resume {tmp_path / 'run'}" in str(error.value), "a traceback says how to go on"
+        ft.train(
+            "classify", reviews_of(), steps=8, out=tmp_path / "run", options=ft.RunOptions(on_event=press), **SMALL
+        )
+    assert f"fairtrial train --resume {tmp_path / 'run'}" in str(error.value), "a traceback says how to go on"
     assert error.value._render_traceback_()[1] == f"  go on with: ft.resume('{tmp_path / 'run'}')", "in a notebook"
     assert signal.getsignal(signal.SIGINT) is before
     resumed = ft.resume(tmp_path / "run", quiet=True)
@@ -190,7 +199,9 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        ft.train("classify", reviews_of(), steps=8, out=tmp_path / "run", on_event=press, **SMALL)
+        ft.train(
+            "classify", reviews_of(), steps=8, out=tmp_path / "run", options=ft.RunOptions(on_event=press), **SMALL
+        )
 
 
 def test_a_script_that_starts_processes_while_it_is_imported_is_told_of_the_guard(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import fairtrial as ft
-from fairtrial.analysis.catalogue import Catalogue
+from fairtrial.cli.declare import OPTION_GROUPS, SHORTCUTS, Command, read_docstring
 from fairtrial.cli.main import COMMANDS
-from fairtrial.recipe import full_name
-from fairtrial.run import Run
-from sampling import cases
 
 Call = Callable[..., Any]
 FIELDS = ("shape.layers=1", "shape.width=16", "shape.hidden=16", "shape.length=12", "training.learning_rate=0.02")
@@ -61,57 +61,56 @@ def test_a_study_leaves_the_same_verdict(library: dict[str, Any], fairtrial: Cal
 
 def test_the_answers_are_the_same(library: dict[str, Any], fairtrial: Call) -> None:
     classifier, model = library["classifier"], library["language_model"]
-    line = json.loads(fairtrial("predict", classifier.folder, "a warm and funny film", "--json").out)
+    line = json.loads(fairtrial("inspect", "predict", classifier.folder, "a warm and funny film", "--json").out)
     assert line["probabilities"] == dict(
         zip(classifier.labels, classifier.predict("a warm and funny film").predictions[0].shares, strict=True)
     )
-    line = json.loads(fairtrial("generate", model.folder, "warm", "--tokens", 5, "--seed", 2, "--json").out)
+    line = json.loads(fairtrial("inspect", "generate", model.folder, "warm", "--tokens", 5, "--seed", 2, "--json").out)
     assert line["text"] == model.generate("warm", tokens=5, seed=2).text
-    line = json.loads(fairtrial("surprisal", model.folder, "a warm film", "--json").out.splitlines()[0])
+    line = json.loads(fairtrial("inspect", "surprisal", model.folder, "a warm film", "--json").out.splitlines()[0])
     assert line["perplexity"] == model.surprisal("a warm film").texts[0].perplexity
-    line = json.loads(fairtrial("baseline", "--data", library["reviews"], "--task", "classify", "--json").out)
+    line = json.loads(fairtrial("data", "baseline", "--data", library["reviews"], "--task", "classify", "--json").out)
     assert line == json.loads(json.dumps(ft.baseline(library["reviews"], task="classify").tasks["classify"]))
 
 
-# how each command is said in Python
-PYTHON: dict[str, tuple[Call, ...]] = {
-    "train": (ft.train,), "finetune": (ft.finetune, ft.train), "resume": (ft.resume,), "recipe": (ft.Recipe.load,),
-    "export": (ft.load, Run.export), "study": (ft.study,), "verdict": (ft.verdict, ft.Verdict.to_latex),
-    "report": (ft.report, ft.verdict), "baseline": (ft.baseline,),
-    "demo": (ft.demo, ft.study), "explore": (ft.explore,), "power": (ft.power, ft.verdict), "verify": (ft.verify,),
-    "show": (ft.show,), "look": (ft.load, Run.look), "params": (ft.parameters,), "predict": (ft.load, Run.predict),
-    "errors": (ft.load, Run.errors), "surprisal": (ft.load, Run.surprisal), "generate": (ft.load, Run.generate),
-    "length": (ft.load, Run.lengths), "parts": (ft.catalogue, Catalogue.plot),
-    "audit": (ft.audit, ft.audit_data), "clean": (ft.clean,), "cache": (ft.cache,),
-}  # fmt: skip
-WORDS = {
-    ("study", "what"): "source", ("recipe", "task"): "what", ("errors", "telling"): "words",
-    ("generate", "penalty"): "repetition_penalty", ("verdict", "what"): "study", ("report", "what"): "study",
-    ("show", "records"): "record",
-}  # fmt: skip
-# of the screen and of files: results are values that can be printed, plotted and written in any form
-SCREEN = {"json", "kind", "form", "table", "file", "draw", ("parts", "out"), ("export", "to")}
-EMPTY = (None, "", ())
-OTHER = [
-    ("recipe", "task"),
-    ("length", "times"),
-    ("verify", "trials"),
-]  # a default here, and none there; a list, and not its text
+PUBLIC_FUNCTIONS = [name for name in ft.PUBLIC if inspect.isfunction(getattr(ft, name))]
 
 
-@cases("name", [name for group in COMMANDS.values() for name, *_ in group])
-def test_every_option_of_a_command_is_an_argument_with_the_same_default(name: str) -> None:
-    (command,) = (function for group in COMMANDS.values() for known, function, _ in group if known == name)
-    asked = inspect.signature(command).parameters
-    signatures = [inspect.signature(function).parameters for function in PYTHON[name]]
-    taken = {key: value for each in reversed(signatures) for key, value in each.items()}
-    fields = any(value.kind is value.VAR_KEYWORD for value in taken.values())
-    for option, given in asked.items():
-        if option in SCREEN or (name, option) in SCREEN:
-            continue
-        word = WORDS.get((name, option), option)
-        if word not in taken:
-            assert fields, option
-            assert word in ("steps", "epochs") or full_name(word), option
-        elif given.default not in (*EMPTY, given.empty) and (name, option) not in OTHER:
-            assert taken[word].default in (given.default, str(given.default)), option
+@pytest.mark.parametrize("name", PUBLIC_FUNCTIONS)
+def test_a_public_function_has_few_parameters_and_describes_each(name: str) -> None:
+    parameters = inspect.signature(getattr(ft, name)).parameters
+    assert len([each for each in parameters.values() if each.kind is not each.VAR_KEYWORD]) <= 12
+    if name not in ("compare", "part"):  # no commands are made from them
+        assert set(read_docstring(getattr(ft, name)).arguments) == set(parameters)
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.path)
+def test_a_command_has_the_options_of_its_function(entry: Command) -> None:
+    options = inspect.signature(entry.function).parameters
+    source = inspect.signature(entry.source).parameters
+    spread = {field.name for each in source.values() for field in fields_of(OPTION_GROUPS.get(str(each.annotation)))}
+    own = {*source, *spread, *SHORTCUTS, "set_fields"}
+    screen = {
+        "json",
+        "form",
+        "kind",
+        "wide",
+        "every",
+        "table",
+        "file",
+        "draw",
+        "heads",
+        "length",
+        "encoder",
+        "to",
+        "out",
+    }
+    loading = {"record", "plugins", "resume", "ignore_changes", "print_recipe"}
+    assert set(options) <= own | screen | loading
+    for option in set(options) & set(source):
+        default = source[option].default
+        assert options[option].default in (default, None, inspect.Parameter.empty), option
+
+
+def fields_of(kind: Any) -> tuple[Any, ...]:
+    return () if kind is None else fields(kind)

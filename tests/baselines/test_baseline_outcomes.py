@@ -160,7 +160,7 @@ def test_a_long_text_is_left_out_with_a_reason(copied_record: Record, monkeypatc
     text = " ".join(
         line.strip() for line in describe_result(copied_record.result, copied_record.recipe, copied_record.baseline)
     )
-    assert "naive Bayes was left out: the training text has 0 million characters; `fairtrial baseline`" in text
+    assert "naive Bayes was left out: the training text has 0 million characters; `fairtrial data baseline`" in text
 
 
 def test_a_search_reads_no_test_set_for_its_baseline_either(tiny_recipe: Callable[..., Any], tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def test_unfinished_records_go_on_to_the_same_bits(
         run_trial(recipe, 3, tmp_path / "stopped", stop=lambda: next(steps) > 5, save_seconds=0)
     for where, _, _ in mutations(tmp_path / "stopped", UNFINISHED, 9, tmp_path):
         try:
-            said = fairtrial("resume", copy)
+            said = fairtrial("train", "--resume", copy)
         except BaseException as error:
             tally.failed(where, "".join(traceback.format_exception(error)[-3:]))
             continue

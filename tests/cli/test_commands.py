@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from fairtrial import __version__
-from fairtrial.cli.main import COMMANDS, OLD_NAMES
+from fairtrial.cli.declare import Command
+from fairtrial.cli.main import COMMANDS, GROUPS, SECTIONS
 from fairtrial.engines import job
 from fairtrial.recipe import built_in_recipe, recipe_from
 from fairtrial.record import Record
 from fairtrial.study import design
 from fairtrial.study.design import DEMO, load_study, study_from, write_study
-from sampling import cases
 
 Call = Callable[..., Any]
 
@@ -46,30 +46,39 @@ def test_without_arguments_the_help_is_shown(
         runpy.run_module("fairtrial", run_name="__main__")
     said = "".join(capsys.readouterr())
     assert "..." not in said.partition("ARGS]...")[2]  # no description is cut off
-    groups = dict(re.findall(r"^([A-Z][\w ]+):\n((?:  .*\n)+)", said, flags=re.M))
-    assert list(groups) == ["Options", *COMMANDS]
-    for group, commands in COMMANDS.items():
-        shown = re.findall(r"^  ([a-z]+)  +[A-Z]", groups[group], flags=re.M)
-        assert shown == [name for name, *_ in commands] + ["puzzle"] * (group == "Apps")
+    sections = dict(re.findall(r"^([A-Z][\w ]+):\n((?:  .*\n)+)", said, flags=re.M))
+    assert list(sections) == ["Options", *SECTIONS]
+    listed = [
+        name for section in SECTIONS for name in re.findall(r"^  ([a-z]+)  +[A-Z]", sections[section], flags=re.M)
+    ]
+    assert set(listed) == {entry.path.split()[0] for entry in COMMANDS} | {"puzzle"}
+    assert len(listed) == len(set(listed)) <= 22
 
 
-@cases(("name", "example"), [(name, example) for c in COMMANDS.values() for name, _, example in c])
-def test_the_help_of_a_command_begins_with_an_example_of_its_own_options(
-    name: str, example: str, fairtrial: Call
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.path)
+def test_the_help_of_a_command_begins_with_an_example_of_its_own_options(entry: Command, fairtrial: Call) -> None:
+    said = fairtrial(*entry.path.split(), "--help").out
+    assert said.splitlines()[2] == f"  Example: fairtrial {entry.example}"
+    assert entry.example.startswith(entry.path)
+    assert all(word in said for word in re.findall(r" (--[a-z-]+)", entry.example))
+    assert "in Python" not in said
+
+
+def test_earlier_names_of_commands_work_say_the_new_one_and_are_not_listed(
+    fairtrial: Call, finished_records: dict[str, Path]
 ) -> None:
-    said = fairtrial(name, "--help").out
-    assert said.splitlines()[2] == f"  Example: fairtrial {example}"
-    assert example.split()[0] == name
-    assert all(word in said for word in re.findall(r" (--[a-z-]+)", example))
-
-
-def test_old_names_of_commands_work_and_are_not_listed(fairtrial: Call) -> None:
     listed = fairtrial("--help").out
-    for old, new in OLD_NAMES.items():
-        assert fairtrial(old, "--help").out == fairtrial(new, "--help").out.replace(
-            f"fairtrial {new} [", f"fairtrial {old} ["
-        )
-        assert not re.search(rf"^  {old} ", listed, flags=re.M)
+    for entry in COMMANDS:
+        for old in entry.deprecated:
+            assert f"Example: fairtrial {entry.example}" in fairtrial(old, "--help").out
+            assert not re.search(rf"^  {old} ", listed, flags=re.M)
+    said = fairtrial("params", finished_records["lm"])
+    assert said.err == "note: `fairtrial params` is now `fairtrial inspect params`\n"
+    assert said.out == fairtrial("inspect", "params", finished_records["lm"]).out
+    assert "is already finished" in fairtrial("resume", finished_records["lm"]).out
+    assert "`fairtrial train --print-recipe`" in fairtrial("recipe", "lm").err
+    assert fairtrial("recipe", "lm").out == fairtrial("train", "lm", "--print-recipe").out
+    assert set(GROUPS) == {entry.path.split()[0] for entry in COMMANDS if " " in entry.path}
 
 
 def test_the_version_is_told(fairtrial: Call) -> None:
@@ -106,7 +115,7 @@ def test_json_lines_all_parse_and_the_last_is_the_result(
     record = Record.open(tmp_path / "a")
     assert events[-1] == {"event": "end", "step": 10, **record.result, "baseline": record.baseline}
     assert record.baseline["name"] == {"classify": "naive Bayes", "lm": "Kneser-Ney trigram"}[task]
-    again = fairtrial("resume", tmp_path / "a", "--json")  # of a finished record: the same last line
+    again = fairtrial("train", "--resume", tmp_path / "a", "--json")  # of a finished record: the same last line
     assert [json.loads(line) for line in again.out.splitlines()] == [events[-1]]
 
 
@@ -122,7 +131,7 @@ def test_the_default_folder_names_task_recipe_data_and_seed(
 
 
 def test_a_watched_test_set_is_told(train: Call) -> None:
-    said = train("classify", "--watch-test", "--threads", 2)
+    said = train("classify", "--set", "scoring.watch_test=true", "--threads", 2)
     assert "test watched: each test set was scored" in said.out
     assert "note: test watched" in said.out
 
@@ -131,11 +140,14 @@ def test_a_stopped_record_is_shown_and_resumed(
     fairtrial: Call, finished_records: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(finished_records["unfinished"], tmp_path / "a")
-    assert f"not finished; continue with: fairtrial resume {tmp_path / 'a'}" in fairtrial("show", tmp_path / "a").out
-    said = fairtrial("resume", tmp_path / "a")
+    assert (
+        f"not finished; continue with: fairtrial train --resume {tmp_path / 'a'}"
+        in fairtrial("show", tmp_path / "a").out
+    )
+    said = fairtrial("train", "--resume", tmp_path / "a")
     assert said.code == 0
     assert "result (weights of step" in said.out
-    assert "is already finished; see: fairtrial show" in fairtrial("resume", tmp_path / "a").out
+    assert "is already finished; see: fairtrial show" in fairtrial("train", "--resume", tmp_path / "a").out
 
 
 def test_a_damaged_checkpoint_is_told_when_resuming(
@@ -144,7 +156,7 @@ def test_a_damaged_checkpoint_is_told_when_resuming(
     shutil.copytree(finished_records["unfinished"], tmp_path / "a")
     (path,) = (tmp_path / "a" / "checkpoints").glob("step-*")
     path.write_bytes(path.read_bytes()[:-1])
-    said = fairtrial("resume", tmp_path / "a")
+    said = fairtrial("train", "--resume", tmp_path / "a")
     assert f"notice: {path} is damaged" in said.out
     assert said.code == 0
 
@@ -169,8 +181,14 @@ def test_show_lists_the_records_of_a_folder(fairtrial: Call, finished_records: d
     lines = fairtrial("show", tmp_path / "runs").out.splitlines()
     score = Record.open(finished_records["classify"]).result["tests"]["test"]["accuracy"]
     assert lines[1].split() == [
-        str(tmp_path / "runs" / "classify"), "classify", "default", "learned", "0", "test", f"{score:.1%}"
-    ]  # fmt: skip
+        str(tmp_path / "runs" / "classify"),
+        "classify",
+        "default",
+        "learned",
+        "0",
+        "test",
+        f"{score:.1%}",
+    ]
     assert [line.split()[4] for line in lines[2:4]] == ["1", "2"]
     assert lines[3].endswith("unfinished")
     assert lines[4].startswith(f"damaged: {tmp_path / 'runs' / 'hurt' / 'recipe.toml'}")
@@ -236,19 +254,38 @@ def test_the_demo_ends_in_a_verdict_and_a_page_and_goes_on_where_it_was(
 
 
 CLOSED = [
-    "--help", "--version", "recipe lm", "parts", "parts rope --draw", "show {lm}", "show {lm} --json", "params {lm}",
-    "params course --task lm --vocabulary 50", "predict {classify} Hello", "errors {classify} --no-telling",
-    "surprisal {lm} Hello", "generate {lm} We --tokens 3", "length {lm} --times 1",
-    "audit --data {course} --json", "clean --data {course} --out cleaned",
-    "puzzle average 0 1", "train classify --data {course} --steps 1", "resume {unfinished}", "verdict --help",
-]  # fmt: skip
+    "--help",
+    "--version",
+    "train lm --print-recipe",
+    "parts",
+    "parts rope --draw",
+    "show {lm}",
+    "show {lm} --json",
+    "inspect params {lm}",
+    "inspect params course --task lm --vocabulary 50",
+    "inspect predict {classify} Hello",
+    "inspect errors {classify} --no-words",
+    "inspect surprisal {lm} Hello",
+    "inspect generate {lm} We --tokens 3",
+    "inspect length {lm} --times 1",
+    "data audit --data {course} --json",
+    "data clean --data {course} --out cleaned",
+    "puzzle average 0 1",
+    "train classify --data {course} --steps 1",
+    "train --resume {unfinished}",
+    "verdict --help",
+]
 
 
 @pytest.mark.parametrize("words", CLOSED)
 def test_a_reader_who_closes_the_pipe_ends_every_command_with_141(
-    words: str, finished_records: dict[str, Path], course_folder: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    words: str,
+    finished_records: dict[str, Path],
+    course_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """As `fairtrial ... | head -1`: no traceback, whether the output is flushed at once or at the end."""
     from fairtrial.cli.main import run
 
@@ -268,7 +305,9 @@ def test_a_reader_who_closes_the_pipe_ends_every_command_with_141(
 
 def test_a_closed_pipe_in_a_shell() -> None:
     said = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m fairtrial recipe | true; echo ${{PIPESTATUS[0]}}"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        ["bash", "-c", f"{sys.executable} -m fairtrial train lm --print-recipe | true; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert (said.stdout, said.stderr) == ("141\n", "")

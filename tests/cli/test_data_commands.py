@@ -1,4 +1,4 @@
-"""`fairtrial baseline`, `fairtrial audit --data` and `fairtrial clean`, as a user calls them."""
+"""`fairtrial data baseline`, `fairtrial data audit --data` and `fairtrial data clean`, as a user calls them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def copied(course_folder: Path) -> Path:
 
 
 def test_baselines_of_both_tasks_in_a_table(fairtrial: Call, copied: Path) -> None:
-    said = fairtrial("baseline", "--data", copied)
+    said = fairtrial("data", "baseline", "--data", copied)
     assert said.code == 0
     assert said.err == ""
     for word in ("majority", "naive Bayes", "logistic regression", "Kneser-Ney trigram", "contaminated", "obama:",
@@ -38,30 +38,34 @@ def test_baselines_of_both_tasks_in_a_table(fairtrial: Call, copied: Path) -> No
 
 
 def test_baselines_as_json_follow_recipe_seed_and_settings(fairtrial: Call, copied: Path) -> None:
-    said = fairtrial("baseline", "--data", copied, "--task", "classify", "--recipe", "default", "--seed", 3, "--json")
+    said = fairtrial(
+        "data", "baseline", "--data", copied, "--task", "classify", "--recipe", "default", "--seed", 3, "--json"
+    )
     found = json.loads(said.out)
     assert (found["task"], found["recipe"], found["seed"]) == ("classify", "default", 3)
     assert found["documents"] == {"train": 82, "validation": 9}
     score = found["baselines"]["naive Bayes"]["test"]["all"]
     assert score["items"] == 31
     assert score["interval"][0] <= score["accuracy"] <= score["interval"][1]
-    more = fairtrial("baseline", "--data", copied, "--task", "classify", "--set", "data.validation=0.5", "--json")
+    more = fairtrial(
+        "data", "baseline", "--data", copied, "--task", "classify", "--set", "data.validation=0.5", "--json"
+    )
     assert json.loads(more.out)["documents"]["train"] < 50
 
 
 def test_an_audit_with_a_copy_is_red_and_a_cleaned_copy_is_not(fairtrial: Call, copied: Path, tmp_path: Path) -> None:
-    said = fairtrial("audit", "--data", copied, "--task", "classify")
+    said = fairtrial("data", "audit", "--data", copied, "--task", "classify")
     assert said.code == 1
     assert "test_CLS.tsv:31" in said.out
     assert "train_CLS.tsv:91" in said.out
     last = said.out.strip().splitlines()[-1]
     assert last.startswith("RED: D1 duplicates of train")
-    assert "fairtrial clean --data" in last
+    assert "fairtrial data clean --data" in last
 
-    done = fairtrial("clean", "--data", copied, "--out", tmp_path / "clean")
+    done = fairtrial("data", "clean", "--data", copied, "--out", tmp_path / "clean")
     assert done.code == 0
     assert "train_CLS.tsv: " in done.out
-    again = fairtrial("audit", "--data", tmp_path / "clean", "--json")
+    again = fairtrial("data", "audit", "--data", tmp_path / "clean", "--json")
     assert again.code == 0
     tasks = [json.loads(line) for line in again.out.splitlines()]
     assert [each["task"] for each in tasks] == ["classify", "lm"]
@@ -69,7 +73,7 @@ def test_an_audit_with_a_copy_is_red_and_a_cleaned_copy_is_not(fairtrial: Call, 
 
 
 def test_a_recipe_that_fits_its_vocabulary_on_labels_is_red(fairtrial: Call, course_folder: Path) -> None:
-    words = ("audit", "--data", course_folder, "--task", "lm", "--json")
+    words = ("data", "audit", "--data", course_folder, "--task", "lm", "--json")
     found = {
         each["id"]: each["verdict"] for each in json.loads(fairtrial(*words, "--recipe", "course").out)["findings"]
     }
@@ -82,18 +86,17 @@ def test_a_recipe_that_fits_its_vocabulary_on_labels_is_red(fairtrial: Call, cou
     ("words", "told"),
     [
         ("audit", "nothing to audit was named"),
-        ("audit rope --data sotu", "takes no part, recipe, model, record or --time-limit"),
-        ("audit rope --task lm", "need --data"),
-        ("audit --data none", "no such file or folder"),
-        ("audit --data sotu --task clasify", "did you mean 'classify'?"),
-        ("audit --data sotu --recipe cuorse", "no built-in recipe is called 'cuorse'"),
-        ("baseline --data none", "no such file or folder"),
-        ("baseline --data sotu --task mlm", "task = 'mlm' is not known"),
-        ("baseline --data sotu --recipe none.toml", "no such recipe file"),
-        ("baseline --set data.validation=2", "not between 0 and 1"),
-        ("clean --data none --out x", "no such file or folder"),
-        ("clean --data sotu --out x", "embedded speeches are clean"),
-        ("clean --data sotu --out x --drop both", "--drop = 'both' is not known; there is: train, test"),
+        ("audit rope --task lm", "apply to --model only"),
+        ("data audit --data none", "no such file or folder"),
+        ("data audit --data sotu --task clasify", "did you mean 'classify'?"),
+        ("data audit --data sotu --recipe cuorse", "no built-in recipe is called 'cuorse'"),
+        ("data baseline --data none", "no such file or folder"),
+        ("data baseline --data sotu --task mlm", "task = 'mlm' is not known"),
+        ("data baseline --data sotu --recipe none.toml", "no such recipe file"),
+        ("data baseline --set data.validation=2", "not between 0 and 1"),
+        ("data clean --data none --out x", "no such file or folder"),
+        ("data clean --data sotu --out x", "embedded speeches are clean"),
+        ("data clean --data sotu --out x --drop both", "drop = 'both' is not known; there is: train, test"),
     ],
 )
 def test_mistakes_are_told_in_a_line(
@@ -110,16 +113,16 @@ def test_mistakes_are_told_in_a_line(
 
 def test_plain_text_has_language_model_baselines_only(fairtrial: Call, tmp_path: Path) -> None:
     (tmp_path / "book.txt").write_text("\n\n".join(f"Chapter {n} begins. It says {n} things." for n in range(60)))
-    said = fairtrial("baseline", "--data", tmp_path / "book.txt", "--json")
+    said = fairtrial("data", "baseline", "--data", tmp_path / "book.txt", "--json")
     assert [json.loads(line)["task"] for line in said.out.splitlines()] == ["lm"]
-    refused = fairtrial("baseline", "--data", tmp_path / "book.txt", "--task", "classify")
+    refused = fairtrial("data", "baseline", "--data", tmp_path / "book.txt", "--task", "classify")
     assert refused.code == 2
     assert "plain text has no labels" in refused.err
 
 
-@cases("command", ["train", "finetune", "study", "baseline", "audit", "clean", "params"])
+@cases("command", ["train", "finetune", "study", "data baseline", "data audit", "data clean", "inspect params"])
 def test_every_command_that_takes_data_takes_columns(fairtrial: Call, command: str) -> None:
-    said = fairtrial(command, "--help")
+    said = fairtrial(*command.split(), "--help")
     assert all(f"--{kind}-column" in said.out for kind in ("text", "label", "split", "group"))
 
 
@@ -128,12 +131,12 @@ def test_columns_are_chosen_on_the_command_line(fairtrial: Call, tmp_path: Path)
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["a,b,c,d", *rows]))
     named = ("--text-column", "b", "--label-column", "c", "--split-column", "d")
-    said = fairtrial("baseline", "--data", path, *named)
+    said = fairtrial("data", "baseline", "--data", path, *named)
     assert "note: columns: text from 'b', label from 'c', split from 'd'; not used: a" in said.out, said.err
     assert "none of 8 test items" in said.out
-    said = fairtrial("audit", "--data", path, *named)
+    said = fairtrial("data", "audit", "--data", path, *named)
     assert "not used: a" in said.out
-    said = fairtrial("clean", "--data", path, "--out", tmp_path / "out", *named, "--duplicates")
+    said = fairtrial("data", "clean", "--data", path, "--out", tmp_path / "out", *named, "--duplicates")
     assert "not used: a" in said.out, said.err
     said = fairtrial("study", "--data", path, *named, "--variants", "learned", "rope", "--dry-run", "--engine", "here")
     assert "notice: columns: text from 'b'" in said.out, said.err

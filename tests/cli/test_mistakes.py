@@ -65,8 +65,12 @@ def refused(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (f"train lm --data {'x' * 300}", "File name too long"),
         ("train lm --log tensorbord", "no logger is called 'tensorbord'; did you mean 'tensorboard'?"),
         ("train lm --out .", "cannot become a record"),
-        ("recipe clasify", "task = 'clasify' is not known; did you mean 'classify'?"),
-        ("recipe lm cuorse", "no built-in recipe is called 'cuorse'"),
+        ("train", "no task was given"),
+        ("train lm --seed -1", "seed must be between 0 and"),
+        ("train lm --steps 0", "steps must be at least 1: 0"),
+        ("study --seeds 0", "seeds must be at least 1: 0"),
+        ("train clasify --print-recipe", "did you mean 'classify'?"),
+        ("train lm --recipe cuorse --print-recipe", "no built-in recipe is called 'cuorse'"),
         ("show none", "none is not there"),
         ("params lm --task classify", "are two tasks"),
         ("resume none", "none is not there"),
@@ -123,7 +127,7 @@ def test_a_refused_trial_leaves_no_mirror_behind(mirror: str, refused: Call) -> 
 
 @cases(
     "words",
-    ["train", "train lm --seed -1", "train lm --steps 0", "train lm --steps many", "train lm --nonsense", "sohw x"],
+    ["train lm --steps many", "train lm --nonsense", "sohw x", "study --seeds few", "inspect", "inspect predict"],
 )
 def test_a_wrong_option_is_told_with_the_usage(words: str, fairtrial: Call) -> None:
     said = fairtrial(*words.split())
@@ -209,7 +213,7 @@ def test_what_libraries_make_of_too_little_memory_is_told(
     def fail(*given: object, **named: object) -> None:
         raise error
 
-    monkeypatch.setattr("fairtrial.api.power", fail)
+    monkeypatch.setattr("fairtrial.api.check_range", fail)
     assert "not enough memory" in refused("power", "--seeds", 5, "--items", 9)
 
 
@@ -217,7 +221,7 @@ def test_whatever_the_system_refuses_is_told(fairtrial: Call, monkeypatch: pytes
     def fail(*given: object, **named: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system", "/place")
 
-    monkeypatch.setattr("fairtrial.api.power", fail)
+    monkeypatch.setattr("fairtrial.api.check_range", fail)
     said = fairtrial("power", "--seeds", 5, "--items", 9)
     assert said.code == 5
     assert said.err.startswith("fairtrial: /place: Read-only file system")

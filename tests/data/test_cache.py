@@ -185,12 +185,12 @@ def test_small_data_are_not_cached(tmp_path: Path, place: Path, monkeypatch: pyt
 
 
 def test_the_command_shows_and_clears(tmp_path: Path, place: Path, fairtrial: Callable[..., Any]) -> None:
-    assert "empty" in fairtrial("cache").out
+    assert "empty" in fairtrial("data", "cache").out
     content(prepare(tiny("classify", rows(tmp_path / "rows.jsonl")), 0))
-    shown = fairtrial("cache").out
+    shown = fairtrial("data", "cache").out
     assert str(place) in shown
     assert "documents of rows.jsonl" in shown
-    listed = json.loads(fairtrial("cache", "--json").out)
+    listed = json.loads(fairtrial("data", "cache", "--json").out)
     assert listed["bytes"] == sum(path.stat().st_size for path in place.iterdir()) <= listed["most_bytes"]
-    assert "removed" in fairtrial("cache", "--clear").out
+    assert "removed" in fairtrial("data", "cache", "--clear").out
     assert not list(place.iterdir())

@@ -14,6 +14,7 @@ pytest.importorskip("uvicorn", reason="needs the explorer's extra: pip install -
 from client import WHILE_RUNNING, Client
 
 import fairtrial as ft
+from fairtrial.api import read_changes
 from fairtrial.explore import Explorer
 from forked import auditing_here
 from tiny import TINY
@@ -54,8 +55,8 @@ def study(shelf: Path, client: Client) -> str:
 
     with auditing_here():
         made = ft.study(
-            ["learned", "rope"], data=str(grouped), task="classify", seeds=2, steps=8, settings=settings,
-            out=shelf / "study", engine="here", on_event=on_event,
+            ["learned", "rope"], data=str(grouped), task="classify", seeds=2, steps=8, **read_changes(settings),
+            out=shelf / "study", options=ft.StudyOptions(engine="here", on_event=on_event),
         )  # fmt: skip
     return made.folder.name
 

@@ -38,7 +38,7 @@ def looked() -> dict[str, Any]:
 
 
 def resumed() -> dict[str, Any]:
-    need("resume", "unfinished", "--anyway")
+    need("resume", "unfinished", "--ignore-changes")
     return record_values(Path("unfinished"))
 
 

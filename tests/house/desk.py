@@ -127,7 +127,4 @@ def write_records() -> None:
         ft.train("classify", "reviews.tsv", seed=seed, out=f"runs/seed{seed}", quiet=True)
         ft.train("classify", "reviews.tsv", seed=seed, out=f"submissions/student-{seed}", quiet=True)
     ft.train("classify", "reviews.tsv", parts=["my-part"], plugins=["my_part.py"], out="runs/mine", quiet=True)
-    for name, share, keep in (("WHOLE-0", 0, "last"), ("WHOLE-1", 0, "last"), ("PART", 0.2, "best")):
-        settings = [f"data.validation={share}", f"training.keep={keep}"]
-        ft.train("lm", "my-texts", seed=int(name == "WHOLE-1"), settings=settings, out=name, quiet=True)
     ft.study(["learned", "rope"], "reviews.tsv", task="classify", seeds=2, out="studies/my-study", quiet=True)

@@ -225,7 +225,7 @@ def begun(fairtrial: Call, fade: Path, course_folder: Path, tiny: list[str], tmp
 def test_the_tutorials_part_is_trained_resumed_listed_and_drawn(begun: Path, fade: Path, fairtrial: Call) -> None:
     kept = json.loads((begun / "trial.json").read_text())["plugins"]
     assert kept == {"fade.py": hashlib.sha256(fade.read_bytes()).hexdigest()}
-    said = fairtrial("resume", begun, "--with", fade)
+    said = fairtrial("train", "--resume", begun, "--with", fade)
     assert said.code == 0, said.err
     assert json.loads((begun / "result.json").read_text())["steps"] == 6
     listed = fairtrial("parts", "--with", fade).out.splitlines()
@@ -243,7 +243,7 @@ def test_the_tutorials_part_is_short() -> None:
 def test_a_stranger_resumes_to_the_same_bits(
     begun: Path, fade: Path, fairtrial: Call, course_folder: Path, tiny: list[str], tmp_path: Path
 ) -> None:
-    assert fairtrial("resume", begun, "--with", fade).code == 0
+    assert fairtrial("train", "--resume", begun, "--with", fade).code == 0
     small = [f"--set={each}" for each in tiny]
     said = fairtrial("train", "classify", "--with", fade, "--set", "parts=fade", "--data", course_folder,
                      "--steps", 6, "--out", tmp_path / "whole", *small)  # fmt: skip
@@ -253,25 +253,25 @@ def test_a_stranger_resumes_to_the_same_bits(
 
 
 def test_resuming_without_the_file_names_it(begun: Path, fairtrial: Call) -> None:
-    said = fairtrial("resume", begun)
+    said = fairtrial("train", "--resume", begun)
     assert said.code == 2
     assert f"{begun} needs parts from fade.py" in said.err
-    assert f"fairtrial resume {begun} --with fade.py" in said.err
+    assert f"fairtrial train --resume {begun} --with fade.py" in said.err
 
 
 def test_resuming_with_an_edited_file_is_refused_before_it_runs(begun: Path, fade: Path, fairtrial: Call) -> None:
     canary = fade.with_name("canary")
     fade.write_text(f"{FADE}\nopen({str(canary)!r}, 'w').close()\n")
-    said = fairtrial("resume", begun, "--with", fade)
+    said = fairtrial("train", "--resume", begun, "--with", fade)
     assert said.code == 2
     assert f"fade.py has changed since {begun} was begun" in said.err
     assert not canary.exists()
-    assert fairtrial("resume", begun, "--with", fade, "--anyway").code == 0
+    assert fairtrial("train", "--resume", begun, "--with", fade, "--ignore-changes").code == 0
     assert canary.exists()
 
 
 def test_the_same_file_under_another_name_will_do(begun: Path, fade: Path, fairtrial: Call) -> None:
-    assert fairtrial("resume", begun, "--with", fade.rename(fade.with_name("moved.py"))).code == 0
+    assert fairtrial("train", "--resume", begun, "--with", fade.rename(fade.with_name("moved.py"))).code == 0
 
 
 def test_strangers_of_a_poisoned_record_are_refused_without_a_traceback(begun: Path, fairtrial: Call) -> None:
@@ -281,7 +281,7 @@ def test_strangers_of_a_poisoned_record_are_refused_without_a_traceback(begun: P
         ({"\x1b]0;a\x07": "b"}, "needs parts from \ufffd]0;a\ufffd"),
     ):
         reseal(begun, trial={"plugins": poison})
-        said = fairtrial("resume", begun)
+        said = fairtrial("train", "--resume", begun)
         assert said.code == 2
         assert told in said.err
         assert "Traceback" not in said.err

@@ -129,7 +129,11 @@ def test_a_study_refuses_swapped_records_edited_outcomes_and_outcomes_that_do_no
                 run_study(study, folder, InProcess())
     trial = folder / "trials/classify/rope/seed-1"
     guess_right(trial / "outcomes.safetensors")
-    for ask in (lambda: run_study(study, folder, InProcess()), lambda: ft.verdict(folder), lambda: ft.report(folder)):
+    for ask in (
+        lambda: run_study(study, folder, InProcess()),
+        lambda: ft.verdict(folder),
+        lambda: ft.verdict(folder).write_page(folder / "a.html"),
+    ):
         with pytest.raises(BadInput, match=r"rope/seed-1/outcomes\.safetensors: was changed"):
             ask()
     reseal(trial)  # as if its writer had been wrong
@@ -162,12 +166,12 @@ def test_another_trial_is_not_resumed_unless_asked_and_the_record_then_says_so(
 ) -> None:
     name, edit = CHANGES[change]
     edit(begun / name)
-    said = fairtrial("resume", begun)
+    said = fairtrial("train", "--resume", begun)
     assert said.code == 2
     assert name in said.err
-    assert "--anyway" in said.err
+    assert "--ignore-changes" in said.err
     if change != "half a recipe":  # that one asks for another training altogether
-        assert fairtrial("resume", begun, "--anyway").code == 0
+        assert fairtrial("train", "--resume", begun, "--ignore-changes").code == 0
         record = Record.open(begun)
         assert record.trial["changed"] == [name]
         assert any("resumed although" in note for note in record.trial["notes"])
@@ -176,7 +180,7 @@ def test_another_trial_is_not_resumed_unless_asked_and_the_record_then_says_so(
 
 def test_a_swapped_trial_file_is_noticed(begun: Path, finished_records: dict[str, Path], fairtrial: Call) -> None:
     shutil.copy(finished_records["lm"] / "trial.json", begun / "trial.json")
-    said = fairtrial("resume", begun)
+    said = fairtrial("train", "--resume", begun)
     assert said.code == 2
     assert "trial.json" in said.err
 

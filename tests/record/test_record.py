@@ -104,7 +104,7 @@ def test_what_a_kill_left_of_a_finished_record_is_swept_away_unless_somebody_hol
 
 def test_a_taken_folder_is_refused_with_what_it_is(record: Record, tmp_path: Path) -> None:
     folder = record.folder
-    with pytest.raises(BadInput, match=rf"unfinished record \(go on with: fairtrial resume {folder}\)"):
+    with pytest.raises(BadInput, match=rf"unfinished record \(go on with: fairtrial train --resume {folder}\)"):
         ensure_free(folder)
     record.write_result(RESULT)
     with pytest.raises(BadInput, match=rf"a finished record \(see: fairtrial show {folder}\)") as refused:

@@ -110,7 +110,7 @@ def test_classes_are_called_by_their_names(records: dict[str, Record], fairtrial
     assert "true class A B C" in parsed(records_page([record], "One", ["A", "B", "C"])).text
     assert "true class A B C" in re.sub(r"\s+", " ", fairtrial("show", record.folder, "--names", "A,B,C").out)
     assert fairtrial("show", record.folder, "--names", "A,B").code == 2
-    assert "  Obama" in fairtrial("predict", record.folder, "We will build schools.").out
+    assert "  Obama" in fairtrial("inspect", "predict", record.folder, "We will build schools.").out
 
 
 def test_a_language_models_page_has_its_figures_and_says_that_test_was_watched(records: dict[str, Record]) -> None:

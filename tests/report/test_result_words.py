@@ -167,7 +167,7 @@ def test_the_confusion_table_counts_every_test_item(finished_records: dict[str, 
 
 def test_an_unfinished_records_lines_say_how_to_continue(finished_records: dict[str, Path]) -> None:
     text = "\n".join(record_lines(Record.open(finished_records["unfinished"])))
-    assert f"not finished; continue with: fairtrial resume {finished_records['unfinished']}" in text
+    assert f"not finished; continue with: fairtrial train --resume {finished_records['unfinished']}" in text
     assert "result (" not in text
 
 

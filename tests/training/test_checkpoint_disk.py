@@ -96,7 +96,7 @@ def test_a_disk_that_fills_up_loses_nothing_that_was_saved(
         broken_disk.fail(at)
         with pytest.raises(DiskTrouble) as trouble:
             run_trial(tiny_recipe("lm"), 0, tmp_path / str(at), save_seconds=0)
-        assert f"fairtrial resume {tmp_path / str(at)}" in trouble.value.hint
+        assert f"fairtrial train --resume {tmp_path / str(at)}" in trouble.value.hint
         broken_disk.fail(0)
         resumed = resume_trial(tmp_path / str(at))
         for name in ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors"):

@@ -1,4 +1,4 @@
-"""Kill -9 at any moment: `fairtrial resume` ends with the same bits as the undisturbed run."""
+"""Kill -9 at any moment: `fairtrial train --resume` ends with the same bits as the undisturbed run."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def test_kills_at_random_moments_change_nothing(course_folder: Path, tmp_path: P
             run_to_its_end(*train(course_folder, out, tiny))
         elif not (out / "result.json").exists() and rng.random() < 0.3:  # a second kill, while resuming
             killed += run_until_killed(
-                ["resume", str(out), *SAVING], rng.randrange(lines - first), rng.uniform(0, 0.05)
+                ["train", "--resume", str(out), *SAVING], rng.randrange(lines - first), rng.uniform(0, 0.05)
             )
         run_to_its_end(
-            "resume", out, *SAVING
+            "train", "--resume", out, *SAVING
         )  # also where it had ended: what a kill in the last moment left is tidied up
         for name in SAME:
             assert (out / name).read_bytes() == (whole / name).read_bytes(), f"kill {number}: {name} differs"
@@ -81,7 +81,7 @@ def test_ctrl_c_leaves_a_record_that_resumes(number: int, course_folder: Path, t
     os.kill(process.pid, number)
     _, said = process.communicate()
     assert process.returncode == 130
-    assert f"fairtrial resume {out}" in said
+    assert f"fairtrial train --resume {out}" in said
     assert list((out / "checkpoints").glob("step-*.safetensors"))
 
 

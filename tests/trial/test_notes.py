@@ -42,7 +42,7 @@ def test_one_number_of_copies_for_every_command_and_seed(shared_data: Path, fair
         (note,) = copies_notes(prepare(choose_recipe("classify", name, data), seed))
         assert told in note
     for command in ("baseline", "audit"):
-        assert told in " ".join(fairtrial(command, "--data", data, "--task", "classify").out.split())
+        assert told in " ".join(fairtrial("data", command, "--data", data, "--task", "classify").out.split())
 
 
 def test_texts_that_are_cut_are_told(tiny_recipe: Callable[..., Any], tmp_path: Path) -> None:

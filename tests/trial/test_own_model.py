@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import fairtrial as ft
+from fairtrial.api import read_changes
 from fairtrial.errors import BadInput
 from fairtrial.recipe import PartChoice, Recipe, fingerprint, read_model, split_model
 
@@ -49,9 +50,14 @@ def test_a_fork_of_nanogpt_is_trained_stopped_resumed_and_used(
     stops = iter([False, False, False, True])
     with pytest.raises(ft.Interrupted):
         ft.train(
-            ft.Recipe.load("lm"), str(course_folder), model=f"{NANO}:build:width=8", steps=8, settings=tiny,
-            out=tmp_path / "half", stop=lambda: next(stops, True), on_event=lambda event: None,
-        )  # fmt: skip
+            ft.Recipe.load("lm"),
+            str(course_folder),
+            model=f"{NANO}:build:width=8",
+            steps=8,
+            **read_changes(tiny),
+            out=tmp_path / "half",
+            options=ft.RunOptions(stop=lambda: next(stops, True), on_event=lambda event: None),
+        )
     ft.resume(tmp_path / "half", quiet=True)
     same = ("model.safetensors", "events.jsonl", "outcomes.safetensors")
     for name in same:
@@ -72,15 +78,22 @@ def test_look_shows_the_heads_of_a_network_that_offers_maps(
     pytest.importorskip("transformers")
     model = "hf:GPT2LMHeadModel:n_layer=2"
     run = ft.train(
-        "lm", str(course_folder), model=model, steps=2, settings=tiny, out=tmp_path / "gpt2", quiet=True,
-    )  # fmt: skip
+        "lm",
+        str(course_folder),
+        model=model,
+        steps=2,
+        **read_changes(tiny),
+        out=tmp_path / "gpt2",
+        quiet=True,
+    )
     said = fairtrial("look", tmp_path / "gpt2", "The state of the union", "--head", 1, "--format", "svg")
     assert said.code == 0, said.err
     assert "nothing on the future" in said.out
     assert "no head was ablated: its heads are its own and cannot be switched off" in said.err
     assert {path.name for path in (tmp_path / "gpt2-look" / "text-1").iterdir()} == {
-        "grid.svg", *(f"layer-{layer}-head-1.svg" for layer in range(2))
-    }  # fmt: skip
+        "grid.svg",
+        *(f"layer-{layer}-head-1.svg" for layer in range(2)),
+    }
     # of several texts, those of one length together: the means are those of each alone
     alone = [run.look([text]).heads[0].trained for text in ("Our schools", "The union")]
     both = run.look(["Our schools", "The union"]).heads[0].trained
@@ -105,8 +118,14 @@ def test_words_are_attributed_in_a_classifier_that_takes_no_padding(tmp_path: Pa
         for word in ("good", "bad")
     ]
     run = ft.train(
-        "classify", texts, model=str(tmp_path / "bag.py"), steps=3, settings=tiny, out=tmp_path / "run", quiet=True
-    )  # fmt: skip
+        "classify",
+        texts,
+        model=str(tmp_path / "bag.py"),
+        steps=3,
+        **read_changes(tiny),
+        out=tmp_path / "run",
+        quiet=True,
+    )
     found = run.predict(["good film", "a bad , bad film again"], words=True, quiet=True)
     for prediction, words in zip(found.predictions, found.attributions, strict=True):
         share = max(prediction.shares)
@@ -135,7 +154,7 @@ def test_the_code_of_a_model_runs_only_where_it_is_named(
         assert not canary.exists(), command
     assert "traced.py" in said.err
     file.write_text(file.read_text() + "\n# changed\n")
-    assert fairtrial("generate", out, "The", "--with", file).code == 2
+    assert fairtrial("inspect", "generate", out, "The", "--with", file).code == 2
 
 
 @pytest.mark.usefixtures("audits_here", "plugins_leave")
@@ -206,9 +225,14 @@ def test_with_a_loss_and_an_optimizer_of_its_own_it_resumes_to_the_same_bits_and
     def train(name: str, *stops: bool) -> None:
         asked = iter(stops)
         ft.train(
-            ft.Recipe.load("lm"), str(course_folder), model=f"{tmp_path / 'mine.py'}:trained", steps=6, settings=tiny,
-            out=tmp_path / name, stop=lambda: next(asked, bool(stops)), on_event=lambda event: None,
-        )  # fmt: skip
+            ft.Recipe.load("lm"),
+            str(course_folder),
+            model=f"{tmp_path / 'mine.py'}:trained",
+            steps=6,
+            **read_changes(tiny),
+            out=tmp_path / name,
+            options=ft.RunOptions(stop=lambda: next(asked, bool(stops)), on_event=lambda event: None),
+        )
 
     train("whole")
     with pytest.raises(ft.Interrupted):

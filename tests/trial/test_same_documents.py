@@ -125,7 +125,7 @@ def test_all_see_the_same_documents_and_tokens(recipe: Recipe, tmp_path: Path, f
                 assert np.array_equal(array, outcomes[name]), name
 
     (tmp_path / "recipe.toml").write_text(write_recipe(recipe))
-    shown = fairtrial("params", tmp_path / "recipe.toml", "--seed", seed, "--json")
+    shown = fairtrial("inspect", "params", tmp_path / "recipe.toml", "--seed", seed, "--json")
     assert shown.code == 0, shown.err
     assert f"{result['parameters']}" in shown.out
 

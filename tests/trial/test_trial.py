@@ -282,7 +282,7 @@ def test_another_thread_count_or_torch_is_not_resumed_on_silently(
     (record.folder / "clock.jsonl").unlink()  # else the trial is known to have begun otherwise
     with pytest.raises(BadInput, match=r"begun with torch 2\.5\.0"):
         resume_trial(record.folder)
-    assert resume_trial(record.folder, anyway=True).complete
+    assert resume_trial(record.folder, ignore_changes=True).complete
 
 
 def test_a_watched_course_recipe_says_what_it_did(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:

@@ -41,7 +41,7 @@ class Errors(Result):
     (('bad', 'good'), True)
     """
 
-    facts: Mapping[str, Any] = field(repr=False)  # what `fairtrial errors --json` prints
+    facts: Mapping[str, Any] = field(repr=False)  # what `fairtrial inspect errors --json` prints
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -171,7 +171,7 @@ def gradient_times_input(network: Classifier, rows: Rows, classes: Sequence[int]
     external = isinstance(network, ExternalModel)
     embedding = model.embedding() if external else model.body.tokens
     if embedding is None:
-        hint = 'declare "embedding" (see docs/own-model.md), or leave out --words (of `errors`: --no-telling)'
+        hint = 'declare "embedding" (see docs/own-model.md), or leave out --words (of `errors`: --no-words)'
         raise BadInput(f"{model.name}: words can be attributed only where the token embedding is known", hint)
     at_once = 1 if external else ROWS
     handle = embedding.register_forward_hook(keep)

@@ -152,7 +152,7 @@ def _without_unknown(arrays: Mapping[str, np.ndarray]) -> float | None:
 def score_baseline(record: Record, prepared: Prepared, on_progress: OnProgress = lambda what: None) -> None:
     """Write baseline.json into a finished record: its scores and those of the simple model that its task is known by,
     on the same items, clean ones apart. Nothing else in the record changes. A long text is left to
-    `fairtrial baseline`."""
+    `fairtrial data baseline`."""
     name = MATCHING.get(record.recipe.task)
     if name is None:
         return
@@ -163,7 +163,7 @@ def score_baseline(record: Record, prepared: Prepared, on_progress: OnProgress =
         return
     size = sum(len(document.text) for document in prepared.known)
     if size > LARGEST:
-        why = f"the training text has {size / 1e6:,.0f} million characters; `fairtrial baseline` scores it"
+        why = f"the training text has {size / 1e6:,.0f} million characters; `fairtrial data baseline` scores it"
         record.write_baseline({"name": name, "skipped": why})
         return
     status = {test: found.status for test, found in prepared.copies.items()}

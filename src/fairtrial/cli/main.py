@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import re
 import signal
@@ -12,15 +11,19 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import wraps
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer import Option
-from typer.core import TyperCommand, TyperGroup
+from typer import Argument, Option
+from typer.core import TyperGroup
 
 from fairtrial import __version__
-from fairtrial.cli import inside, judge, parts, puzzle, text, train
+from fairtrial.api import RunOptions, recipe_of, verdict
+from fairtrial.cli import data, inside, judge, puzzle, text, train
+from fairtrial.cli.declare import Command
 from fairtrial.cli.options import SeveralWords, waiting_line
 from fairtrial.errors import (
     DiskTrouble,
@@ -33,65 +36,40 @@ from fairtrial.errors import (
     missing_package,
 )
 
-# group -> command, its function, an example
-COMMANDS: dict[str, list[tuple[str, Callable[..., None], str]]] = {
-    "Train": [
-        ("train", train.train, "train lm --data novel.txt --steps 500"),
-        ("finetune", train.finetune, "finetune --encoder minilm --data reviews.tsv --epochs 3"),
-        ("resume", train.resume, "resume runs/my-run"),
-        ("recipe", train.recipe, "recipe classify > recipe.toml"),
-        ("export", train.export, "export runs/my-run --to hf"),
-    ],
-    "Judge": [
-        ("study", judge.study, "study --data novel.txt --variants learned rope alibi --seeds 5"),
-        ("verdict", judge.verdict, "verdict studies/my-study --format latex"),
-        ("report", judge.report, "report studies/my-study"),
-        ("verify", judge.verify, "verify submissions/* --data reviews.tsv"),
-        ("power", judge.power, "power --seeds 5 --items 750 --spread 0.7"),
-        ("baseline", judge.baseline, "baseline --data reviews.tsv"),
-        ("demo", judge.demo, "demo --out demo"),
-    ],
-    "Look inside": [
-        ("show", inside.show, "show runs/my-run --figure curves.png"),
-        ("look", inside.look, 'look runs/my-run "My fellow Americans, we will rebuild."'),
-        ("params", inside.params, "params runs/my-run"),
-        ("predict", text.predict, 'predict runs/my-run "That is in America\'s interest." --words'),
-        ("errors", inside.errors, "errors runs/my-run --html errors.html"),
-        ("surprisal", text.surprisal, 'surprisal runs/my-lm "Our children will pay the future."'),
-        ("generate", text.generate, 'generate runs/my-lm "My fellow Americans" --temperature 0.8'),
-        ("length", inside.length, "length runs/my-lm --times 1,2,4,8"),
-        ("explore", inside.explore, "explore studies/my-study"),
-    ],
-    "Parts and audits": [("parts", parts.parts, "parts alibi --draw"), ("audit", parts.audit, "audit alibi")],
-    "Data": [
-        ("clean", parts.clean, "clean --data reviews/ --out reviews-clean"),
-        ("cache", parts.cache, "cache --clear"),
-    ],
-    "Learn": [],
+COMMANDS: list[Command] = [
+    *(judge.demo, train.train, train.finetune),
+    *(judge.study, judge.verdict, judge.power, data.audit, judge.verify),
+    *(inside.show, inside.look, inside.params, inside.length, inside.errors),
+    *(text.predict, text.surprisal, text.generate, inside.explore, train.export, data.parts),
+    *(data.audit_data, data.baseline, data.clean, data.cache),
+]
+SECTIONS = ("Train", "Judge", "Look inside", "Data")
+GROUPS = {  # a first word that several commands share -> its section and what they are for
+    "inspect": ("Look inside", "Ask a trained network: params, predict, errors, surprisal, generate, length."),
+    "data": ("Data", "Audit, clean and cache data, and score simple baselines on them."),
 }
 HINTS = dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit (ulimit -n)")
 HINTS |= dict.fromkeys((errno.EACCES, errno.EPERM), "allow access, or choose another place")
 HINTS |= {errno.ENOMEM: "there is too little memory", errno.EAGAIN: "raise the limit (ulimit -u)"}
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-OLD_NAMES = {"surprise": "surprisal"}
 
 
-class Groups(TyperGroup):
-    """Lists commands by group, their descriptions in full. Plain text, so that `--help` is fast."""
+class Sections(TyperGroup):
+    """Lists commands by section, their descriptions in full. Plain text, so that `--help` is fast."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for group in COMMANDS:
+        for section in SECTIONS:
             rows = [
                 (name, command.get_short_help_str(limit=1000))
                 for name, command in self.commands.items()
-                if not command.hidden and getattr(command, "rich_help_panel", "") == group
+                if not command.hidden and getattr(command, "rich_help_panel", "") == section
             ]
-            with formatter.section(group):
+            with formatter.section(section):
                 formatter.write_dl(rows)
 
 
 app = typer.Typer(
-    cls=Groups, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    cls=Sections, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="A fair trial for every transformer idea: train it, compare it over several seeds, look inside.",
 )  # fmt: skip
 
@@ -111,20 +89,69 @@ def main(
     """`--version` is handled by its callback, before a command is required."""
 
 
-def add_command(group: str, name: str, function: Callable[..., None], example: str) -> None:
-    """Help begins with the example; the list of commands shows the first paragraph of the docstring."""
-    doc = inspect.getdoc(function) or ""
-    for known in (name, *(old for old, new in OLD_NAMES.items() if new == name)):
-        app.command(
-            known, cls=SeveralWords if name == "study" else TyperCommand, hidden=known != name, rich_help_panel=group,
-            help=f"\b\nExample: fairtrial {example}\n\n{doc}", short_help=" ".join(doc.split("\n\n")[0].split()),
-        )(function)  # fmt: skip
+def add_command(entry: Command) -> None:
+    """Help begins with the example; the list of commands shows the first paragraph."""
+    group, _, name = entry.path.rpartition(" ")
+    place, help_text = apps[group] if group else app, f"\b\nExample: fairtrial {entry.example}\n\n{entry.help}"
+    short = " ".join(entry.help.split("\n\n")[0].split())
+    command = place.command(name, cls=SeveralWords, help=help_text, short_help=short, rich_help_panel=entry.section)
+    command(entry.function)
+    for old in entry.deprecated:
+        app.command(old, help=help_text, hidden=True, cls=SeveralWords)(renamed(old, entry))
 
 
-for group, commands in COMMANDS.items():
-    for entry in commands:
-        add_command(group, *entry)
-app.add_typer(puzzle.app, name="puzzle", rich_help_panel="Learn")
+def renamed(old: str, entry: Command) -> Callable[..., None]:
+    """The command under its earlier name, which says what to type instead."""
+
+    @wraps(entry.function)
+    def run(**given: Any) -> None:
+        print(f"note: `fairtrial {old}` is now `fairtrial {entry.path}`", file=sys.stderr)
+        entry.function(**given)
+
+    return run
+
+
+apps: dict[str, typer.Typer] = {}
+for group, (section, help_text) in GROUPS.items():
+    apps[group] = typer.Typer(
+        help=help_text,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.add_typer(apps[group], name=group, rich_help_panel=section)
+for entry in COMMANDS:
+    add_command(entry)
+app.add_typer(puzzle.app, name="puzzle", rich_help_panel="Look inside")
+
+
+@app.command("resume", hidden=True)
+def resume(
+    record: Path,
+    anyway: Annotated[bool, Option("--anyway")] = False,
+    json: Annotated[bool, Option("--json")] = False,
+    plugins: Annotated[list[Path] | None, Option("--with")] = None,
+) -> None:
+    """Renamed: fairtrial train --resume RECORD"""
+    print("note: `fairtrial resume` is now `fairtrial train --resume`", file=sys.stderr)
+    train.resume_record(record, anyway, plugins or (), RunOptions(), json)
+
+
+@app.command("recipe", hidden=True)
+def recipe(task: Annotated[str, Argument()] = "classify", name: Annotated[str, Argument()] = "default") -> None:
+    """Renamed: fairtrial train TASK --print-recipe"""
+    print("note: `fairtrial recipe` is now `fairtrial train --print-recipe`", file=sys.stderr)
+    print(recipe_of(task, None, name, {}).to_toml(), end="")
+
+
+@app.command("report", hidden=True)
+def report(what: list[str], out: Annotated[Path | None, Option("--out")] = None) -> None:
+    """Renamed: fairtrial verdict RESULTS --out FILE.html"""
+    print("note: `fairtrial report` is now `fairtrial verdict --out FILE.html`", file=sys.stderr)
+    judged = verdict(what[0] if len(what) == 1 else what)
+    page = out or (Path(what[0]) / "report.html" if os.path.isdir(what[0]) else Path(f"{judged.name}-report.html"))
+    print(f"open this page: {judged.write_page(page).resolve()}")
 
 
 def give_up(error: FairtrialError) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`fairtrial predict`, `surprisal` and `generate`: what a trained model makes of a text."""
+"""`fairtrial inspect predict`, `surprisal` and `generate`: what a trained model makes of a text."""
 
 from __future__ import annotations
 
@@ -7,48 +7,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from json import dumps
 from math import exp
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
 from fairtrial import api
-from fairtrial.cli.options import (
-    Json,
-    TextFile,
-    Texts,
-    With,
-    check_bytes,
-    drawing,
-    notice,
-    read_texts,
-)
+from fairtrial.cli.declare import Call, command
+from fairtrial.cli.inside import RecordFolder
+from fairtrial.cli.judge import Json
+from fairtrial.cli.options import TextFile, With, check_utf8, drawing, notice, read_texts
+from fairtrial.run import Run
 
 if TYPE_CHECKING:
     from fairtrial.analysis.predictions import Attribution, Prediction
     from fairtrial.analysis.surprisal import TextSurprisal, Totals
 
 MAX_SHOWN = 20  # texts that are shown in full; of more, one line each
-Names = Annotated[
-    str | None, Option(help="Names to show instead of the labels, in their order: 'Obama,W. Bush,H. W. Bush'.")
-]
 
 
-def split_names(names: str | None) -> list[str] | None:
-    return None if names is None else [name.strip() for name in names.split(",")]
-
-
-def predict(
-    record: Annotated[Path, Argument(help="The record of a trained classifier.")],
-    texts: Texts = None, file: TextFile = None, names: Names = None,
-    words: Annotated[bool, Option("--words", help="Attribution to words: gradient x input, leave-one-out.")] = False,
-    plugins: With = None, json: Json = False,
-) -> None:  # fmt: skip
-    """Print the probability of each class for each sentence."""
-    given = read_texts(texts, file)
+@command(
+    "inspect predict",
+    Run.predict,
+    "Look inside",
+    'inspect predict runs/my-run "That is in America\'s interest." --words',
+    arguments=["texts"],
+    optional=["texts"],
+    deprecated=["predict"],
+)
+def predict(call: Call, record: RecordFolder, file: TextFile = None, plugins: With = None, json: Json = False) -> None:
+    given = read_texts(call.given.pop("texts", None), file)
     run = api.load(record, "classify", plugins=plugins or [])
-    called = split_names(names) or (run.labels if json else None)  # machines compare answers with labels
-    found = run.predict(given, names=called, words=words)
+    names = call.given.pop("names", None) or (run.labels if json else None)  # machines compare answers with labels
+    found = call(run, given, names=names)
     attributions: Sequence[Attribution | None] = found.attributions or [None] * len(given)
     for text in () if json else found.notices:
         notice(text)
@@ -56,7 +46,7 @@ def predict(
         guess = found.labels[prediction.guess]
         if json:
             print_prediction_json(prediction, found.labels, attribution)
-        elif len(given) > MAX_SHOWN and not words:
+        elif len(given) > MAX_SHOWN and attribution is None:
             print_plain(f"{guess}  {share_text(prediction.shares[prediction.guess])}  {prediction.text[:80]}")
         else:
             print_plain(*([prediction.text] if len(given) > 1 else []), *prediction_lines(prediction, found.labels))
@@ -100,18 +90,26 @@ def print_prediction_json(found: Prediction, labels: tuple[str, ...], attributio
     print(dumps(row))
 
 
+@command(
+    "inspect surprisal",
+    Run.surprisal,
+    "Look inside",
+    'inspect surprisal runs/my-lm "Our children will pay the future."',
+    arguments=["texts"],
+    optional=["texts"],
+    deprecated=["surprisal"],
+)
 def surprisal(
-    record: Annotated[Path, Argument(help="The record of a trained language model.")],
-    texts: Texts = None,
+    call: Call,
+    record: RecordFolder,
     file: TextFile = None,
-    samples: Annotated[bool, Option("--samples", help="Three built-in sentences: normal, weird and long.")] = False,
     table: Annotated[
         bool | None, Option("--table/--no-table", help="One row per token.", show_default="with a single sentence")
     ] = None,
     plugins: With = None,
     json: Annotated[bool, Option("--json", help="One JSON line per sentence, and one for the set.")] = False,
 ) -> None:
-    """Print the surprisal of each token of a sentence, and the perplexity of sentences."""
+    texts, samples = call.given.get("texts"), call.given["samples"]
     given = read_texts(texts, file) if texts or file is not None or not samples else []
     run = api.load(record, "lm", plugins=plugins or [])
     from fairtrial.analysis.surprisal import SAMPLES
@@ -177,37 +175,30 @@ def print_totals(totals: Totals) -> None:
     print(f"  mean of the sentences' perplexities {mean:>11}  every sentence has equal weight")
 
 
+@command(
+    "inspect generate",
+    Run.generate,
+    "Look inside",
+    'inspect generate runs/my-lm "My fellow Americans" --temperature 0.8',
+    arguments=["prompt"],
+    deprecated=["generate"],
+)
 def generate(
-    record: Annotated[Path, Argument(help="The record of a trained language model.")],
-    prompt: Annotated[str, Argument(help="The beginning of the text, in quotes.")] = "",
-    tokens: Annotated[int, Option(help="Maximum number of new tokens.", min=1)] = 60,
-    temperature: Annotated[float, Option(help="0: greedy; 1: the model's own probabilities.")] = 1.0,
-    top_k: Annotated[int | None, Option(help="Sample from the k most probable tokens.", show_default="all")] = None,
-    top_p: Annotated[float, Option(help="Sample from the fewest tokens with this total probability.")] = 1.0,
-    penalty: Annotated[float, Option("--repetition-penalty", help="Above 1: fewer repetitions; 1.2 is usual.")] = 1.0,
-    stop: Annotated[
-        str | None,
-        Option(help="Also stop after this word; a model of separate sentences stops at its stop mark.", metavar="WORD"),
-    ] = None,
-    context: Annotated[
-        int | None,
-        Option(help="Context window, in tokens.", min=1, show_default="unlimited, or the length where positions end"),
-    ] = None,
-    samples: Annotated[int, Option(help="Number of texts.", min=1)] = 1,
-    seed: Annotated[int, Option(help="Random seed: the same seed gives the same text.", min=0)] = 0,
+    call: Call,
+    record: RecordFolder,
     plugins: With = None,
     json: Annotated[bool, Option("--json", help="One JSON line per text, when it is done.")] = False,
 ) -> None:
-    """Continue a text with a language model."""
-    check_bytes(prompt, "the prompt")
+    check_utf8(call.given["prompt"], "the prompt")
     run = api.load(record, "lm", plugins=plugins or [])
     from fairtrial.report.text import plain
 
     def print_piece(text: str) -> None:
         print("\n".join(plain(line) for line in text.split("\n")), end="", flush=True)
 
-    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "repetition_penalty": penalty}
-    generator = run.generator(prompt, tokens=tokens, stop=stop, context=context, **sampling)
+    samples, seed = call.given.pop("samples"), call.given.pop("seed")
+    generator = run.generator(**call.given)
+    sampling = {name: call.given.get(name) for name in ("temperature", "top_k", "top_p", "repetition_penalty")}
     for text in () if json else generator.notices:
         notice(text)
     for number in range(samples):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fairtrial.lazy import lazy
 
 if TYPE_CHECKING:
     from fairtrial.data.batches import padded as padded
@@ -14,15 +15,14 @@ if TYPE_CHECKING:
     from fairtrial.data.readers import read as read
     from fairtrial.data.words import text_key as text_key
 
-# exported name -> its module, imported when it is used: judging results needs no tokenizers
 EXPORTS = {
-    "padded": "batches", "Document": "corpus", "read_lines": "lines", "find_format": "readers", "is_course": "readers",
-    "read": "readers", "text_key": "words",
-}  # fmt: skip
+    "padded": "batches",
+    "Document": "corpus",
+    "read_lines": "lines",
+    "find_format": "readers",
+    "is_course": "readers",
+    "read": "readers",
+    "text_key": "words",
+}
 __all__ = list(EXPORTS)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in EXPORTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{EXPORTS[name]}"), name)
+__getattr__ = lazy(__name__, EXPORTS)

@@ -1,19 +1,28 @@
 """Pages, charts and sentences made from plain numbers. No model, no torch."""
 
-from fairtrial.report.charts import band_of
-from fairtrial.report.curves import curves_of, loss_curve
-from fairtrial.report.page import environment
-from fairtrial.report.plots import SHADES, figure_bytes, our_look, shade
-from fairtrial.report.study_files import StudyFiles
+from __future__ import annotations
 
-__all__ = [
-    "SHADES",
-    "StudyFiles",
-    "band_of",
-    "curves_of",
-    "environment",
-    "figure_bytes",
-    "loss_curve",
-    "our_look",
-    "shade",
-]
+from typing import TYPE_CHECKING
+
+from fairtrial.lazy import lazy
+
+if TYPE_CHECKING:
+    from fairtrial.report.charts import band_of as band_of
+    from fairtrial.report.curves import curves_of as curves_of
+    from fairtrial.report.curves import loss_curve as loss_curve
+    from fairtrial.report.page import environment as environment
+    from fairtrial.report.plots import SHADES as SHADES
+    from fairtrial.report.plots import figure_bytes as figure_bytes
+    from fairtrial.report.plots import our_look as our_look
+    from fairtrial.report.plots import shade as shade
+    from fairtrial.report.study_files import StudyFiles as StudyFiles
+
+EXPORTS = {
+    "band_of": "charts",
+    **dict.fromkeys(("curves_of", "loss_curve"), "curves"),
+    "environment": "page",
+    **dict.fromkeys(("SHADES", "figure_bytes", "our_look", "shade"), "plots"),
+    "StudyFiles": "study_files",
+}
+__all__ = list(EXPORTS)
+__getattr__ = lazy(__name__, EXPORTS)

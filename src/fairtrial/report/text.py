@@ -70,7 +70,7 @@ def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str
             if "confusion" in score:
                 lines += as_text(confusion_table(f"confusion on {name}", score["confusion"], record.class_names(names)))
     else:
-        lines.append(f"not finished; continue with: fairtrial resume {record.folder}")
+        lines.append(f"not finished; continue with: fairtrial train --resume {record.folder}")
     digests = " ".join(f"{name}:{digest[:8]}" for name, digest in sorted(trial["data"].items())[:6])
     lines += [
         "",
@@ -178,7 +178,7 @@ def percent(value: float | None) -> str:
 
 
 def baseline_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """`found`: what `fairtrial baseline --json` prints for one task."""
+    """`found`: what `fairtrial data baseline --json` prints for one task."""
     yield (
         f"{found['task']}: {found['source']}, recipe {found['recipe'] or 'of your own'}, seed {found['seed']};"
         f" fitted on {found['documents']['train']:,} documents"
@@ -233,7 +233,7 @@ def audit_lines(audit: dict[str, Any], width: int = 120) -> Iterator[str]:
         yield f"  note: {note}"
     yield from [""] * bool(audit["notes"])
     repairable = any(finding.verdict == "RED" and finding.id in ("D1", "D1n", "D1c") for finding in findings)
-    hint = f" (repair it with: fairtrial clean --data {audit['source']} --out FOLDER)" if repairable else ""
+    hint = f" (repair it with: fairtrial data clean --data {audit['source']} --out FOLDER)" if repairable else ""
     yield summary(findings) + hint
 
 

@@ -131,7 +131,7 @@ def repeat_command(what: Any, options: Mapping[str, Any]) -> str:
     files = isinstance(given, Sequence) and all(isinstance(each, str | Path) for each in given)
     if not files or not (labels is None or isinstance(labels, str | Path)):
         return ""
-    words = ["fairtrial", "report", *map(str, given)]
+    words = ["fairtrial", "verdict", *map(str, given), "--out", "report.html"]
     for name, value in options.items():
         flag = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
         if isinstance(value, Mapping):

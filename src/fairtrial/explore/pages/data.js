@@ -80,7 +80,7 @@ export async function show(main) {
     tools({
       name: "data",
       python: () => `import fairtrial as ft\n\nprint(ft.audit_data(${py(source)}, task=${py(task)}))\nft.clean(${py(source)}, "cleaned")\n`,
-      command: () => `fairtrial audit --data ${shell(source)} --task ${shell(task)}\nfairtrial clean --data ${shell(source)} --out cleaned`,
+      command: () => `fairtrial data audit --data ${shell(source)} --task ${shell(task)}\nfairtrial clean --data ${shell(source)} --out cleaned`,
       picture: () => summary.querySelector(".telling svg, svg"),
       rows: () => rows.map((row) => ({ kind: row.kind, test: row.test.pieces.map(([text]) => text).join(""), train: row.train.pieces.map(([text]) => text).join(""), test_at: row.test.where, train_at: row.train.where })),
       all: () => ({ findings: told?.findings, sets: told?.sets, telling: told?.telling, copies: rows }),

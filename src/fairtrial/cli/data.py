@@ -1,0 +1,223 @@
+"""`fairtrial audit`, `parts` and `fairtrial data audit`, `baseline`, `clean`, `cache`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from json import dumps
+from pathlib import Path
+from threading import Timer
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from fairtrial import api
+from fairtrial.cli.declare import COLUMNS, Call, command
+from fairtrial.cli.judge import Json
+from fairtrial.disk import write_bytes
+from fairtrial.errors import BadInput, HelperDied
+
+if TYPE_CHECKING:
+    from fairtrial.analysis.catalogue import Entry
+
+WIDTH = 80  # of what is shown of one part
+PATIENCE_SECONDS = 15.0  # beyond twice its time limit, for an audit to end by itself
+CLEANING_OPTIONS = {"repeated texts": "--duplicates", "texts under two labels": "--conflicts"}
+OF_MODULES = ["kind", "vocabulary", "length", "classes"]
+
+
+@command("audit", api.audit, "Judge", "audit alibi", arguments=["target"], hidden=OF_MODULES)
+def audit(call: Call, json: Json = False) -> None:
+    """Exits with 1 if a check fails. To audit a data set, see `fairtrial data audit`."""
+    target, model = call.given.get("target"), call.given.get("model")
+    if (target is None) == (model is None):
+        hint = "fairtrial audit rope, fairtrial audit RECORD, or fairtrial audit --model FILE.py:build"
+        raise BadInput("nothing to audit was named" if target is None else "--model is what is audited", hint)
+    if model is None and ("task" in call.given or call.fields):
+        raise BadInput("--task and --set apply to --model only")
+    from fairtrial.finding import as_passport, summary, table_lines
+
+    with ending_hung(call.given["time_limit"]):
+        audited = call(quiet=json)
+    name = target or audited.what
+    if json:
+        print(dumps(as_passport(name, audited.findings)))
+    else:
+        print("\n".join([f"leak audit of {name}\n", *table_lines(audited.findings), summary(audited.findings)]))
+        if target is not None and os.path.isdir(target):
+            print(f"written to {Path(target) / 'passport.json'}")
+    sys.exit(int(not audited.passed))
+
+
+@contextmanager
+def ending_hung(time_limit: str) -> Iterator[None]:
+    """An audit ends in its time, unless the network hangs in code of another language, which Python cannot interrupt:
+    then this process ends, and those that it started end with it."""
+    from fairtrial.formatting import format_time, read_time
+
+    limit = read_time(time_limit)
+    seconds = 2 * limit + PATIENCE_SECONDS  # a busy machine is no finding about the network
+
+    def end() -> None:
+        message = f"the audit did not end in twice its {format_time(limit)}"
+        why = "the network hangs where Python cannot interrupt it, or this machine is very busy"
+        hint = "nothing is known about the network; with a larger --time-limit it may end"
+        os.write(2, f"\nfairtrial: {message}: {why}\n  {hint}\n".encode())
+        os._exit(HelperDied.exit_code)
+
+    timer = Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@command("data audit", api.audit_data, "Data", "data audit --data reviews.tsv", fields=COLUMNS)
+def audit_data(call: Call, json: Json = False) -> None:
+    """Exits with 1 if a check is red."""
+    audited = call(quiet=json)
+    from fairtrial.report.text import audit_lines
+
+    for number, facts in enumerate(audited.data.values()):
+        print(dumps(facts) if json else "\n" * bool(number) + "\n".join(audit_lines(facts)), flush=True)
+    sys.exit(int(audited.level == "red"))
+
+
+@command(
+    "data baseline", api.baseline, "Data", "data baseline --data reviews.tsv", fields=COLUMNS, deprecated=["baseline"]
+)
+def baseline(call: Call, json: Json = False) -> None:
+    scored = call(quiet=json)
+    from fairtrial.report.text import baseline_lines
+
+    for number, facts in enumerate(scored.tasks.values()):
+        print(dumps(facts) if json else "\n" * bool(number) + "\n".join(baseline_lines(facts)), flush=True)
+
+
+@command(
+    "data clean",
+    api.clean,
+    "Data",
+    "data clean --data reviews/ --out reviews-clean",
+    fields=COLUMNS,
+    deprecated=["clean"],
+)
+def clean(call: Call, json: Json = False) -> None:
+    result = call(quiet=json)
+    if json:
+        print(dumps(result))
+        return
+    for note in result["notes"]:
+        print(f"note: {note}")
+    for name, counts in result["files"].items():
+        why = ", ".join(f"{count:,} {reason}" for reason, count in counts["dropped"].items()) or "nothing dropped"
+        gone = "" if counts["kept"] or not counts["documents"] else ", so it is left out"
+        print(f"{name}: {counts['kept']:,} of {counts['documents']:,} documents kept ({why}){gone}")
+    for name, count in result["left"].items():
+        print(f"left in place: {count:,} {name} (drop them with {CLEANING_OPTIONS[name]})")
+    out = call.given["out"]
+    print(f"cleaned copy: {out}  (see: fairtrial data audit --data {out})")
+
+
+@command("data cache", api.cache, "Data", "data cache --clear", deprecated=["cache"])
+def cache(call: Call, json: Json = False) -> None:
+    before, kept = api.cache(), call()
+    if json:
+        sizes = {"bytes": before.bytes, "most_bytes": kept.most_bytes, "freed": kept.freed or 0}
+        print(dumps({"folder": kept.folder and str(kept.folder), **sizes, "files": before.files}))
+        return
+    for file in kept.files:
+        print(f"{file['bytes'] / 1e6:10,.1f} MB  {file['what']}")
+    print(kept.describe().sentences[0])
+
+
+@command("parts", api.catalogue, "Look inside", "parts alibi --draw", arguments=["name"])
+def parts(
+    call: Call,
+    draw: Annotated[bool, Option("--draw", help="Plot what the part does.")] = False,
+    out: Annotated[Path | None, Option(help="Also write the plot to a .png or .svg file.", metavar="FILE")] = None,
+    heads: Annotated[int, Option(help="Heads in the plot.", min=1, max=16)] = 4,
+    length: Annotated[int, Option(help="Positions in the plot.", min=1, max=100)] = 18,
+    encoder: Annotated[bool, Option("--encoder", help="Plot it in an encoder (bidirectional), as all pools.")] = False,
+    json: Json = False,
+) -> None:
+    name, page = call.given.get("name"), call.given.get("page")
+    drawing = draw or out is not None
+    if drawing and name is None:
+        raise BadInput("nothing to plot", "name a part: fairtrial parts alibi --draw")
+    if page is not None and (name is not None or drawing):
+        raise BadInput("--page is about all parts", "leave out the part's name, --draw and --out")
+    kind = out.suffix[1:].lower() if out is not None else "png"
+    if kind not in ("png", "svg"):
+        raise BadInput("a plot is a .png or .svg file", path=out)
+    if page is not None and Path(page).suffix != ".md":
+        raise BadInput("the page is a .md file", path=page)
+    listed = call(quiet=json)
+    entries = listed.entries
+    from fairtrial.analysis.catalogue import plot_part
+
+    if json:
+        print(dumps([asdict(entry) for entry in entries]))
+    elif page is not None:
+        print(f"page: {page}")
+    elif name is None:
+        print("\n".join(list_lines(entries, listed.broken)))
+    else:
+        print("\n".join(entry_lines(entries[0])))
+    if drawing:
+        from fairtrial.report.plots import image, picture_lines
+
+        causal = not (encoder or "pool" in entries[0].verbs)
+        pictures = plot_part(entries[0].name, heads=heads, length=length, causal=causal)
+        for picture in () if json else pictures:
+            print("\n".join(["", *picture_lines(picture)]))
+        if out is not None:
+            write_bytes(out, image(pictures, entries[0].name, kind))
+            if not json:
+                print(f"plot: {out}")
+
+
+def list_lines(entries: Sequence[Entry], broken: Mapping[str, str]) -> Iterator[str]:
+    """Parts by what they change; on a terminal wrapped to its width, elsewhere one line each."""
+    from fairtrial.analysis.catalogue import GROUPS
+
+    name_width = max(map(len, [entry.name for entry in entries] + list(broken)))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+    indent = " " * (name_width + 4)
+    found: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+    for entry in entries:
+        brackets = "; ".join(", ".join(words) for words in (options_of(entry), entry.claims) if words)
+        line = entry.line + (f"  [{brackets}]" if brackets else "")
+        found.setdefault(entry.changes, []).append((entry.name, line))
+    found["cannot be used"] = list(broken.items())
+    for group, rows in found.items():
+        yield from [f"{group}:"] * bool(rows)
+        for name, line in rows:
+            yield from textwrap.wrap(f"  {name:<{name_width}}  {line}", width, subsequent_indent=indent)
+
+
+def options_of(entry: Entry) -> list[str]:
+    return [f"{name} = {default}" for name, default in entry.options.items()]
+
+
+def entry_lines(entry: Entry) -> list[str]:
+    facts = {
+        "options": ", ".join(options_of(entry)) or "none", "": entry.options_help,
+        "changes": entry.changes, "uses": ", ".join(entry.verbs) or "no verb",
+        "claims": ", ".join(entry.claims) or "nothing", "file": entry.file,
+    }  # fmt: skip
+    lines = [
+        line
+        for word, text in facts.items()
+        if text
+        for line in textwrap.wrap(f"{word:<8} {text}", WIDTH, subsequent_indent=" " * 9, break_long_words=False)
+    ]
+    paragraphs = [textwrap.wrap(text, WIDTH, break_long_words=False) for text in entry.definition.split("\n\n")]
+    return [entry.name, "", *(line for paragraph in paragraphs for line in [*paragraph, ""]), *lines]

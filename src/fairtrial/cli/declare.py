@@ -1,0 +1,268 @@
+"""Commands made from public functions: a function's signature and docstring become its command's arguments, options and
+help. What a command adds (how it prints, what only a terminal has) stands in a function of its own, which is handed the
+public function with what the user gave. Written by hand because typer, cyclopts and jsonargparse either import what the
+annotations name (torch, numpy) or need the options declared once more."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import MISSING, dataclass
+from dataclasses import fields as fields_of
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from typer import Argument, Option
+from typer.models import ArgumentInfo
+
+from fairtrial.api import RunOptions, StudyOptions, read_changes
+from fairtrial.errors import BadInput
+from fairtrial.recipe import Data
+
+OPTION_GROUPS = {"RunOptions": RunOptions, "StudyOptions": StudyOptions}
+PYTHON_ONLY = ("self", "quiet", "installed")  # a terminal has Ctrl-C and a screen of its own
+FLAGS = {"plugins": "--with", "columns": "--column"}
+METAVARS = {"plugins": "FILE.py", "out": "FOLDER", "data": "PATH", "figure": "FILE", "html": "FILE"}
+SEVERAL = re.compile(r"^(Texts|Runs|Results|Variants|Sequence|Mapping)\b\[?")
+COLUMNS = ("text_column", "label_column", "split_column", "group_column")
+SHORTCUTS: dict[str, tuple[type, str]] = {  # fields of a recipe that many change
+    "steps": (int, "Optimizer steps."),
+    "epochs": (float, "Epochs."),
+    **{name: (str, get_args(get_type_hints(Data, include_extras=True)[name])[1]) for name in COLUMNS},
+}
+
+
+class Command(NamedTuple):
+    """One entry of the command line. `path`: its name, below a group where it has two words."""
+
+    path: str
+    section: str
+    example: str
+    source: Callable[..., Any]
+    function: Callable[..., None]
+    help: str
+    deprecated: tuple[str, ...] = ()
+
+
+@dataclass
+class Call:
+    """A public function with what the user gave: its own parameters, and fields of the recipe."""
+
+    source: Callable[..., Any]
+    given: dict[str, Any]
+    fields: dict[str, Any]
+
+    def __call__(self, *values: Any, **more: Any) -> Any:
+        return self.source(*values, **(self.given | more), **self.fields)
+
+
+class Documented(NamedTuple):
+    """What a docstring says: the text before `Args:`, and each argument's metavar and help."""
+
+    text: str
+    arguments: dict[str, tuple[str, str]]
+
+
+def read_docstring(function: Callable[..., Any] | type) -> Documented:
+    """
+    >>> def f(seed): '''Train it.\\n\\n    Args:\\n        seed (NUMBER): Random seed.\\n    '''
+    >>> read_docstring(f)
+    Documented(text='Train it.', arguments={'seed': ('NUMBER', 'Random seed.')})
+    """
+    text, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\nArgs:\n")
+    arguments: dict[str, tuple[str, str]] = {}
+    name = ""
+    for line in rest.splitlines():
+        if not line.startswith("    "):
+            break  # an empty line, `Returns:` or an example
+        started = re.match(r"    (\w+)(?: \(([^)]*)\))?: (.*)", line)
+        if started and not line.startswith("     "):
+            name = started[1]
+            arguments[name] = (started[2] or "", started[3])
+        elif name:
+            metavar, help_text = arguments[name]
+            arguments[name] = (metavar, f"{help_text} {line.strip()}")
+    return Documented(text.partition("\n>>>")[0].strip(), arguments)
+
+
+def command(
+    path: str,
+    source: Callable[..., Any],
+    section: str,
+    example: str,
+    *,
+    arguments: Sequence[str] = (),
+    optional: Sequence[str] = (),
+    hidden: Sequence[str] = (),
+    fields: Sequence[str] = (),
+    deprecated: Sequence[str] = (),
+) -> Callable[[Callable[..., None]], Command]:
+    """Decorates what a command does beside calling `source`; it is handed `call`, the public function with the user's
+    options, and declares only options that `source` does not have.
+
+    Args:
+        path: The name of the command, such as 'train' or 'inspect predict'.
+        source: The public function whose parameters become options.
+        section: The heading under which `fairtrial --help` lists it.
+        example: A command line, without `fairtrial`, that its help begins with.
+        arguments: Parameters that are given by place, not by name.
+        optional: Parameters that the command can do without, though the function cannot.
+        hidden: Parameters that only Python has.
+        fields: Fields of the recipe that have an option of their own, of `SHORTCUTS`.
+        deprecated: Earlier names of the command.
+    """
+
+    def declare(show: Callable[..., None]) -> Command:
+        documented = read_docstring(source)
+        own = inspect.signature(show, eval_str=True)
+        parameters, groups = source_parameters(source, documented, arguments, optional, {*hidden, *own.parameters})
+        takes_fields = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(source).parameters.values())
+        parameters += field_parameters(fields) if takes_fields else []
+        added = [each.replace(kind=each.KEYWORD_ONLY) for name, each in own.parameters.items() if name != "call"]
+        parameters += added
+        parameters.sort(key=lambda each: (not is_argument(each), each not in added))  # places of its own come first
+        shown = set(own.parameters)
+        sources = inspect.signature(source).parameters.items()
+        pairs = [name for name, each in sources if str(each.annotation).startswith("Mapping")]
+
+        def run(**given: Any) -> None:
+            kept = {name: value for name, value in given.items() if name not in shown and value is not None}
+            changes = dict(read_changes(kept.pop("set_fields", ()))) if takes_fields else {}
+            changes |= {name: kept.pop(name) for name in fields if name in kept}
+            kept |= {name: split_pairs(flag_of(name), kept[name]) for name in pairs if name in kept}
+            for group, (kind, names) in groups.items():
+                kept[group] = kind(**{name: kept.pop(name) for name in names if name in kept})
+            show(Call(source, kept, changes), **{name: given[name] for name in shown if name != "call"})
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        help_text = documented.text + ("\n\n" + inspect.cleandoc(show.__doc__) if show.__doc__ else "")
+        return Command(path, section, example, source, run, help_text, tuple(deprecated))
+
+    return declare
+
+
+def is_argument(parameter: inspect.Parameter) -> bool:
+    return any(isinstance(told, ArgumentInfo) for told in get_args(parameter.annotation))
+
+
+def source_parameters(
+    source: Callable[..., Any],
+    documented: Documented,
+    arguments: Sequence[str],
+    optional: Sequence[str],
+    left_out: Collection[str],
+) -> tuple[list[inspect.Parameter], dict[str, tuple[type, list[str]]]]:
+    """A public function's parameters as typer takes them; groups of options are spread out, and told by their names."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[type, list[str]]] = {}
+    for name, each in inspect.signature(source).parameters.items():
+        written = str(each.annotation)
+        python_only = name in PYTHON_ONLY or written.startswith("Callable")
+        if python_only or name in left_out or each.kind is each.VAR_KEYWORD:
+            continue
+        if written in OPTION_GROUPS:
+            kind = OPTION_GROUPS[written]
+            spread = group_parameters(kind)
+            groups[name] = (kind, [one.name for one in spread])
+            parameters += spread
+            continue
+        if name not in documented.arguments:
+            raise TypeError(f"the docstring of {source.__qualname__} does not describe {name!r}")
+        several = bool(SEVERAL.match(written)) or each.kind is each.VAR_POSITIONAL
+        default = None if each.default in (each.empty, ()) else each.default
+        required = each.default is each.empty and name not in optional
+        parameters.append(
+            typer_parameter(name, written, several, default, documented.arguments[name], name in arguments, required)
+        )
+    return parameters, groups
+
+
+def group_parameters(kind: type) -> list[inspect.Parameter]:
+    """The fields of a dataclass of options that a terminal can give."""
+    hints = get_type_hints(kind, include_extras=True)
+    spread = []
+    for each in fields_of(kind):
+        if each.name in PYTHON_ONLY or get_origin(hints[each.name]) is not Annotated:
+            continue
+        inner, help_text = get_args(hints[each.name])[:2]
+        default = None if each.default in (MISSING, ()) else each.default
+        spread.append(typer_parameter(each.name, type_text(inner), is_several(inner), default, ("", help_text)))
+    return spread
+
+
+def type_text(kind: object) -> str:
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def is_several(kind: object) -> bool:
+    return get_origin(kind) in (tuple, list) or "Sequence" in str(kind)
+
+
+def typer_parameter(
+    name: str,
+    written: str,
+    several: bool,
+    default: Any,
+    described: tuple[str, str],
+    by_place: bool = False,
+    required: bool = False,
+) -> inspect.Parameter:
+    metavar, help_text = described[0], re.sub(r"[;.]? [Ii]n Python\b.*", ".", described[1])
+    kind = kind_of(written)
+    annotated: Any = list[kind] if several else kind  # type: ignore[valid-type]
+    if not required and default is None:
+        annotated = annotated | None
+    help_text += " Repeatable." if several and not by_place else ""
+    metavar = metavar or METAVARS.get(name, "")
+    told: Any
+    if by_place:
+        told = Argument(help=help_text, metavar=metavar or None)
+    elif kind is bool and default is not True:
+        told = Option(flag_of(name), help=help_text)
+    elif kind is bool:
+        told = Option(f"{flag_of(name)}/--no-{name.replace('_', '-')}", help=help_text)
+    else:
+        told = Option(flag_of(name), help=help_text, metavar=metavar or None)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if required else default,
+        annotation=Annotated[annotated, told],
+    )
+
+
+def kind_of(written: str) -> type:
+    """What a terminal's word is read as, from the text of an annotation: torch's and numpy's types are not imported.
+
+    >>> [kind_of(text).__name__ for text in ("int | None", "Sequence[float]", "Source | Run", "bool")]
+    ['int', 'float', 'str', 'bool']
+    """
+    inner = SEVERAL.sub("", written)
+    return next((kind for kind in (bool, int, float) if re.match(rf"{kind.__name__}\b", inner)), str)
+
+
+def flag_of(name: str) -> str:
+    return FLAGS.get(name, f"--{name.replace('_', '-')}")
+
+
+def field_parameters(names: Sequence[str]) -> list[inspect.Parameter]:
+    """`--set FIELD=VALUE`, and an option for each field that has one."""
+    option = inspect.Parameter.KEYWORD_ONLY
+    found = []
+    for name in names:
+        kind, help_text = SHORTCUTS[name]
+        help_text = help_text[0].upper() + help_text[1:].rstrip(".") + "."
+        told = Option(f"--{name.replace('_', '-')}", help=help_text, metavar="NAME" if name in COLUMNS else None)
+        found.append(inspect.Parameter(name, option, default=None, annotation=Annotated[kind | None, told]))
+    told = Option("--set", help="Change fields of the recipe: --set shape.heads=4.", metavar="FIELD=VALUE")
+    kept = inspect.Parameter("set_fields", option, default=None, annotation=Annotated[list[str] | None, told])
+    return [*found, kept]
+
+
+def split_pairs(flag: str, texts: Sequence[str]) -> dict[str, str]:
+    """`value=score` -> {"value": "score"}"""
+    pairs = [text.partition("=") for text in texts]
+    if wrong := [text for text, (name, _, value) in zip(texts, pairs, strict=True) if not (name and value)]:
+        raise BadInput(f"{flag} takes NAME=VALUE: {wrong[0]!r}", f"such as {flag} value=score")
+    return {name: value for name, _, value in pairs}
