@@ -72,7 +72,7 @@ def refused(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("train clasify --print-recipe", "did you mean 'classify'?"),
         ("train lm --recipe cuorse --print-recipe", "no built-in recipe is called 'cuorse'"),
         ("show none", "none is not there"),
-        ("params lm --task classify", "are two tasks"),
+        ("inspect params lm --task classify", "are two tasks"),
         ("resume none", "none is not there"),
         (f"show {'x' * 300}", "cannot be read (File name too long)"),
         ("show .", ". is not a record (it has no trial.json)"),
