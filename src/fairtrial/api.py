@@ -1070,8 +1070,9 @@ def read_numbers(name: str, value: str | float | Sequence[float]) -> list[float]
 
 
 def read_changes(texts: Sequence[str]) -> dict[str, object]:
-    """`["shape.heads=4"]` -> {"shape.heads": 4}"""
-    return dict(read_setting(text) for text in texts)
+    """`["shape.heads=4"]`, or `["heads=4"]` -> {"shape.heads": 4}"""
+    named = ((text.partition("=")[0].strip(), text) for text in texts)
+    return dict(read_setting(text.replace(name, full_name(name), 1) if name else text) for name, text in named)
 
 
 def check_range(name: str, value: float | None, least: float, most: float = math.inf) -> None:

@@ -324,7 +324,7 @@ class Run(Result):
         return Errors(found)
 
     def lengths(
-        self, times: str | Sequence[int] = (1, 2, 4, 8), *, on_score: Callable[[LengthScore], None] = ignore
+        self, times: str | Sequence[int] = "1,2,4,8", *, on_score: Callable[[LengthScore], None] = ignore
     ) -> Lengths:
         """Score a language model at 1x, 2x, 4x and 8x its training length.
 

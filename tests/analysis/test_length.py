@@ -90,7 +90,7 @@ def test_classifiers_and_odd_lists_are_refused(
     finished_records: dict[str, Path], records: dict[str, Record], fairtrial: Callable[..., Any]
 ) -> None:
     assert fairtrial("inspect", "length", finished_records["classify"]).code == 2
-    assert "not a list" in fairtrial("inspect", "length", records["rope"].folder, "--times", "1,x").err
+    assert "times must be whole numbers" in fairtrial("inspect", "length", records["rope"].folder, "--times", "1,x").err
     assert fairtrial("inspect", "length", records["rope"].folder, "--times", "0").code == 2
 
 

@@ -181,7 +181,7 @@ def test_the_record_alone_is_enough(
 def test_a_flipped_bit_in_the_weights_is_noticed(
     finished_records: dict[str, Path], fairtrial: Callable[..., Any], tmp_path: Path
 ) -> None:
-    for task, command in (("classify", "predict"), ("lm", "surprise")):
+    for task, command in (("classify", "predict"), ("lm", "surprisal")):
         record = tmp_path / task
         shutil.copytree(finished_records[task], record)
         content = bytearray((record / "model.safetensors").read_bytes())

@@ -147,7 +147,7 @@ def test_the_command_tells_and_counts(finished_records: dict[str, Path], fairtri
     assert rows[1]["text"] == "Yesterday the quiet ladder sang blue arithmetic to the river"
     total = sum(row["nll"] for row in rows[:-1]) / sum(row["counted"] for row in rows[:-1])
     assert rows[-1]["set"]["token_weighted"] == pytest.approx(math.exp(total))
-    spoken = fairtrial("surprise", finished_records["lm"], "--samples").out  # the old name
+    spoken = fairtrial("inspect", "surprisal", finished_records["lm"], "--samples").out
     assert "token-weighted perplexity" in spoken
     assert "mean of the sentences' perplexities" in spoken
 

@@ -49,7 +49,7 @@ def refused(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("train none.toml", "none.toml: no such recipe file"),
         (f"train {'x' * 300}.toml", "cannot be read (File name too long)"),
         ("train lm --set shape.haeds=4", "a recipe has no field 'shape.haeds'; did you mean 'heads'?"),
-        ("train lm --set heads=4", "a recipe has no field 'heads'; did you mean 'shape.heads'?"),
+        ("train lm --set haeds=4", "a recipe has no field 'haeds'; did you mean 'heads'?"),
         ("train lm --set haeds=4", "a recipe has no field 'haeds'; did you mean 'shape.heads'?"),
         ("train lm --set shape.heads=two", "shape.heads = 'two' must be a whole number"),
         ("train lm --set shape.heads=5", "shape.width = 64 is not divisible by shape.heads = 5"),
@@ -73,10 +73,10 @@ def refused(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("train lm --recipe cuorse --print-recipe", "no built-in recipe is called 'cuorse'"),
         ("show none", "none is not there"),
         ("inspect params lm --task classify", "are two tasks"),
-        ("resume none", "none is not there"),
+        ("train --resume none", "none is not there"),
         (f"show {'x' * 300}", "cannot be read (File name too long)"),
         ("show .", ". is not a record (it has no trial.json)"),
-        ("resume .", ". is not a record (it has no trial.json)"),
+        ("train --resume .", ". is not a record (it has no trial.json)"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(words: str, told: str, refused: Call) -> None:
@@ -245,7 +245,7 @@ def test_ctrl_c_without_a_trial_exits_with_130(fairtrial: Call, monkeypatch: pyt
         raise KeyboardInterrupt
 
     monkeypatch.setattr("fairtrial.recipe.built_in_recipe", interrupt)
-    said = fairtrial("recipe", "lm")
+    said = fairtrial("train", "lm", "--print-recipe")
     assert said.code == 130
     assert "Traceback" not in said.err
 

@@ -292,8 +292,19 @@ def make_trials() -> Iterator[tuple[str, Any]]:
     plugin = ("--with", "fade_plugin.py")
     folder = train("plugin", "classify", COURSE, 'parts=[{name="golden-fade", initial=0.5}]', more=plugin)
     yield folder.name, record_values(folder)
-    tune = ("--data", "rows.csv", "--encoder", "mlm-encoder", "--epochs", "1", "--batch", "16", "--pool", "attention")
-    slow = ("--learning-rate", "0.003", "--frozen-layers", "1", "--layer-decay", "0.9", "--threads", "1")
+    tune = (
+        "--data",
+        "rows.csv",
+        "--encoder",
+        "mlm-encoder",
+        "--epochs",
+        "1",
+        "--set",
+        "batch=16",
+        "--pool",
+        "attention",
+    )
+    slow = ("--set", "learning_rate=0.003", "frozen_layers=1", "layer_decay=0.9", "--threads", "1")
     need("finetune", *tune, *slow, "--out", "finetune")
     yield "finetune", record_values(Path("finetune"))
 
@@ -306,7 +317,7 @@ def make_resumed() -> Iterator[tuple[str, Any]]:
     need(*words, "--out", "resumed", codes=(1, 2, 3, 4, 5, 130), stop_at=5)
     if (Path("resumed") / "result.json").exists():
         raise RuntimeError("the trial was not interrupted")
-    need("resume", "resumed")
+    need("train", "--resume", "resumed")
     yield "resumed", record_values(Path("resumed"))
 
 
@@ -316,23 +327,29 @@ def make_answers() -> Iterator[tuple[str, Any]]:
     def said(*words: object, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
         return {"numbers": answers(*words, codes=codes)}
 
-    yield "predict", said("predict", "classify-learned", TEXT, "Our enemies", "--words")
-    yield "predict plugin", said("predict", "plugin", TEXT, "--with", "fade_plugin.py")
-    yield "errors", said("errors", "classify-rope", "--most", 3)
-    yield "surprise", said("surprise", "lm-alibi", TEXT, "--samples")
+    yield "predict", said("inspect", "predict", "classify-learned", TEXT, "Our enemies", "--words")
+    yield "predict plugin", said("inspect", "predict", "plugin", TEXT, "--with", "fade_plugin.py")
+    yield "errors", said("inspect", "errors", "classify-rope", "--most", 3)
+    yield "surprise", said("inspect", "surprisal", "lm-alibi", TEXT, "--samples")
     yield (
         "generate",
-        said("generate", "lm-alibi", "We will", "--tokens", 12, "--samples", 2, "--top-k", 20, "--seed", 3),
+        said("inspect", "generate", "lm-alibi", "We will", "--tokens", 12, "--samples", 2, "--top-k", 20, "--seed", 3),
     )
-    yield "generate window", said("generate", "lm-window", "We", "--tokens", 30, "--top-p", 0.9, "--temperature", 0.7)
-    yield "length", said("length", "lm-alibi", "--times", "1,2")
-    yield "params record", said("params", "classify-disentangled")
-    yield "params recipe", said("params", "default", "--vocabulary", 100, "--classes", 3, "--set", "shape.layers=4")
-    yield "baseline", said("baseline", "--data", COURSE, "--recipe", "course")
-    yield "baseline default", said("baseline", "--data", "novel.txt")
+    yield (
+        "generate window",
+        said("inspect", "generate", "lm-window", "We", "--tokens", 30, "--top-p", 0.9, "--temperature", 0.7),
+    )
+    yield "length", said("inspect", "length", "lm-alibi", "--times", "1,2")
+    yield "params record", said("inspect", "params", "classify-disentangled")
+    yield (
+        "params recipe",
+        said("inspect", "params", "default", "--vocabulary", 100, "--classes", 3, "--set", "shape.layers=4"),
+    )
+    yield "baseline", said("data", "baseline", "--data", COURSE, "--recipe", "course")
+    yield "baseline default", said("data", "baseline", "--data", "novel.txt")
     yield "puzzle select", said("puzzle", "select", 1)
     yield "puzzle mix", said("puzzle", "mix", "0:0.5", "2:0.5", "--count", 5, "--width", 4, "--seed", 2)
-    yield "audit data", said("audit", "--data", COURSE, "--set", CLASSIFY[0], codes=(0, 1))
+    yield "audit data", said("data", "audit", "--data", COURSE, "--set", CLASSIFY[0], codes=(0, 1))
     yield "parts", {"names": sorted(each["name"] for each in json.loads(need("parts", "--json")))}
     need("look", "classify-window", TEXT, "--out", "look-classify", "--format", "svg")
     yield "look classify", page_values(Path("look-classify"))

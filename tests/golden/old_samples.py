@@ -38,7 +38,7 @@ def looked() -> dict[str, Any]:
 
 
 def resumed() -> dict[str, Any]:
-    need("resume", "unfinished", "--ignore-changes")
+    need("train", "--resume", "unfinished", "--ignore-changes")
     return record_values(Path("unfinished"))
 
 
@@ -71,7 +71,7 @@ USES: dict[str, Callable[[], dict[str, Any]]] = {
     **{f"show {name}": lambda name=name: shown(name) for name in RECORDS},
     "predict": lambda: said("predict", "classify", TEXT),
     "errors": lambda: said("errors", "classify"),
-    "surprise": lambda: said("surprise", "lm", TEXT),
+    "surprise": lambda: said("inspect", "surprisal", "lm", TEXT),
     "generate": lambda: said("generate", "lm", "We will", "--tokens", 8),
     "predict plugin": lambda: said("predict", "plugin", TEXT, "--with", "plugin-file/fade_plugin.py"),
     "look": looked,

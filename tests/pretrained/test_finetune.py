@@ -144,8 +144,8 @@ def test_a_decoder_is_no_encoder(tiny_recipe: Make, tmp_path: Path) -> None:
 
 def test_the_command_fine_tunes(encoder: Path, course_folder: Path, tmp_path: Path, fairtrial: Any) -> None:
     done = fairtrial(
-        "finetune", "--encoder", str(encoder), "--data", str(course_folder), "--epochs", "2", "--batch", "8",
-        "--optimizer", "sgd", "--learning-rate", "0.01", "--pool", "mean", "--out", str(tmp_path / "run"),
+        "finetune", "--encoder", str(encoder), "--data", str(course_folder), "--epochs", "2",
+        "--set", "batch=8", "optimizer=sgd", "learning_rate=0.01", "--pool", "mean", "--out", str(tmp_path / "run"),
     )  # fmt: skip
     assert done.code == 0, done
     recipe = Record.open(tmp_path / "run").recipe

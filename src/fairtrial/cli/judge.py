@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -14,6 +15,9 @@ from fairtrial import api
 from fairtrial.cli.declare import COLUMNS, Call, command
 from fairtrial.cli.train import DURATION, Events, asking_to_stop
 from fairtrial.recipe import one_of
+
+if TYPE_CHECKING:
+    from fairtrial.results.values import Verdict
 
 Json = Annotated[bool, Option("--json", help="Print JSON, for machines.")]
 
@@ -65,7 +69,7 @@ def verdict(
     results = call.given.pop("results")
     judged = call(results[0] if len(results) == 1 else results)
     if out is not None:
-        page = judged.write_page(out)
+        page = write_page(judged, results, out)
         facts = {"page": str(page), "bytes": page.stat().st_size}
         print(dumps(facts) if json else f"open this page: {page.resolve()}")
         return
@@ -77,6 +81,15 @@ def verdict(
         print(judged.to_latex(wide=wide, every=every))
     else:
         print(judged.to_text(every=every) if form == "text" else judged.to_markdown(every=every))
+
+
+def write_page(judged: Verdict, results: Sequence[str], out: Path | None) -> Path:
+    """The page of a study, which has more than its verdict, or of results."""
+    from fairtrial.results.study import Study
+
+    if len(results) == 1 and api.is_study(Path(results[0])):
+        return Study(Path(results[0])).write_page(out)
+    return judged.write_page(out or f"{judged.name}-report.html")
 
 
 @command("verify", api.verify, "Judge", "verify submissions/* --data reviews.tsv", arguments=["records"])

@@ -150,8 +150,7 @@ def report(what: list[str], out: Annotated[Path | None, Option("--out")] = None)
     """Renamed: fairtrial verdict RESULTS --out FILE.html"""
     print("note: `fairtrial report` is now `fairtrial verdict --out FILE.html`", file=sys.stderr)
     judged = verdict(what[0] if len(what) == 1 else what)
-    page = out or (Path(what[0]) / "report.html" if os.path.isdir(what[0]) else Path(f"{judged.name}-report.html"))
-    print(f"open this page: {judged.write_page(page).resolve()}")
+    print(f"open this page: {judge.write_page(judged, what, out).resolve()}")
 
 
 def give_up(error: FairtrialError) -> NoReturn:

@@ -26,11 +26,11 @@ LOSS_POINTS = 60
 CURVES = {"nats": ("Training loss", "nats per answer"), "accuracy": ("Accuracy on {} during training", "share")}
 
 
-def write_study_page(folder: Path) -> Path:
-    """`report.html` in the study's folder."""
+def write_study_page(folder: Path, page: Path | None = None) -> Path:
+    """`report.html` in the study's folder, unless another page is named."""
     study = StudyFiles.open(folder)
     study.check_unchanged()
-    return write_page(folder / "report.html", study)
+    return write_page(page or folder / "report.html", study)
 
 
 def write_verdict_page(verdict: Verdict, page: str | Path) -> Path:

@@ -82,15 +82,15 @@ class Study(Result):
         chosen = task or next(iter(self.verdict.tasks))
         return load(self.folder / "trials" / chosen / variant / f"seed-{seed}", plugins=plugins)
 
-    def write_page(self) -> Path:
-        """Write `report.html` again.
+    def write_page(self, page: str | Path | None = None) -> Path:
+        """Write `report.html` again, or another page.
 
         >>> finished.write_page().name
         'report.html'
         """
         from fairtrial.report.study_page import write_study_page
 
-        return write_study_page(self.folder)
+        return write_study_page(self.folder, None if page is None else Path(page))
 
     def describe(self) -> Description:
         """As its verdict; the plan, or the reason, where there is none. Showing a result never fails."""
