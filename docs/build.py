@@ -55,9 +55,7 @@ def reference() -> str:
     errors = {name: kind for name, kind in kinds.items() if issubclass(kind, Exception)}
     groups = {
         "Functions": functions,
-        "Options, recipes and parts": {
-            name: kinds[name] for name in ("RunOptions", "StudyOptions", "Recipe", "Part")
-        },
+        "Options, recipes and parts": {name: kinds[name] for name in ("RunOptions", "StudyOptions", "Recipe", "Part")},
         "What functions give": {name: kinds[name] for name in GIVEN},
         "What runs and further functions give": results,
         "Errors": errors,

@@ -59,8 +59,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 FUNCTIONS = (
-    "train resume load show finetune study demo verdict audit audit_data baseline clean cache catalogue"
-    " parameters"
+    "train resume load show finetune study demo verdict audit audit_data baseline clean cache catalogue parameters"
 )
 # public name -> the module that has it; imported when it is first used, so that `import fairtrial` is fast
 PUBLIC = {

@@ -666,8 +666,8 @@ def audit(
     True
     """
     from fairtrial.audit.run import audit_module, audit_target
-    from fairtrial.plugins import load_files
     from fairtrial.formatting import read_time
+    from fairtrial.plugins import load_files
     from fairtrial.results.audit import Audit
 
     limit = TimeLimit(read_time(time_limit))

@@ -325,7 +325,7 @@ def data_audit(task: TaskVerdict) -> Table | None:
         )
         for each in task.data_findings or ()
     ]
-    note = "Failed checks of the data audit; `fairtrial audit --data` shows examples."
+    note = "Failed checks of the data audit; `fairtrial data audit --data` shows examples."
     return some("audit of the data", ("check", "where", "level", "measured", "meaning"), rows, note, text_columns=5)
 
 
