@@ -50,7 +50,7 @@ def refused(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (f"train {'x' * 300}.toml", "cannot be read (File name too long)"),
         ("train lm --set shape.haeds=4", "a recipe has no field 'shape.haeds'; did you mean 'heads'?"),
         ("train lm --set haeds=4", "a recipe has no field 'haeds'; did you mean 'heads'?"),
-        ("train lm --set haeds=4", "a recipe has no field 'haeds'; did you mean 'shape.heads'?"),
+        ("train lm --set haeds=4", "a recipe has no field 'haeds'; did you mean 'heads'?"),
         ("train lm --set shape.heads=two", "shape.heads = 'two' must be a whole number"),
         ("train lm --set shape.heads=5", "shape.width = 64 is not divisible by shape.heads = 5"),
         ("train lm --set shape.heads", "has no '='"),
