@@ -620,10 +620,10 @@ def cache(clear: bool = False) -> Cache:
     ()
     """
     from fairtrial.data import cache as kept
-    from fairtrial.results.records import Cache
+    from fairtrial.results.records import Cache, CachedFile
 
     freed = kept.clear() if clear else None
-    files = ({"file": path.name, "what": kept.what_of(path), "bytes": facts.st_size} for path, facts in kept.files())
+    files = (CachedFile(path.name, kept.what_of(path), facts.st_size) for path, facts in kept.files())
     return Cache(kept.folder(), tuple(files), kept.MOST_BYTES, freed)
 
 

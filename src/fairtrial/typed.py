@@ -104,6 +104,8 @@ def _reader(kind: object) -> Reader:
         if is_dataclass(kind):
             return _record(kind)
         return _ready(kind)
+    if isinstance(origin, type):  # of an array, with its shape and numbers
+        return _ready(origin)
     raise TypeError(f"{kind} cannot be read from JSON")
 
 

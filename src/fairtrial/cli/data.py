@@ -131,10 +131,10 @@ def cache(call: Call, json: Json = False) -> None:
     before, kept = api.cache(), call()
     if json:
         sizes = {"bytes": before.bytes, "most_bytes": kept.most_bytes, "freed": kept.freed or 0}
-        print(dumps({"folder": kept.folder and str(kept.folder), **sizes, "files": before.files}))
+        print(dumps({"folder": kept.folder and str(kept.folder), **sizes, "files": before.rows()}))
         return
     for file in kept.files:
-        print(f"{file['bytes'] / 1e6:10,.1f} MB  {file['what']}")
+        print(f"{file.bytes / 1e6:10,.1f} MB  {file.content}")
     print(kept.describe().sentences[0])
 
 

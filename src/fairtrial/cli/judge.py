@@ -96,7 +96,7 @@ def write_page(judged: Verdict, results: Sequence[str], out: Path | None) -> Pat
 def verify(call: Call, json: Json = False) -> None:
     """Exits with 1 if a claim is false."""
     verified = call(*call.given.pop("records"), quiet=json)
-    print(dumps([record.facts() for record in verified.records]) if json else verified)
+    print(dumps([record.to_json() for record in verified.records]) if json else verified)
     sys.exit(int(verified.false))
 
 

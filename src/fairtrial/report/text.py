@@ -220,7 +220,7 @@ def baseline_cell(score: dict[str, Any] | None) -> str:
     return f"{score['perplexity']:.1f}" + bracket(score["interval"])
 
 
-def audit_lines(audit: dict[str, Any], width: int = 120) -> Iterator[str]:
+def audit_lines(audit: Mapping[str, Any], width: int = 120) -> Iterator[str]:
     """`audit`: what `audit_data` found for one task."""
     findings = [Finding.from_dict(finding) for finding in audit["findings"]]
     documents = ", ".join(f"{count:,} {name}" for name, count in audit["documents"].items() if count)

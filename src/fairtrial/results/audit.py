@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairtrial.description import Cell, Description, Result, Table, row
 from fairtrial.finding import PASS, Finding, shown_value, summary, worst
@@ -28,7 +28,7 @@ class Audit(Result):
 
     what: str
     findings: tuple[Finding, ...]
-    data: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of data: all facts, by task
+    data: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)  # of data: all facts, by task
 
     @property
     def level(self) -> str:
@@ -127,9 +127,9 @@ class Checked:
         follows = states.get("scores", states.get("verdict"))
         return "consistent" if follows in ("proven", "consistent") else "not proven"
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         claims = [{"claim": each.name, "state": each.state, "detail": each.detail} for each in self.claims]
-        inside = {"trials": [each.facts() for each in self.inside]} if self.inside else {}
+        inside = {"trials": [each.to_json() for each in self.inside]} if self.inside else {}
         return {"record": str(self.folder), "state": self.state, "claims": claims, **inside}
 
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fairtrial.disk import parse_json
 from fairtrial.errors import BadInput
@@ -56,7 +55,7 @@ class Row:
 def read_table_file(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> tuple[list[Row], str]:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
-        rows: Iterable[tuple[int, Mapping[str, Any]]] = enumerate(parquet_rows(path), 1)
+        rows: Iterable[tuple[int, Mapping[str, object]]] = enumerate(parquet_rows(path), 1)
     elif suffix in (".jsonl", ".ndjson"):
         rows = json_rows(path)
     else:
@@ -64,7 +63,7 @@ def read_table_file(path: Path, columns: Mapping[str, str], labels: Mapping[str,
     return from_table(rows, str(path), columns, labels)
 
 
-def separated_rows(path: Path, separator: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def separated_rows(path: Path, separator: str) -> Iterator[tuple[int, dict[str, object]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter=separator, strict=True)
@@ -86,7 +85,7 @@ def separated_rows(path: Path, separator: str) -> Iterator[tuple[int, dict[str, 
         raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
 
 
-def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_rows(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -104,7 +103,7 @@ def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
 
 
-def parquet_rows(path: Path) -> list[dict[str, Any]]:
+def parquet_rows(path: Path) -> list[dict[str, object]]:
     try:
         from pyarrow.parquet import read_table
     except ImportError:
@@ -117,14 +116,14 @@ def parquet_rows(path: Path) -> list[dict[str, Any]]:
     from pyarrow import ArrowException
 
     try:
-        found: list[dict[str, Any]] = read_table(path).to_pylist()
+        found: list[dict[str, object]] = read_table(path).to_pylist()
     except (ArrowException, OSError) as error:
         raise BadInput(f"is not a Parquet file: {error}", path=path) from error
     return found
 
 
 def from_table(
-    rows: Iterable[tuple[int, Mapping[str, Any]]],
+    rows: Iterable[tuple[int, Mapping[str, object]]],
     source: str,
     columns: Mapping[str, str],
     labels: Mapping[str, str] | None = None,
@@ -167,7 +166,7 @@ def from_table(
 class NoColumn(BadInput):
     """A table that lacks what a result needs."""
 
-    def __init__(self, lost: Sequence[str], cells: Mapping[str, Any], source: str, opening: str, hint: str) -> None:
+    def __init__(self, lost: Sequence[str], cells: Mapping[str, object], source: str, opening: str, hint: str) -> None:
         self.lost, self.source, self.more = lost, source, hint
         named = f"{', '.join(lost[:-1])} or {lost[-1]}" if len(lost) > 1 else lost[0]
         self.opening = f"{opening}there is no column {named}"
@@ -180,7 +179,7 @@ class NoColumn(BadInput):
         return BadInput(self.opening, hint + (f"; {self.more}" if self.lost != ["variant"] else ""), path=self.source)
 
 
-def known_columns(cells: Mapping[str, Any], source: str, columns: Mapping[str, str]) -> dict[str, str]:
+def known_columns(cells: Mapping[str, object], source: str, columns: Mapping[str, str]) -> dict[str, str]:
     """Our name -> the table's, of those that it has: those that are named, those of our names, and where these do not
     suffice those of usual names."""
     for name, column in columns.items():
@@ -218,7 +217,7 @@ def choose(name: str, column: str) -> str:
     return f"say which is which: --column {name}={column}, in Python columns={{{name!r}: {column!r}}}"
 
 
-def what_is_wanted(lost: Sequence[str], found: Mapping[str, str], cells: Mapping[str, Any]) -> tuple[str, str]:
+def what_is_wanted(lost: Sequence[str], found: Mapping[str, str], cells: Mapping[str, object]) -> tuple[str, str]:
     """How a refusal begins, and its hint."""
     other = [str(column) for column in cells if column not in found.values()]
     numbered = [name for name in other if re.fullmatch(r".*[^\W\d].*\d", name)]
@@ -236,7 +235,7 @@ def what_is_wanted(lost: Sequence[str], found: Mapping[str, str], cells: Mapping
     return f"{WHOLE}; " * scores, hint
 
 
-def columns_note(names: Mapping[str, str], columns: Mapping[str, str], cells: Mapping[str, Any]) -> str:
+def columns_note(names: Mapping[str, str], columns: Mapping[str, str], cells: Mapping[str, object]) -> str:
     """What was taken by a usual name."""
     if all(column == name or name in columns for name, column in names.items()):
         return ""
@@ -245,7 +244,7 @@ def columns_note(names: Mapping[str, str], columns: Mapping[str, str], cells: Ma
     return f"Columns: {', '.join(taken)}{'; not used: ' * bool(unused)}{', '.join(unused)}."
 
 
-def text(value: Any) -> str | None:
+def text(value: object) -> str | None:
     """None where nothing is there."""
     if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
         return None

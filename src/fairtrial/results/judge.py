@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from fairtrial.results.values import (
     Verdict,
     is_accuracy,
 )
+from fairtrial.statistics.crossed import Array, Counts
 from fairtrial.statistics.outcomes import LEAST, METRICS, SetOutcomes, TaskOutcomes
 from fairtrial.statistics.verdict import judge_study
 
@@ -125,11 +125,12 @@ def judge_results(
     )
 
 
-def repeat_command(what: Any, options: Mapping[str, Any]) -> str:
+def repeat_command(what: object, options: Mapping[str, object]) -> str:
     """What makes the page again, from files; empty where there are none. `options`: those of `ft.verdict`."""
     given, labels = [what] if isinstance(what, str | Path) else what, options["labels"]
-    files = isinstance(given, Sequence) and all(isinstance(each, str | Path) for each in given)
-    if not files or not (labels is None or isinstance(labels, str | Path)):
+    if not isinstance(given, Sequence) or not all(isinstance(each, str | Path) for each in given):
+        return ""
+    if not (labels is None or isinstance(labels, str | Path)):
         return ""
     words = ["fairtrial", "verdict", *map(str, given), "--out", "report.html"]
     for name, value in options.items():
@@ -194,7 +195,7 @@ def task_of(
     metric, cells = metric_of(rows, name, lower), cells_of(rows)
     classes = class_numbers(rows)
     outcomes: dict[str, dict[str, SetOutcomes]] = {}
-    clusters: dict[str, np.ndarray] = {}
+    clusters: dict[str, Counts] = {}
     for test in dict.fromkeys(row.test for row in rows):
         title = test or "test"
         own = {key[2:]: found for key, found in cells.items() if key[1] == test}
@@ -272,7 +273,7 @@ def class_numbers(rows: Iterable[Row]) -> dict[str, int]:
     return {name: at for at, name in enumerate(sorted(names, key=int if numeric else str))}
 
 
-def group_numbers(groups: Sequence[str]) -> np.ndarray:
+def group_numbers(groups: Sequence[str]) -> Counts:
     if all(group.isdigit() and len(group) < 18 for group in groups):
         return np.array([int(group) for group in groups])
     return np.unique(np.array(groups), return_inverse=True)[1]
@@ -280,7 +281,7 @@ def group_numbers(groups: Sequence[str]) -> np.ndarray:
 
 def arrays_of(
     by_seed: Mapping[int, Mapping[str, list[Row]]], items: Sequence[str], metric: Metric, classes: Mapping[str, int]
-) -> dict[str, np.ndarray]:
+) -> dict[str, Array]:
     """[seed item], seeds in order."""
     cells = [[by_seed[seed][item] for item in items] for seed in sorted(by_seed)]
     every = [row for line in cells for cell in line for row in cell]

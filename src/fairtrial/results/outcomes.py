@@ -15,6 +15,7 @@ import numpy as np
 from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput
 from fairtrial.results.values import Verdict
+from fairtrial.statistics.crossed import Array
 from fairtrial.statistics.outcomes import SetOutcomes, TaskOutcomes
 from fairtrial.statistics.verdict import judge_study
 from fairtrial.typed import WrongValue, structure, unstructure
@@ -82,7 +83,7 @@ class Outcomes:
         >>> found.verdict().comparisons == finished.verdict.comparisons
         True
         """
-        arrays: dict[str, np.ndarray] = {}
+        arrays: dict[str, object] = {}
         numbers: dict[str, int] = {}
 
         def place(value: object) -> object:
@@ -124,7 +125,7 @@ class Outcomes:
             raise BadInput(f"no stored outcomes, or damaged ones: {error}", HINT, path=Path(path)) from error
 
 
-def _filled(plain: object, arrays: Mapping[str, np.ndarray]) -> object:
+def _filled(plain: object, arrays: Mapping[str, Array]) -> object:
     """With arrays where they belong."""
     if isinstance(plain, list):
         return [_filled(each, arrays) for each in plain]

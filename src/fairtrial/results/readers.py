@@ -15,7 +15,6 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from fairtrial.data.given import table_rows
 from fairtrial.disk import JSON_BYTES, load_json, parse_json, sha256_of
@@ -72,7 +71,7 @@ class Results:
 
 
 def read_results(
-    what: Any, columns: Mapping[str, str] | None = None, labels: Any = None, metrics: Sequence[str] = ()
+    what: object, columns: Mapping[str, str] | None = None, labels: object = None, metrics: Sequence[str] = ()
 ) -> Results:
     """`what`: paths, a pattern, a folder, a data frame, rows, or predictions by variant. `columns`: what a table calls
     the columns, `{"value": "score"}`; `labels`: the true labels, where only predictions are stored; `metrics`: the
@@ -177,11 +176,11 @@ def read_files(
     for path, told in found:
         reader = reader_of(path)
         try:
-            if reader is read_table_file:
+            if reader is None:
                 own, note = read_table_file(path, columns | {name: name for name in told}, labels)
                 notes |= {note: None} if note else {}
             else:
-                own = list(reader(path, columns, labels))
+                own = list(reader(path, labels))
         except NoColumn as error:
             pattern = "" if told else fitting_pattern([each for each, _ in found])
             if "variant" not in error.lost or not pattern:
@@ -204,8 +203,24 @@ def common_name(paths: Sequence[Path]) -> str:
     return shared[-1] if len(shared) > 1 else "results"
 
 
-def reader_of(path: Path) -> Callable[..., Any]:
-    """By its name and by what it holds. All give rows; that of tables says also which columns it took."""
+ReadRows = Callable[[Path, Mapping[str, str]], Iterator[Row]]
+
+
+def object_in(value: object) -> dict[str, object]:
+    """An object of a log; empty where there is none."""
+    if value is not None and not isinstance(value, dict):
+        raise TypeError(f"{value!r} is not an object")
+    return value or {}
+
+
+def list_in(value: object) -> list[object]:
+    if value is not None and not isinstance(value, list):
+        raise TypeError(f"{value!r} is not a list")
+    return value or []
+
+
+def reader_of(path: Path) -> ReadRows | None:
+    """By its name and by what it holds. None: it is a table."""
     suffix = path.suffix.lower()
     if suffix == ".eval":
         return read_inspect
@@ -221,22 +236,22 @@ def reader_of(path: Path) -> Callable[..., Any]:
         raise BadInput(what, HOW, path=path)
     if suffix in (".jsonl", ".ndjson"):
         first = next(json_rows(path), (0, {}))[1]
-        return read_samples if "doc_id" in first and ({"resps", "filtered_resps"} & first.keys()) else read_table_file
+        return read_samples if "doc_id" in first and ({"resps", "filtered_resps"} & first.keys()) else None
     if suffix in (".csv", ".tsv", ".parquet"):
-        return read_table_file
+        return None
     raise BadInput(f"results of the kind {suffix or 'without a suffix'} cannot be read", HOW, path=path)
 
 
 # tables
 
 
-def read_samples(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[Row]:
+def read_samples(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
     """lm-evaluation-harness, `--log_samples`: one line for each document and filter, in a folder named by the model."""
     named = SAMPLES.fullmatch(path.name)
     test, variant = named[1] if named else path.stem, path.resolve().parent.name
     for number, sample in json_rows(path):
         where, kept = f"{path}:{number}", sample.get("filter", "none")
-        names = sample.get("metrics") or [
+        names = [str(name) for name in list_in(sample.get("metrics"))] or [
             name for name, value in sample.items() if name not in NOT_METRICS and harness_score(name, value) is not None
         ]
         if "bits_per_byte" in names:
@@ -265,29 +280,29 @@ NOT_METRICS = {
 ROLLING = {"word_perplexity": "perplexity", "byte_perplexity": "perplexity", "bits_per_byte": "bits per byte"}
 
 
-def harness_score(name: str, value: Any) -> tuple[str, float, float] | None:
+def harness_score(name: str, value: object) -> tuple[str, float, float] | None:
     """Metric, value and weight. Rolling log-likelihoods come with the number of words or bytes that they are of."""
     if isinstance(value, bool | int | float) and math.isfinite(value):
         return (name, -float(value), 1.0) if name == "perplexity" else (name, float(value), 1.0)
-    pair = isinstance(value, list) and len(value) == 2 and all(isinstance(each, int | float) for each in value)
-    if not pair or name not in ROLLING or value[1] <= 0:
+    pair = [float(each) for each in value if isinstance(each, int | float)] if isinstance(value, list) else []
+    if len(pair) != 2 or len(list_in(value)) != 2 or name not in ROLLING or pair[1] <= 0:
         return None
-    nats = -float(value[0]) / float(value[1])
-    return ROLLING[name], nats / math.log(2) if name == "bits_per_byte" else nats, float(value[1])
+    nats = -pair[0] / pair[1]
+    return ROLLING[name], nats / math.log(2) if name == "bits_per_byte" else nats, pair[1]
 
 
-def read_inspect(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[Row]:
+def read_inspect(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
     """inspect_ai: a log as .json, or .eval, a zip file of JSON."""
     if path.suffix.lower() == ".eval":
         header, samples = unzipped(path)
     else:
         header = load_json(path)
-        samples = header.get("samples") or []
-    told = header.get("eval", {})
+        samples = list_in(header.get("samples"))
+    told = object_in(header.get("eval"))
     test, variant = str(told.get("task", "")), str(told.get("model", path.stem))
-    for sample in samples:
+    for sample in map(object_in, samples):
         where = f"{path}, sample {sample.get('id')!r}"
-        for scorer, score in (sample.get("scores") or {}).items():
+        for scorer, score in object_in(sample.get("scores")).items():
             value = score.get("value") if isinstance(score, dict) else None
             parts = value if isinstance(value, dict) else {"": value}
             for part, each in parts.items():
@@ -299,22 +314,22 @@ def read_inspect(path: Path, columns: Mapping[str, str], labels: Mapping[str, st
                 yield Row(variant, item, float(number), test=test, metric=metric, repeat=epoch, where=where)
 
 
-def unzipped(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def unzipped(path: Path) -> tuple[dict[str, object], list[object]]:
     """The header and the samples, in short where the log has summaries."""
     try:
         with zipfile.ZipFile(path) as log:
             there = log.namelist()
             head = "header.json" if "header.json" in there else "_journal/start.json"
-            header = unpacked(path, log, head)
+            header = object_in(unpacked(path, log, head))
             if "summaries.json" in there:
-                return header, unpacked(path, log, "summaries.json")
+                return header, list_in(unpacked(path, log, "summaries.json"))
             names = [name for name in there if name.startswith("samples/") and name.endswith(".json")]
             return header, [unpacked(path, log, name) for name in names]
     except (zipfile.BadZipFile, KeyError, OSError) as error:
         raise BadInput(f"is not a log of inspect_ai: {error}", HOW, path=path) from error
 
 
-def unpacked(path: Path, log: zipfile.ZipFile, name: str) -> Any:
+def unpacked(path: Path, log: zipfile.ZipFile, name: str) -> object:
     entry = log.getinfo(name)
     if entry.file_size > JSON_BYTES:
         raise BadInput(f"{name} in it is too large ({entry.file_size / 1e6:,.0f} MB)", path=path)
@@ -324,7 +339,8 @@ def unpacked(path: Path, log: zipfile.ZipFile, name: str) -> Any:
         else:
             with log.open(entry) as file:
                 content = file.read(JSON_BYTES)
-        return parse_json(content.decode("utf-8"))
+        content_of: object = parse_json(content.decode("utf-8"))
+        return content_of
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{name} in it is damaged: {error}", path=path) from error
 
@@ -347,10 +363,10 @@ def from_zstandard(path: Path, entry: zipfile.ZipInfo) -> bytes:
         raise ValueError(str(error)) from error
 
 
-def read_helm(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[Row]:
+def read_helm(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
     """HELM, in a run's folder: `mmlu:subject=anatomy,model=openai_gpt2/per_instance_stats.json`."""
     test, variant = helm_run(path)
-    for number, entry in enumerate(parsed(path), 1):
+    for number, entry in enumerate(list_in(parsed(path)), 1):
         if not isinstance(entry, dict) or "instance_id" not in entry:
             raise BadInput(f"entry {number} names no instance_id", path=path)
         if entry.get("perturbation"):  # the same question in other words is not a further item
@@ -376,19 +392,21 @@ def helm_run(path: Path) -> tuple[str, str]:
     return re.sub(r"([,:])model=[^,]+,?", r"\1", name).strip(",:"), found[1] if found else name
 
 
-def read_predictions(path: Path, columns: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[Row]:
+def read_predictions(path: Path, labels: Mapping[str, str]) -> Iterator[Row]:
     """Hugging Face's example scripts, `--do_predict`: index and prediction."""
     named = PREDICTED.fullmatch(path.name)
     for number, cells in separated_rows(path, "\t"):
         if "prediction" not in cells or "index" not in cells:
             raise BadInput("expected the columns index and prediction, with a tab between them", HOW, path=path, line=1)
-        index = cells["index"]
+        index = str(cells["index"])
         if index not in labels:
             hint = "it holds predictions only: give the true labels with --labels FILE, labels= in Python (in order)"
             raise BadInput(f"index {index} has no label", hint, path=path, line=number)
         test, variant = named[1] if named else "", path.resolve().parent.name
         where = f"{path}:{number}"
-        yield Row(variant, index, None, test=test, label=labels[index], prediction=cells["prediction"], where=where)
+        yield Row(
+            variant, index, None, test=test, label=labels[index], prediction=str(cells["prediction"]), where=where
+        )
 
 
 REPEATS = {
@@ -399,7 +417,7 @@ REPEATS = {
 }
 
 
-def true_labels(labels: Any, columns: Mapping[str, str]) -> dict[str, str]:
+def true_labels(labels: object, columns: Mapping[str, str]) -> dict[str, str]:
     """Item (its row, from 0, where the table names none) -> label."""
     if labels is None:
         return {}
@@ -409,13 +427,15 @@ def true_labels(labels: Any, columns: Mapping[str, str]) -> dict[str, str]:
             raise BadInput("is not there", "--labels names a table with a column label", path=path)
         suffix = path.suffix.lower()
         if suffix == ".parquet":
-            rows: Iterable[Mapping[str, Any]] = parquet_rows(path)
+            rows: Iterable[Mapping[str, object]] = parquet_rows(path)
         elif suffix in (".jsonl", ".ndjson"):
             rows = (row for _, row in json_rows(path))
         else:
             rows = (row for _, row in separated_rows(path, "," if suffix == ".csv" else "\t"))
     elif hasattr(labels, "iter_rows") or hasattr(labels, "iterrows"):
         rows = table_rows(labels)
+    elif not isinstance(labels, Iterable):
+        raise BadInput(f"{type(labels).__name__} holds no labels", "give a list, a table or a file")
     else:
         return {str(number): str(label) for number, label in enumerate(labels)}
     column, found = columns.get("label", "label"), {}
@@ -426,20 +446,22 @@ def true_labels(labels: Any, columns: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def predicted(variant: str, given: Any) -> Iterator[Row]:
+def predicted(variant: str, given: object) -> Iterator[Row]:
     """One seed or a list of them: each a PredictionOutput, or scores [item]; or an array [seed item]."""
     import numpy as np
 
     if hasattr(given, "label_ids") or (isinstance(given, np.ndarray) and given.ndim == 1):
         seeds, several = [given], False
+    elif not isinstance(given, Iterable):
+        raise BadInput(f"{variant}: {type(given).__name__} holds no results", "give an array [seed item]")
     else:
         seeds, several = list(given), True
-        if seeds and not hasattr(seeds[0], "label_ids") and np.ndim(seeds[0]) == 0:  # a plain list of scores
+        if seeds and not hasattr(seeds[0], "label_ids") and np.asarray(seeds[0]).ndim == 0:  # a plain list of scores
             seeds, several = [np.asarray(given)], False
     for number, one in enumerate(seeds):
         seed = str(number) if several else None
         where = f"{variant}, seed {number}" if several else variant
-        if not hasattr(one, "label_ids"):
+        if not (hasattr(one, "label_ids") and hasattr(one, "predictions")):
             for item, value in enumerate(np.asarray(one, float).tolist()):
                 if not math.isfinite(value):
                     raise BadInput(f"{where}: item {item} has no value")
@@ -457,7 +479,7 @@ def predicted(variant: str, given: Any) -> Iterator[Row]:
             yield Row(variant, str(item), None, seed=seed, label=str(label), prediction=str(guess), where=where)
 
 
-def parsed(path: Path) -> Any:
+def parsed(path: Path) -> object:
     try:
         if path.stat().st_size > JSON_BYTES:
             raise BadInput(f"is too large ({path.stat().st_size / 1e6:,.0f} MB)", path=path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairtrial.description import Description, Result, Table, row
 from fairtrial.errors import BadInput
@@ -13,9 +13,12 @@ from fairtrial.formatting import format_parts
 from fairtrial.record import Listed
 from fairtrial.report.text import listing_lines, listing_table, record_lines
 from fairtrial.statistics.outcomes import headline
+from fairtrial.typed import structure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+BySubset = dict[str, dict[str, dict[str, dict[str, object]]]]  # baseline, test set, subset: its scores
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,7 +30,7 @@ class Baselines(Result):
     [0.5]
     """
 
-    tasks: Mapping[str, Mapping[str, Any]]  # by task
+    tasks: Mapping[str, Mapping[str, object]]  # as `fairtrial baseline --json` prints them
 
     def describe(self) -> Description:
         from fairtrial.report.text import baseline_tables
@@ -38,7 +41,7 @@ class Baselines(Result):
         return [
             {"task": task, "baseline": name, "set": test, "subset": subset, **score}
             for task, scores in self.tasks.items()
-            for name, sets in scores["baselines"].items()
+            for name, sets in structure(BySubset, scores["baselines"]).items()
             for test, subsets in sets.items()
             for subset, score in subsets.items()
         ]
@@ -47,15 +50,15 @@ class Baselines(Result):
         """Each baseline's score on each test set, with its 95% interval."""
         from fairtrial.report.plots import draw_intervals
 
-        metrics, rows = dict[str, None](), []
-        for task, scores in self.tasks.items():
-            metric = "accuracy" if task == "classify" else "perplexity"
-            metrics[metric] = None
-            for name, sets in scores["baselines"].items():
-                for test, subsets in sets.items():
-                    if test != "validation":
-                        low, high = subsets["all"]["interval"] or (None, None)
-                        rows.append((f"{name}, {test}", subsets["all"][metric], low, high))
+        metrics, rows = dict[str, None](), list[tuple[str, float | None, float | None, float | None]]()
+        for score in self.rows():
+            if score["subset"] == "all" and score["set"] != "validation":
+                metric = "accuracy" if "accuracy" in score else "perplexity"
+                metrics[metric] = None
+                interval, value = score["interval"], score[metric]
+                low, high = interval if isinstance(interval, list | tuple) else (None, None)
+                mean = value if isinstance(value, float) else None
+                rows.append((f"{score['baseline']}, {score['set']}", mean, low, high))
         return draw_intervals(rows, "what a transformer must beat", " or ".join(metrics))
 
 
@@ -112,6 +115,13 @@ class Records(Result):
         return draw_curves(self.listed[0].record)
 
 
+@dataclass(frozen=True)
+class CachedFile:
+    file: str
+    content: str  # which data set it was computed from
+    bytes: int
+
+
 @dataclass(frozen=True, repr=False)
 class Cache(Result):
     """What was computed from large data sets and kept.
@@ -121,17 +131,17 @@ class Cache(Result):
     """
 
     folder: Path | None  # None: it is switched off
-    files: tuple[Mapping[str, Any], ...]  # file, what, bytes
+    files: tuple[CachedFile, ...]
     most_bytes: int
     freed: int | None = None  # by clearing it
 
     @property
     def bytes(self) -> int:
-        return sum(int(each["bytes"]) for each in self.files)
+        return sum(each.bytes for each in self.files)
 
     def describe(self) -> Description:
-        rows = tuple(row(str(each["what"]), f"{each['bytes'] / 1e6:,.1f}") for each in self.files)
-        return Description((self._sentence(),), [Table("", ("what", "MB"), rows)] if rows else [])
+        rows = tuple(row(each.content, f"{each.bytes / 1e6:,.1f}") for each in self.files)
+        return Description((self._sentence(),), [Table("", ("content", "MB"), rows)] if rows else [])
 
     def _sentence(self) -> str:
         if self.folder is None:
@@ -142,4 +152,4 @@ class Cache(Result):
         return f"{self.folder}: {what}, at most {self.most_bytes / 1e9:g} GB"
 
     def rows(self) -> list[dict[str, object]]:
-        return [dict(each) for each in self.files]
+        return [dict(vars(each)) for each in self.files]

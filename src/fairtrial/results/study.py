@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairtrial.description import Description, Result
 from fairtrial.errors import FairtrialError
@@ -30,7 +30,7 @@ class Study(Result):
     """
 
     folder: Path
-    plan: Mapping[str, Any] = field(default_factory=dict, repr=False)  # what was about to be run, if it just was
+    plan: Mapping[str, object] = field(default_factory=dict, repr=False)  # what was about to be run, if it just was
     notices: tuple[str, ...] = ()  # what a user should know of how it went
 
     def __post_init__(self) -> None:

@@ -22,7 +22,19 @@ from fairtrial.results.values import (
     VerdictKind,
     is_accuracy,
 )
-from fairtrial.statistics.crossed import Crossed, Z, crossed_t, items_t, kish, over_items, summed, wilson
+from fairtrial.statistics.crossed import (
+    Array,
+    Counts,
+    Crossed,
+    Mask,
+    Z,
+    crossed_t,
+    items_t,
+    kish,
+    over_items,
+    summed,
+    wilson,
+)
 from fairtrial.statistics.multiplicity import holm
 from fairtrial.statistics.outcomes import (
     CLEAN,
@@ -42,23 +54,23 @@ BOOTSTRAP_DRAWS, FEWEST_DRAWS = 2000, 400
 BOOTSTRAP_WORK = 20_000_000  # draws x items: with very many items there are fewer draws
 
 
-def subsets(status: np.ndarray | None, items: int) -> dict[str, np.ndarray]:
+def subsets(status: Array | None, items: int) -> dict[str, Mask]:
     """Masks [item] of all, clean and contaminated items; only all items where there are no copies."""
-    every = {"all": np.ones(items, bool)}
+    every: dict[str, Mask] = {"all": np.ones(items, bool)}
     if status is None or not (status != CLEAN).any():
         return every
     return {**every, "clean": status == CLEAN, "contaminated": status != CLEAN}
 
 
 def scores_by_subset(
-    metric: str, outcomes: SetOutcomes, status: np.ndarray | None, clusters: np.ndarray | None = None
+    metric: str, outcomes: SetOutcomes, status: Array | None, clusters: Counts | None = None
 ) -> dict[str, Score]:
     """`{"all": score, "clean": score, "contaminated": score}`, without subsets that have no items."""
     masks = subsets(status, outcomes.items)
     return {subset: score(metric, outcomes, keep, clusters) for subset, keep in masks.items() if keep.any()}
 
 
-def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> Score:
+def score(metric: str, outcomes: SetOutcomes, keep: Mask, clusters: Counts | None = None) -> Score:
     """Mean, interval and the value of each seed: accuracy in per cent; perplexities are averaged as logarithms."""
     by_class = is_accuracy(metric) and "label" in outcomes.arrays and keep.any()
     sums = measure_by_class(outcomes, keep, clusters) if by_class else measure(metric, outcomes, keep, clusters)
@@ -74,7 +86,7 @@ def score(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.nda
     return _with_every_byte(found, outcomes, keep) if "tokens" in outcomes.arrays else found
 
 
-def _with_every_byte(found: Score, outcomes: SetOutcomes, keep: np.ndarray) -> Score:
+def _with_every_byte(found: Score, outcomes: SetOutcomes, keep: Mask) -> Score:
     """Beside a language model's score: every byte counted, and words that it knows only."""
     kept = {name: array[:, keep] for name, array in outcomes.arrays.items()}
     bits = measure("bits per byte", outcomes, keep)
@@ -90,12 +102,13 @@ def _with_every_byte(found: Score, outcomes: SetOutcomes, keep: np.ndarray) -> S
     )
 
 
-def score_interval(arrays: Mapping[str, np.ndarray]) -> tuple[float, float] | None:
+def score_interval(arrays: Mapping[str, Array]) -> tuple[float, float] | None:
     """95% interval of one trial's accuracy (a share) or perplexity, over test items, from the outcomes of each [item]:
     the one that `score` gives. None where there are too few items."""
     metric = "accuracy" if "guess" in arrays else "perplexity"
     one_seed = SetOutcomes((0,), {name: array[None] for name, array in arrays.items()})
-    mean = score(metric, one_seed, np.ones(one_seed.items, bool), arrays.get("group")).mean
+    groups = np.asarray(arrays["group"], np.intp) if "group" in arrays else None
+    mean = score(metric, one_seed, np.ones(one_seed.items, bool), groups).mean
     if mean.low is None or mean.high is None:
         return None
     return (mean.low / 100, mean.high / 100) if metric == "accuracy" else (mean.low, mean.high)
@@ -147,8 +160,8 @@ class Contrast:
     groups: int | None = None  # clusters that the items fall into, if they do
     difference: float | None = None
     test: Crossed | None = None
-    differences: np.ndarray | None = None  # linearised [seed unit]
-    sizes: np.ndarray | None = None  # how much of the difference each unit is [unit]
+    differences: Array | None = None  # linearised [seed unit]
+    sizes: Array | None = None  # how much of the difference each unit is [unit]
     level: float | None = None  # score of the baseline
     question: Question = Question.NEW_RUNS
     not_comparable: tuple[Reason, ...] = ()
@@ -168,8 +181,8 @@ def compare(
     names: tuple[str, str, str, str],
     metric: str,
     outcomes: tuple[SetOutcomes, SetOutcomes],
-    keep: np.ndarray,
-    clusters: np.ndarray | None = None,
+    keep: Mask,
+    clusters: Counts | None = None,
     *,
     question: Question = Question.NEW_RUNS,
 ) -> Contrast:
@@ -195,10 +208,10 @@ def compare(
 def compare_values(
     names: tuple[str, str],
     metric: Metric,
-    ours: np.ndarray,
-    theirs: np.ndarray,
-    clusters: np.ndarray | None = None,
-    weights: np.ndarray | None = None,
+    ours: Array,
+    theirs: Array,
+    clusters: Counts | None = None,
+    weights: Array | None = None,
 ) -> Contrast:
     """Any score of items [seed item], by the test that judges a study; `weights` [item] or [seed item]."""
     counts = np.ones(ours.shape) if weights is None else np.broadcast_to(np.asarray(weights, float), ours.shape)
@@ -210,7 +223,7 @@ def compare_values(
     return _compare_sums(contrast, one, other, clusters)
 
 
-def _compare_sums(contrast: Contrast, ours: Sums, theirs: Sums, clusters: np.ndarray | None) -> Contrast:
+def _compare_sums(contrast: Contrast, ours: Sums, theirs: Sums, clusters: Counts | None) -> Contrast:
     seeds, units = ours.values.shape
     contrast = replace(contrast, groups=None if clusters is None else units)
     if theirs.values.shape[1] != units or (effective := kish(ours.sizes) if units else 0.0) < 2:
@@ -339,7 +352,7 @@ def decide_family(contrasts: Sequence[Contrast], margins: Sequence[float], alpha
     return judged
 
 
-def multi_bootstrap(differences: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+def multi_bootstrap(differences: Array, level: float = 0.95) -> tuple[float, float]:
     """Percentile interval of the mean of `differences` [seed item], resampling seeds and items (Multi-Bootstrap, Sellam
     and others 2022), always with the same random numbers. It counts the residual about three times (Owen 2007), so it
     is conservative where items dominate, and too narrow with few seeds where seeds do: it never decides a verdict."""
@@ -351,6 +364,6 @@ def multi_bootstrap(differences: np.ndarray, level: float = 0.95) -> tuple[float
     return float(low), float(high)
 
 
-def _resample(rng: np.random.Generator, size: int) -> np.ndarray:
+def _resample(rng: np.random.Generator, size: int) -> Counts:
     """How often each of `size` things is drawn in `size` draws with replacement."""
     return np.bincount(rng.integers(0, size, size), minlength=size)

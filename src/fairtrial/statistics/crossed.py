@@ -17,13 +17,16 @@ from scipy.special import ndtri, stdtr, stdtrit  # scipy.stats takes most of a s
 from fairtrial.results.values import VarianceComponents
 
 Z = float(ndtri(0.975))
+Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+Counts = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
+Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
 class Strata:
     """Classes whose mix is part of the design of a test set, so that it does not vary."""
 
-    within: np.ndarray  # [unit] the share of its class that a unit holds
+    within: Array  # [unit] the share of its class that a unit holds
     count: int
 
 
@@ -36,7 +39,7 @@ class Crossed:
     df: float
     components: VarianceComponents
     seed_square: float  # mean square of seeds, with seeds - 1 degrees of freedom
-    by_seed: np.ndarray  # mean of each seed
+    by_seed: Array  # mean of each seed
     items: int  # units
     effective: float  # units of equal weight that would say as much
 
@@ -71,7 +74,7 @@ class Crossed:
         return self.difference - half, self.difference + half
 
 
-def crossed_t(values: np.ndarray, weights: np.ndarray | None = None, strata: Strata | None = None) -> Crossed:
+def crossed_t(values: Array, weights: Array | None = None, strata: Strata | None = None) -> Crossed:
     """`values` [seed unit], at least 2 x 2, `linearised`: their plain mean is the estimate. `weights` [unit]: how much
     of the estimate each unit is. With equal weights this is the two-way analysis of variance."""
     seeds, units = values.shape
@@ -92,7 +95,7 @@ def crossed_t(values: np.ndarray, weights: np.ndarray | None = None, strata: Str
     return Crossed(mean, variance, df, components, seed_square, by_seed, units, effective)
 
 
-def leverage_of(shares: np.ndarray, strata: Strata | None = None) -> tuple[np.ndarray, float]:
+def leverage_of(shares: Array, strata: Strata | None = None) -> tuple[Array, float]:
     """What is left of a unit's variance in its squared deviation from a mean that it is part of [unit], and the number
     of units of equal weight that would say as much, one more than the degrees of freedom.
 
@@ -104,18 +107,18 @@ def leverage_of(shares: np.ndarray, strata: Strata | None = None) -> tuple[np.nd
     return leverage, 1 + max(1.0, kish(shares) - taken)
 
 
-def kish(weights: np.ndarray) -> float:
+def kish(weights: Array) -> float:
     """The number of equal weights whose sum varies as much (Kish's effective sample size)."""
     return float(weights.sum()) ** 2 / float((weights**2).sum())
 
 
-def over_items(values: np.ndarray, weights: np.ndarray, strata: Strata | None = None) -> tuple[float, float]:
+def over_items(values: Array, weights: Array, strata: Strata | None = None) -> tuple[float, float]:
     """Variance of the mean of one seed's `linearised` values [unit], and its degrees of freedom."""
     leverage, effective = leverage_of(weights / weights.sum(), strata)
     return float(((values - values.mean()) ** 2 / leverage).sum()) / len(values) ** 2, effective - 1
 
 
-def items_t(values: np.ndarray, weights: np.ndarray) -> Crossed:
+def items_t(values: Array, weights: Array) -> Crossed:
     """One trained network: would the mean of its `linearised` values [unit] also hold for new items? New trainings are
     another question."""
     variance, df = over_items(values, weights)
@@ -139,14 +142,14 @@ def pooled(seed: float, item: float, rest: float, seeds: int, items: float) -> t
     return total / count, total**2 / squares
 
 
-def linearised(sums: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def linearised(sums: Array, weights: Array) -> Array:
     """Values whose plain mean is the ratio (sum of `sums` over sum of `weights`, then the mean over seeds) and whose
     spread is that of the ratio estimator. Both [seed item]; with weights of 1 nothing changes."""
     ratio = float((sums.sum(1) / weights.sum(1)).mean())
     return ratio + (sums - ratio * weights) / weights.mean(1, keepdims=True)
 
 
-def summed(values: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
+def summed(values: Array, clusters: Counts | None) -> Array:
     """[seed item] -> [seed cluster]"""
     if clusters is None:
         return values
@@ -154,16 +157,14 @@ def summed(values: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
     return np.stack([np.bincount(indices, weights=row) for row in values])
 
 
-def macro_f1_values(
-    labels: np.ndarray, guesses: np.ndarray, classes: int, clusters: np.ndarray | None = None
-) -> np.ndarray:
+def macro_f1_values(labels: Array, guesses: Array, classes: int, clusters: Counts | None = None) -> Array:
     """[seed item] -> [seed unit]: jackknife values of macro-F1, where a unit is an item or a cluster of items. Their
     mean is the macro-F1 itself."""
     unit = np.arange(labels.shape[1]) if clusters is None else np.unique(clusters, return_inverse=True)[1]
     return np.stack([_jackknife_f1(*rows, classes, unit) for rows in zip(labels, guesses, strict=True)])
 
 
-def _jackknife_f1(labels: np.ndarray, guesses: np.ndarray, classes: int, unit: np.ndarray) -> np.ndarray:
+def _jackknife_f1(labels: Counts, guesses: Counts, classes: int, unit: Counts) -> Array:
     units = int(unit.max()) + 1
     right, seen = np.zeros((units, classes)), np.zeros((units, classes))
     np.add.at(right, (unit, labels), labels == guesses)
@@ -175,7 +176,7 @@ def _jackknife_f1(labels: np.ndarray, guesses: np.ndarray, classes: int, unit: n
     return total + influence - influence.mean()
 
 
-def _macro_f1(right: np.ndarray, seen: np.ndarray) -> np.ndarray:
+def _macro_f1(right: Array, seen: Array) -> Array:
     """From counts [... class] of right answers and of true plus guessed; a class that never occurs counts as 0."""
     return np.divide(2 * right, seen, out=np.zeros(seen.shape), where=seen > 0).mean(-1)
 
@@ -189,7 +190,7 @@ def wilson(share: float, items: float) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def paired_change(before: np.ndarray, after: np.ndarray, groups: np.ndarray | None = None) -> tuple[float, float]:
+def paired_change(before: Mask, after: Mask, groups: Counts | None = None) -> tuple[float, float]:
     """95% interval of the change of a share when the same items [item] are right before and after. Half an item is
     added to each of the four cells (Agresti and Min 2005, https://doi.org/10.1002/sim.1781), so that no change among
     few items does not look certain; items that belong together widen it."""

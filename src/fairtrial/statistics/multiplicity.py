@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from fairtrial.statistics.crossed import Crossed
+from fairtrial.statistics.crossed import Array, Counts, Crossed
 
 ALPHA = 0.05  # a single look at a number of seeds fixed in advance
 
@@ -46,7 +46,7 @@ def benjamini_hochberg(p: Sequence[float]) -> list[float]:
     return _unsorted(order, np.minimum.accumulate(scaled[::-1])[::-1])
 
 
-def _unsorted(order: np.ndarray, values: np.ndarray) -> list[float]:
+def _unsorted(order: Counts, values: Array) -> list[float]:
     original = np.empty(len(values))
     original[order] = np.minimum(values, 1.0)
     return original.tolist()

@@ -23,7 +23,7 @@ from fairtrial.results.values import (
     TrainingEnd,
     UnlearnedKind,
 )
-from fairtrial.statistics.crossed import Strata, linearised, macro_f1_values, summed
+from fairtrial.statistics.crossed import Array, Counts, Mask, Strata, linearised, macro_f1_values, summed
 from fairtrial.statistics.multiplicity import ALPHA, Look
 
 CLEAN, EXACT, NEAR = 0, 1, 2  # a test item: not in the training set, an exact copy, a near copy
@@ -53,7 +53,7 @@ class SetOutcomes:
     `unknown`, `spelling`), or any score of items (`value`, `weight`), which `metric` describes."""
 
     seeds: tuple[int, ...]
-    arrays: dict[str, np.ndarray]
+    arrays: dict[str, Array]
     vocabulary: Vocabulary | None = None  # of a language model; None: not known
     metric: Metric | None = None  # of `value`
 
@@ -61,7 +61,7 @@ class SetOutcomes:
     def items(self) -> int:
         return int(next(iter(self.arrays.values())).shape[1])
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
 
     def rows(self, seeds: tuple[int, ...]) -> SetOutcomes:
@@ -74,7 +74,7 @@ class SetOutcomes:
         return replace(self, seeds=seeds, arrays=arrays, vocabulary=vocabulary)
 
 
-def stack_outcomes(by_seed: Mapping[int, Mapping[str, np.ndarray]], where: str = "outcomes") -> SetOutcomes:
+def stack_outcomes(by_seed: Mapping[int, Mapping[str, Array]], where: str = "outcomes") -> SetOutcomes:
     """One test set, from the arrays of each seed: `{seed: {"guess": ..., "label": ..., "log_p": ...}}`."""
     seeds = tuple(sorted(by_seed))
     if not seeds:
@@ -123,8 +123,8 @@ class TaskOutcomes:
     variants: Outcomes
     baselines: Outcomes = field(default_factory=dict)  # what a transformer must beat; a single seed is enough
     labels: tuple[str, ...] = ()
-    status: dict[str, np.ndarray] = field(default_factory=dict)  # test set -> CLEAN, EXACT or NEAR of each item
-    clusters: dict[str, np.ndarray] = field(default_factory=dict)  # test set -> the speech or block of each item
+    status: dict[str, Array] = field(default_factory=dict)  # test set -> CLEAN, EXACT or NEAR of each item
+    clusters: Mapping[str, Counts] = field(default_factory=dict)  # test set -> the speech or block of each item
     audits: Mapping[str, AuditSummary] = field(default_factory=dict)  # by variant
     unsound: tuple[str, ...] = ()  # red findings of the data audit that a clean subset does not repair
     question: Question = Question.NEW_RUNS  # of checkpoints, one network of each: only about new items
@@ -210,21 +210,21 @@ LANGUAGE = ("perplexity", "bits per byte")
 class Sums:
     """What each unit (an item, or a cluster of items) adds to a metric, and its weight: both [seed unit]."""
 
-    values: np.ndarray
-    weights: np.ndarray
+    values: Array
+    weights: Array
     strata: Strata | None = None
     unseen: float = 0.0  # variance of classes that were all right or all wrong, which looks like certainty
 
     @property
-    def sizes(self) -> np.ndarray:
+    def sizes(self) -> Array:
         """The weight of each unit [unit]"""
         return self.weights.mean(0)
 
-    def linearised(self) -> np.ndarray:
+    def linearised(self) -> Array:
         return linearised(self.values, self.weights)
 
 
-def measure(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> Sums:
+def measure(metric: str, outcomes: SetOutcomes, keep: Mask, clusters: Counts | None = None) -> Sums:
     """Over the items of a test set that the mask `keep` [item] selects. Units without weight (documents without tokens)
     are left out."""
     kept = _kept(outcomes, keep)
@@ -238,29 +238,29 @@ def measure(metric: str, outcomes: SetOutcomes, keep: np.ndarray, clusters: np.n
     return Sums(values[:, counted], weights[:, counted])
 
 
-def _kept(outcomes: SetOutcomes, keep: np.ndarray) -> dict[str, np.ndarray]:
+def _kept(outcomes: SetOutcomes, keep: Mask) -> dict[str, Array]:
     return {name: array[:, keep] for name, array in outcomes.arrays.items()}
 
 
-def bits_per_byte(arrays: Mapping[str, np.ndarray]) -> float:
+def bits_per_byte(arrays: Mapping[str, Array]) -> float:
     """Of one trial: every byte of the text counts, and what the tokens hide is spelled out."""
     nats, sizes = per_item("bits per byte", dict(arrays))
     return float(nats.sum()) / max(1.0, float(sizes.sum()))
 
 
-def confusion(labels: np.ndarray, guesses: np.ndarray, classes: int) -> np.ndarray:
+def confusion(labels: Counts, guesses: Counts, classes: int) -> Counts:
     """Counts [true class, guessed class]"""
     return np.bincount(labels * classes + guesses, minlength=classes * classes).reshape(classes, classes)
 
 
-def macro_f1(table: np.ndarray) -> float:
+def macro_f1(table: Counts) -> float:
     """Mean over classes of F1; a class that neither occurs nor is guessed counts as 0, as in scikit-learn."""
     right = table.diagonal()
     total = table.sum(0) + table.sum(1)
     return float(np.mean(np.divide(2 * right, total, out=np.zeros(len(right)), where=total > 0)))
 
 
-def measure_by_class(outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarray | None = None) -> Sums:
+def measure_by_class(outcomes: SetOutcomes, keep: Mask, clusters: Counts | None = None) -> Sums:
     """Accuracy with its classes as strata: each item counts by its distance from the mean of its class, so that the mix
     of classes, which is part of the design, does not vary. A class that a single group holds joins the next one."""
     labels, (right, _) = outcomes["label"][0, keep], per_item("accuracy", _kept(outcomes, keep))
@@ -271,7 +271,7 @@ def measure_by_class(outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarr
     means = np.stack([np.bincount(stratum, row) for row in right]) / held.sum(0)
     centred = right - means[:, stratum] + right.mean(1, keepdims=True)
     within = np.bincount(unit, (held / held.sum(0))[unit, stratum]) / held.sum(1)
-    values = np.stack([np.bincount(unit, row) for row in centred])
+    values = np.stack([np.bincount(unit, row) for row in centred]).astype(np.float64)
     certain = np.isin(means.mean(0), (0.0, 100.0))
     units = (held > 0).sum(0) + 2  # as if one more unit had been right and one wrong
     unseen = (100 * held.sum(0) / held.sum()) ** 2 * (1 / units) * (1 - 1 / units) / units
@@ -279,7 +279,7 @@ def measure_by_class(outcomes: SetOutcomes, keep: np.ndarray, clusters: np.ndarr
     return Sums(values, np.broadcast_to(held.sum(1), values.shape), strata, float(unseen[certain].sum()))
 
 
-def _joined(stratum: np.ndarray, unit: np.ndarray) -> np.ndarray:
+def _joined(stratum: Counts, unit: Counts) -> Counts:
     """Strata [item], joined from the smallest on until each has items of two units, or only one is left."""
     while (count := int(stratum.max()) + 1) > 1:
         units = [len(np.unique(unit[stratum == one])) for one in range(count)]
@@ -290,7 +290,7 @@ def _joined(stratum: np.ndarray, unit: np.ndarray) -> np.ndarray:
     return stratum
 
 
-def per_item(metric: str, kept: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def per_item(metric: str, kept: Mapping[str, Array]) -> tuple[Array, Array]:
     """What each item adds to a metric, and its weight: both [seed item]."""
     if "value" in kept:
         return np.where(kept["weight"] > 0, kept["value"], 0.0) * kept["weight"], kept["weight"]
@@ -306,7 +306,7 @@ def per_item(metric: str, kept: Mapping[str, np.ndarray]) -> tuple[np.ndarray, n
     raise ValueError(f"unknown metric {metric!r}")
 
 
-def describe_set(status: np.ndarray | None, items: int, context: float | None = None) -> TestSet:
+def describe_set(status: Array | None, items: int, context: float | None = None) -> TestSet:
     """Counts of copies in a test set, and the subset that verdicts are on."""
     if status is None:
         return TestSet(items, context=context)

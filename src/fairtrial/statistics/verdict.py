@@ -40,7 +40,7 @@ from fairtrial.statistics.comparison import (
     scores_by_subset,
     subsets,
 )
-from fairtrial.statistics.crossed import wilson
+from fairtrial.statistics.crossed import Array, Counts, Mask, wilson
 from fairtrial.statistics.multiplicity import ALPHA, Look, benjamini_hochberg, expected_bias, holm, next_look
 from fairtrial.statistics.outcomes import (
     LEAST,
@@ -53,7 +53,7 @@ from fairtrial.statistics.outcomes import (
 
 # further metrics that are never judged, and the array that each is made of
 EXPLORED = {"accuracy": {"macro-F1": "guess", "log loss": "log_p"}}
-Masks = dict[str, dict[str, np.ndarray]]  # test set -> subset -> which items count
+Masks = dict[str, dict[str, Mask]]  # test set -> subset -> which items count
 
 
 def judge_study(
@@ -229,7 +229,7 @@ def judge_arrays(
     return judged
 
 
-def check_arrays(one: np.ndarray, other: np.ndarray, clusters: np.ndarray | None, weights: np.ndarray | None) -> None:
+def check_arrays(one: Array, other: Array, clusters: Counts | None, weights: Array | None) -> None:
     items = one.shape[1]
     if clusters is not None and clusters.shape != (items,):
         raise BadInput(f"groups has the shape {clusters.shape}", f"give one group for each of the {items:,} items")
@@ -387,7 +387,7 @@ def _versus_baselines(posed: TaskComparisons) -> tuple[Comparison, ...]:
     return tuple(_versus_baseline(task, each, adjusted.get(each)) for each in contrasts)
 
 
-def _contrast_with_baseline(task: TaskOutcomes, names: tuple[str, str, str, str], keep: np.ndarray) -> Contrast:
+def _contrast_with_baseline(task: TaskOutcomes, names: tuple[str, str, str, str], keep: Mask) -> Contrast:
     variant, baseline, test_set, _ = names
     ours, theirs = task.variants[variant][test_set], task.baselines[baseline][test_set]
     if len(theirs.seeds) == 1:  # fitted once: the same answers for every seed
