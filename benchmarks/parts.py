@@ -33,9 +33,6 @@ COMPARED = (
     ("masked", "local"),
     ("full alibi", "local alibi"),
     ("full, dropout", "local, dropout"),
-    ("full", "local, saving"),
-    ("full, padded", "local, saving, padded"),
-    ("full, saving", "local, saving"),
 )
 DROPOUT = 0.1  # of attention weights, as GPT-2 and BERT are trained
 POSITIONS = ("none", "rope", "alibi")
@@ -75,7 +72,7 @@ def windows() -> None:
     print(
         "(peak: the most that tensors hold at once in a step; process: how far the process grew in it; kept: what waits"
     )
-    print(" for the gradient beyond the network without attention; saving: with training.save_memory)")
+    print(" for the gradient beyond the network without attention)")
     for kind, causal in (("decoder", True), ("encoder", False)):
         common = {"kind": "body", "causal": causal, "steps": 3, "length": 4096}
         cases = {
@@ -89,11 +86,7 @@ def windows() -> None:
             "local alibi": {**common, "parts": LOCAL_ALIBI},
             "full, dropout": {**common, "parts": FULL, "instead": "dropout"},
             "local, dropout": {**common, "parts": LOCAL, "dropout": DROPOUT},
-            "full, saving": {**common, "parts": FULL, "saving": True},
-            "local, saving": {**common, "parts": LOCAL, "saving": True},
-            "local, saving, padded": {**common, "parts": LOCAL, "saving": True, "padding": 64},
             "local, 8,192": {**common, "parts": LOCAL, "length": 8192},
-            "local, saving, 8,192": {**common, "parts": LOCAL, "length": 8192, "saving": True},
         }
         found = best(2, cases)
         bare = found["no attention"]
@@ -110,7 +103,7 @@ def windows() -> None:
                 f"  {kind}  {other} against {one}: {faster:.1f}x as fast, {less:.1f}x less memory in tensors,"
                 f" {smaller:.1f}x in the process{reached}"
             )
-        for name in ("local", "local, saving"):
+        for name in ("local",):
             longer, more = (found[f"{name}, 8,192"][key] / found[name][key] for key in ("seconds", "peak"))
             print(
                 f"  {kind}  {name}: twice the length takes {longer:.2f}x the time, {more:.2f}x the memory", flush=True
@@ -235,7 +228,6 @@ def body_step(
     instead: str = "",
     padding: int = 0,
     dropout: float = 0.0,
-    saving: bool = False,
 ) -> tuple[Callable[[], Any], Callable[[], None]]:
     """A forward pass and a step. `instead` of our attention: `mask` (full attention with a mask over what is far, as a
     window is usually written), `dropout` (torch's own attention with its dropout), `skip` (none at all)."""
@@ -256,7 +248,6 @@ def body_step(
         attention.Attention.attend_fast = lambda self, q, k, v, *rest: v
     shape = Shape(layers=4, heads=2, width=64, hidden=256, length=length, dropout=0.0, attention_dropout=dropout)
     body = Body(shape, choices(parts), 100, causal=causal, seed=0)
-    body.save_memory = saving
     ids = torch.arange(length)[None] % 100
     lengths = torch.tensor([length - padding]) if padding else None
 

@@ -21,7 +21,6 @@ from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput
 from fairtrial.model.adapters import find_builder, sources_of
 from fairtrial.model.external import BUILD, models
-from fairtrial.model.flex import register_mods
 from fairtrial.model.part import Part, build_parts, parts
 from fairtrial.part_source import source_of
 from fairtrial.recipe import Recipe, with_length
@@ -58,7 +57,6 @@ def load_file(path: Path) -> list[str]:
         def run() -> None:
             module = run_file(name, path, content)
             register_builders(module, path)
-            register_mods(module)
 
         _loaded[digest] = (path.name, _register(path, run))
     return list(_loaded[digest][1])

@@ -103,8 +103,7 @@ class Prepared:
         """Encoded sets, batches and a network with its first weights."""
         from fairtrial.training.tasks import build_task
 
-        saving = self.recipe.training.save_memory or self.recipe.external
-        check_memory(self.memory_needed, "training", "" if saving else ", or --set training.save_memory=true")
+        check_memory(self.memory_needed, "training")
         with doing("encoding texts and building the network"):
             task = build_task(self.recipe, self.seed, self.splits, self.tokenizer)
         if self.encoder is not None:
@@ -112,13 +111,6 @@ class Prepared:
 
             fill(task.network, self.encoder)
         task.network.to(self.chosen_device(task))
-        if self.recipe.training.compile:
-            from fairtrial.model.compiled import compile_blocks
-            from fairtrial.training.loop import Loop
-
-            loop = Loop(task, self.recipe.training, self.recipe.scoring, self.seed)
-            with doing("compiling the network"):
-                compile_blocks(task.network, lambda: loop.gradients(0))
         return task
 
     def chosen_device(self, task: Task) -> Any:

@@ -57,11 +57,10 @@ def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) ->
 
 
 def computed_on(task: Task) -> dict[str, str]:
-    """Device, precision and what compiled the steps, where they are not the usual ones."""
-    network, usual = task.network, {"device": "cpu", "precision": "float32", "compiled": ""}
-    compiled = "torch.compile" if getattr(getattr(network, "body", None), "compiled", False) else ""
-    found = {"device": str(device_of(network)), "precision": network.precision, "compiled": compiled}
-    return {name: value for name, value in found.items() if value != usual[name]}
+    """Device and precision, where they are not the usual ones."""
+    usual = {"device": "cpu", "precision": "float32"}
+    here = {"device": str(device_of(task.network)), "precision": task.network.precision}
+    return {name: value for name, value in here.items() if value != usual[name]}
 
 
 def start_facts(record: Record, task: Task, loop: Loop) -> dict[str, Any]:

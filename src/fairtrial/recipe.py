@@ -174,18 +174,15 @@ class Training:
     warmup_steps: Annotated[int, "warm-up: steps in which the learning rate rises from zero"] = 0
     clip: Annotated[float, "maximum gradient norm; inf: no clipping"] = float("inf")
     label_smoothing: Annotated[float, "label smoothing"] = 0.0
-    average: Annotated[float, "weight averaging: decay of the exponential moving average (EMA); 0: none"] = 0.0
     select_every: Annotated[Duration, "how often validation is evaluated for model selection"] = Duration(1, "epochs")
     frozen_layers: Annotated[int, "freeze the embeddings and this many blocks from the bottom; 0: none"] = 0
     layer_decay: Annotated[float, "layer-wise learning-rate decay: share of the rate of the block above"] = 1.0
-    save_memory: Annotated[bool, "activation checkpointing: less memory, more time"] = False
     keep: Annotated[str, "model selection: the 'best' weights on validation, or the 'last'"] = "best"
     patience: Annotated[float, "early stopping: evaluations without improvement; inf: never"] = float("inf")
     device: Annotated[
         str, "where it is computed: cpu, cuda, cuda:1, mps, or auto: a GPU where the network is large enough for one"
     ] = "auto"
     precision: Annotated[str, "float32, or bfloat16: mixed precision, weights and loss stay float32"] = "float32"
-    compile: Annotated[bool, "training steps by torch.compile: half a minute or more at every start"] = False
 
     def __post_init__(self) -> None:
         one_of("training.optimizer", self.optimizer, ("adam", "adamw", "adagrad", "sgd"))
@@ -194,12 +191,7 @@ class Training:
         one_of("training.precision", self.precision, ("float32", "bfloat16"))
         if not re.fullmatch(r"auto|cpu|mps|cuda(:\d{1,3})?", self.device):
             raise BadInput(f"training.device = {self.device!r} is not known", "auto, cpu, cuda, cuda:1 or mps")
-        if self.compile and self.save_memory:
-            raise BadInput("training.compile and training.save_memory exclude each other", "leave one of them out")
         share("training.label_smoothing", self.label_smoothing)
-        share("training.average", self.average)
-        if self.average == 1:
-            raise BadInput("training.average = 1 keeps the first weights", "take a decay such as 0.99")
         at_least(1, "training", self, "batch", "accumulate")
         at_least(0, "training", self, "weight_decay", "momentum", "warmup_steps", "frozen_layers")
         for name in ("learning_rate", "clip", "patience", "layer_decay"):
@@ -331,9 +323,9 @@ FOLDER_NAME = re.compile(r"(?![ .])[\w+=,.()\[\] -]{1,80}(?<![ .])")  # what may
 BUILT_IN = Path(__file__).parent / "recipes"
 # fields that the first records do not have: they count in a fingerprint only where they are set
 ADDED_FIELDS = (
-    ("shape", "attention_dropout"), ("training", "save_memory"), ("data", "text_column"), ("data", "label_column"),
+    ("shape", "attention_dropout"), ("data", "text_column"), ("data", "label_column"),
     ("data", "split_column"), ("data", "group_column"), ("scoring", "exact_bytes"), ("training", "device"),
-    ("training", "precision"), ("training", "compile"), ("training", "average"),
+    ("training", "precision"), 
 )  # fmt: skip
 
 
@@ -341,6 +333,9 @@ ADDED_FIELDS = (
 REMOVED_FIELDS: dict[tuple[str, str], Any] = {
     ("training", "distill"): 0.0,
     ("training", "word_dropout"): 0.0,
+    ("training", "average"): 0.0,
+    ("training", "save_memory"): False,
+    ("training", "compile"): False,
     ("data", "pretraining"): "",
     ("data", "pretraining_share"): 0.8,
 }

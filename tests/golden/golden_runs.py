@@ -249,7 +249,7 @@ TRIALS: dict[str, tuple[Any, ...]] = {
     "classify-window": (
         "classify", COURSE,
         'parts=["learned", {name="window", size=4, global_tokens=1}, "pool-mean", "reweight-causal"]',
-        "training.save_memory=true", "training.accumulate=2", "shape.layers=2", "shape.start=torch",
+        "training.accumulate=2", "shape.layers=2", "shape.start=torch",
         "tokens.fit=course",
     ),
     "classify-none": (
@@ -262,7 +262,7 @@ TRIALS: dict[str, tuple[Any, ...]] = {
         "data.windows=every", "shape.tied=true", "shape.output_bias=false", "shape.activation=gelu_tanh",
     ),
     "lm-window": (
-        "lm", "lines.txt", "data.format=lines", 'parts=["rope", {name="window", size=4}]', "training.save_memory=true",
+        "lm", "lines.txt", "data.format=lines", 'parts=["rope", {name="window", size=4}]',
         "tokens.kind=character", "shape.length=24", "training.label_smoothing=0.05",
     ),
     "lm-vocabulary": (

@@ -10,13 +10,10 @@ from typing import Any, ClassVar
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
 
 from fairtrial.errors import BadInput
 from fairtrial.model.adapters import build_model
 from fairtrial.model.external import Declared, ExternalModel, build_external, padded_left, unpadded_left
-from fairtrial.model.flex import flex_part
-from fairtrial.model.part import Site
 from fairtrial.recipe import Shape, Training, read_model, split_model
 from fairtrial.training.optimizer import make_optimizer
 
@@ -185,32 +182,6 @@ def test_a_folder_of_hugging_face_is_its_class_with_its_configuration(tmp_path: 
 
 @torch.no_grad()
 @pytest.mark.filterwarnings("ignore")
-def test_a_score_mod_and_a_mask_mod_do_what_flex_attention_does_with_them() -> None:
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-    def nearer(score: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        return 5 * torch.tanh(score / 5) - (h + 1) * (q_idx - kv_idx).abs() * 0.1
-
-    def near(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        return (q_idx - kv_idx).abs() <= 3
-
-    rng = torch.Generator().manual_seed(1)
-    q, k, v = (torch.randn(2, SHAPE.heads, LENGTH, 8, generator=rng) for _ in range(3))
-    positions = torch.arange(LENGTH)
-    site = Site(0, False, positions, positions)
-    scores = q @ k.transpose(-2, -1) / math.sqrt(8)
-    ours = flex_part(nearer)(SHAPE).score(scores, q, k, site).softmax(-1) @ v
-    assert torch.allclose(ours, flex_attention(q, k, v, score_mod=nearer), atol=1e-5)
-    allowed = flex_part(near)(SHAPE).allow(site)
-    block = create_block_mask(near, None, None, LENGTH, LENGTH, device="cpu")
-    ours = scaled_dot_product_attention(q, k, v, attn_mask=allowed)
-    assert torch.allclose(ours, flex_attention(q, k, v, block_mask=block), atol=1e-5)
-    with pytest.raises(BadInput, match="neither a score_mod nor a mask_mod"):
-        flex_part(lambda score: score)
-    with pytest.raises(BadInput, match="differs between heads"):
-        flex_part(lambda b, h, q_idx, kv_idx: kv_idx <= q_idx + h)(SHAPE).allow(site)
-
-
 class Own(Plain):
     """With a loss and an optimizer of its own."""
 

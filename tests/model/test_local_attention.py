@@ -101,10 +101,7 @@ def test_windows_hold_what_a_block_meets_and_give_its_gradient_back(window: tupl
 
 
 @pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("saving", [True, False])
-def test_a_window_never_makes_a_mask_of_the_whole_square(
-    causal: bool, saving: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_window_never_makes_a_mask_of_the_whole_square(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of padded texts either: such a mask alone would cost the square of the length."""
 
     def refuse(self: View) -> torch.Tensor | None:
@@ -113,7 +110,6 @@ def test_a_window_never_makes_a_mask_of_the_whole_square(
     monkeypatch.setattr(View, "visible", property(refuse))
     shape = Shape(layers=2, heads=2, width=8, hidden=8, length=1100, dropout=0.0)
     body = Body(shape, [choice("window", size=16)], 10, causal=causal, seed=0)
-    body.save_memory = saving
     ids = torch.arange(2200).view(2, 1100) % 10
     x, _ = body(ids, torch.tensor([1100, 900]))
     x.sum().backward()

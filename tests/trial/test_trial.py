@@ -17,7 +17,7 @@ from fairtrial.model.part import Part, parts
 from fairtrial.prepare import prepare
 from fairtrial.recipe import Recipe, Shape, built_in_recipe, with_settings
 from fairtrial.record import Record
-from fairtrial.training.loop import Loop, weights_of
+from fairtrial.training.loop import Loop
 from fairtrial.trial import located, resume_trial, run_trial
 from sealed import reseal
 
@@ -68,19 +68,6 @@ def test_scoring_more_often_changes_nothing(task: str, course_folder: Path, tmp_
     assert files_of(rare)["outcomes.safetensors"] == files_of(often)["outcomes.safetensors"]
 
 
-@pytest.mark.parametrize("task", ["classify", "lm"])
-def test_saving_memory_trains_the_same_network(task: str, course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
-    """Bit for bit again from the same seed, also with dropout and several batches a step; to rounding as without."""
-    more = ("shape.dropout=0.2", "training.accumulate=2")
-    saving = recipe_for(task, course_folder, tiny, *more, "training.save_memory=true")
-    one, two = (run_trial(saving, 0, tmp_path / name) for name in ("one", "two"))
-    assert files_of(one) == files_of(two)
-    plain = run_trial(recipe_for(task, course_folder, tiny, *more), 0, tmp_path / "plain")
-    ours, theirs = ([event["loss"] for event in record.events() if event["event"] == "step"] for record in (one, plain))
-    assert len(ours) == 20
-    assert ours == pytest.approx(theirs, rel=1e-4)
-
-
 def test_the_worlds_dice_and_threads_stay_as_they_were(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     state, threads = torch.random.get_rng_state(), torch.get_num_threads()
     run_trial(recipe_for("lm", course_folder, tiny), 0, tmp_path / "a")
@@ -103,49 +90,9 @@ def test_a_stopped_trial_resumes_to_the_same_bits(
     assert files_of(whole) == files_of(resume_trial(broken.folder))
 
 
-@pytest.mark.parametrize("keep", ["best", "last"])
-def test_averaged_weights_resume_to_the_same_bits(
-    keep: str, course_folder: Path, tmp_path: Path, tiny: list[str]
-) -> None:
-    more = ("training.average=0.8", f"training.keep={keep}")
-    recipe = recipe_for("lm", course_folder, [*tiny, "tokens.min_count=1"], *more)
-    whole = run_trial(recipe, 5, tmp_path / "whole")
-    asked = iter([False] * 8 + [True])
-    with pytest.raises(Interrupted):
-        run_trial(recipe, 5, tmp_path / "broken", stop=lambda: next(asked))
-    assert files_of(whole) == files_of(resume_trial(tmp_path / "broken"))
-    without = run_trial(recipe_for("lm", course_folder, [*tiny, "tokens.min_count=1"], more[1]), 5, tmp_path / "plain")
-    assert files_of(without)["model.safetensors"] != files_of(whole)["model.safetensors"]
-
-
-def test_averaged_weights_are_the_moving_average_of_all_steps(
-    course_folder: Path, tmp_path: Path, tiny: list[str]
-) -> None:
-    """Averaging reads the weights of training and never changes them."""
-    recipe = recipe_for("classify", course_folder, tiny, "training.keep=last")
-    prepared, plain = (prepare(with_settings(recipe, more), 3) for more in (["training.average=0.7"], []))
-    loops = [Loop(each.task, each.recipe.training, each.recipe.scoring, 3) for each in (prepared, plain)]
-    expected = {name: tensor.double().clone() for name, tensor in weights_of(loops[1].network).items()}
-    for step in range(12):
-        for loop in loops:
-            loop.train_step(step)
-        decay = min(0.7, (1 + step) / (10 + step))
-        for name, tensor in weights_of(loops[1].network).items():
-            expected[name] = decay * expected[name] + (1 - decay) * tensor.double()
-    for name, tensor in weights_of(loops[0].network).items():
-        assert torch.equal(tensor, weights_of(loops[1].network)[name])
-    loops[0].progress.step = 12
-    loops[0].restore_best()
-    for name, tensor in weights_of(loops[0].network).items():
-        torch.testing.assert_close(tensor.double(), expected[name], rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("task", "setting", "why"),
-    [
-        ("lm", "training.average=1", "keeps the first weights"),
-        ("lm", "training.average=1.5", "not between 0 and 1"),
-    ],
+    [],
 )
 def test_what_makes_no_sense_is_refused(
     task: str, setting: str, why: str, course_folder: Path, tmp_path: Path, tiny: list[str]

@@ -184,10 +184,6 @@ class View:
         self.mask: TensorCache[Tensor] = TensorCache()  # layers with the same biases share it
         self.memory: dict[Part, Tensor] = {}  # what parts hand from layer to layer
 
-    def prepare(self) -> None:
-        """Make what the fused kernel may need, before a compiled block asks for it."""
-        self.added  # noqa: B018
-
     @cached_property
     def visible(self) -> Tensor | None:
         """True where a key may be seen [batch head query key]; None: everywhere. Too large for local attention."""

@@ -38,8 +38,6 @@ class Dropout(nn.Module):
     """What is dropped at a step is a pure function of seed, module name and step. torch's own dropout draws from one
     global generator: one more draw anywhere would shift all that follow, and a resumed run would need its state."""
 
-    number: Tensor  # in a network that is compiled
-
     def __init__(self, share: float) -> None:
         super().__init__()
         self.share = share
@@ -52,8 +50,6 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.drops:
             return x
-        if torch.compiler.is_compiling():
-            return x * torch.ops.fairtrial.dropout_mask(x.detach(), self.share, self.number)
         return x * dropout_mask(x, self.share, self.generator)
 
 

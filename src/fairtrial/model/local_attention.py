@@ -25,8 +25,8 @@ def shortest_window(parts: Sequence[Part], causal: bool) -> tuple[int, int] | No
         if part.owns("score") or part.owns("features") or (by_position and not part.relative):
             return None
     windows = [part.window(causal) for part in parts if part.owns("window")]
-    found = [window for window in windows if window is not None]  # `:=` inside would keep torch.compile out
-    return (min(back for back, _ in found), min(ahead for _, ahead in found)) if found else None
+    bounded = [window for window in windows if window is not None]
+    return (min(back for back, _ in bounded), min(ahead for _, ahead in bounded)) if bounded else None
 
 
 def worth_it(window: tuple[int, int], time: int) -> bool:

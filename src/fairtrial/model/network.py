@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, pad
-from torch.utils.checkpoint import checkpoint
 
 from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput
@@ -83,39 +82,6 @@ def residual(x: Tensor, read: Tensor, parts: Sequence[Part]) -> Tensor:
     return x
 
 
-def recomputed(block: nn.Module, x: Tensor, view: View, parts: Sequence[Part]) -> Tensor:
-    """What `block` gives; its activations are computed again for the gradient instead of being stored. Dropout's own
-    generators and what parts remember in buffers are wound back, so that the second pass repeats the first."""
-    modules = [module for owner in (block, *parts) for module in owner.modules()]
-    generators = [module.generator for module in modules if isinstance(module, Dropout) and module.drops]
-    buffers = [buffer for part in parts for buffer in part.buffers()]
-
-    def state() -> State:
-        return [generator.get_state() for generator in generators], [buffer.clone() for buffer in buffers]
-
-    def set_state(to: State) -> None:
-        for generator, old in zip(generators, to[0], strict=True):
-            generator.set_state(old)
-        for buffer, saved in zip(buffers, to[1], strict=True):
-            if not torch.equal(buffer, saved):  # autograd may hold an unchanged one: writing would invalidate it
-                buffer.copy_(saved)
-
-    @contextmanager
-    def wound_back(first: State) -> Iterator[None]:
-        now = state()
-        set_state(first)
-        try:
-            yield
-        finally:
-            set_state(now)
-
-    contexts = lambda: (nullcontext(), wound_back(state()))  # noqa: E731
-    # what we wrote draws nothing from the global generator, which other threads may be using; a user's part might
-    drawn = any(not type(part).__module__.startswith("fairtrial.") for part in parts)
-    found = checkpoint(block, x, view, parts, use_reentrant=False, context_fn=contexts, preserve_rng_state=drawn)
-    return cast(Tensor, found)
-
-
 def memory_needed(shape: Shape, vocabulary: int, tables: int = 1) -> int:
     """Bytes of the weights, about; `tables`: those over the vocabulary, embedding and output layer."""
     weights = shape.layers * (4 * shape.width**2 + 2 * shape.width * shape.hidden) + tables * vocabulary * shape.width
@@ -131,8 +97,7 @@ def training_memory(recipe: Recipe, vocabulary: int, rows: int) -> int:
     numbers = shape.width * (10 + 2 * (shape.dropout > 0)) + shape.hidden * (1 if shape.activation == "relu" else 2)
     if shape.attention_dropout or any(EAGER & parts.find(choice.name).verbs for choice in recipe.parts):
         numbers += shape.heads * shape.length * (4 if shape.attention_dropout else 2)  # maps: no fused kernel
-    layers = 1 if training.save_memory else shape.layers  # computed again, one after another
-    kept = 4 * rows * shape.length * (layers * numbers + shape.layers * shape.width)
+    kept = 4 * rows * shape.length * shape.layers * (numbers + shape.width)
     return copies * memory_needed(shape, vocabulary, 1 if recipe.task == "classify" or shape.tied else 2) + kept
 
 
@@ -145,8 +110,6 @@ class Body(nn.Module):
             raise BadInput("shape.length = 0 leaves the length open until data are read", "give a length")
         check_memory(memory_needed(shape, vocabulary), "the network")
         self.shape, self.causal = shape, causal
-        self.save_memory = False  # in training, compute each block again for its gradient instead of storing it
-        self.compiled = False  # in training, run each block by torch.compile
         self.tokens = nn.Embedding(vocabulary, shape.width)
         self.parts = build_parts(choices, shape, seed, causal=causal)
         self.dropout = Dropout(shape.dropout)
@@ -177,24 +140,11 @@ class Body(nn.Module):
         if not self.causal:
             x, layout = with_prefixes(x, layout, parts)
         view = View(layout, self.causal, past, x.dtype)
-        run = self.run_trained() if cache is None and torch.is_grad_enabled() and not self.watched() else None
         for block in self.blocks:
-            x = block(x, view, parts, cache) if run is None else run(block, x, view, parts)
+            x = block(x, view, parts, cache)
         if cache is not None:
             cache.length += time
         return x if before else self.norm(x), layout
-
-    def run_trained(self) -> Callable[..., Tensor] | None:
-        """How blocks are run where their gradients are wanted, if not as usual."""
-        if self.compiled and self.training:
-            from fairtrial.model.compiled import run_compiled
-
-            return run_compiled
-        return recomputed if self.save_memory else None
-
-    def watched(self) -> bool:
-        """Whether attention maps are being collected."""
-        return any(cast(Block, block).attention.maps.watcher is not None for block in self.blocks)
 
     def listed_parts(self) -> list[Part]:
         return cast(list[Part], list(self.parts.values()))

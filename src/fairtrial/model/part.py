@@ -379,9 +379,7 @@ class TensorCache(Generic[Cached]):
         self._last: tuple[list[Any], Cached, list[object]] | None = None
 
     def get(self, make: Callable[[], Cached], *key: Any) -> Cached:
-        """What `make` gives, or what it gave for this key. A compiled block makes it anew: it cannot ask this cache."""
-        if torch.compiler.is_compiling():
-            return make()
+        """What `make` gives, or what it gave for this key."""
         if any(tensor.requires_grad for value in key for tensor in _tensors(value)):
             return make()  # a result made while gradients were off would cut this one's
         last = self._last  # read once: another thread may set it meanwhile

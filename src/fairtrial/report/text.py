@@ -77,7 +77,7 @@ def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str
         f"fingerprints: recipe {trial['recipe']}, code {trial['code']}, data {digests}",
         f"environment: Python {environment['python']}, torch {environment['torch']},"
         f" {environment['threads']} thread(s), {environment['system']} {environment['machine']}"
-        + "".join(f", {environment[name]}" for name in ("device", "precision", "compiled") if name in environment),
+        + "".join(f", {environment[name]}" for name in ("device", "precision") if name in environment),
     ]
     return [plain(line) for line in lines]
 

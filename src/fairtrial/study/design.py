@@ -94,7 +94,7 @@ SHARED_DATA = (
 # a token that sees more is easier to predict; other devices, precisions and programs round differently
 SHARED_FIELDS = (
     *(("data", name) for name in SHARED_DATA), ("scoring", "full_context"), ("scoring", "exact_bytes"),
-    ("training", "device"), ("training", "precision"), ("training", "compile"),
+    ("training", "device"), ("training", "precision"),
 )  # fmt: skip
 
 

@@ -45,7 +45,6 @@ class Checkpoints:
         tensors = {f"weights/{name}": tensor for name, tensor in weights_of(loop.network).items()}
         tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(loop.optimizer).items()}
         tensors |= {f"best/{name}": tensor for name, tensor in progress.best_weights.items()}
-        tensors |= {f"average/{name}": tensor for name, tensor in progress.average.items()}
         with disk_errors(self.folder):
             self.folder.mkdir(exist_ok=True)
         facts = {name: getattr(progress, name) for name in PROGRESS}
@@ -106,10 +105,8 @@ class Checkpoints:
         return found
 
     def size_needed(self, loop: Loop) -> int:
-        """Bytes that one checkpoint takes: weights, two optimizer moments, best and averaged weights."""
-        return (5 if loop.progress.average else 4) * sum(
-            tensor.numel() * tensor.element_size() for tensor in weights_of(loop.network).values()
-        )
+        """Bytes that one checkpoint takes: weights, two optimizer moments, best weights."""
+        return 4 * sum(tensor.numel() * tensor.element_size() for tensor in weights_of(loop.network).values())
 
 
 def in_pieces(tensors: dict[str, Tensor], metadata: dict[str, str]) -> list[bytes | memoryview]:
@@ -148,7 +145,6 @@ def fill(loop: Loop, tensors: dict[str, Tensor], facts: dict[str, Any], path: Pa
         put_weights(loop.network, under("weights/", tensors))
         put_optimizer(loop.optimizer, under("optimizer/", tensors))
         progress.begun, progress.best_weights = True, under("best/", tensors)
-        progress.average = {name: tensors[f"average/{name}"].to(loop.device) for name in progress.average}
         progress.best_key = None if facts["best_merit"] is None else tuple(facts["best_merit"])
         for name in PROGRESS:
             setattr(progress, name, facts[name])

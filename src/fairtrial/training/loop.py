@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +37,6 @@ class Progress:
     best_step: int | None = None
     best_key: tuple[float, ...] | None = None
     best_weights: dict[str, Tensor] = field(default_factory=dict)
-    average: dict[str, Tensor] = field(default_factory=dict)  # of the weights of all steps; empty: none is made
     stale: int = 0  # evaluations since the best
     stopped: str = ""  # why training ended early; empty while it runs
 
@@ -59,7 +58,7 @@ class Loop:
         self.optimizer: Optimizer = make_optimizer(self.network, training)
         self.dropouts = dropouts_of(self.network)
         self.external = isinstance(self.network, ExternalModel)  # it may draw from the global generators
-        self.progress = Progress(average=cloned(weights_of(self.network)) if training.average else {})
+        self.progress = Progress()
         per_epoch = -(-task.batches.batches_per_epoch() // training.accumulate)
         self.steps_per_epoch = per_epoch
         self.steps = training.duration.steps(per_epoch)
@@ -106,28 +105,7 @@ class Loop:
         if math.isfinite(training.clip):
             clip_grad_norm_(self.network.parameters(), training.clip)
         self.optimizer.step()
-        self.update_average(step)
         return nats / count, rate
-
-    def update_average(self, step: int) -> None:
-        """Of a short past at first, so that the first weights are soon forgotten."""
-        if decay := min(self.training.average, (1 + step) / (10 + step)):
-            own = weights_of(self.network)
-            for name, tensor in self.progress.average.items():
-                tensor.lerp_(own[name], 1 - decay) if tensor.is_floating_point() else tensor.copy_(own[name])
-
-    @contextmanager
-    def averaged(self) -> Iterator[None]:
-        """With averaged weights, if weights are averaged, in the network."""
-        if not self.progress.average:
-            yield
-            return
-        own = cloned(weights_of(self.network))
-        put_weights(self.network, self.progress.average)
-        try:
-            yield
-        finally:
-            put_weights(self.network, own)
 
     def gradients(self, step: int) -> tuple[float, int]:
         """Those of one step, in the network: (summed nats, answers)"""
@@ -156,7 +134,7 @@ class Loop:
         if progress.best_key is None or score.selection_key > progress.best_key:
             progress.best_step, progress.best_key, progress.stale = progress.step, score.selection_key, 0
             if self.training.keep == "best":
-                progress.best_weights = cloned(progress.average or weights_of(self.network))
+                progress.best_weights = cloned(weights_of(self.network))
             yield Event("best", progress.step, {"split": split})
         else:
             progress.stale += 1
@@ -173,7 +151,7 @@ class Loop:
 
     def score(self, split: str) -> Score:
         started, when = time.perf_counter(), "before the first step" if not self.progress.step else "for the curves"
-        with doing(f"scoring {split} {when}"), self.averaged():
+        with doing(f"scoring {split} {when}"):
             score = self.task.quick_score(split)
         self.score_pace = (time.perf_counter() - started) / max(1, self.task.work(split, quick=True))
         if not all(map(math.isfinite, score.selection_key)):  # the last step's loss was finite, its weights are not
@@ -192,8 +170,6 @@ class Loop:
         """Put the selected weights into the network; the step they are from."""
         progress = self.progress
         if self.training.keep == "last" or not progress.best_weights:
-            if progress.average:
-                put_weights(self.network, progress.average)
             return progress.step
         put_weights(self.network, progress.best_weights)
         assert progress.best_step is not None

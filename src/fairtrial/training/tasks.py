@@ -221,12 +221,6 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     facts = {"documents": {name: len(split) for name, split in documents.items()}, "vocabulary": tokenizer.size, **more}
     if network is None:
         network = build_network(recipe, seed, tokenizer.size, len(splits.labels))
-    if not isinstance(network, ExternalModel):
-        network.body.save_memory = recipe.training.save_memory
-    elif recipe.training.save_memory:
-        raise BadInput("training.save_memory recomputes blocks of ours; a model of your own does that itself")
-    elif recipe.training.compile:
-        raise BadInput("training.compile compiles blocks of ours; a model of your own does that itself")
     cast(Any, network).precision = recipe.training.precision
     common = (cast(Any, network), batches, choose_on, curves, sets, facts, groups)
     if recipe.task == "lm":
