@@ -329,12 +329,13 @@ ADDED_FIELDS = (
 )  # fmt: skip
 
 
-# fields of version 0.2.0 that are gone, with the value that changed nothing
+ANY = object()
+# fields of version 0.2.0 that are gone, with the value that changed nothing; ANY: none did
 REMOVED_FIELDS: dict[tuple[str, str], Any] = {
     ("training", "distill"): 0.0,
     ("training", "word_dropout"): 0.0,
     ("training", "average"): 0.0,
-    ("training", "save_memory"): False,
+    ("training", "save_memory"): ANY,
     ("training", "compile"): False,
     ("data", "pretraining"): "",
     ("data", "pretraining_share"): 0.8,
@@ -346,7 +347,7 @@ def without_removed(table: dict[str, Any]) -> dict[str, Any]:
     for (section, name), unused in REMOVED_FIELDS.items():
         inner = table.get(section)
         if isinstance(inner, dict) and name in inner:
-            if inner[name] != unused:
+            if unused is not ANY and inner[name] != unused:
                 what = f"{section}.{name} was removed after version 0.2.0: {inner[name]!r}"
                 raise BadInput(what, "remove the field, or use fairtrial 0.2.0")
             table = {**table, section: {key: value for key, value in inner.items() if key != name}}
