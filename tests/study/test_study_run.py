@@ -71,9 +71,9 @@ def test_a_study_leaves_all_that_a_reader_needs(same_twice: tuple[Study, Path]) 
     assert task["cost"]["learned"]["flops_per_step"] > 1000
     assert task["cost"]["again"]["peak_memory_mb"] > 50
     assert task["cost"]["learned"]["seconds_ratio"] == 1.0
-    assert task["passports"]["again"] == {"level": "pass", "failed": [], "accepted": False}
-    assert task["peeks"]["learned"]["obama"]["reads"] == 6  # once for each seed
-    assert "Kneser-Ney trigram" in task["baselines"]
+    assert task["audits"]["again"] == {"level": "pass", "failed": [], "accepted": False}
+    assert task["test_reuse"]["learned"]["obama"]["reads"] == 6  # once for each seed
+    assert "Kneser-Ney trigram" in task["baseline_scores"]
     maps = json.loads((folder / "maps.json").read_text())
     weights = torch.tensor(maps["variants"]["lm"]["learned"])
     assert weights.shape[2] == weights.shape[3] == len(maps["words_of"]["lm"]["learned"])
@@ -367,8 +367,8 @@ def test_perplexities_picked_on_test_are_averaged_by_their_logs() -> None:
         return SimpleNamespace(result={"tests": tests, "test_watched": True, **picked})
 
     found = artifacts.test_reuse([result(100.0, 200.0), result(400.0, 800.0)])["test"]
-    assert found["picked_on_test"] == pytest.approx(200.0)
-    assert found["honest"] == pytest.approx(400.0)
+    assert found.picked_on_test == pytest.approx(200.0)
+    assert found.honest == pytest.approx(400.0)
 
 
 @pytest.mark.slow  # it compares times, which a busy machine spoils
