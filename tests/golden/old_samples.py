@@ -1,6 +1,6 @@
-"""Uses the stored samples of the first format (`before/`) through the command line, and gathers the numbers.
+"""Uses the stored samples of version 0.2.0 (`before/`) through the command line, and gathers the numbers.
 
-`before/` was written once, by the code before the rebuild; it is never written again.
+`before/` was written once, by the last code of that version; it is never written again.
 """
 
 from __future__ import annotations
