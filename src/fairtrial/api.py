@@ -142,7 +142,7 @@ def train(
         fields: Fields of the recipe: `steps=500`, `layers=2`, `parts=["rope", Fade]`, `text_column="review"`.
 
     >>> run = ft.train("classify", data=reviews, steps=5, layers=1, width=16, hidden=16, parts=["rope"], quiet=True)
-    >>> run.recipe.parts[0].name, run.record.result["steps"]
+    >>> run.recipe.parts[0].name, run.record.result.steps
     ('rope', 5)
     """
     check_range("seed", seed, 0, 2**63 - 1)
@@ -336,7 +336,7 @@ def study(
     >>> here = ft.StudyOptions(engine="here")
     >>> study = ft.study(["none", "learned"], reviews, task="classify", seeds=2, steps=2, width=16, options=here,
     ...                  quiet=True)
-    >>> study.verdict.name, study.run("learned", seed=1).metrics["test"]["items"]
+    >>> study.verdict.name, study.run("learned", seed=1).metrics["test"].items
     ('none vs learned', 48)
     >>> ft.study(finished.folder, quiet=True).verdict.comparisons[0].seeds  # nothing is trained twice
     5
@@ -765,7 +765,7 @@ def baseline(
         quiet: Show no progress.
         fields: Fields of the recipe: `text_column="review"`.
 
-    >>> sorted(ft.baseline(reviews).tasks["classify"]["baselines"])[0]
+    >>> sorted(ft.baseline(reviews).tasks["classify"].baselines)[0]
     'length only'
     """
     check_range("seed", seed, 0)
@@ -847,7 +847,7 @@ def parameters(
         if data is not None or vocabulary is not None or fields:
             raise BadInput("a record's network is fixed", "leave out data, vocabulary and fields, or name a recipe")
         record = Record.open(folder_of(target))
-        return cost_of_recipe(record.recipe, record.trial["vocabulary"], len(record.trial["labels"]))
+        return cost_of_recipe(record.recipe, record.trial.counts.vocabulary, len(record.trial.labels))
     with reading(data) if data is not None else nullcontext() as source:
         if isinstance(target, Recipe):
             found = [with_data(target, source)]

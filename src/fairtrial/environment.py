@@ -11,31 +11,32 @@ import platform
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from fairtrial import __version__
 from fairtrial.errors import BadInput, EnvironmentChanged
+from fairtrial.stored import Environment, TrialInfo
 
 # must be equal for a resumed trial to end with the same bits
 MOST_THREADS = 1024
 DECISIVE = ("torch", "threads", "machine")
 
 
-def describe(threads: int) -> dict[str, Any]:
-    return {
-        "python": platform.python_version(),
-        "fairtrial": __version__,  # of the code that runs; the metadata of an editable install may be older
-        **{name: _version(name) for name in ("torch", "numpy", "tokenizers", "safetensors")},
-        "threads": threads,
-        "machine": platform.machine(),
-        "system": platform.system(),
-        "cores": os.cpu_count(),
-    }
+def describe(threads: int) -> Environment:
+    packages = {name: _version(name) for name in ("torch", "numpy", "tokenizers", "safetensors")}
+    return Environment(
+        python=platform.python_version(),
+        fairtrial=__version__,  # of the code that runs; the metadata of an editable install may be older
+        threads=threads,
+        machine=platform.machine(),
+        system=platform.system(),
+        cores=os.cpu_count(),
+        **packages,
+    )
 
 
 def _version(package: str) -> str:
@@ -88,16 +89,21 @@ def peak_memory_mb() -> int | None:
     return round(most / (1 << 20 if sys.platform == "darwin" else 1 << 10))  # macOS tells bytes, Linux kilobytes
 
 
-def check_environment(trial: Mapping[str, Any]) -> None:
+def changed_since(then: Environment) -> list[str]:
+    """The decisive fields that differ from those of this machine."""
+    now = describe(then.threads)
+    return [name for name in DECISIVE if getattr(now, name) != getattr(then, name)]
+
+
+def check_environment(trial: TrialInfo) -> None:
     """Refuse to resume where results may differ from those of an uninterrupted trial."""
-    then = trial["environment"]
-    now = describe(int(then["threads"]))
-    changed = [name for name in DECISIVE if now[name] != then[name]]
-    what = "fairtrial's own code has changed since this record was begun"
-    if changed:
-        what = f"this record was begun with {changed[0]} {then[changed[0]]}, here it is {now[changed[0]]}"
-    if changed or trial["code"] != code_fingerprint():
-        raise EnvironmentChanged(f"{what}: results may differ", "resume with --ignore-changes to accept that")
+    then, now = trial.environment, describe(trial.environment.threads)
+    message = "fairtrial's own code has changed since this record was begun"
+    changed = changed_since(then)
+    for name in changed[:1]:
+        message = f"this record was begun with {name} {getattr(then, name)}, here it is {getattr(now, name)}"
+    if changed or trial.code != code_fingerprint():
+        raise EnvironmentChanged(f"{message}: results may differ", "resume with --ignore-changes to accept that")
 
 
 # what libraries take beside it, of which some crash where they find none; and what they take once they are imported

@@ -10,22 +10,22 @@ import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 from fairtrial.errors import BadInput
+from fairtrial.events import Event, Scored, Stepped
 from fairtrial.recipe import Recipe, to_table
 from fairtrial.registry import did_you_mean
 
-Logger = Generator[None, Any, None]
+Logger = Generator[None, Event, None]
 
 
 @contextmanager
-def open_loggers(names: Sequence[str], folder: Path, recipe: Recipe) -> Iterator[Callable[[Any], None]]:
+def open_loggers(names: Sequence[str], folder: Path, recipe: Recipe) -> Iterator[Callable[[Event], None]]:
     """Several loggers as one listener."""
     with ExitStack() as stack:
         loggers = [stack.enter_context(closing(open_logger(name, folder, recipe))) for name in names]
 
-        def on_event(event: Any) -> None:
+        def on_event(event: Event) -> None:
             for logger in loggers:
                 logger.send(event)
 
@@ -43,12 +43,13 @@ def open_logger(name: str, folder: Path, recipe: Recipe) -> Logger:
     return logger
 
 
-def numbers(event: Any) -> dict[str, float]:
+def numbers(event: Event) -> dict[str, float]:
     """The plain numbers of an event, named as `train/loss` or `validation/accuracy`."""
-    if event.kind not in ("step", "score"):
-        return {}
-    split = event.facts.get("split", "train")
-    return {f"{split}/{key}": float(value) for key, value in event.facts.items() if isinstance(value, int | float)}
+    if isinstance(event, Stepped):
+        return {"train/loss": event.loss, "train/learning_rate": event.learning_rate}
+    figures = event.metrics.known() if isinstance(event, Scored) else {}
+    split = event.split if isinstance(event, Scored) else ""
+    return {f"{split}/{name}": float(value) for name, value in figures.items() if isinstance(value, int | float)}
 
 
 def log_to_tensorboard(folder: Path, recipe: Recipe) -> Logger:

@@ -203,7 +203,7 @@ def require_plugins(record: Record) -> None:
     for label, path in sources_of(record.recipe.model.name).items():
         _loaded[sha256_of(path)] = (label, (record.recipe.model.name,))
     check_unchanged(record, [(source, digest) for digest, (source, _) in _loaded.items()])
-    for file, digest in record.plugins.items():
+    for file, digest in record.trial.plugins.items():
         if digest not in _loaded:
             # in the record or its study: never run unless it is asked for by name
             kept = [folder / "parts" / file for folder in (record.folder, *record.folder.parents[3:4])]
@@ -216,7 +216,7 @@ def require_plugins(record: Record) -> None:
 
 def check_unchanged(record: Record, given: Sequence[tuple[str, str]]) -> None:
     """Refuse a plugin of the record's that is given with another content."""
-    for file, digest in record.plugins.items():
+    for file, digest in record.trial.plugins.items():
         if digest not in {there for _, there in given} and file in dict(given):
             hint = "give the file as it was (its sha256 is in trial.json), or start a new record with `fairtrial train`"
             raise BadInput(f"{file} has changed since {record.folder} was begun", hint)

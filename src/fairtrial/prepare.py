@@ -178,16 +178,16 @@ def prepare_like(record: Record) -> Prepared:
     recipe, trial = record.recipe, record.trial
     tokenizer = record.tokenizer()
     corpus = open_corpus(recipe.data, recipe.task, recipe.tokens, tokenizer.facts)
-    if corpus.files != trial["data"]:
+    if corpus.files != trial.data:
         raise BadInput(f"the data have changed since {record.folder} was begun", "restore them, or train a new record")
-    splits = split(corpus, recipe.data, trial["seed"])
+    splits = split(corpus, recipe.data, trial.seed)
     encoder = None
     if not record.complete and recipe.encoder.source != "none":  # a finished record has weights of its own
         from fairtrial.pretrained.encoder import open_encoder
 
         encoder = open_encoder(recipe)
-    device = str(trial["environment"].get("device", "cpu"))
-    return Prepared(recipe, trial["seed"], corpus, splits, encoder, tokenizer, device=device)
+    device = trial.environment.device
+    return Prepared(recipe, trial.seed, corpus, splits, encoder, tokenizer, device=device)
 
 
 def _fit_tokenizer(prepared: Prepared) -> Tokenizer:

@@ -14,9 +14,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from fairtrial.errors import FairtrialWarning, OutOfTime
+
+if TYPE_CHECKING:
+    from fairtrial.events import Event
 
 SECONDS = 0.2  # between two drawings
 SAID_AFTER_SECONDS = 2.0  # what takes longer says what it does
@@ -27,7 +30,7 @@ Item = TypeVar("Item")
 Show = Callable[[str, float | None], None]  # gets words, and the share that is done if it is known
 OnStatus = Callable[[str], None]  # gets words
 OnProgress = Callable[[str, int, int], None]  # what is being done, how much is done, how much there is
-OnEvent = Callable[[Any], None]
+OnEvent = Callable[["Event"], None]
 Stop = Callable[[], bool]
 
 
@@ -293,29 +296,30 @@ class TerminalBar:
             self.progress.stop()
 
 
-def trial_listener(bar: Bar) -> Callable[[Any], None]:
+def trial_listener(bar: Bar) -> OnEvent:
     """Shows the events of a trial."""
+    from fairtrial.events import Estimated, FinalScoring, Notice, Started, Stepped
     from fairtrial.formatting import format_time
 
     first, steps, started, final, scoring = 0, 1, time.monotonic(), 0.0, 0.0
 
-    def show(event: Any) -> None:
+    def show(event: Event) -> None:
         nonlocal first, steps, started, final, scoring
-        if event.kind == "start":
-            first, steps, started = event.step, event.facts["steps"], time.monotonic()
-        elif event.kind == "estimate":
-            final, started = event.facts["final_seconds"], time.monotonic()
-        elif event.kind == "step":
+        if isinstance(event, Started):
+            first, steps, started = event.step, event.steps, time.monotonic()
+        elif isinstance(event, Estimated):
+            final, started = event.final_seconds, time.monotonic()
+        elif isinstance(event, Stepped):
             done = event.step - first
             left = format_time((time.monotonic() - started) / done * (steps - event.step) + final)
-            words = f"step {event.step:,} of {steps:,}, loss {event.facts['loss']:.3f}, {left} left"
+            words = f"step {event.step:,} of {steps:,}, loss {event.loss:.3f}, {left} left"
             bar.show(words, event.step / max(1, steps))
-        elif event.kind == "testing":
-            share, scoring = event.facts["share"], scoring if event.facts["share"] else time.monotonic()
+        elif isinstance(event, FinalScoring):
+            share, scoring = event.share, scoring if event.share else time.monotonic()
             left = f", {time_left(scoring, share)} left" if share else ""
-            bar.show(f"scoring {event.facts['split']}{left}", share)
-        elif event.kind == "notice":
-            warnings.warn(event.facts["text"], FairtrialWarning, stacklevel=2)
+            bar.show(f"scoring {event.split}{left}", share)
+        elif isinstance(event, Notice):
+            warnings.warn(event.text, FairtrialWarning, stacklevel=2)
 
     return show
 

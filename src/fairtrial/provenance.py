@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairtrial import environment
 from fairtrial.data.batches import Windows
 from fairtrial.data.corpus import Splits
 from fairtrial.data.readers import find_format
 from fairtrial.disk import sha256_of
+from fairtrial.events import Scored, Started
 from fairtrial.model.network import count_parameters
 from fairtrial.pretrained.encoder import fresh_parameters
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record
 from fairtrial.report.words import copies_text
-from fairtrial.statistics.outcomes import headline
+from fairtrial.stored import HEADLINES, EncoderInfo, Ending, Environment, PickedOnTest, TrialInfo, TrialResult
 from fairtrial.training.device import device_of
+from fairtrial.typed import structure
 
 if TYPE_CHECKING:
     from fairtrial.prepare import Prepared
@@ -31,97 +33,102 @@ FEWEST_POINTS = 4  # of a validation curve that says how training ended
 LATE, STILL, WORSE = 0.2, 0.02, 0.1  # the last fifth of training; shares of the loss that was learned
 
 
-def trial_facts(prepared: Prepared, threads: int, plugins: Mapping[str, str]) -> dict[str, Any]:
-    """trial.json: all that decides a trial beside its recipe, and what became of its data."""
-    corpus, splits, tokenizer = prepared.corpus, prepared.splits, prepared.tokenizer
-    task, encoder = prepared.task, {}
+def trial_info(prepared: Prepared, threads: int, plugins: Mapping[str, str], asked: str) -> TrialInfo:
+    """What is known of a trial before its first step. `asked`: the fingerprint of the recipe as it was given."""
+    corpus, splits, task = prepared.corpus, prepared.splits, prepared.task
+    encoder = None
     if prepared.encoder is not None:
         fresh = fresh_parameters(task.network, prepared.encoder)
-        encoder = {"encoder": {"sha256": prepared.encoder.sha256, "fresh": fresh}}
-    return {
-        "seed": prepared.seed,
-        "recipe": fingerprint(prepared.recipe),
-        "data": corpus.files,
-        "code": environment.code_fingerprint(),
-        "environment": environment.describe(threads) | computed_on(task),
-        "labels": list(splits.labels),
-        **({"class_names": [splits.class_names[label] for label in splits.labels]} if splits.class_names else {}),
-        "test_sets": list(splits.tests),
-        "tokenizer": tokenizer.facts,
-        "cite": corpus.cite,
-        "notes": [*prepared.notes, *notes_on(prepared, task)],
-        "plugins": dict(plugins),
-        **encoder,
-        **task.facts,
-    }
+        encoder = EncoderInfo(prepared.encoder.sha256, tuple(fresh))
+    return TrialInfo(
+        seed=prepared.seed,
+        recipe=fingerprint(prepared.recipe),
+        asked=asked,
+        data=corpus.files,
+        code=environment.code_fingerprint(),
+        environment=computed_on(task, environment.describe(threads)),
+        labels=splits.labels,
+        class_names=tuple(splits.class_names[label] for label in splits.labels) if splits.class_names else (),
+        test_sets=tuple(splits.tests),
+        tokenizer=prepared.tokenizer.facts,
+        cite=corpus.cite,
+        notes=(*prepared.notes, *notes_on(prepared, task)),
+        plugins=dict(plugins),
+        counts=task.counts,
+        encoder=encoder,
+    )
 
 
-def computed_on(task: Task) -> dict[str, str]:
-    """Device and precision, where they are not the usual ones."""
-    usual = {"device": "cpu", "precision": "float32"}
-    here = {"device": str(device_of(task.network)), "precision": task.network.precision}
-    return {name: value for name, value in here.items() if value != usual[name]}
+def computed_on(task: Task, machine: Environment) -> Environment:
+    """With the device and the precision."""
+    return replace(machine, device=str(device_of(task.network)), precision=task.network.precision)
 
 
-def start_facts(record: Record, task: Task, loop: Loop) -> dict[str, Any]:
-    """What is shown when training starts."""
-    return {
-        "folder": str(record.folder),
-        "task": record.recipe.task,
-        "parameters": count_parameters(task.network),
-        "shape": asdict(record.recipe.shape),  # a pretrained encoder brings its own
-        "parts": [asdict(choice) for choice in record.recipe.parts],
-        "steps": loop.steps,
-        "steps_per_epoch": loop.steps_per_epoch,
-        "choose_on": task.choose_on,
-        "select_every": loop.select_every,
-        "seed": record.trial["seed"],
-        "notes": record.trial["notes"],
-        **task.facts,
-    }
+def started(record: Record, prepared: Prepared, loop: Loop) -> Started:
+    """What is shown when training starts. A pretrained encoder brings a shape of its own."""
+    task, free = prepared.task, environment.bytes_free()
+    needed = 0 if prepared.recipe.external else prepared.memory_needed  # known where we built the network
+    return Started(
+        loop.progress.step,
+        folder=str(record.folder),
+        task=record.recipe.task,
+        seed=record.trial.seed,
+        parameters=count_parameters(task.network),
+        shape=record.recipe.shape,
+        parts=record.recipe.parts,
+        steps=loop.steps,
+        steps_per_epoch=loop.steps_per_epoch,
+        select_every=loop.select_every,
+        choose_on=task.choose_on,
+        notes=record.trial.notes,
+        documents=task.counts.documents,
+        vocabulary=task.counts.vocabulary,
+        tokens=task.counts.tokens,
+        cut_to_length=task.counts.cut_to_length,
+        memory_mb=round(needed / 1e6),
+        free_mb=round(free / 1e6) if free < math.inf else None,
+    )
 
 
-def memory_facts(prepared: Prepared) -> dict[str, int]:
-    """What training will take, where we built the network, and what is free."""
-    free = environment.bytes_free()
-    needed = 0 if prepared.recipe.external else prepared.memory_needed
-    return {"memory_mb": round(needed / 1e6)} | ({"free_mb": round(free / 1e6)} if free < math.inf else {})
-
-
-def result_facts(record: Record, task: Task, loop: Loop, best_step: int, scores: Mapping[str, Score]) -> dict[str, Any]:
-    """result.json. The test sets were scored for it this once, unless the recipe watches them."""
-    recipe, tests = record.recipe, record.trial["test_sets"]
-    curve = [event for event in record.events() if event["event"] == "score"]
-    named = () if recipe.external else task.network.body.parts.items()
-    notes = [f"{name}: {note}" for name, part in named for note in part.notes()]
+def trial_result(
+    record: Record, task: Task, loop: Loop, best_step: int, scores: Mapping[str, Score], lost: Iterable[str] = ()
+) -> TrialResult:
+    """The test sets were scored for it this once, unless the recipe watches them. `lost`: what the device could not
+    promise to compute the same way again."""
+    recipe, tests = record.recipe, record.trial.test_sets
+    curve = [event for event in record.events() if isinstance(event, Scored)]
+    parts = () if recipe.external else task.network.body.parts.items()
     rule = "accuracy" if recipe.task == "classify" else "loss"  # as `Score.selection_key`
-    return {
-        "task": recipe.task,
-        "seed": record.trial["seed"],
-        "parameters": count_parameters(task.network),
-        "steps": loop.progress.step,
-        "steps_per_epoch": loop.steps_per_epoch,
-        "kept_step": best_step,
-        "kept": recipe.training.keep,
-        "chosen_by": f"validation {rule}" if task.choose_on and recipe.training.keep == "best" else None,
-        **dict(zip(("training_end", "best_step"), training_end(curve), strict=True)),
-        **({"part_notes": notes} if notes else {}),
-        "stopped": loop.progress.stopped,
-        "test_watched": recipe.scoring.watch_test,
-        "test_reads": {name: (name in scores) + sum(point["split"] == name for point in curve) for name in tests},
-        "train": task.quick_score("train").metrics,
-        "validation": scores["validation"].metrics if "validation" in scores else None,
-        "tests": {name: score.metrics for name, score in scores.items() if name != "validation"},
-        "picked_on_test": picked_on_test(curve, tests),
-        "model_sha256": sha256_of(record.folder / "model.safetensors"),
-    }
+    ending, best_on_validation = training_end(curve)
+    return TrialResult(
+        task=recipe.task,
+        seed=record.trial.seed,
+        parameters=count_parameters(task.network),
+        steps=loop.progress.step,
+        steps_per_epoch=loop.steps_per_epoch,
+        kept_step=best_step,
+        kept=recipe.training.keep,
+        chosen_by=f"validation {rule}" if task.choose_on and recipe.training.keep == "best" else None,
+        training_end=ending,
+        best_step=best_on_validation,
+        part_notes=tuple(f"{name}: {note}" for name, part in parts for note in part.notes()),
+        stopped=loop.progress.stopped,
+        not_deterministic=tuple(sorted(lost)),
+        test_watched=recipe.scoring.watch_test,
+        test_reads={name: (name in scores) + sum(point.split == name for point in curve) for name in tests},
+        train=task.quick_score("train").metrics,
+        validation=scores["validation"].metrics if "validation" in scores else None,
+        tests={name: score.metrics for name, score in scores.items() if name != "validation"},
+        picked_on_test=picked_on_test(curve, tests),
+        model_sha256=sha256_of(record.folder / "model.safetensors"),
+    )
 
 
-def training_end(curve: list[dict[str, Any]]) -> tuple[str, int | None]:
+def training_end(curve: Sequence[Scored]) -> tuple[Ending, int | None]:
     """How training ended, from the validation loss, and the step at which that was best. `still improving` at the last
     step, `overfitted` (it had been clearly better before) or `settled`; empty where scores are too few. Measured in
     shares of all that was learned."""
-    points = {point["step"]: nll_of(point) for point in curve if point["split"] == "validation"}
+    points = {point.step: point.metrics.loss for point in curve if point.split == "validation"}
     if not points:
         return "", None
     best_step, last_step = min(points, key=points.__getitem__), max(points)
@@ -136,20 +143,16 @@ def training_end(curve: list[dict[str, Any]]) -> tuple[str, int | None]:
     return "overfitted" if worse else "settled", best_step
 
 
-def nll_of(point: Mapping[str, Any]) -> float:
-    """The loss of a scored split: of a classifier, a language model or a masked one."""
-    return float(next(point[key] for key in ("nll", "window_nll", "masked_nll") if key in point))
-
-
-def picked_on_test(curve: list[dict[str, Any]], tests: list[str]) -> dict[str, dict[str, Any]]:
+def picked_on_test(curve: Sequence[Scored], tests: Sequence[str]) -> dict[str, PickedOnTest]:
     """What a report would quote that picks its best moment on the test set. Optimistic: shown, never used."""
-    best: dict[str, dict[str, Any]] = {}
+    best: dict[str, PickedOnTest] = {}
     for point in curve:
-        name = point["split"]
-        if name in tests:
-            key, sign = headline(point)
-            if name not in best or sign * point[key] > sign * best[name][key]:
-                best[name] = {key: point[key], "step": point["step"]}
+        if point.split in tests:
+            name = point.metrics.headline
+            score, sign = {name: point.metrics.figure(name)}, HEADLINES[name]
+            picked = structure(PickedOnTest, {"step": point.step, **score})
+            if point.split not in best or sign * picked.score > sign * best[point.split].score:
+                best[point.split] = picked
     return best
 
 
@@ -163,8 +166,8 @@ def located(recipe: Recipe) -> Recipe:
 
 def notes_on(prepared: Prepared, task: Task) -> list[str]:
     recipe, splits, tokenizer = prepared.recipe, prepared.splits, prepared.tokenizer
-    cut = task.facts.get("cut_to_length", {})  # how many documents of each split are longer than the model's length
-    notes = [*copies_notes(prepared), *cuts(recipe, splits, cut), *epoch_notes(task, recipe.training.accumulate)]
+    notes = [*copies_notes(prepared), *cuts(recipe, splits, task.counts.cut_to_length)]
+    notes += epoch_notes(task, recipe.training.accumulate)
     if tokenizer.unknown is not None and not tokenizer.facts["unknown_trained"]:
         notes.append(
             "the unknown token never occurs in training, so its weights are untrained (raise tokens.min_count)"

@@ -20,19 +20,16 @@ import os
 import shutil
 import stat
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fairtrial import stored
 from fairtrial.disk import (
     append_line,
     disk_errors,
-    load_json,
     lock_beside,
     locked,
     preparing,
@@ -42,21 +39,26 @@ from fairtrial.disk import (
     write_bytes,
     write_text,
 )
-from fairtrial.errors import BadInput, Busy, DiskTrouble, FairtrialWarning
+from fairtrial.errors import BadInput, Busy, DiskTrouble
+from fairtrial.events import Logged, event_json, read_event
 from fairtrial.recipe import FOLDER_NAME, Recipe, fingerprint, load_recipe, write_recipe
+from fairtrial.stored import (
+    BaselineScores,
+    ClockEntry,
+    TrialInfo,
+    TrialResult,
+    read_arrays,
+    read_clock,
+    read_document,
+    read_lines,
+    to_line,
+    write_document,
+)
 
 if TYPE_CHECKING:
     import numpy as np
 
     from fairtrial.data.tokenizer import Tokenizer
-
-OLD_KEYS = {"nats": "nll", "unknown_nats": "unknown_nll", "window_nats": "window_nll", "masked_nats": "masked_nll"}
-
-
-def renamed_keys(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A score, an event, or arrays by `test set/what`, with the names of version 0.1 replaced by today's."""
-    pieces = ((*key.rpartition("/"), value) for key, value in table.items())
-    return {f"{place}{slash}{OLD_KEYS.get(name, name)}": value for place, slash, name, value in pieces}
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Record:
     @classmethod
     @contextmanager
     def create(
-        cls, folder: Path, recipe: Recipe, trial: dict[str, Any], tokenizer_json: str, parts: Mapping[str, str] = {}
+        cls, folder: Path, recipe: Recipe, trial: TrialInfo, tokenizer_json: str, parts: Mapping[str, str] = {}
     ) -> Iterator[Record]:
         """A new record, held for writing. It is prepared next door, so that a refused trial leaves nothing behind.
         `parts`: sources of parts from a notebook, by file."""
@@ -103,7 +105,7 @@ class Record:
                         (beside / "parts").mkdir(exist_ok=True)
                         write_text(beside / "parts" / name, source)
                     sums = {"tokenizer.json": hashlib.sha256(tokenizer_json.encode()).hexdigest()}
-                    stored.write_document(beside / "trial.json", trial | {"sha256": sums})
+                    write_document(beside / "trial.json", replace(trial, sha256=sums))
                 record = cls(folder)
                 held.enter_context(record.hold())
             yield record
@@ -122,12 +124,12 @@ class Record:
 
     def checked(self, name: str) -> Path:
         """The path of a file, once its content is what the trial wrote: trial.json keeps the checksum of the tokenizer,
-        result.json those of the rest. Records of format 1 have none, but for the weights."""
+        result.json those of the rest."""
         path, kept = self.folder / name, {}
         if name == "tokenizer.json":
-            kept = self.trial.get("sha256", {})
+            kept = self.trial.sha256
         elif self.complete or name.endswith(".safetensors"):
-            kept = {"model.safetensors": self.result["model_sha256"]} | self.result.get("sha256", {})
+            kept = {"model.safetensors": self.result.model_sha256} | self.result.sha256
         try:
             if name in kept and sha256_of(path) != kept[name]:
                 raise BadInput("was changed after the trial wrote it (its checksum differs)", path=path)
@@ -146,47 +148,50 @@ class Record:
     def reject_or_accept_edits(self, *, accept: bool) -> None:
         """Before a trial is resumed: refuse files that are not what it began with, or let it go on as they are now;
         trial.json then says so."""
-        trial = stored.read_document(self.folder / "trial.json", stored.TRIAL, edited=True)
+        trial = read_document(self.folder / "trial.json", TrialInfo, edited=True)
         recipe, tokenizer = load_recipe(self.folder / "recipe.toml"), self.folder / "tokenizer.json"
         if not tokenizer.is_file():
             raise BadInput("is missing", "restore it, or train a new record", path=tokenizer)
-        begun = [line["trial"] for line in self.clock() if "trial" in line]
+        begun = [entry.trial for entry in self.clock() if entry.trial]
         try:
             now = sha256_of(tokenizer)
         except OSError as error:
             raise BadInput(f"cannot be read ({error.strerror})", path=tokenizer) from error
         changed = {
-            "recipe.toml": fingerprint(recipe) != trial["recipe"],
-            "tokenizer.json": trial.get("sha256", {}).get("tokenizer.json", now) != now,
+            "recipe.toml": fingerprint(recipe) != trial.recipe,
+            "tokenizer.json": trial.sha256.get("tokenizer.json", now) != now,
             "trial.json": bool(begun) and begun[-1] != sha256_of(self.folder / "trial.json"),
         }
         names = [name for name, differs in changed.items() if differs]
         if not names:
             return
         if not accept:
-            what = f"{self.folder}: {' and '.join(names)} changed since the trial began, so it would be another trial"
-            raise BadInput(what, "restore what it was, or resume with --ignore-changes (the record then says so)")
+            message = f"{' and '.join(names)} changed since the trial began, so it would be another trial"
+            raise BadInput(
+                f"{self.folder}: {message}",
+                "restore what it was, or resume with --ignore-changes (the record then says so)",
+            )
         note = f"resumed although {' and '.join(names)} had changed since the trial began"
-        proofs = {"recipe": fingerprint(recipe), "asked": fingerprint(recipe), "sha256": {"tokenizer.json": now}}
-        new = {"notes": [*trial["notes"], note], **proofs, "changed": names}
-        stored.write_document(self.folder / "trial.json", trial | new)
+        mark, sums = fingerprint(recipe), {"tokenizer.json": now}
+        new = replace(trial, notes=(*trial.notes, note), recipe=mark, asked=mark, sha256=sums, changed=tuple(names))
+        write_document(self.folder / "trial.json", new)
         self.add_time(0, what="changed", trial=sha256_of(self.folder / "trial.json"))
 
     @cached_property
     def recipe(self) -> Recipe:
         """Data that were moved may be named anew; whatever else decides the trial is as it was."""
         path = self.folder / "recipe.toml"
-        found, mark = recipe_and_mark(path)
-        if "sha256" in self.trial and mark != self.trial["recipe"]:
+        recipe, mark = recipe_and_mark(path)
+        if mark != self.trial.recipe:
             raise BadInput("was changed after the trial wrote it (its checksum differs)", path=path)
-        return found
+        return recipe
 
     def class_names(self, given: Sequence[str] | None = None) -> tuple[str, ...]:
         """What to call each label: by these names, by those of the data, or the labels themselves."""
-        labels = self.trial["labels"]
+        labels = self.trial.labels
         if given is None:
-            known = self.trial.get("class_names", [])
-            return tuple(known if len(known) == len(labels) else labels)
+            known = self.trial.class_names
+            return known if len(known) == len(labels) else labels
         if len(given) != len(labels) or not all(given):
             raise BadInput(f"{len(given)} names for {len(labels)} labels", f"name them in order: {', '.join(labels)}")
         if len(set(given)) < len(given):
@@ -194,18 +199,13 @@ class Record:
         return tuple(given)
 
     @cached_property
-    def trial(self) -> dict[str, Any]:
-        return stored.read_document(self.checked("trial.json"), stored.TRIAL)
-
-    @property
-    def plugins(self) -> dict[str, str]:
-        """Files and packages that brought parts to this trial, with their sha256."""
-        return self.trial.get("plugins") or self.trial.get("strangers", {})  # version 0.1 called them strangers
+    def trial(self) -> TrialInfo:
+        return read_document(self.checked("trial.json"), TrialInfo)
 
     def tokenizer(self) -> Tokenizer:
         from fairtrial.data.tokenizer import Tokenizer
 
-        return Tokenizer.load(self.checked("tokenizer.json"), self.trial["tokenizer"])
+        return Tokenizer.load(self.checked("tokenizer.json"), self.trial.tokenizer)
 
     def weights(self) -> bytes:
         """The trained weights as a safetensors file's bytes."""
@@ -216,61 +216,64 @@ class Record:
         return (self.folder / "result.json").is_file()
 
     @cached_property
-    def result(self) -> dict[str, Any]:
+    def result(self) -> TrialResult:
         if not self.complete:
             raise BadInput(f"{self.folder} is not finished", f"go on with: fairtrial train --resume {self.folder}")
-        least = stored.FORMAT if "sha256" in load_json(self.folder / "trial.json") else 1
-        result = stored.read_document(self.folder / "result.json", stored.RESULT, "train it again", least=least)
-        if "sha256" not in result:
-            if least == stored.FORMAT:
-                raise BadInput("has lost its checksums", "train it again", path=self.folder / "result.json")
-            text = "records of version 0.1 have no checksums: what they hold is read as it is"
-            warnings.warn(text, FairtrialWarning, stacklevel=2)
-        for split in ("train", "validation"):
-            if isinstance(result.get(split), dict):
-                result[split] = renamed_keys(result[split])
-        result["tests"] = {name: renamed_keys(score) for name, score in result["tests"].items()}
-        return result
+        return read_document(self.folder / "result.json", TrialResult, "train it again")
 
-    def write_result(self, result: Mapping[str, Any]) -> None:
+    def write_result(self, result: TrialResult) -> None:
         """Last of all, with the checksums of what it belongs to."""
         names = ("trial.json", "events.jsonl", "outcomes.safetensors", "model.safetensors")
         sums = {name: sha256_of(self.folder / name) for name in names if (self.folder / name).is_file()}
         if self.log.size and sums.get("events.jsonl") != self.log.sha256:
             hint = f"it is written again by: fairtrial train --resume {self.folder}"
             raise BadInput("was changed while the trial was writing it", hint, path=self.log.path)
-        stored.write_document(self.folder / "result.json", {**result, "sha256": sums})
+        write_document(self.folder / "result.json", replace(result, sha256=sums))
 
-    def write_baseline(self, facts: Mapping[str, Any]) -> None:
+    def write_baseline(self, scores: BaselineScores) -> None:
         """After the result: what is shown beside it belongs to these outcomes."""
         outcomes = sha256_of(self.folder / "outcomes.safetensors")
-        stored.write_document(self.folder / "baseline.json", {**facts, "outcomes": outcomes})
+        write_document(self.folder / "baseline.json", replace(scores, outcomes=outcomes))
 
     @property
-    def baseline(self) -> dict[str, Any]:
-        """A simple model's scores beside the trial's own; empty where none were made."""
+    def baseline(self) -> BaselineScores | None:
+        """A simple model's scores beside the trial's own; None where none were made."""
         path, hint = self.folder / "baseline.json", "remove it; `fairtrial data baseline` scores the same data"
         if not self.complete or not path.exists():
-            return {}
-        found = stored.read_document(path, stored.BASELINE, hint, least=stored.FORMAT)
-        if found["outcomes"] != sha256_of(self.checked("outcomes.safetensors")):
+            return None
+        scores = read_document(path, BaselineScores, hint)
+        if scores.outcomes != sha256_of(self.checked("outcomes.safetensors")):
             raise BadInput("belongs to other outcomes than those beside it", hint, path=path)
-        return found
+        return scores
 
     @cached_property
     def log(self) -> EventLog:
         return EventLog(self.folder / "events.jsonl")
 
-    def add_time(self, step: int, **facts: Any) -> None:
-        append_line(self.folder / "clock.jsonl", json.dumps({"step": step, "time": round(time.time(), 3), **facts}))
+    def add_time(
+        self,
+        step: int,
+        what: str,
+        *,
+        trial: str | None = None,
+        step_seconds: float | None = None,
+        peak_memory_mb: float | None = None,
+    ) -> None:
+        entry = ClockEntry(
+            step=step,
+            time=round(time.time(), 3),
+            what=what,
+            trial=trial,
+            step_seconds=step_seconds,
+            peak_memory_mb=peak_memory_mb,
+        )
+        append_line(self.folder / "clock.jsonl", to_line(entry))
 
-    def events(self) -> list[dict[str, Any]]:
-        path = self.checked("events.jsonl")
-        rows = stored.read_rows(path, lambda row: stored.SCORE_EVENT if row.get("event") == "score" else stored.EVENT)
-        return [renamed_keys(event) for event in rows]
+    def events(self) -> list[Logged]:
+        return read_lines(self.checked("events.jsonl"), read_event)
 
-    def clock(self) -> list[dict[str, Any]]:
-        return stored.read_rows(self.folder / "clock.jsonl", lambda row: stored.CLOCK)
+    def clock(self) -> list[ClockEntry]:
+        return read_lines(self.folder / "clock.jsonl", read_clock)
 
     def tidy(self) -> None:
         """Of a finished record: drop what kill -9 left in its last moments. One that another process holds is left to
@@ -304,7 +307,7 @@ class Record:
 
     def outcomes(self) -> dict[str, np.ndarray]:
         """Arrays by `test set/what`, one entry for each item."""
-        return renamed_keys(stored.read_arrays(self.checked("outcomes.safetensors"), "train it again"))
+        return read_arrays(self.checked("outcomes.safetensors"), "train it again")
 
 
 _recipes: dict[bytes, tuple[Recipe, str]] = {}
@@ -336,8 +339,8 @@ class EventLog:
     def sha256(self) -> str:
         return self._written.hexdigest()
 
-    def add(self, event: Mapping[str, Any]) -> None:
-        line = json.dumps(event, ensure_ascii=False)
+    def add(self, event: Logged) -> None:
+        line = json.dumps(event_json(event), ensure_ascii=False)
         append_line(self.path, line)
         content = (line + "\n").encode()
         self._written.update(content)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # what needs torch or numpy is imported by the method that us
     from fairtrial.data.tokenizer import Tokenizer
     from fairtrial.prepare import Prepared
     from fairtrial.report.curves import Curve
+    from fairtrial.stored import Metrics
     from fairtrial.training.tasks import Network, Task
 
 Texts = str | Sequence[str]
@@ -48,7 +49,7 @@ class Run(Result):
     """A finished trial: `metrics`, `curves`, `recipe`, `seed`, `labels`, and the trained `network` with its
     `tokenizer`. It stays on disk in `folder`.
 
-    >>> classifier.metrics["test"]["items"]
+    >>> classifier.metrics["test"].items
     48
     """
 
@@ -69,14 +70,13 @@ class Run(Result):
         return self.record.folder
 
     @property
-    def metrics(self) -> dict[str, dict[str, Any]]:
+    def metrics(self) -> dict[str, Metrics]:
         """Scores by split: validation, and each test set.
 
-        >>> classifier.metrics["validation"]["items"]
+        >>> classifier.metrics["validation"].items
         20
         """
-        result = self.record.result
-        return {**({"validation": result["validation"]} if result["validation"] else {}), **result["tests"]}
+        return self.record.result.scores
 
     @property
     def curves(self) -> list[Curve]:
@@ -114,7 +114,7 @@ class Run(Result):
     def task(self) -> Task:
         """The encoded data, to be scored with the trained network.
 
-        >>> classifier.task.score("test").metrics["items"]
+        >>> classifier.task.score("test").metrics.items
         48
         """
         from fairtrial.training.tasks import build_task
@@ -147,7 +147,7 @@ class Run(Result):
     def parameters(self) -> Parameters:
         """Parameters and FLOPs of the network, component by component.
 
-        >>> classifier.parameters().total == classifier.record.result["parameters"]
+        >>> classifier.parameters().total == classifier.record.result.parameters
         True
         """
         from fairtrial.analysis.parameters import cost_of_recipe
@@ -370,14 +370,14 @@ class Run(Result):
 
         result = self.record.result
         kind = f"{KINDS[self.recipe.task].capitalize()} ({format_parts(self.recipe)})"
-        size = f"{result['parameters']:,} parameters, seed {self.seed}"
+        size = f"{result.parameters:,} parameters, seed {self.seed}"
         first = f"{kind}, {size}; {kept_weights(result, self.recipe)}; {self.folder}"
-        sentences = (first, *learning_notes(result), *(f"note: {note}" for note in self.record.trial["notes"]))
+        sentences = (first, *learning_notes(result), *(f"note: {note}" for note in self.record.trial.notes))
         tables: list[Table] = [score_table(result, self.record.baseline)]
         return Description(sentences, tables, charts=record_charts(self.record))
 
     def rows(self) -> list[dict[str, object]]:
-        return [{"set": name, **score} for name, score in self.metrics.items()]
+        return [{"set": name, **score.known()} for name, score in self.metrics.items()]
 
     def plot(self) -> Figure:
         """Loss and score of every split during training.

@@ -1,237 +1,306 @@
-"""Stored files: the shape of each, and the one way in and out, so that no caller meets a value it did not expect.
+"""Stored files as values, and the one way in and out of each, so that no caller meets a value it did not expect.
 
-A document is a JSON object that ends with a checksum of all else in it (format 2); earlier ones (format 1) have none
-and are checked by shape alone. Shapes are written by hand and not as types of a schema library: pydantic takes long to
-import, and msgspec does not name the key of a table in which it found a wrong value.
-"""
+A document is a JSON object that ends with a checksum of all else in it. Its dataclass is its schema: what does not fit
+is refused with the path of the first wrong value. Files of version 0.2 are brought to today's shape in `legacy.py`."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from fairtrial.disk import load_json, parse_json, write_text
 from fairtrial.errors import BadInput
+from fairtrial.typed import Count, Positive, WrongValue, structure, unstructure
 
 if TYPE_CHECKING:
     import numpy as np
 
-Plain = dict[str, Any]
-Clean = Callable[[Plain], Plain]
-
-FORMAT = 2
+FORMAT, OLDEST = 3, 2  # 2: version 0.2
 CHECKSUM = "checksum"
+HEADLINES = {"accuracy": 1, "window_perplexity": -1, "masked_perplexity": -1}  # 1: higher is better, -1: lower
+Number = float | int | tuple[float, float] | tuple[tuple[int, ...], ...]
+Ending = Literal["", "still improving", "overfitted", "settled"]
+T = TypeVar("T")
 
 
-def number(value: Any) -> bool:
-    return isinstance(value, float) or (type(value) is int and abs(value) < 2**63)
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """Scores of one split; None: this task, or this way to score, has no such figure."""
+
+    items: Count | None = None
+    documents: Count | None = None
+    tokens: Count | None = None
+    accuracy: float | None = None
+    perplexity: float | None = None
+    masked_perplexity: float | None = None
+    masked_nll: float | None = None
+    interval: tuple[float, float] | None = None
+    macro_f1: float | None = None
+    nll: float | None = None
+    confusion: tuple[tuple[Count, ...], ...] | None = None
+    bits_per_byte: float | None = None
+    unknown_share: float | None = None
+    unknown_nll: float | None = None
+    perplexity_without_unknown: float | None = None
+    window_perplexity: float | None = None
+    window_nll: float | None = None
+    full_context: float | None = None  # the share of the context that a token sees at least, where that is less
+
+    @property
+    def loss(self) -> float:
+        """Nats of a classifier, a language model in disjoint windows, or a masked one."""
+        losses = (self.nll, self.window_nll, self.masked_nll)
+        return next(loss for loss in losses if loss is not None)
+
+    def known(self) -> dict[str, Number]:
+        """The figures that there are, by name: for tables and logs that show whatever there is."""
+        named = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: value for name, value in named if value is not None}
+
+    @property
+    def headline(self) -> str:
+        """The name of the figure that a score is known by."""
+        return next(name for name in HEADLINES if getattr(self, name) is not None)
+
+    def figure(self, name: str) -> float:
+        """One number by its name, for a table or a chart that shows what its caller chose."""
+        return float(getattr(self, name))
 
 
-def count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**63
+BySubset = dict[str, dict[str, Metrics]]  # test set -> all | clean | contaminated
 
 
-def positive(value: Any) -> bool:
-    return count(value) and value > 0
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """What may change the bits of a trial beside its recipe, seed and data."""
+
+    python: str
+    fairtrial: str
+    torch: str
+    numpy: str
+    tokenizers: str
+    safetensors: str
+    threads: Positive
+    machine: str
+    system: str
+    cores: Count | None = None
+    device: str = "cpu"
+    precision: str = "float32"
 
 
-# A shape is a type, a test of one value, [shape] of a list, or {name: shape} of an object, where `name!` must be there
-# and `str` stands for every other name. None counts as missing. What no shape names may be anything.
-SCORE = {
-    **dict.fromkeys(
-        "accuracy macro_f1 nll perplexity bits_per_byte unknown_share unknown_nll perplexity_without_unknown loss"
-        " window_perplexity window_nll masked_accuracy masked_nll masked_perplexity learning_rate".split(),
-        number,
-    ),
-    **dict.fromkeys(("items", "tokens", "documents"), count),
-    "interval": [number],
-    "confusion": [[count]],
-}
-TRIAL = {
-    "seed!": count, "recipe!": str, "data!": {str: str}, "code!": str, "labels!": [str], "test_sets!": [str],
-    "asked": str, "class_names": [str], "environment!": {"threads!": positive, str: object},
-    "tokenizer!": {"unknown_trained": bool, "kind": str, "size": count, "lowercase": bool, str: object},
-    "cite!": str, "notes!": [str], "documents!": {str: count}, "vocabulary!": count, "cut_to_length": {str: count},
-    "plugins": {str: str}, "strangers": {str: str}, "sha256": {str: str}, "changed": [str],
-    "encoder": {"sha256!": str, "fresh!": [str]},
-}  # fmt: skip
-RESULT = {
-    "seed!": count, "parameters!": count, "steps!": count, "steps_per_epoch": positive, "kept_step!": count,
-    "kept!": str, "chosen_by": str, "training_end": str, "best_step": count, "stopped": str, "part_notes": [str],
-    "not_deterministic": [str], "test_watched!": bool,
-    "test_reads!": {str: count}, "train": SCORE, "validation": SCORE, "tests!": {str: SCORE},
-    "picked_on_test!": {str: {"step!": count, str: number}}, "model_sha256!": str, "sha256": {str: str},
-}  # fmt: skip
-BY_SUBSET = {str: {str: SCORE}}  # test set, all | clean | contaminated
-BASELINE = {"name!": str, "skipped": str, "outcomes!": str, "trial": BY_SUBSET, "baseline": BY_SUBSET}
-EVENT = {"event!": str, "step!": count, "loss": number, "learning_rate": number}
-SCORE_EVENT = {**EVENT, **SCORE, "split!": str}
-CLOCK = {"step!": count, "time!": number, "what": str, "step_seconds": number, "peak_memory_mb": number}
-PROGRESS = {
-    **dict.fromkeys(("step!", "best_step", "stale!", "events_size!"), count), "stopped": str, "events_sha256": str,
-    "best_merit": [number],
-}  # fmt: skip
-FAILURE = {"task!": str, "variant!": str, "seed!": count, "error!": str}
-FAILED_TRY = {"folder!": str, "error!": str}
+@dataclass(frozen=True)
+class EncoderInfo:
+    """The pretrained weights that a trial began with."""
 
-AUDIT_TEXTS = ("id", "name", "where", "shown", "limit", "verdict", "meaning", "level", "task")
-AUDIT_ROW = dict.fromkeys(AUDIT_TEXTS, str) | {"value": number, "examples": [str]}
-AUDIT_ROW |= dict.fromkeys(("id!", "name!", "verdict!", "meaning!"), str)
-PASSPORT = {"findings!": [AUDIT_ROW], "mark": str, "passed": bool}
-
-AUDITED_SET = {**dict.fromkeys(("items!", "exact", "near", "clean", "identical"), count), "share": number}
-DATA_AUDIT = {
-    "mark": str, "level!": str, "findings!": [AUDIT_ROW], "notes!": [str],
-    "sets!": {str: {**AUDITED_SET, "status!": [count]}},
-}  # fmt: skip
-CONTAMINATION = {"format": count, str: DATA_AUDIT}
-BASELINES = {"mark!": str, "baselines!": [str], "sha256": str}
-LEDGER_ROW = {"component!": str, "formula!": str, "count!": count, "bias_free": count}
-LEDGER = {"format": count, str: {str: [LEDGER_ROW]}}
-SPEED = {
-    **dict.fromkeys(("set_up_seconds!", "step_seconds!", "score_seconds!"), number), "steps!": positive, "mark!": str,
-    "steps_per_epoch": positive, "parameters": count, "flops_per_step": number, "ledger": [LEDGER_ROW],
-    "final_seconds": number, "as": str,
-}  # fmt: skip
-PLAN = {
-    "looks": [positive], "asked": {str: str}, "decision": str,
-    "calibration": {str: {str: SPEED}}, "seeds": [count], "trials": [str],
-    "matched": {str: {str: {"before!": number, "settings": {str: object}, "from": count, "mark": str}}},
-}  # fmt: skip
-CHOICE = {"tries": count, "best!": {str: object}, "validation": number}
-SEARCH = {"seeds!": [count], "tries!": [{str: object}], "tasks!": {str: {"variants!": {str: CHOICE}}}}
-MAPS = {
-    "sentence": str, "words": [str],
-    "words_of": {str: {str: [str]}},  # task, variant: a part may put a prefix before a sentence
-    "variants": {str: {str: [[[[number]]]]}},
-}  # fmt: skip
-
-ESTIMATE = {"mean": number, "low": number, "high": number, "by_seed": [number]}
-SCORES = {str: {str: {str: ESTIMATE}}}  # variant, test set, all | clean | contaminated
-COMPARISON = {
-    **dict.fromkeys("variant against baseline set basis metric verdict sentence".split(), str),
-    **dict.fromkeys(
-        "seeds items difference low high ratio ratio_low ratio_high p p_adjusted q smallest_detectable".split(), number
-    ),
-    "share_of_seeds_better": {"share": number, "low": number, "high": number},
-    "variance_shares": {str: number}, "on_these_items": {"low": number, "high": number},
-}  # fmt: skip
-TRAINING = {"end": str, "best_step": count, "steps": count}
-COST = dict.fromkeys(("parameters", "flops_per_step", "seconds_per_step", "seconds_ratio", "peak_memory_mb"), number)
-JUDGED = {
-    "metric": str, "metric_why": str, "unit": str, "least_difference": number, "seeds": [number],
-    "sets": {str: {
-        **dict.fromkeys(("items", "exact", "near", "clean", "context"), number), "basis": str, "basis_why": str,
-    }},
-    "scores": SCORES, "baselines": SCORES,
-    "comparisons": [COMPARISON], "exploratory": [COMPARISON], "against_baselines": [COMPARISON],
-    "peeks": {str: {str: {"reads": number, "watched": bool, "picked_on_test": number, "honest": number}}},
-    "learning": {"training": {str: {str: TRAINING}}},
-    "cost": {str: COST},
-    "passports": {str: {"level": str, "failed": [str], "accepted": bool}},
-    "contamination": {"level": str, "findings": [dict.fromkeys(AUDIT_TEXTS, str)], "notes": [str]},
-    "failures": [{"variant": str, "error": str}],
-    "match": {"budget": str, "spent": number, "variants": {str: {
-        **dict.fromkeys(("before", "after", "from"), number), "twin": str, "field": str,
-    }}},
-    "untuned": {"comparisons": [COMPARISON], "scores": SCORES},
-    "search": {
-        **dict.fromkeys(("tries", "trials", "seconds"), number),
-        "variants": {str: {"tries": number, "best": {str: object}, "validation": number}},
-    },
-    "best_of": {"variants": number, "expected_bias": number, "sentence": str},
-}  # fmt: skip
-VERDICT = {
-    "name": str, "baseline": str, "sentences!": [str], "tasks!": {str: JUDGED},
-    "look": {"seeds": number, "alpha": number, "next": number},
-}  # fmt: skip
+    sha256: str
+    fresh: tuple[str, ...]  # names of parameters that the encoder does not bring
 
 
-def write_document(path: Path, value: Mapping[str, Any]) -> None:
+@dataclass(frozen=True, kw_only=True)
+class DataCounts:
+    """What became of the documents of each split."""
+
+    documents: dict[str, Count]
+    vocabulary: Count
+    tokens: dict[str, Count] = field(default_factory=dict)
+    cut_to_length: dict[str, Count] = field(default_factory=dict)  # documents that are longer than the network reads
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialInfo:
+    """trial.json: all that decides a trial beside its recipe, and what became of its data."""
+
+    seed: Count
+    recipe: str  # fingerprint of the resolved recipe
+    asked: str  # of the recipe as it was given
+    data: dict[str, str]  # sha256 of every file
+    code: str
+    environment: Environment
+    labels: tuple[str, ...]
+    class_names: tuple[str, ...] = ()
+    test_sets: tuple[str, ...]
+    tokenizer: dict[str, object]
+    cite: str = ""
+    notes: tuple[str, ...] = ()
+    plugins: dict[str, str] = field(default_factory=dict)  # files and packages that brought parts, with their sha256
+    counts: DataCounts
+    encoder: EncoderInfo | None = None
+    sha256: dict[str, str] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()  # files that a user changed before the trial was resumed
+
+
+@dataclass(frozen=True, kw_only=True)
+class PickedOnTest:
+    """The best score of a test set during training: what a report would quote that picks its moment there."""
+
+    step: Count
+    accuracy: float | None = None
+    window_perplexity: float | None = None
+    masked_perplexity: float | None = None
+
+    @property
+    def score(self) -> float:
+        return next(
+            each for each in (self.accuracy, self.window_perplexity, self.masked_perplexity) if each is not None
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialResult:
+    """result.json: written last, so that a record that has it is complete."""
+
+    task: str
+    seed: Count
+    parameters: Count
+    steps: Count
+    steps_per_epoch: Positive
+    kept_step: Count
+    kept: str
+    chosen_by: str | None = None
+    training_end: Ending = ""
+    best_step: Count | None = None
+    part_notes: tuple[str, ...] = ()
+    stopped: str = ""
+    not_deterministic: tuple[str, ...] = ()
+    test_watched: bool
+    test_reads: dict[str, Count]
+    train: Metrics
+    validation: Metrics | None = None
+    tests: dict[str, Metrics]
+    picked_on_test: dict[str, PickedOnTest]
+    model_sha256: str
+    sha256: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> dict[str, Metrics]:
+        """Of validation, where there is one, and of each test set."""
+        return {**({"validation": self.validation} if self.validation else {}), **self.tests}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineScores:
+    """baseline.json: a simple model's scores and the trial's own on the same items."""
+
+    name: str
+    skipped: str = ""  # why there are none
+    outcomes: str = ""  # sha256 of the outcomes that they belong to
+    trial: BySubset = field(default_factory=dict)
+    baseline: BySubset = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskBaselines:
+    """The scores of all baselines of one recipe and seed."""
+
+    task: str
+    source: str
+    recipe: str
+    seed: int
+    documents: dict[str, int]
+    sets: dict[str, dict[str, float]]  # test set -> how many items the training set holds as well
+    baselines: dict[str, BySubset]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockEntry:
+    """A line of clock.jsonl: when something happened."""
+
+    step: Count
+    time: float
+    what: str = ""
+    step_seconds: float | None = None
+    peak_memory_mb: float | None = None
+    trial: str | None = None  # sha256 of trial.json when training began
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedProgress:
+    """What a checkpoint says of the training beside its tensors."""
+
+    step: Count
+    best_step: Count | None = None
+    stale: Count
+    stopped: str = ""
+    events_size: Count
+    events_sha256: str
+    best_merit: tuple[float, ...] | None = None
+
+
+def write_document(path: Path, value: object) -> None:
     """As JSON, with its checksum."""
-    plain = json.loads(json.dumps({**value, "format": FORMAT}))
-    plain.pop(CHECKSUM, None)
+    plain = unstructure(value)
+    assert isinstance(plain, dict)
+    plain["format"] = FORMAT
     write_text(path, json.dumps(plain | {CHECKSUM: digest(plain)}, indent=1, ensure_ascii=False) + "\n")
 
 
-def digest(plain: Mapping[str, Any]) -> str:
+def digest(plain: dict[str, object]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-def read_document(
-    path: Path,
-    shape: Mapping[Any, Any],
-    hint: str = "",
-    *,
-    clean: Clean = lambda value: value,
-    edited: bool = False,
-    least: int = 1,
-) -> Plain:
-    """A document without its checksum; a damaged one is refused. `clean` is applied before its shape is checked;
-    `edited`: its checksum may differ; `least`: the format that it has at least, known from what it belongs to."""
-    found = load_json(path, hint)
-    version, kept = found.get("format", 1), found.get(CHECKSUM)
-    found = {key: value for key, value in found.items() if key != CHECKSUM}
-    if not count(version) or version > FORMAT:
-        raise BadInput(f"{path} has format {version!r}, this fairtrial reads up to {FORMAT}", "update fairtrial")
-    if version < least:
-        raise BadInput(f"{path} is damaged or was edited: it has lost its checksum", hint)
+def read_document(path: Path, kind: type[T], hint: str = "", *, edited: bool = False) -> T:
+    """The value that a document holds; a damaged one is refused. `edited`: its checksum may differ."""
+    plain: dict[str, object] = load_json(path, hint)
+    version, checksum = plain.get("format"), plain.pop(CHECKSUM, None)
+    if type(version) is int and version > FORMAT:
+        raise BadInput(f"{path} has format {version}, this fairtrial reads up to {FORMAT}", "update fairtrial")
+    if type(version) is not int or version < OLDEST:
+        raise BadInput(f"{path} is damaged, or was written before version 0.2: its format is {version!r}", hint)
     try:
-        if version == FORMAT and kept != digest(found) and not edited:
+        if checksum != digest(plain) and not edited:
             raise BadInput(f"{path} is damaged or was edited: its checksum differs", hint)
-        found = clean(found)
-        wrong = first_wrong(found, shape, "")
+        del plain["format"]
+        if version < FORMAT:
+            from fairtrial.legacy import upgrade
+
+            plain = upgrade(kind, plain)
+        return structure(kind, plain)
+    except WrongValue as error:
+        raise BadInput(f"{path} is damaged at {error}", hint) from error
     except RecursionError as error:
         raise BadInput(f"{path} is damaged: {error}", hint) from error
-    if wrong:
-        raise BadInput(f"{path} is damaged at {wrong}", hint)
-    return found
 
 
-def first_wrong(value: Any, shape: Any, path: str) -> str:
-    """The path of the first value that is missing or does not fit its shape; empty if there is none."""
-    if isinstance(shape, dict):
-        if not isinstance(value, dict):
-            return path or "its top"
-        lead = f"{path}." if path else ""
-        fields = {name.rstrip("!"): kind for name, kind in shape.items() if name is not str}
-        needed = [name[:-1] for name in shape if name is not str and name[-1] == "!"]
-        if lost := [name for name in needed if value.get(name) is None]:
-            return f"{lead}{lost[0]}, which is missing"
-        inside = [(inner, fields.get(name, shape.get(str, object)), f"{lead}{name}") for name, inner in value.items()]
-    elif isinstance(shape, list):
-        if not isinstance(value, list):
-            return path
-        inside = [(inner, shape[0], f"{path}[{at}]") for at, inner in enumerate(value)]
-    else:
-        fits = isinstance(value, shape) if isinstance(shape, type) else shape(value)
-        return "" if fits else path
-    return next(filter(None, (first_wrong(*each) for each in inside if each[0] is not None)), "")
+def read_plain(path: Path, hint: str = "") -> dict[str, Any]:
+    """A document whose type is checked by its reader."""
+    return read_document(path, dict[str, object], hint)
 
 
-def read_rows(path: Path, shape_of: Callable[[dict[str, Any]], Mapping[Any, Any]]) -> list[dict[str, Any]]:
-    """The lines of a log, each an object of the shape that it asks for; a torn last line is dropped."""
+def to_line(value: object) -> str:
+    return json.dumps(unstructure(value), ensure_ascii=False)
+
+
+def read_lines(path: Path, read: Callable[[dict[str, object]], T]) -> list[T]:
+    """The lines of a log as values; a torn last line is dropped."""
+    return list(_read_lines(path, read))
+
+
+def _read_lines(path: Path, read: Callable[[dict[str, object]], T]) -> Iterator[T]:
     try:
-        whole = path.read_bytes().split(b"\n")[:-1]  # what follows the last line end is torn or empty
+        lines = path.read_bytes().split(b"\n")[:-1]  # what follows the last line end is torn or empty
     except FileNotFoundError:
-        return []
+        return
     except OSError as error:
         raise BadInput(f"cannot be read ({error.strerror})", path=path) from error
-    rows = []
-    for at, line in enumerate(whole, 1):
+    for number, line in enumerate(lines, 1):
         try:
             row = parse_json(line.decode("utf-8"))
+            if not isinstance(row, dict):
+                raise ValueError("not a JSON object")
+            yield read(row)
+        except WrongValue as error:
+            raise BadInput(f"damaged line, at {error}", path=path, line=number) from error
         except (ValueError, RecursionError) as error:
-            raise BadInput(f"damaged line: {error}", path=path, line=at) from error
-        if not isinstance(row, dict):
-            raise BadInput("damaged line: not a JSON object", path=path, line=at)
-        if wrong := first_wrong(row, shape_of(row), ""):
-            raise BadInput(f"damaged line, at {wrong}", path=path, line=at)
-        rows.append(row)
-    return rows
+            raise BadInput(f"damaged line: {error}", path=path, line=number) from error
+
+
+def read_clock(row: dict[str, object]) -> ClockEntry:
+    return structure(ClockEntry, row)
 
 
 def read_arrays(path: Path, hint: str = "") -> dict[str, np.ndarray]:

@@ -15,16 +15,17 @@ from safetensors.torch import save as save_tensors
 from fairtrial.disk import ensure_room, sha256_of, write_bytes
 from fairtrial.environment import check_environment, peak_memory_mb, use_threads
 from fairtrial.errors import Interrupted
+from fairtrial.events import Ended, Estimated, Event, FinalScoring, Notice, Ready, ScoringBaseline, Stepped
 from fairtrial.plugins import code_names, keep_written, load_code, require_plugins
 from fairtrial.prepare import Prepared, prepare, prepare_like
 from fairtrial.progress import doing
-from fairtrial.provenance import located, memory_facts, result_facts, start_facts, trial_facts
+from fairtrial.provenance import located, started, trial_info, trial_result
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
 from fairtrial.run import Run, require_task
 from fairtrial.training.checkpoint import Checkpoints
 from fairtrial.training.device import deterministic
-from fairtrial.training.loop import Event, Loop, put_weights, weights_of
+from fairtrial.training.loop import Loop, put_weights, weights_of
 from fairtrial.training.scoring import Score
 from fairtrial.training.tasks import Task, build_network
 
@@ -54,8 +55,8 @@ def run_trial(
     plugins = {**plugins, **load_code(recipe), **digests}
     with use_threads(threads):
         prepared = prepare(recipe, seed)
-        facts = trial_facts(prepared, threads, plugins) | {"asked": fingerprint(recipe)}
-        with Record.create(folder, located(prepared.recipe), facts, prepared.tokenizer.to_json(), sources) as record:
+        info = trial_info(prepared, threads, plugins, asked=fingerprint(recipe))
+        with Record.create(folder, located(prepared.recipe), info, prepared.tokenizer.to_json(), sources) as record:
             return train(prepared, record, on_event, stop, save_seconds, with_baseline=with_baseline)
 
 
@@ -82,7 +83,7 @@ def resume_trial(
         else:
             check_environment(record.trial)
             require_plugins(record)
-        with use_threads(int(record.trial["environment"]["threads"])):
+        with use_threads(record.trial.environment.threads):
             return train(prepare_like(record), record, on_event, stop, save_seconds, with_baseline=with_baseline)
 
 
@@ -90,69 +91,66 @@ def train(
     prepared: Prepared, record: Record, on_event: OnEvent, stop: Stop, save_seconds: float, *, with_baseline: bool
 ) -> Record:
     """Train from the last checkpoint, if any, to the end; then score the test sets once and write the result."""
-    recipe, trial, task = record.recipe, record.trial, prepared.task
-    loop = Loop(task, recipe.training, recipe.scoring, trial["seed"])
+    recipe, task = record.recipe, prepared.task
+    loop = Loop(task, recipe.training, recipe.scoring, record.trial.seed)
     checkpoints = Checkpoints(record.folder / "checkpoints")
     ensure_room(record.folder, 3 * checkpoints.size_needed(loop))
 
     def notice(text: str) -> None:
-        on_event(Event("notice", loop.progress.step, {"text": text}))
+        on_event(Notice(loop.progress.step, text))
 
     def interrupt(when: str) -> Interrupted:
         hint, python = f"fairtrial train --resume {record.folder}", f"ft.resume({str(record.folder)!r})"
         return Interrupted(f"stopped {when}; all is saved", f"go on with: {hint}", f"go on with: {python}")
 
     def on_progress(split: str, share: float) -> None:
-        on_event(Event("testing", loop.progress.step, {"split": split, "share": share}))
+        on_event(FinalScoring(loop.progress.step, split, share))
         if stop():
             raise interrupt(f"while scoring {split}")
 
     scored = final_sets(task, record)
     saved = checkpoints.load(loop, record.log.sha256_at, notice)
     record.log.cut(saved or 0)
-    on_event(Event("start", loop.progress.step, start_facts(record, task, loop) | memory_facts(prepared)))
-    begun = {"trial": sha256_of(record.folder / "trial.json")}
-    record.add_time(loop.progress.step, what="resume" if saved is not None else "start", **begun)
+    on_event(started(record, prepared, loop))
+    begun = sha256_of(record.folder / "trial.json")
+    record.add_time(loop.progress.step, "resume" if saved is not None else "start", trial=begun)
     last_save = step_start = time.perf_counter()  # Windows' other clock ticks every 16 ms, longer than a step
     step_seconds: list[float] = []  # of each step alone, without what is scored or written between steps
     with deterministic(loop.device) as lost:
         for event in loop.run():
-            if event.kind == "step":
+            if isinstance(event, Stepped):
                 step_seconds.append(time.perf_counter() - step_start)
             on_event(event)
-            if event.kind == "ready" and not event.step:
-                final = loop.final_seconds(scored)
-                on_event(Event("estimate", 0, {"final_seconds": round(final or 0.0, 1), "sets": scored}))
-            if event.kind != "ready":
-                record.log.add({"event": event.kind, "step": event.step, **event.facts})
+            if not isinstance(event, Ready):
+                record.log.add(event)
                 continue
+            if not event.step:
+                final = loop.final_seconds(scored)
+                on_event(Estimated(0, round(final or 0.0, 1), tuple(scored)))
             stopping, step_start = stop(), time.perf_counter()
             if stopping or step_start - last_save >= save_seconds:
                 checkpoints.save(loop, *record.log.sync())
-                record.add_time(event.step, what="save")
+                record.add_time(event.step, "save")
                 last_save = step_start = time.perf_counter()
             if stopping:
                 raise interrupt(f"after step {event.step} of {loop.steps}")
     checkpoints.save(loop, *record.log.sync())
-    pace = {"step_seconds": round(float(np.median(step_seconds)), 6)} if step_seconds else {}
-    record.add_time(loop.progress.step, what="trained", **pace)
+    pace = round(float(np.median(step_seconds)), 6) if step_seconds else None
+    record.add_time(loop.progress.step, "trained", step_seconds=pace)
     best_step = loop.restore_best()
     write_bytes(record.folder / "model.safetensors", save_tensors(weights_of(task.network)))
     scores = final_scores(task, record, on_progress)
     outcomes = {f"{name}/{what}": array for name, score in scores.items() for what, array in score.outcomes.items()}
     record.write_outcomes(outcomes)
-    not_promised = {"not_deterministic": sorted(lost)} if lost else {}
-    record.write_result(result_facts(record, task, loop, best_step, scores) | not_promised)
+    record.write_result(trial_result(record, task, loop, best_step, scores, lost))
     record.drop_leftovers()
-    record.add_time(loop.progress.step, what="end", peak_memory_mb=peak_memory_mb())
+    record.add_time(loop.progress.step, "end", peak_memory_mb=peak_memory_mb())
     if with_baseline and not stop():  # the record is complete: nothing of the trial depends on it
         from fairtrial.baselines.run import score_baseline
 
         with doing("scoring a simple model on the same items"):
-            score_baseline(
-                record, prepared, lambda name: on_event(Event("baseline", loop.progress.step, {"name": name}))
-            )
-    on_event(Event("end", loop.progress.step, {**record.result, "baseline": record.baseline or None}))
+            score_baseline(record, prepared, lambda name: on_event(ScoringBaseline(loop.progress.step, name)))
+    on_event(Ended(loop.progress.step, record.result, record.baseline))
     return record
 
 
@@ -164,7 +162,7 @@ def final_scores(
 
 
 def final_sets(task: Task, record: Record) -> list[str]:
-    scored = ["validation", *(record.trial["test_sets"] if record.recipe.scoring.tests else [])]
+    scored = ["validation", *(record.trial.test_sets if record.recipe.scoring.tests else [])]
     return [name for name in scored if name in task.sets]
 
 
@@ -178,7 +176,7 @@ def load(record: Record | Path, task: str | None = None, *, ignore_changes: bool
     content = record.weights()
     if not ignore_changes:  # else its parts are what was loaded for it, changed or not
         require_plugins(record)
-    tokenizer, labels = record.tokenizer(), tuple(str(label) for label in trial["labels"])
-    network = build_network(recipe, trial["seed"], tokenizer.size, len(labels))
+    tokenizer, labels = record.tokenizer(), trial.labels
+    network = build_network(recipe, trial.seed, tokenizer.size, len(labels))
     put_weights(network, load_tensors(content))
-    return Run(record, recipe, trial["seed"], tokenizer, labels, network.eval())
+    return Run(record, recipe, trial.seed, tokenizer, labels, network.eval())

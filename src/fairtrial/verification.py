@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from fairtrial.disk import sha256_of
 from fairtrial.errors import BadInput, Diverged
-from fairtrial.record import Record, renamed_keys
+from fairtrial.events import Ready, event_json
+from fairtrial.record import Record
 from fairtrial.results.audit import Checked, Claim
 from fairtrial.results.sentences import verdict_sentences
 from fairtrial.results.values import TaskVerdict, Verdict
@@ -24,6 +25,7 @@ from fairtrial.typed import unstructure
 if TYPE_CHECKING:
     from fairtrial.prepare import Prepared
     from fairtrial.training.loop import Loop
+    from fairtrial.training.scoring import Score
     from fairtrial.training.tasks import Task
 
 PROVEN, CONSISTENT, FALSE, OPEN = "proven", "consistent", "false", "not proven"
@@ -63,7 +65,7 @@ def verify_record(folder: Path, options: Options, on_status: OnStatus) -> Checke
         from fairtrial.plugins import require_plugins
 
         require_plugins(record)  # a part that is not built in runs only where it is named
-        with use_threads(int(record.trial["environment"]["threads"])):
+        with use_threads(record.trial.environment.threads):
             prepared, data = check_data(record, options, environment_differs(record))
             if prepared is None:
                 return Checked(folder, (files, data))
@@ -82,15 +84,11 @@ def check_files(record: Record) -> Claim:
     for name in ("events.jsonl", "outcomes.safetensors", "model.safetensors", "tokenizer.json"):
         record.checked(name)
     _ = record.events(), record.outcomes(), record.baseline
-    if result["seed"] != trial["seed"]:
-        return Claim("files", FALSE, f"trial.json says seed {trial['seed']}, result.json {result['seed']}")
-    if trial.get("changed"):
-        return Claim("files", CONSISTENT, f"resumed although {' and '.join(trial['changed'])} had changed")
-    if "sha256" not in result:
-        return Claim("files", CONSISTENT, "written by version 0.1, without checksums")
-    return Claim(
-        "files", CONSISTENT, f"all checksums fit; seed {trial['seed']}, recipe {trial['recipe']}, {recipe.task}"
-    )
+    if result.seed != trial.seed:
+        return Claim("files", FALSE, f"trial.json says seed {trial.seed}, result.json {result.seed}")
+    if trial.changed:
+        return Claim("files", CONSISTENT, f"resumed although {' and '.join(trial.changed)} had changed")
+    return Claim("files", CONSISTENT, f"all checksums fit; seed {trial.seed}, recipe {trial.recipe}, {recipe.task}")
 
 
 def check_data(record: Record, options: Options, other: str) -> tuple[Prepared | None, Claim]:
@@ -101,18 +99,20 @@ def check_data(record: Record, options: Options, other: str) -> tuple[Prepared |
     recipe, trial = record.recipe, record.trial
     if options.data is not None:
         recipe = replace(recipe, data=replace(recipe.data, source=options.data))
-    device = str(trial["environment"].get("device", "cpu"))  # on another one the bits are others
-    prepared = replace(prepare(recipe, trial["seed"]), device=device)
-    found, asked = prepared.corpus.files, trial["data"]
+    device = trial.environment.device  # on another one the bits are others
+    prepared = replace(prepare(recipe, trial.seed), device=device)
+    found, asked = prepared.corpus.files, trial.data
     if found != asked:
         names = sorted(name for name in {**found, **asked} if found.get(name) != asked.get(name))
         return None, Claim("data", OPEN, f"the data here are others than those of the record ({', '.join(names[:3])})")
-    if fingerprint(prepared.recipe) != trial["recipe"]:
+    if fingerprint(prepared.recipe) != trial.recipe:
         return None, false_unless(other, "data", "these data give another recipe (its length or kind of tokens)")
     if prepared.tokenizer.to_json() != (record.folder / "tokenizer.json").read_text(encoding="utf-8"):
         return None, false_unless(other, "data", "another tokenizer follows from these data and this seed")
-    own = {"labels": list(prepared.splits.labels), "test_sets": list(prepared.splits.tests), **prepared.task.facts}
-    if wrong := first_difference(plain(own), {name: trial.get(name) for name in own}, shared=bool(other)):
+    own = replace(
+        trial, labels=prepared.splits.labels, test_sets=tuple(prepared.splits.tests), counts=prepared.task.counts
+    )
+    if wrong := first_difference(unstructure(own), unstructure(trial), shared=bool(other)):
         return None, false_unless(other, "data", f"trial.json: {wrong}")
     return prepared, Claim("data", PROVEN, "the same files by sha256; tokenizer and labels follow from them")
 
@@ -126,7 +126,7 @@ def train_again(record: Record, prepared: Prepared, options: Options, on_status:
     from fairtrial.trial import final_scores
 
     other = environment_differs(record)
-    loop = Loop(prepared.task, prepared.recipe.training, prepared.recipe.scoring, record.trial["seed"])
+    loop = Loop(prepared.task, prepared.recipe.training, prepared.recipe.scoring, record.trial.seed)
     with deterministic(loop.device):
         training = compare_training(record, loop, options.steps, other, on_status)
     yield training
@@ -153,13 +153,13 @@ def train_again(record: Record, prepared: Prepared, options: Options, on_status:
 
 def environment_differs(record: Record) -> str:
     """What else than recipe, seed and data may have changed the bits; empty where nothing is known to."""
-    from fairtrial.environment import DECISIVE, code_fingerprint, describe
+    from fairtrial.environment import changed_since, code_fingerprint, describe
 
-    then = record.trial["environment"]
-    now = describe(int(then["threads"]))
-    changed = [f"{name} {then.get(name)}, here {now[name]}" for name in DECISIVE if now[name] != then.get(name)]
-    changed += ["its device did not promise the same bits"] if record.result.get("not_deterministic") else []
-    changed += ["another version of fairtrial's code"] if record.trial["code"] != code_fingerprint() else []
+    then = record.trial.environment
+    now = describe(then.threads)
+    changed = [f"{name} {getattr(then, name)}, here {getattr(now, name)}" for name in changed_since(then)]
+    changed += ["its device did not promise the same bits"] if record.result.not_deterministic else []
+    changed += ["another version of fairtrial's code"] if record.trial.code != code_fingerprint() else []
     return "; ".join(changed)
 
 
@@ -171,16 +171,16 @@ def compare_training(record: Record, loop: Loop, steps: int | None, other: str, 
     end = loop.steps if steps is None else min(steps, loop.steps)
     try:
         for event in loop.run():
-            if event.kind == "ready":
+            if isinstance(event, Ready):
                 if event.step >= end or (not exact and event.step >= SETTLED):
                     break
                 if event.step % 20 == 0:
                     on_status(f"{record.folder}: step {event.step} of {end}")
                 continue
-            own = renamed_keys(plain({"event": event.kind, "step": event.step, **event.facts}))
-            stored = next(told, None)
-            if stored is None:
+            logged = next(told, None)
+            if logged is None:
                 return false_unless(other, "training", f"the record's log ends before step {event.step}")
+            own, stored = event_json(event), event_json(logged)
             wrong = first_difference(own, stored, shared=bool(other))
             if wrong and exact and last >= SETTLED:
                 return Claim("training", FALSE, f"step {event.step} gives something else: {wrong}")
@@ -210,26 +210,25 @@ def compare_scores(
     record: Record,
     task: Task,
     outcomes: Mapping[str, Any],
-    scores: Mapping[str, Any],
+    scores: Mapping[str, Score],
     other: str,
     loop: Loop | None,
     best_step: int | None,
 ) -> Claim:
     """Outcomes of every item and all metrics, by the stored weights; of a whole training everything in result.json."""
-    from fairtrial.provenance import result_facts
+    from fairtrial.provenance import trial_result
 
-    told, stored = record.result, record.outcomes()
-    own: dict[str, Any] = {"validation": scores["validation"].metrics if "validation" in scores else None}
-    own["tests"] = {name: score.metrics for name, score in scores.items() if name != "validation"}
+    told, stored, shared = record.result, record.outcomes(), bool(other)
     if loop is not None and best_step is not None:
-        own = result_facts(record, task, loop, best_step, scores)
-    own = plain({name: value for name, value in own.items() if name in told or value is not None})
-    own["validation"] = own.get("validation") and renamed_keys(own["validation"])
-    claimed, shared = {name: told.get(name) for name in own}, bool(other)
-    wrong = first_difference(own, claimed, shared=shared)
+        own = trial_result(record, task, loop, best_step, scores, told.not_deterministic)
+    else:
+        tests = {name: score.metrics for name, score in scores.items() if name != "validation"}
+        own = replace(told, validation=scores["validation"].metrics if "validation" in scores else None, tests=tests)
+    here, there = (unstructure(replace(each, sha256={})) for each in (own, told))
+    wrong = first_difference(here, there, shared=shared)
     unequal = sorted(name for name in {*outcomes, *stored} if not same_array(outcomes.get(name), stored.get(name)))
     other = other if unequal else ""  # where all outcomes are equal, the environment changes nothing
-    if wrong and first_difference(own, claimed, CLOSE, shared=shared):
+    if wrong and first_difference(here, there, CLOSE, shared=shared):
         return false_unless(other, "scores", f"result.json: {wrong}")
     if unequal and any(not same_array(outcomes.get(name), stored.get(name), close=True) for name in unequal):
         return false_unless(other, "scores", f"outcomes.safetensors: {unequal[0]} is not what the stored weights give")

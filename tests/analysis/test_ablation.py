@@ -95,8 +95,8 @@ def test_a_classifiers_effect_is_the_change_of_its_accuracy(finished_records: di
     for effect in effects:
         with head_off(bench.network, 0, effect.head):
             without = bench.score("test")
-        assert effect.change == without.metrics["accuracy"] - whole.metrics["accuracy"]
-        assert (effect.whole, effect.without) == (whole.metrics["accuracy"], without.metrics["accuracy"])
+        assert effect.change == without.metrics.accuracy - whole.metrics.accuracy
+        assert (effect.whole, effect.without) == (whole.metrics.accuracy, without.metrics.accuracy)
         assert effect.interval is not None
         assert effect.interval[0] <= effect.change <= effect.interval[1]
 

@@ -24,7 +24,7 @@ def test_a_classifier_can_be_looked_at(
 ) -> None:
     record = run_trial(tiny_recipe("classify", f'parts=["{name}"]', *BRIEF), 0, tmp_path / "record")
     counted = json.loads(fairtrial("inspect", "params", record.folder, "--json").out)
-    assert counted["total"] == record.result["parameters"]
+    assert counted["total"] == record.result.parameters
     said = fairtrial("inspect", "predict", record.folder, SENTENCE, "bridges", "--words", "--json")
     assert said.code == 0, said.err
     assert [json.loads(line)["cut"] for line in said.out.splitlines()] == [True, False]
@@ -32,7 +32,7 @@ def test_a_classifier_can_be_looked_at(
     assert said.code == 0, said.err
     found = json.loads(said.out)["tests"]["test"]
     if name != "reweight":  # its answer depends on how many texts are read at once
-        assert found["confusion"] == record.result["tests"]["test"]["confusion"]
+        assert tuple(map(tuple, found["confusion"])) == record.result.tests["test"].confusion
 
 
 @pytest.mark.parametrize("name", ["rope", "t5", "block", "shuffle", "forgetting", "grouped-query"])
@@ -41,7 +41,7 @@ def test_a_language_model_can_be_looked_at(
 ) -> None:
     record = run_trial(tiny_recipe("lm", f'parts=["{name}"]', *BRIEF), 0, tmp_path / "record")
     counted = json.loads(fairtrial("inspect", "params", record.folder, "--json").out)
-    assert counted["total"] == record.result["parameters"]
+    assert counted["total"] == record.result.parameters
     said = fairtrial("inspect", "surprisal", record.folder, SENTENCE, "bridges", "--json")
     assert said.code == 0, said.err
     rows = [json.loads(line) for line in said.out.splitlines()]

@@ -37,7 +37,7 @@ def test_parts_without_a_table_go_to_eight_times_the_length(
         assert [row["times"] for row in rows if row["test"] == "obama"] == [1, 2, 4, 8]
         assert all(math.isfinite(row["perplexity"]) for row in rows)
         once = next(row for row in rows if row["test"] == "obama" and row["times"] == 1)
-        assert once["perplexity"] == pytest.approx(records[name].result["tests"]["obama"]["perplexity"], rel=1e-5)
+        assert once["perplexity"] == pytest.approx(records[name].result.tests["obama"].perplexity, rel=1e-5)
         assert len({row["perplexity"] for row in rows if row["test"] == "obama"}) == 4  # longer texts do matter
 
 

@@ -122,8 +122,8 @@ def test_the_twin_is_the_network_before_its_first_step(finished_records: dict[st
     record = Record.open(finished_records[task])
     run = load(record)
     twin = run.initial_network()
-    fresh = build_task(run.recipe, record.trial["seed"], run.splits, run.tokenizer).network
-    other = build_task(run.recipe, record.trial["seed"] + 1, run.splits, run.tokenizer).network
+    fresh = build_task(run.recipe, record.trial.seed, run.splits, run.tokenizer).network
+    other = build_task(run.recipe, record.trial.seed + 1, run.splits, run.tokenizer).network
     keptless = load(record).initial_network()
     for name, weight in twin.state_dict().items():
         assert torch.equal(weight, fresh.state_dict()[name])

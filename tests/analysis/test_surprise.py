@@ -73,7 +73,7 @@ def test_sums_are_those_of_a_test_score(marks: bool, full_context: float) -> Non
     found = read(network, tokenizer, *lines, full_context=full_context)
     np.testing.assert_allclose([each.nll for each in found], score.outcomes["nll"], rtol=1e-9)
     assert [each.counted for each in found] == score.outcomes["tokens"].tolist()
-    assert Totals.of(found).token_weighted == pytest.approx(score.metrics["perplexity"])
+    assert Totals.of(found).token_weighted == pytest.approx(score.metrics.perplexity)
 
 
 def test_a_text_means_the_same_alone_and_among_others() -> None:

@@ -65,7 +65,7 @@ def test_a_frame_trains_as_its_file_does(tmp_path: Path) -> None:
         ft.train("classify", given, out=tmp_path / name, steps=3, **columns, **SMALL)
         for name, given in (("frame", frame), ("file", table))
     )
-    assert ours.record.result["model_sha256"] == file.record.result["model_sha256"]
+    assert ours.record.result.model_sha256 == file.record.result.model_sha256
     assert ft.load(ours.folder).splits.tests["test"] == ours.splits.tests["test"], "it can be read again"
 
 

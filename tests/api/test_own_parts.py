@@ -86,7 +86,7 @@ def test_a_record_keeps_the_source_and_is_resumed_with_it_in_another_process(
         ft.resume(tmp_path / "run")
     assert f"--with {kept}" in error.value.hint, "code in a record is never run unless it is named"
     resumed = ft.resume(tmp_path / "run", plugins=[kept])
-    assert resumed.record.result["model_sha256"] == whole.record.result["model_sha256"]
+    assert resumed.record.result.model_sha256 == whole.record.result.model_sha256
     assert resumed.recipe.parts[0].options == {"rate": 2.0}
 
 

@@ -55,10 +55,10 @@ def exported(study: ft.Study) -> Iterable[dict[str, Any]]:
     for variants in StudyFiles.open(study.folder).records.values():
         for variant, records in variants.items():
             for record in records:
-                arrays, labels = record.outcomes(), record.trial["labels"]
+                arrays, labels = record.outcomes(), record.trial.labels
                 for item in range(len(arrays["test/guess"])):
                     guess, label = (labels[arrays[f"test/{name}"][item]] for name in ("guess", "label"))
-                    yield {"seed": record.trial["seed"], "item": item, "variant": variant, "test": "test",
+                    yield {"seed": record.trial.seed, "item": item, "variant": variant, "test": "test",
                            "label": label, "prediction": guess, "value": int(guess == label)}  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from fairtrial import progress
 from fairtrial.engines.job import Job
 from fairtrial.engines.processes import start
 from fairtrial.errors import FairtrialWarning
+from fairtrial.events import Estimated, Event, Notice
 from fairtrial.progress import (
     Lines,
     NoBar,
@@ -32,7 +33,6 @@ from fairtrial.progress import (
     study_listener,
     trial_listener,
 )
-from fairtrial.training.loop import Event
 
 
 class Seen:
@@ -109,13 +109,15 @@ def test_final_scores_are_estimated_before_the_first_step(task: str, tmp_path: P
     ft.train(task, data, steps=2, out=tmp_path / "run", options=ft.RunOptions(on_event=events.append), **SMALL)
     kinds = [event.kind for event in events]
     assert kinds.index("estimate") < kinds.index("step")
-    assert events[kinds.index("estimate")].facts["sets"] == ["validation", "test"]
-    assert events[kinds.index("estimate")].facts["final_seconds"] >= 0
+    estimate = events[kinds.index("estimate")]
+    assert isinstance(estimate, Estimated)
+    assert estimate.sets == ("validation", "test")
+    assert estimate.final_seconds >= 0
 
 
 def test_a_notice_is_a_warning() -> None:
     with pytest.warns(FairtrialWarning, match="an older checkpoint"):
-        trial_listener(Seen())(Event("notice", 3, {"text": "an older checkpoint is used"}))
+        trial_listener(Seen())(Notice(3, "an older checkpoint is used"))
 
 
 def test_bars_are_for_terminals_and_lines_for_log_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +191,7 @@ def test_ctrl_c_leaves_a_folder_that_is_resumed_to_the_same_bits(tmp_path: Path)
     assert error.value._render_traceback_()[1] == f"  go on with: ft.resume('{tmp_path / 'run'}')", "in a notebook"
     assert signal.getsignal(signal.SIGINT) is before
     resumed = ft.resume(tmp_path / "run", quiet=True)
-    assert resumed.record.result["model_sha256"] == whole.record.result["model_sha256"]
+    assert resumed.record.result.model_sha256 == whole.record.result.model_sha256
 
 
 def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:

@@ -92,13 +92,13 @@ def test_a_study_is_written_as_its_verdict_is(library: dict[str, Any]) -> None:
 
 def test_numbers_are_plain_attributes(library: dict[str, Any]) -> None:
     run, verdict = library["classifier"], library["finished"].verdict
-    assert 0.5 < run.metrics["test"]["accuracy"] <= 1
+    assert 0.5 < run.metrics["test"].accuracy <= 1
     assert run.curves[0].name == "loss"
     (row,) = verdict.comparisons
     assert row.difference.low <= row.difference.estimate <= row.difference.high
     frame = verdict.to_frame()
     assert frame.loc[0, "difference"] == row.difference.estimate, "all digits"
-    assert library["finished"].run("none", seed=1).metrics["test"]["items"] == run.metrics["test"]["items"]
+    assert library["finished"].run("none", seed=1).metrics["test"].items == run.metrics["test"].items
 
 
 def test_an_audit_has_passed_where_nothing_is_amber_or_red() -> None:

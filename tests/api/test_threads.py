@@ -55,7 +55,7 @@ def test_trainings_in_several_threads_give_what_they_give_alone(
     def train(folder: str, seed: int) -> str:
         how: dict[str, Any] = {"steps": 4, "dropout": 0.3, "seed": seed, "out": tmp_path / folder / f"seed-{seed}"}
         run = ft.train("classify", reviews_of(), parts=["learned", Slow], **how, **SMALL)
-        return str(run.record.result["model_sha256"])
+        return str(run.record.result.model_sha256)
 
     alone = [train("alone", seed) for seed in (0, 1, 2)]
     state = torch.get_rng_state()

@@ -179,7 +179,7 @@ def test_show_lists_the_records_of_a_folder(fairtrial: Call, finished_records: d
     shutil.copytree(finished_records["lm"], tmp_path / "runs" / "hurt")
     (tmp_path / "runs" / "hurt" / "recipe.toml").write_text("task = 7")
     lines = fairtrial("show", tmp_path / "runs").out.splitlines()
-    score = Record.open(finished_records["classify"]).result["tests"]["test"]["accuracy"]
+    score = Record.open(finished_records["classify"]).result.tests["test"].accuracy
     assert lines[1].split() == [
         str(tmp_path / "runs" / "classify"),
         "classify",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,37 +13,43 @@ from rich.console import Console
 
 from fairtrial.cli import screen
 from fairtrial.cli.screen import Lines, open_screen
-from fairtrial.recipe import Recipe
-from fairtrial.training.loop import Event
+from fairtrial.events import Ended, FinalScoring, Notice, Ready, Scored, Started, Stepped, StoppedEarly
+from fairtrial.recipe import PartChoice, Recipe, Shape
+from fairtrial.stored import Metrics, TrialResult
 
-START = {
-    "folder": "runs/[red]:bomb:", "task": "classify", "parameters": 12_345, "steps": 4, "steps_per_epoch": 2, "seed": 3,
-    "choose_on": "validation", "select_every": 2, "notes": ["be [bold]careful[/bold]"], "documents": {"train": 1200},
-    "vocabulary": 50,
-    "shape": {"layers": 6, "heads": 12, "width": 384, "length": 512},
-    "parts": [{"name": "window", "options": {"size": 8}}],
-}  # fmt: skip
-RESULT = {
-    "kept_step": 2, "steps": 4, "kept": "best", "seed": 3, "test_watched": False, "test_reads": {"test": 1},
-    "validation": None, "picked_on_test": {},
-    "tests": {"test": {"accuracy": 0.5, "interval": [0.3, 0.7], "macro_f1": 0.4, "items": 30,
-                       "confusion": [[15, 0], [15, 0]]}},
-}  # fmt: skip
+START = Started(
+    0, folder="runs/[red]:bomb:", task="classify", parameters=12_345, steps=4, steps_per_epoch=2, seed=3,
+    choose_on="validation", select_every=2, notes=("be [bold]careful[/bold]",), documents={"train": 1200},
+    vocabulary=50, shape=Shape(layers=6, heads=12, width=384, length=512), memory_mb=0,
+    parts=(PartChoice(name="window", options={"size": 8}),),
+)  # fmt: skip
+TEST = Metrics(accuracy=0.5, interval=(0.3, 0.7), macro_f1=0.4, items=30, confusion=((15, 0), (15, 0)))
+RESULT = TrialResult(
+    task="classify", kept_step=2, steps=4, steps_per_epoch=2, parameters=12_345, kept="best", seed=3,
+    test_watched=False, test_reads={"test": 1}, train=Metrics(), picked_on_test={}, tests={"test": TEST},
+    model_sha256="",
+)  # fmt: skip
+
+
+def scored(step: int, split: str, accuracy: float) -> Scored:
+    return Scored(step, split, Metrics(accuracy=accuracy))
+
+
 EVENTS = [
-    Event("start", 0, START),
-    Event("notice", 0, {"text": "a checkpoint is damaged"}),
-    Event("score", 0, {"split": "validation", "accuracy": 0.25}),
-    Event("ready", 0),
-    Event("step", 1, {"loss": 1.0, "learning_rate": 0.1}),
-    Event("score", 1, {"split": "train", "accuracy": 0.5}),
-    Event("score", 1, {"split": "validation", "accuracy": 0.875}),
-    Event("ready", 1),
-    Event("step", 2, {"loss": 0.5, "learning_rate": 0.1}),
-    Event("score", 2, {"split": "validation", "accuracy": 0.75}),
-    Event("ready", 2),
-    Event("stop", 2, {"why": "no better validation score in 2 choices"}),
-    Event("testing", 2, {"split": "test", "share": 0.0}),
-    Event("end", 2, RESULT),
+    START,
+    Notice(0, "a checkpoint is damaged"),
+    scored(0, "validation", 0.25),
+    Ready(0),
+    Stepped(1, 1.0, 0.1),
+    scored(1, "train", 0.5),
+    scored(1, "validation", 0.875),
+    Ready(1),
+    Stepped(2, 0.5, 0.1),
+    scored(2, "validation", 0.75),
+    Ready(2),
+    StoppedEarly(2, "no better validation score in 2 choices"),
+    FinalScoring(2, "test", 0.0),
+    Ended(2, RESULT),
 ]
 SAID = (
     "12,345 parameters (6 layers, 12 heads, width 384, length 512; parts: window (size 8))",
@@ -75,7 +82,7 @@ def test_a_long_silence_is_broken_by_a_sign_of_life(
     lines.show(EVENTS[0])
     for step in (1, 2, 3):
         now[0] += 6.0
-        lines.show(Event("step", step, {"loss": 0.5, "learning_rate": 0.1}))
+        lines.show(Stepped(step, 0.5, 0.1))
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("step")]
     assert said == ["step 2/4  epoch  1.00  loss 0.500  0:12 left"]
 
@@ -84,7 +91,7 @@ def test_the_time_left_counts_only_the_steps_since_a_resumption(monkeypatch: pyt
     now = [0.0]
     monkeypatch.setattr(screen.time, "monotonic", lambda: now[0])
     lines = Lines(Recipe())
-    lines.show(Event("start", 90, {**START, "steps": 190}))
+    lines.show(replace(START, step=90, steps=190))
     now[0] = 10.0
     assert lines.left(90) == ""
     assert lines.left(100) == "1:30 left"  # ten steps in ten seconds, ninety to go

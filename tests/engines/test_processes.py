@@ -168,7 +168,7 @@ def test_jobs_end_when_whoever_asked_goes_away(job: Callable[..., Job]) -> None:
         next(running)
     folder = Path(job("alone").folder)
     with pytest.raises(Interrupted, match="stopped after step"):  # the lock is free: nobody writes any more
-        retry_while_locked(lambda: resume_trial(folder, stop=lambda: True, anyway=True))
+        retry_while_locked(lambda: resume_trial(folder, stop=lambda: True, ignore_changes=True))
 
 
 @pytest.mark.parametrize("whom", ["the job", "the fork server"])
@@ -291,7 +291,7 @@ def test_each_process_has_one_thread_and_a_peak_of_its_own(job: Callable[..., Jo
     before = os.environ.get("OMP_NUM_THREADS")
     (result,) = Processes(1).run([job("one")], lambda *news: None, lambda: False)
     record = Record.open(Path(result.job.folder))
-    assert record.trial["environment"]["threads"] == 1
+    assert record.trial.environment["threads"] == 1
     last = record.clock()[-1]
     assert last["what"] == "end"
     assert 50 < last["peak_memory_mb"] < 5000

@@ -1,7 +1,7 @@
 """Records, studies and recipe files of version 0.2.0 can still be used, and give the same numbers.
 
-The samples in `before/` were written once, by the last code of that version. Their numbers (`before/values.json`) may be
-written anew where a change is meant: `python tests/golden/test_old_samples.py --write`
+The samples in `before/` were written once, by the last code of that version. Their numbers (`before/values.json`) may
+be written anew where a change is meant: `python tests/golden/test_old_samples.py --write`
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fairtrial"
-PLAIN = {"errors", "lazy", "registry", "rng", "recipe", "finding", "progress", "typed"}
+PLAIN = {"errors", "lazy", "registry", "rng", "recipe", "finding", "progress", "typed", "events", "stored"}
 VALUES = PLAIN | {"disk", "environment", "record", "stored"}
 
 SHOWN = {"description", "formatting"}

@@ -73,4 +73,4 @@ def test_whoever_names_the_version_names_the_same() -> None:
     assert released
     assert re.search(r"^version: (\S+)$", citation, flags=re.M)[1] == __version__  # type: ignore[index]
     assert re.findall(r"^## (\d.*)$", changes, flags=re.M)[0] == f"{__version__} ({released[1]})"
-    assert describe(1)["fairtrial"] == __version__, "what records are told"
+    assert describe(1).fairtrial == __version__, "what records are told"

@@ -41,7 +41,7 @@ def test_training_starts_at_the_encoders_weights(encoder: Path, tiny_recipe: Mak
     assert record.recipe.encoder.sha256 == given.sha256
     assert record.recipe.shape.norm_place == "post"
     assert record.recipe.shape.layers == 2
-    assert record.trial["encoder"]["fresh"] == ["out.weight", "out.bias"]
+    assert record.trial.encoder["fresh"] == ["out.weight", "out.bias"]
 
 
 def test_a_killed_fine_tuning_goes_on_to_the_same_bits(encoder: Path, tiny_recipe: Make, tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ def test_a_record_is_revived_without_the_encoders_folder(encoder: Path, tiny_rec
     )
     encoder.rename(tmp_path / "elsewhere")
     run = load(record)
-    found = run.task.score("test").metrics["nll"]
-    assert found == pytest.approx(record.result["tests"]["test"]["nll"], rel=1e-6)  # threads may differ here
+    found = run.task.score("test").metrics.nll
+    assert found == pytest.approx(record.result.tests["test"].nll, rel=1e-6)  # threads may differ here
 
 
 def test_an_encoder_that_has_changed_is_refused(encoder: Path, tiny_recipe: Make, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_masked_language_model_of_ones_own_is_a_start(tiny_recipe: Make, tmp_p
     before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("mlm", "run"))
     torch.testing.assert_close(after["body.tokens.weight"], before["body.tokens.weight"], rtol=0, atol=1e-6)
     assert (tmp_path / "mlm" / "tokenizer.json").read_text() == (tmp_path / "run" / "tokenizer.json").read_text()
-    assert record.trial["vocabulary"] == pretrained.trial["vocabulary"]
+    assert record.trial.counts.vocabulary == pretrained.trial.counts.vocabulary
 
 
 def test_a_search_around_an_encoder_goes_on_where_it_was(encoder: Path, course_folder: Path, tmp_path: Path) -> None:

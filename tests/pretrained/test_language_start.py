@@ -29,8 +29,8 @@ def test_a_vocabulary_is_taken_from_a_record(first: Record, tiny_recipe: Make, t
     recipe = tiny_recipe("lm", f"data.source={other}", f"tokens.fit={first.folder}")
     record = run_trial(recipe, 0, tmp_path / "second")
     assert (record.folder / "tokenizer.json").read_text() == (first.folder / "tokenizer.json").read_text()
-    assert not first.trial["tokenizer"]["unknown_trained"]
-    assert record.trial["tokenizer"]["unknown_trained"]  # nobody spoke of a spaceship
+    assert not first.trial.tokenizer["unknown_trained"]
+    assert record.trial.tokenizer["unknown_trained"]  # nobody spoke of a spaceship
 
 
 @pytest.mark.parametrize("tied", ["true", "false"])
@@ -43,7 +43,7 @@ def test_training_starts_at_the_language_models_weights(tied: str, tiny_recipe: 
     for name, tensor in given.items():
         torch.testing.assert_close(kept[name], tensor, rtol=0, atol=1e-6)
     assert record.recipe.shape.tied == (tied == "true")
-    assert record.trial["encoder"]["fresh"] == []
+    assert record.trial.encoder["fresh"] == []
     moved = run_trial(tiny_recipe("lm", start), 7, tmp_path / "third")
     assert (load_file(moved.folder / "model.safetensors")["body.tokens.weight"] != given["body.tokens.weight"]).any()
 

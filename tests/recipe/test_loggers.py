@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from fairtrial.errors import BadInput, Interrupted
+from fairtrial.events import Ready, Scored, Stepped
 from fairtrial.loggers import numbers, open_logger
 from fairtrial.recipe import Recipe
 from fairtrial.record import Record
-from fairtrial.training.loop import Event
+from fairtrial.stored import Metrics
 from fairtrial.trial import resume_trial, run_trial
+from sealed import events_of
 
 SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors", "trial.json", "recipe.toml")
 
@@ -28,7 +30,7 @@ def bits(folder: Path) -> dict[str, bytes]:
 def told(record: Record) -> dict[str, dict[int, float]]:
     """What a mirror should show: every plain number of the record's events, by name and step."""
     found: dict[str, dict[int, float]] = {}
-    for event in record.events():
+    for event in events_of(record):
         if event["event"] in ("step", "score"):
             for key, value in event.items():
                 if isinstance(value, int | float) and key != "step":
@@ -66,7 +68,7 @@ def test_tensorboard_shows_a_resumed_trial_once(tiny_recipe: Callable[..., Recip
     mirror = open_logger("tensorboard", tmp_path / "a", tiny_recipe("lm"))
     with pytest.raises(Interrupted):
         run_trial(tiny_recipe("lm"), 0, tmp_path / "a", on_event=mirror.send, stop=lambda: next(asked, True))
-    mirror.send(Event("step", 5, {"loss": 99.0, "learning_rate": 1.0}))  # trained but lost with the process
+    mirror.send(Stepped(5, 99.0, 1.0))  # trained but lost with the process
     mirror.close()
     again = open_logger("tensorboard", tmp_path / "a", tiny_recipe("lm"))
     record = resume_trial(tmp_path / "a", on_event=again.send)
@@ -131,16 +133,16 @@ def test_an_unknown_mirror_is_met_with_the_near_name(tmp_path: Path) -> None:
 
 
 def test_only_plain_numbers_are_shown_under_the_split_they_are_of() -> None:
-    score = Event("score", 3, {"split": "validation", "accuracy": 0.5, "items": 7, "interval": [0.1, 0.9]})
+    score = Scored(3, "validation", Metrics(accuracy=0.5, items=7, interval=(0.1, 0.9)))
     assert numbers(score) == {"validation/accuracy": 0.5, "validation/items": 7.0}
-    assert numbers(Event("step", 1, {"loss": 2.0})) == {"train/loss": 2.0}
-    assert numbers(Event("start", 0, {"parameters": 5})) == {}
+    assert numbers(Stepped(1, 2.0, 0.1)) == {"train/loss": 2.0, "train/learning_rate": 0.1}
+    assert numbers(Ready(0)) == {}
 
 
 def test_a_wandb_mode_that_is_none_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_MODE", "nonsense")
     mirror = open_logger("wandb", tmp_path / "a", Recipe())
     with pytest.raises(BadInput, match="wandb: ") as refused:
-        mirror.send(Event("start", 0))
+        mirror.send(Ready(0))
     assert "WANDB_MODE" in refused.value.hint
     mirror.close()

@@ -6,6 +6,7 @@ import errno
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,28 @@ import pytest
 
 from fairtrial.disk import preparing
 from fairtrial.errors import BadInput, Busy, DiskTrouble, FairtrialError
+from fairtrial.events import Stepped
 from fairtrial.recipe import Recipe, fingerprint
 from fairtrial.record import Record, ensure_free
+from fairtrial.stored import DataCounts, Environment, Metrics, TrialInfo, TrialResult
 from forked import Forked
 
-FACTS: dict[str, Any] = {
-    "seed": 3, "recipe": fingerprint(Recipe()), "data": {}, "code": "", "labels": [], "test_sets": [],
-    "environment": {"threads": 1}, "tokenizer": {}, "cite": "", "notes": [], "documents": {}, "vocabulary": 1,
-}  # fmt: skip
-RESULT = {
-    "seed": 3, "parameters": 1, "steps": 1, "kept_step": 1, "kept": "last", "test_watched": False, "test_reads": {},
-    "tests": {}, "picked_on_test": {}, "model_sha256": "",
-}  # fmt: skip
+MACHINE = Environment(
+    python="", fairtrial="", torch="", numpy="", tokenizers="", safetensors="", threads=1, machine="", system=""
+)
+TRIAL = TrialInfo(
+    seed=3, recipe=fingerprint(Recipe()), asked="", data={}, code="", labels=(), test_sets=(), environment=MACHINE,
+    tokenizer={}, counts=DataCounts(documents={}, vocabulary=1),
+)  # fmt: skip
+RESULT = TrialResult(
+    task="lm", seed=3, parameters=1, steps=1, steps_per_epoch=1, kept_step=1, kept="last", test_watched=False,
+    test_reads={}, train=Metrics(), tests={}, picked_on_test={}, model_sha256="",
+)  # fmt: skip
 
 
 @pytest.fixture
 def record(tmp_path: Path) -> Record:
-    with Record.create(tmp_path / "runs" / "a", Recipe(), FACTS, "{}") as made:
+    with Record.create(tmp_path / "runs" / "a", Recipe(), TRIAL, "{}") as made:
         return made
 
 
@@ -47,7 +53,7 @@ def test_a_new_record_holds_its_recipe_trial_and_tokenizer_and_nothing_stands_be
 
 
 def test_an_exception_while_preparing_leaves_nothing(tmp_path: Path) -> None:
-    making = Record.create(tmp_path / "a", Recipe(), {"seed": object()}, "{}")
+    making = Record.create(tmp_path / "a", Recipe(), replace(TRIAL, seed=object()), "{}")
     with pytest.raises(TypeError), making:
         pass
     assert not list(tmp_path.iterdir())
@@ -57,11 +63,11 @@ def test_an_exception_while_preparing_leaves_nothing(tmp_path: Path) -> None:
 def test_a_full_disk_while_preparing_leaves_nothing(error: int, tmp_path: Path, broken_disk: Any) -> None:
     for at in range(1, 13):  # four steps for each of three files
         broken_disk.fail(at, error)
-        with pytest.raises(DiskTrouble), Record.create(tmp_path / "a", Recipe(), {"seed": 0}, "{}"):
+        with pytest.raises(DiskTrouble), Record.create(tmp_path / "a", Recipe(), TRIAL, "{}"):
             pass
         assert not list(tmp_path.iterdir()), f"left behind by step {at}"
     broken_disk.fail(0)
-    with Record.create(tmp_path / "a", Recipe(), {"seed": 0}, "{}"):
+    with Record.create(tmp_path / "a", Recipe(), TRIAL, "{}"):
         assert len(broken_disk.done) == 12
 
 
@@ -69,7 +75,7 @@ def test_what_a_killed_preparation_left_is_swept_away(tmp_path: Path) -> None:
     (tmp_path / ".a.new").mkdir()
     (tmp_path / ".a.new" / "recipe.toml").write_text("half a rec")
     (tmp_path / ".a.new.lock").touch()
-    with Record.create(tmp_path / "a", Recipe(), FACTS, "{}") as record:
+    with Record.create(tmp_path / "a", Recipe(), TRIAL, "{}") as record:
         assert record.recipe == Recipe()
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -131,7 +137,7 @@ def test_of_many_who_begin_at_once_one_wins_and_the_others_are_refused(tmp_path:
         def begin(folder: Path = folder, gate: threading.Barrier = gate, outcomes: list[str] = outcomes) -> None:
             gate.wait()
             try:
-                with Record.create(folder, Recipe(), {"seed": 0}, "{}"):
+                with Record.create(folder, Recipe(), TRIAL, "{}"):
                     outcomes.append("won")
                     while len(outcomes) < 6:
                         time.sleep(0.001)
@@ -163,7 +169,7 @@ def test_a_second_trainer_is_refused_at_once_and_a_dead_one_holds_nothing(
             assert said.code == 3
             assert f"{out}: another process is writing this record" in said.err
         for _ in range(50):  # a reader beside the writer never sees half a line
-            assert all("event" in event for event in Record.open(out).events())
+            assert all(event.kind for event in Record.open(out).events())
         assert "not finished" in fairtrial("show", out).out
     finally:
         first.kill()
@@ -175,7 +181,7 @@ def test_a_second_trainer_is_refused_at_once_and_a_dead_one_holds_nothing(
 
 def test_a_torn_last_line_is_dropped(record: Record) -> None:
     for step in range(3):
-        record.log.add({"event": "step", "step": step, "loss": 0.5})
+        record.log.add(Stepped(step, 0.5, 0.1))
     path = record.folder / "events.jsonl"
     whole = path.read_bytes()
     for length in range(len(whole)):
@@ -198,19 +204,20 @@ def test_a_torn_last_line_is_dropped(record: Record) -> None:
 )
 def test_a_damaged_line_in_the_middle_is_named(damage: bytes, record: Record) -> None:
     path = record.folder / "events.jsonl"
-    path.write_bytes(b'{"event": "step", "step": 1}\n' + damage + b'\n{"event": "step", "step": 2}\n')
+    good = b'{"event": "best", "step": 1, "split": "validation"}\n'
+    path.write_bytes(good + damage + b"\n" + good)
     with pytest.raises(BadInput, match=r"events\.jsonl:2: damaged line"):
         record.events()
 
 
 def test_events_are_cut_back_and_never_lengthened(record: Record) -> None:
     record.log.cut(0)  # there are none yet
-    record.log.add({"event": "step", "step": 1})
+    record.log.add(Stepped(1, 0.5, 0.1))
     size, digest = record.log.sync()
-    record.log.add({"event": "step", "step": 2})
+    record.log.add(Stepped(2, 0.5, 0.1))
     record.log.cut(size)
     record.log.cut(size + 100)
-    assert record.events() == [{"event": "step", "step": 1}]
+    assert record.events() == [Stepped(1, 0.5, 0.1)]
     assert (
         (record.log.size, record.log.sha256)
         == (size, digest)
@@ -221,7 +228,7 @@ def test_events_are_cut_back_and_never_lengthened(record: Record) -> None:
 
 
 def test_no_result_is_written_beside_a_log_that_was_changed_meanwhile(record: Record) -> None:
-    record.log.add({"event": "step", "step": 1})
+    record.log.add(Stepped(1, 0.5, 0.1))
     record.log.path.write_text('{"event": "step", "step": 2}\n')
     with pytest.raises(BadInput, match=r"events\.jsonl: was changed while the trial was writing it"):
         record.write_result(RESULT)
@@ -277,15 +284,3 @@ def test_damaged_outcomes_are_told(record: Record) -> None:
     (record.folder / "outcomes.safetensors").unlink()
     with pytest.raises(BadInput, match=r"outcomes\.safetensors: cannot be read"):
         Record.open(record.folder).outcomes()
-
-
-@pytest.mark.filterwarnings("ignore::fairtrial.errors.FairtrialWarning")
-def test_a_record_of_version_0_1_is_read_under_todays_names() -> None:
-    folder = Path(__file__).parents[1] / "golden" / "before"
-    lm, classify = Record.open(folder / "lm"), Record.open(folder / "classify")
-    assert "nats" in (folder / "classify" / "result.json").read_text()  # the sample is an old one
-    assert {name.rpartition("/")[2] for name in lm.outcomes()} == {"nll", "tokens", "bytes", "unknown"}
-    assert all("unknown_nll" in score for score in lm.result["tests"].values())
-    assert all("window_nll" in event for event in lm.events() if event["event"] == "score")
-    assert all("nll" in classify.result[split] for split in ("train", "validation"))
-    assert not any("nats" in key for event in classify.events() for key in event)

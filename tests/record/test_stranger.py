@@ -14,7 +14,7 @@ import pytest
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
 from fairtrial.report.text import record_lines
-from sealed import reseal
+from sealed import plain_of, reseal
 
 HOSTILE = "<script>alert(1)</script>\x1b]0;owned\x07"
 
@@ -32,8 +32,8 @@ def poison(value: Any) -> Any:
 def trapped(finished_records: dict[str, Path], tmp_path: Path) -> Path:
     folder = tmp_path / "trapped"
     shutil.copytree(finished_records["classify"], folder)
-    trial, result = (json.loads((folder / name).read_text()) for name in ("trial.json", "result.json"))
-    trial = {**poison(trial), "notes": [HOSTILE], "documents": {HOSTILE: 5}}
+    trial, result = (plain_of(folder / name) for name in ("trial.json", "result.json"))
+    trial = {**poison(trial), "notes": [HOSTILE], "counts": trial["counts"] | {"documents": {HOSTILE: 5}}}
     result["tests"] = {HOSTILE: result["tests"]["test"]}
     events = (folder / "events.jsonl").read_text()
     (folder / "events.jsonl").write_text(events.replace('"validation"', json.dumps(HOSTILE)))

@@ -16,7 +16,7 @@ import fairtrial as ft
 from fairtrial.results.audit import Checked
 from fairtrial.results.verdict_file import read_verdict, to_json
 from fairtrial.stored import write_document
-from sealed import reseal
+from sealed import plain_of, reseal
 
 Call = Callable[..., Any]
 
@@ -56,7 +56,7 @@ def test_an_honest_record_is_proven_and_not_touched(
 
 
 def test_an_edited_result_with_new_checksums_is_false(copy: Path, fairtrial: Call) -> None:
-    result = json.loads((copy / "result.json").read_text())
+    result = plain_of(copy / "result.json")
     result["tests"]["test"]["accuracy"] = 0.97
     reseal(copy, result=result)
     found = check(copy)
@@ -106,7 +106,7 @@ def test_edited_weights_with_new_checksums_are_false(copy: Path) -> None:
     name = max(tensors, key=lambda each: tensors[each].size)
     tensors[name] = tensors[name] * 1.0000001
     save_file(tensors, path)
-    told = json.loads((copy / "result.json").read_text())
+    told = plain_of(copy / "result.json")
     reseal(copy, result=told | {"model_sha256": hashlib.sha256(path.read_bytes()).hexdigest()})
     found = check(copy)
     assert (states(found)["training"], states(found)["weights"]) == ("proven", "false")
@@ -128,7 +128,7 @@ def test_an_edited_curve_and_a_broken_checksum_are_false(copy: Path, finished_re
 def test_other_code_makes_a_difference_a_doubt_unless_its_outcomes_are_the_same(copy: Path) -> None:
     reseal(copy, trial={"code": "0" * 16})
     assert check(copy).state == "proven", "the bits are the same all the same"
-    result = json.loads((copy / "result.json").read_text())
+    result = plain_of(copy / "result.json")
     result["tests"]["test"]["accuracy"] = 0.97
     reseal(copy, result=result)
     assert states(check(copy, steps=1))["scores"] == "false", "the outcomes say otherwise"
@@ -156,7 +156,7 @@ def test_other_data_and_parts_from_a_file_are_not_guessed_at(copy: Path, fairtri
 
 
 def test_many_submissions_give_one_table(finished_records: dict[str, Path], copy: Path, fairtrial: Call) -> None:
-    result = json.loads((copy / "result.json").read_text())
+    result = plain_of(copy / "result.json")
     result["tests"]["test"]["accuracy"] = 1.0
     reseal(copy, result=result)
     said = fairtrial("verify", finished_records["classify"], copy, finished_records["unfinished"], "--steps", 1)

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fairtrial.errors import BadInput
+from fairtrial.events import Scored
 from fairtrial.record import Record
 from fairtrial.report.plots import curves_figure, figure_bytes, our_look
 
@@ -17,7 +18,7 @@ from fairtrial.report.plots import curves_figure, figure_bytes, our_look
 def test_every_split_stands_in_both_halves(task: str, finished_records: dict[str, Path]) -> None:
     record = Record.open(finished_records[task])
     text = curves_figure(record, "svg").decode()
-    splits = {event["split"] for event in record.events() if event["event"] == "score"}
+    splits = {event.split for event in record.events() if isinstance(event, Scored)}
     assert len(splits) >= 2
     for split in splits:
         assert text.count(f">{split}</text>") == 2

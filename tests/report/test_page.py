@@ -91,19 +91,19 @@ def test_every_chart_is_spoken_for_those_who_cannot_see_it(records: dict[str, Re
 def test_a_classifiers_page_has_its_figures_and_confusion(records: dict[str, Record]) -> None:
     record = records["classify"]
     reader = parsed(records_page([record], "One"))
-    score = record.result["tests"]["test"]
-    assert f"{score['accuracy']:.1%}" in reader.text
-    assert f"[{score['interval'][0]:.1%}, {score['interval'][1]:.1%}]" in reader.text.replace("\u00a0", " ")
-    assert f"{record.result['parameters']:,} parameters." in reader.text
+    score = record.result.tests["test"]
+    assert f"{score.accuracy:.1%}" in reader.text
+    assert f"[{score.interval[0]:.1%}, {score.interval[1]:.1%}]" in reader.text.replace("\u00a0", " ")
+    assert f"{record.result.parameters:,} parameters." in reader.text
     assert "Confusion on test" in reader.text
     assert "Encoder and classifier" in reader.text
     assert "Each test set was scored once." in reader.text
-    assert record.trial["recipe"] in reader.text
+    assert record.trial.recipe in reader.text
 
 
 def test_classes_are_called_by_their_names(records: dict[str, Record], fairtrial: Callable[..., Any]) -> None:
     record = records["classify"]
-    assert record.trial["labels"] == ["0", "1", "2"]
+    assert record.trial.labels == ("0", "1", "2")
     confusion = "true class Obama W. Bush H. W. Bush"  # the course's labels are known
     assert confusion in parsed(records_page([record], "One")).text
     assert confusion in re.sub(r"\s+", " ", fairtrial("show", record.folder).out)
@@ -116,10 +116,10 @@ def test_classes_are_called_by_their_names(records: dict[str, Record], fairtrial
 def test_a_language_models_page_has_its_figures_and_says_that_test_was_watched(records: dict[str, Record]) -> None:
     record = records["lm"]
     reader = parsed(records_page([record], "One"))
-    for name, score in record.result["tests"].items():
+    for name, score in record.result.tests.items():
         assert name in reader.text
-        assert f"{score['perplexity']:.1f}" in reader.text
-        assert f"{score['bits_per_byte']:.3f}" in reader.text
+        assert f"{score.perplexity:.1f}" in reader.text
+        assert f"{score.bits_per_byte:.3f}" in reader.text
     assert "Decoder language model" in reader.text
     assert "The test sets were watched during training." in reader.text
     assert "Confusion" not in reader.text

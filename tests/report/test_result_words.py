@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fairtrial.events import Scored, Stepped
 from fairtrial.formatting import format_parts, format_time
 from fairtrial.recipe import PartChoice, Recipe
 from fairtrial.record import Record
@@ -13,7 +15,10 @@ from fairtrial.report.curves import Curve, curves_of, loss_curve, trained_second
 from fairtrial.report.render import as_text, plain
 from fairtrial.report.text import curve_lines, record_lines, spark
 from fairtrial.report.words import describe_result, learning_notes, score_table
+from fairtrial.stored import BaselineScores, ClockEntry, Metrics, TrialResult
+from fairtrial.typed import structure
 
+REST = {"task": "classify", "parameters": 1, "steps_per_epoch": 120, "train": {}, "model_sha256": ""}
 CLASSIFY = {
     "kept_step": 1200, "steps": 3456, "kept": "best", "seed": 7, "test_watched": False, "test_reads": {"test": 1},
     "picked_on_test": {},
@@ -28,10 +33,12 @@ LM = {
 }  # fmt: skip
 
 
+def result_of(plain: dict[str, Any]) -> TrialResult:
+    return structure(TrialResult, {**REST, **{name: value for name, value in plain.items() if value is not None}})
+
+
 def test_a_classifiers_result_is_told_with_its_figures() -> None:
-    first = "result (weights of step 1,200 of 3,456, the best on validation; seed 7):"  # of an earlier version
-    assert describe_result(CLASSIFY, Recipe())[0] == first
-    assert describe_result({**CLASSIFY, "chosen_by": "validation accuracy", "steps_per_epoch": 120}, Recipe()) == [
+    assert describe_result(result_of({**CLASSIFY, "chosen_by": "validation accuracy"}), Recipe()) == [
         "result (weights of step 1,200 of 3,456, chosen by validation accuracy every 120 steps and at the end;"
         " seed 7):",
         "  scored on               accuracy  macro-F1  majority class  items",
@@ -53,11 +60,11 @@ def test_who_did_not_learn_is_told_so_and_what_to_try() -> None:
         "confusion": [[50, 0], [50, 0]],
     }
     result = {**CLASSIFY, "steps_per_epoch": 4320, "tests": {"test": one_class}}
-    assert learning_notes(result) == [
+    assert learning_notes(result_of(result)) == [
         "did not learn: it answers one class only on test",
         "train longer, or try another learning rate; this was 0.8 epochs",
     ]
-    more = {**result, "training_end": "still improving"}  # says so itself
+    more = result_of({**result, "training_end": "still improving"})  # says so itself
     assert "train longer before you believe this" in learning_notes(more)[-1]
     assert len(learning_notes(more)) == 2
 
@@ -68,7 +75,7 @@ def test_a_watched_language_models_result_is_told_with_what_was_picked_on_test()
         **CLASSIFY, "kept": "last", "validation": None, "tests": {"obama": LM}, "test_watched": True,
         "test_reads": {"obama": 6, "wbush": 6}, "picked_on_test": picked,
     }  # fmt: skip
-    assert describe_result(result, Recipe()) == [
+    assert describe_result(result_of(result), Recipe()) == [
         "result (weights of step 1,200 of 3,456, the last; seed 7):",
         "  scored on            perplexity  bits per byte  without unknown words  unknown  tokens",
         "  " + 86 * "-",
@@ -94,25 +101,25 @@ def test_parts_are_spoken_with_their_options() -> None:
 
 def test_time_at_work_leaves_out_breaks_and_a_clock_set_back() -> None:
     moments = [(100, "start"), (110, "save"), (500, "resume"), (505, "save"), (400, "trained"), (407, "end")]
-    assert trained_seconds([{"time": time, "what": what} for time, what in moments]) == 22
+    assert trained_seconds([ClockEntry(step=0, time=time, what=what) for time, what in moments]) == 22
     assert trained_seconds([]) == 0
 
 
 def test_curves_are_gathered_by_split_in_the_order_of_first_sight() -> None:
     events = [
-        {"event": "score", "split": "train", "step": 0, "accuracy": 0.3},
-        {"event": "score", "split": "validation", "step": 5, "accuracy": 0.4},
-        {"event": "step", "step": 5, "loss": 1.0},
-        {"event": "score", "split": "train", "step": 5, "accuracy": 0.5},
+        Scored(0, "train", Metrics(accuracy=0.3)),
+        Scored(5, "validation", Metrics(accuracy=0.4)),
+        Stepped(5, 1.0, 0.1),
+        Scored(5, "train", Metrics(accuracy=0.5)),
     ]
     train = Curve("train", "accuracy", ((0, 0.3), (5, 0.5)))
     assert curves_of(events) == [train, Curve("validation", "accuracy", ((5, 0.4),))]
 
 
 def test_the_loss_curve_averages_neighbours() -> None:
-    events = [{"event": "step", "step": step, "loss": float(step)} for step in range(1, 8)]
+    events = [Stepped(step, float(step), 0.1) for step in range(1, 8)]
     assert loss_curve(events, most=3).points == ((3, 2.0), (6, 5.0))  # a last point of one batch would only be noise
-    assert loss_curve([*events, {"event": "step", "step": 8, "loss": 8.0}], most=3).points[-1] == (8, 7.5)
+    assert loss_curve([*events, Stepped(8, 8.0, 0.1)], most=3).points[-1] == (8, 7.5)
     assert loss_curve([]).points == ()
 
 
@@ -150,8 +157,8 @@ def test_a_records_lines_tell_its_result(name: str, finished_records: dict[str, 
     text = "\n".join(record_lines(record))
     for line in describe_result(record.result, record.recipe):
         assert line in text
-    assert f"size      {record.result['parameters']:,} parameters" in text
-    assert f"recipe {record.trial['recipe']}, code {record.trial['code']}" in text
+    assert f"size      {record.result.parameters:,} parameters" in text
+    assert f"recipe {record.trial.recipe}, code {record.trial.code}" in text
     assert ("confusion on test (rows: true class, columns: guessed class)" in text) == (name == "classify")
     assert ("perplexity, non-overlapping windows" in text) == (name == "lm")
     assert "not finished" not in text
@@ -174,8 +181,9 @@ def test_an_unfinished_records_lines_say_how_to_continue(finished_records: dict[
 def test_a_language_models_result_fits_the_width_of_a_terminal_whatever_its_figures() -> None:
     large = {**LM, "perplexity": 12345.6, "interval": [11111.1, 13333.3], "tokens": 1_234_567, "full_context": 0.5}
     subsets = {subset: {"perplexity": 2345.6} for subset in ("all", "clean", "contaminated")}
-    result = {**CLASSIFY, "validation": large, "tests": {"test": large}}
-    baseline = {"name": "Kneser-Ney trigram", "baseline": {"test": subsets}, "trial": {"test": {"clean": large}}}
+    result = result_of({**CLASSIFY, "validation": large, "tests": {"test": large}})
+    plain = {"name": "Kneser-Ney trigram", "baseline": {"test": subsets}, "trial": {"test": {"clean": large}}}
+    baseline = structure(BaselineScores, plain)
     lines = as_text(score_table(result, baseline), width=100)
     assert max(map(len, lines)) <= 100
     assert describe_result(result, Recipe(), baseline)[1 : 1 + len(lines)] == lines  # also where it is piped

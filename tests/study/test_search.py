@@ -58,11 +58,11 @@ def test_a_search_chooses_on_validation_and_reads_no_test_set(
     records = [Record.open(path.parent) for path in tmp_path.glob("search/*/*/*/*/trial.json")]
     assert len(records) == 4
     for record in records:
-        assert record.result["test_reads"] == {"hbush": 0, "obama": 0, "wbush": 0}
-        assert record.result["tests"] == {}
+        assert record.result.test_reads == {"hbush": 0, "obama": 0, "wbush": 0}
+        assert record.result.tests == {}
         assert {name.partition("/")[0] for name in record.outcomes()} == {"validation"}
         assert {event["split"] for event in record.events() if event["event"] == "score"} <= {"train", "validation"}
-        assert record.trial["seed"] == 1000
+        assert record.trial.seed == 1000
     final = plan.with_recipes(chosen).recipes["lm"]["rope"]
     assert final.training.learning_rate == 0.01
     assert final.scoring.tests
@@ -86,7 +86,7 @@ def test_a_study_with_a_search_judges_the_chosen_and_goes_on_with_them(
     assert search.variants["rope"].best == {"training.learning_rate": 0.01}
     record = Record.open(tmp_path / "study/trials/lm/rope/seed-1")
     assert record.recipe.training.learning_rate == 0.01
-    assert record.result["test_reads"] == {"hbush": 1, "obama": 1, "wbush": 1}
+    assert record.result.test_reads == {"hbush": 1, "obama": 1, "wbush": 1}
     heard.told.clear()
     assert run_study(study, tmp_path / "study", InProcess(), on_event=heard) == verdict
     assert not heard.of("begin", "trial")

@@ -65,9 +65,7 @@ def test_the_same_variant_twice_is_told_to_show_no_difference(same_twice: tuple[
 def test_a_study_leaves_all_that_a_reader_needs(same_twice: tuple[Study, Path]) -> None:
     study, folder = same_twice
     task = json.loads((folder / "verdict.json").read_text())["tasks"]["lm"]
-    assert (
-        task["cost"]["learned"]["parameters"] == Record.open(folder / "trials/lm/learned/seed-0").result["parameters"]
-    )
+    assert task["cost"]["learned"]["parameters"] == Record.open(folder / "trials/lm/learned/seed-0").result.parameters
     assert task["cost"]["learned"]["flops_per_step"] > 1000
     assert task["cost"]["again"]["peak_memory_mb"] > 50
     assert task["cost"]["learned"]["seconds_ratio"] == 1.0

@@ -16,8 +16,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save
 
 from fairtrial.errors import BadInput, Interrupted
+from fairtrial.events import Event, Notice, Started
 from fairtrial.recipe import Recipe
-from fairtrial.training.loop import Event
 from fairtrial.trial import resume_trial, run_trial
 
 SAME = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetensors")
@@ -57,8 +57,8 @@ def resumed(pair: Pair, damage: Callable[[Path], Any]) -> tuple[list[str], int]:
     for name in SAME:
         assert (copy / name).read_bytes() == (pair.whole / name).read_bytes(), f"{name} differs"
     shutil.rmtree(copy)
-    start = next(event for event in events if event.kind == "start")
-    return [event.facts["text"] for event in events if event.kind == "notice"], start.step
+    start = next(event for event in events if isinstance(event, Started))
+    return [event.text for event in events if isinstance(event, Notice)], start.step
 
 
 def cut(path: Path, length: int) -> None:
@@ -164,18 +164,6 @@ def test_a_flipped_bit_of_the_event_log_does_not_stay(pair: Pair) -> None:
         notices, start = resumed(pair, lambda copy, place=place: flip(copy / "events.jsonl", 8 * place))
         assert (len(notices), start) == (count, step)
         assert "events.jsonl was damaged or changed since step-00000005" in notices[0]
-
-
-def test_checkpoints_of_version_01_do_not_know_their_log(pair: Pair) -> None:
-    """It is read as it is."""
-
-    def forget(copy: Path) -> None:
-        old = files(copy)[-1].read_bytes()
-        content = old.replace(b'\\"events_sha256\\"', b'\\"events_sha000\\"')
-        assert content != old
-        replace_newest(copy, content)
-
-    assert resumed(pair, forget) == ([], STOPPED)
 
 
 def test_the_manifest_names_nothing_outside_the_record(pair: Pair) -> None:

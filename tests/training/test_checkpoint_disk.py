@@ -15,10 +15,11 @@ from safetensors.torch import load, save
 
 from fairtrial import disk
 from fairtrial.errors import DiskTrouble, Interrupted
+from fairtrial.events import Event
 from fairtrial.prepare import prepare
 from fairtrial.recipe import Recipe
 from fairtrial.training.checkpoint import NAMES, Checkpoints, in_pieces
-from fairtrial.training.loop import Event, Loop, weights_of
+from fairtrial.training.loop import Loop, weights_of
 from fairtrial.trial import resume_trial, run_trial
 
 AFTER = ["fsync", "replace", "fsync", "write"]  # of the file's pieces: the file, its folder, the manifest's line

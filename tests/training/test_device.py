@@ -32,6 +32,7 @@ from fairtrial.training import device as module
 from fairtrial.training.optimizer import make_optimizer
 from fairtrial.training.scoring import as_tensors
 from fairtrial.trial import resume_trial, run_trial
+from sealed import events_of
 
 ENTRIES, LENGTHS = 30, np.array([9, 4, 12])
 
@@ -107,12 +108,14 @@ def test_a_trial_on_another_device_scores_as_on_the_cpu_and_resumes(
         with pytest.raises(Interrupted):
             run_trial(recipe, 0, tmp_path / "there", stop=lambda: next(stops))
         there = resume_trial(tmp_path / "there")
-    assert there.trial["environment"]["device"] == "meta"
-    assert "device" not in here.trial["environment"]
-    one, other = (next(iter(record.result["tests"].values())) for record in (here, there))
+    assert there.trial.environment.device == "meta"
+    assert here.trial.environment.device == "cpu"
+    one, other = (next(iter(record.result.tests.values())) for record in (here, there))
     metric = "accuracy" if task == "classify" else "perplexity"
-    assert other[metric] == pytest.approx(one[metric], rel=1e-5)
-    ours, theirs = ({row["step"]: row["loss"] for row in record.events() if "loss" in row} for record in (here, there))
+    assert other.figure(metric) == pytest.approx(one.figure(metric), rel=1e-5)
+    ours, theirs = (
+        {row["step"]: row["loss"] for row in events_of(record) if "loss" in row} for record in (here, there)
+    )
     assert theirs == pytest.approx(ours, rel=1e-5)
 
 
@@ -126,9 +129,9 @@ def test_bfloat16_trains_scores_and_resumes_to_the_same_bits(
         with pytest.raises(Interrupted):
             run_trial(half, 0, tmp_path / f"{task}-again", stop=lambda stops=stops: next(stops))
         again = resume_trial(tmp_path / f"{task}-again")
-        assert again.result["model_sha256"] == whole.result["model_sha256"] != usual.result["model_sha256"]
-        assert whole.trial["environment"]["precision"] == "bfloat16"
-        losses = [[row["loss"] for row in record.events() if "loss" in row] for record in (whole, usual)]
+        assert again.result.model_sha256 == whole.result.model_sha256 != usual.result.model_sha256
+        assert whole.trial.environment.precision == "bfloat16"
+        losses = [[row["loss"] for row in events_of(record) if "loss" in row] for record in (whole, usual)]
         assert losses[0] == pytest.approx(losses[1], rel=0.02)
         assert losses[0] != losses[1]
 

@@ -54,10 +54,10 @@ def test_a_model_that_knows_nothing_pays_for_every_token_and_all_that_tokens_hid
     count = sum(len(ids) for ids in tokenizer.encode(TEXT)) + (0 if running else len(TEXT))
     nats = count * math.log(tokenizer.size) + HiddenText(tokenizer, TRAIN).nll(TEXT).sum()
     size = sum(len(text.encode()) for text in TEXT)
-    assert found.metrics["bits_per_byte"] == pytest.approx(nats / math.log(2) / size)
+    assert found.metrics.bits_per_byte == pytest.approx(nats / math.log(2) / size)
     if kind == "character":  # all letters but three are known
         known = sum(map(len, TEXT)) - len(set("".join(TEXT)) - set("".join(TRAIN)))
-        assert found.metrics["bits_per_byte"] > known * math.log2(tokenizer.size) / size
+        assert found.metrics.bits_per_byte > known * math.log2(tokenizer.size) / size
 
 
 @cases("kind", KINDS)

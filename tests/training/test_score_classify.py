@@ -49,19 +49,19 @@ def test_figures_and_outcomes_of_a_hand_made_case() -> None:
     labels = np.array([0, 1, 1, 2, 0, 0])
     rows = [np.array([guess] + [1] * (6 - place)) for place, guess in enumerate(guesses)]  # of falling length
     score = score_classify(FirstTokenSays(), rows, labels, PAD)
-    assert score.metrics["items"] == 6
-    assert score.metrics["accuracy"] == pytest.approx(4 / 6)
-    assert score.metrics["confusion"] == [[2, 1, 0], [1, 1, 0], [0, 0, 1]]
+    assert score.metrics.items == 6
+    assert score.metrics.accuracy == pytest.approx(4 / 6)
+    assert score.metrics.confusion == ((2, 1, 0), (1, 1, 0), (0, 0, 1))
     # class 0: 2 of 3 guessed, 2 of 3 found; class 1: 1 of 2 and 1 of 2; class 2: all
-    assert score.metrics["macro_f1"] == pytest.approx((2 / 3 + 1 / 2 + 1) / 3)
-    assert score.metrics["nll"] == pytest.approx((4 * math.log(2) + 2 * math.log(4)) / 6)
-    low, high = score.metrics["interval"]
+    assert score.metrics.macro_f1 == pytest.approx((2 / 3 + 1 / 2 + 1) / 3)
+    assert score.metrics.nll == pytest.approx((4 * math.log(2) + 2 * math.log(4)) / 6)
+    low, high = score.metrics.interval
     assert 0.15 < low < 4 / 6 < high < 0.97
     assert score.outcomes["label"].tolist() == labels.tolist()
     assert score.outcomes["guess"].tolist() == guesses
     expected = [-math.log(2 if guess == label else 4) for guess, label in zip(guesses, labels, strict=True)]
     assert score.outcomes["log_p"] == pytest.approx(expected)
-    assert score.selection_key == pytest.approx((4 / 6, -score.metrics["nll"]))  # accuracy decides
+    assert score.selection_key == pytest.approx((4 / 6, -score.metrics.nll))  # accuracy decides
 
 
 @cases(
@@ -114,8 +114,8 @@ def test_the_order_of_items_does_not_matter(network: Classifier) -> None:
     for name in ("label", "guess", "log_p"):
         np.testing.assert_allclose(two.outcomes[name], one.outcomes[name][order], rtol=1e-10)
     assert not np.array_equal(one.outcomes["log_p"], two.outcomes["log_p"])  # they did move
-    assert two.metrics["confusion"] == one.metrics["confusion"]
-    assert two.metrics["nll"] == pytest.approx(one.metrics["nll"], rel=1e-12)
+    assert two.metrics.confusion == one.metrics.confusion
+    assert two.metrics.nll == pytest.approx(one.metrics.nll, rel=1e-12)
 
 
 def test_how_many_are_scored_at_once_does_not_matter(network: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:

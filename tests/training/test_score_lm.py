@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,16 +101,16 @@ def test_at_stride_one_every_target_sees_all_that_the_model_can_see() -> None:
 @pytest.mark.parametrize("tokens", [running(5, 1, 17, 2), sentences(5, 12, 1, 2, 9), running(3), sentences(LENGTH + 1)])
 def test_perplexity_equals_brute_force(network: LanguageModel, tokens: TokenSet) -> None:
     score, expected = score_lm(network, tokens, **FULL), brute_force(network, tokens)
-    assert score.metrics["tokens"] == len(expected) == tokens.targets
+    assert score.metrics.tokens == len(expected) == tokens.targets
     loss = math.fsum(nats for *_, nats in expected) / len(expected)
-    assert score.metrics["perplexity"] == pytest.approx(math.exp(loss), rel=1e-9)
+    assert score.metrics.perplexity == pytest.approx(math.exp(loss), rel=1e-9)
     assert score.selection_key == pytest.approx((-loss,), rel=1e-9)
     for document in range(tokens.documents):
         mine = [nats for owner, _, nats in expected if owner == document]
         assert score.outcomes["tokens"][document] == len(mine)
         assert score.outcomes["nll"][document] == pytest.approx(math.fsum(mine), rel=1e-9)
     total_bytes = int(tokens.bytes.sum())
-    assert score.metrics["bits_per_byte"] == pytest.approx(loss * len(expected) / math.log(2) / total_bytes, rel=1e-9)
+    assert score.metrics.bits_per_byte == pytest.approx(loss * len(expected) / math.log(2) / total_bytes, rel=1e-9)
     assert score.outcomes["bytes"].tolist() == tokens.bytes.tolist()
 
 
@@ -117,7 +118,7 @@ def test_perplexity_equals_brute_force(network: LanguageModel, tokens: TokenSet)
 def test_windows_that_do_not_overlap_are_scored_once_where_the_exact_score_is_theirs(
     network: LanguageModel, tokens: TokenSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = score_windows(network, tokens, length=LENGTH).metrics["window_perplexity"]
+    expected = score_windows(network, tokens, length=LENGTH).metrics.window_perplexity
     scored: list[int] = []
     score_once = module._score
 
@@ -127,7 +128,7 @@ def test_windows_that_do_not_overlap_are_scored_once_where_the_exact_score_is_th
             yield nats
 
     monkeypatch.setattr(module, "_score", counted)
-    assert score_lm(network, tokens, **FULL).metrics["window_perplexity"] == pytest.approx(expected, rel=1e-12)
+    assert score_lm(network, tokens, **FULL).metrics.window_perplexity == pytest.approx(expected, rel=1e-12)
     again = tokens.sizes[tokens.sizes > LENGTH]
     left_out = again[0] % LENGTH if len(tokens.sequences) == 1 and len(again) else 0  # a running text's last window
     assert sum(scored) == tokens.targets + again.sum() - left_out
@@ -137,18 +138,18 @@ def test_perplexity_is_the_exponential_of_total_nats_by_total_tokens(network: La
     for tokens in (running(5, 30, 17, 8, 21), sentences(5, 30, 17, 8, 21)):
         score = score_lm(network, tokens, **FULL)
         total = score.outcomes["nll"].sum() / score.outcomes["tokens"].sum()
-        assert score.metrics["perplexity"] == pytest.approx(math.exp(total), rel=1e-12)
+        assert score.metrics.perplexity == pytest.approx(math.exp(total), rel=1e-12)
         expected = ratio_interval(score.outcomes["nll"], score.outcomes["tokens"])
-        assert score.metrics["interval"] == pytest.approx(expected)
+        assert score.metrics.interval == pytest.approx(expected)
         cousin = np.exp(score.outcomes["nll"] / score.outcomes["tokens"]).mean()
-        assert score.metrics["perplexity"] != pytest.approx(cousin, rel=1e-6)  # no mean of documents' perplexities
+        assert score.metrics.perplexity != pytest.approx(cousin, rel=1e-6)  # no mean of documents' perplexities
 
 
 def test_less_context_is_another_score_but_the_same_targets(network: LanguageModel) -> None:
     tokens = running(40, 30)
     scores = [score_lm(network, tokens, length=LENGTH, full_context=share) for share in (0.0, 0.5, 1.0)]
-    assert len({score.metrics["tokens"] for score in scores}) == 1
-    assert len({score.metrics["perplexity"] for score in scores}) == 3
+    assert len({score.metrics.tokens for score in scores}) == 1
+    assert len({score.metrics.perplexity for score in scores}) == 3
 
 
 def test_a_large_set_is_scored_in_strides_of_half_a_length_and_the_score_says_so(network: LanguageModel) -> None:
@@ -158,10 +159,10 @@ def test_a_large_set_is_scored_in_strides_of_half_a_length_and_the_score_says_so
         LanguageTask(network, None, None, (), {"test": tokens}, {}, {}, LENGTH, 1.0, exact_bytes).score("test")  # type: ignore[arg-type]
         for exact_bytes in (size, size - 1)
     )
-    assert "full_context" not in whole.metrics
+    assert whole.metrics.full_context is None
     assert whole.metrics == score_lm(network, tokens, **FULL).metrics
     strided = score_lm(network, tokens, length=LENGTH, full_context=0.5).metrics
-    assert large.metrics == strided | {"full_context": 0.5} != whole.metrics
+    assert large.metrics == replace(strided, full_context=0.5) != whole.metrics
     windows = [each for each in sliding(tokens.sequences, LENGTH, LENGTH // 2) if each.counted]
     assert all(each.counted - each.begin >= LENGTH // 2 for each in windows[:-1])  # context of the first that counts
 
@@ -179,12 +180,12 @@ def test_the_window_way_equals_a_plain_loop_over_disjoint_windows(network: Langu
     counted = (whole or short) if len(tokens.sequences) == 1 else whole + short
     loss = float(np.mean([nat for nats in counted for nat in nats]))
     score = score_windows(network, tokens, length=LENGTH)
-    assert score.metrics["window_nll"] == pytest.approx(loss, rel=1e-9)
-    assert score.metrics["window_perplexity"] == pytest.approx(math.exp(loss), rel=1e-9)
+    assert score.metrics.window_nll == pytest.approx(loss, rel=1e-9)
+    assert score.metrics.window_perplexity == pytest.approx(math.exp(loss), rel=1e-9)
     exact = score_lm(network, tokens, **FULL)
-    assert exact.metrics["window_perplexity"] == score.metrics["window_perplexity"]
+    assert exact.metrics.window_perplexity == score.metrics.window_perplexity
     if tokens.targets > 10:
-        assert exact.metrics["perplexity"] != pytest.approx(math.exp(loss), rel=1e-6)
+        assert exact.metrics.perplexity != pytest.approx(math.exp(loss), rel=1e-6)
 
 
 def test_a_few_windows_are_spread_evenly_from_the_first_to_the_last(
@@ -208,9 +209,9 @@ def test_unknown_targets_are_counted_and_can_be_left_out(network: LanguageModel,
     rest = [nats for _, target, nats in expected if target != UNKNOWN]
     assert lost
     score = score_lm(network, tokens, **FULL)
-    assert score.metrics["unknown_share"] == pytest.approx(len(lost) / len(expected), rel=1e-12)
-    assert score.metrics["unknown_nll"] == pytest.approx(np.mean(lost), rel=1e-9)
-    assert score.metrics["perplexity_without_unknown"] == pytest.approx(math.exp(np.mean(rest)), rel=1e-9)
+    assert score.metrics.unknown_share == pytest.approx(len(lost) / len(expected), rel=1e-12)
+    assert score.metrics.unknown_nll == pytest.approx(np.mean(lost), rel=1e-9)
+    assert score.metrics.perplexity_without_unknown == pytest.approx(math.exp(np.mean(rest)), rel=1e-9)
     by_document = [sum(owner == d and target == UNKNOWN for owner, target, _ in expected) for d in range(3)]
     assert score.outcomes["unknown"].tolist() == by_document
 
@@ -219,8 +220,8 @@ def test_without_an_unknown_token_nothing_is_unknown(network: LanguageModel) -> 
     with_unknown = running(9, 30)
     tokens = TokenSet(with_unknown.sequences, with_unknown.owners, 2, with_unknown.bytes, None)
     figures = score_lm(network, tokens, **FULL).metrics
-    assert (figures["unknown_share"], figures["unknown_nll"]) == (0.0, 0.0)
-    assert figures["perplexity_without_unknown"] == figures["perplexity"]
+    assert (figures.unknown_share, figures.unknown_nll) == (0.0, 0.0)
+    assert figures.perplexity_without_unknown == figures.perplexity
 
 
 def test_sentences_do_not_see_one_another(network: LanguageModel) -> None:
@@ -248,7 +249,7 @@ def test_the_score_does_not_depend_on_how_many_tokens_are_scored_at_once(
     assert len(rows[0]) > len(rows[1]) > len(rows[2])  # the batches did differ
     for score in scores[1:]:
         np.testing.assert_allclose(score.outcomes["nll"], scores[0].outcomes["nll"], rtol=1e-12)
-        assert score.metrics["window_perplexity"] == pytest.approx(scores[0].metrics["window_perplexity"], rel=1e-12)
+        assert score.metrics.window_perplexity == pytest.approx(scores[0].metrics.window_perplexity, rel=1e-12)
 
 
 def test_scoring_drops_nothing_and_leaves_the_network_as_it_was(network: LanguageModel) -> None:
@@ -256,7 +257,7 @@ def test_scoring_drops_nothing_and_leaves_the_network_as_it_was(network: Languag
     scores = []
     for training in (True, False):
         network.train(training)
-        scores.append(score_lm(network, tokens, **FULL).metrics["perplexity"])
+        scores.append(score_lm(network, tokens, **FULL).metrics.perplexity)
         assert network.training is training
     assert scores[0] == scores[1]
     network.train()

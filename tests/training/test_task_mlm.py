@@ -13,6 +13,7 @@ from fairtrial.data.batches import MaskedSentences, Masker
 from fairtrial.model.network import MaskedModel
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.trial import load, run_trial
+from sealed import events_of
 
 MASKER = Masker(mask=2, first=3, vocabulary=1000)
 
@@ -73,12 +74,12 @@ def test_a_masked_model_learns_and_its_score_repeats(tiny_recipe: Callable[..., 
     record = run_trial(
         tiny_recipe("mlm", "training.duration=150 steps", "training.learning_rate=1e-2"), 0, tmp_path / "run"
     )
-    first = next(event for event in record.events() if event["event"] == "score" and event["split"] == "validation")
+    first = next(event for event in events_of(record) if event["event"] == "score" and event["split"] == "validation")
     result = record.result
-    assert result["validation"]["masked_perplexity"] < first["masked_perplexity"] / 1.5
-    assert result["test_reads"] == dict.fromkeys(record.trial["test_sets"], 1)
+    assert result.validation.masked_perplexity < first["masked_perplexity"] / 1.5
+    assert result.test_reads == dict.fromkeys(record.trial.test_sets, 1)
     again = load(record).task
-    for name, figures in result["tests"].items():
-        assert abs(again.score(name).metrics["masked_nll"] - figures["masked_nll"]) < 1e-6
+    for name, figures in result.tests.items():
+        assert abs(again.score(name).metrics.masked_nll - figures.masked_nll) < 1e-6
         outcomes = record.outcomes()
-        assert outcomes[f"{name}/tokens"].sum() == figures["tokens"]
+        assert outcomes[f"{name}/tokens"].sum() == figures.tokens

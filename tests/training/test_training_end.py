@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.events import Scored
 from fairtrial.prepare import prepare
 from fairtrial.provenance import training_end
 from fairtrial.recipe import Recipe, built_in_recipe, with_settings
 from fairtrial.report.page import records_page
 from fairtrial.report.words import learning_notes
+from fairtrial.stored import Metrics, TrialResult
 from fairtrial.trial import run_trial
 from sampling import cases
 
@@ -31,13 +33,13 @@ from sampling import cases
     ],
 )
 def test_the_curve_says_how_training_ended(losses: list[float], end: tuple[str, int]) -> None:
-    curve = [{"split": "validation", "step": 100 * at, "window_nll": loss} for at, loss in enumerate(losses)]
-    other = [{"split": "train", "step": 100 * at, "window_nll": 9.0 - at} for at in range(len(losses))]
+    curve = [Scored(100 * at, "validation", Metrics(window_nll=loss)) for at, loss in enumerate(losses)]
+    other = [Scored(100 * at, "train", Metrics(window_nll=9.0 - at)) for at in range(len(losses))]
     assert training_end([*other, *curve]) == end
 
 
 def test_without_validation_nothing_is_known() -> None:
-    assert training_end([{"split": "train", "step": 0, "nll": 1.0}]) == ("", None)
+    assert training_end([Scored(0, "train", Metrics(nll=1.0))]) == ("", None)
 
 
 def test_a_short_training_is_scored_often_enough_and_its_result_and_page_say_that_it_was_short(
@@ -45,16 +47,20 @@ def test_a_short_training_is_scored_often_enough_and_its_result_and_page_say_tha
 ) -> None:
     rarely = ("training.select_every=100 steps", "scoring.curve_every=100 steps", "training.learning_rate=1e-2")
     record = run_trial(tiny_recipe("lm", *rarely, "training.duration=9 steps"), 0, tmp_path / "record")
-    scores = [event for event in record.events() if event["event"] == "score"]
-    assert [event["step"] for event in scores if event["split"] == "validation"] == [0, 2, 4, 6, 9]
-    assert [event["step"] for event in scores if event["split"] == "train"] == [0, 9]
+    scores = [event for event in record.events() if isinstance(event, Scored)]
+    assert [event.step for event in scores if event.split == "validation"] == [0, 2, 4, 6, 9]
+    assert [event.step for event in scores if event.split == "train"] == [0, 9]
     (note,) = learning_notes(record.result)
     assert note == "underfitted: still improving at the last step; train longer before you believe this"
     assert note in records_page([record], "one")
 
 
 def test_the_best_step_is_told_where_the_last_weights_are_kept() -> None:
-    result = {"tests": {}, "training_end": "overfitted", "best_step": 120, "kept_step": 900, "steps": 900}
+    result = TrialResult(
+        task="lm", seed=0, parameters=1, steps=900, steps_per_epoch=1, kept_step=900, kept="last", best_step=120,
+        training_end="overfitted", test_watched=False, test_reads={}, train=Metrics(), tests={}, picked_on_test={},
+        model_sha256="",
+    )  # fmt: skip
     assert learning_notes(result) == ["overfitted: best at step 120 of 900, worse since"]
 
 

@@ -71,8 +71,8 @@ def test_the_record_says_the_length_and_resumes(tmp_path: Path) -> None:
     recipe = with_settings(choose_recipe("classify", data=reviews(tmp_path / "a.csv", 50)), TINY)
     whole = run_trial(recipe, 0, tmp_path / "whole")
     assert whole.recipe.shape.length == 56
-    assert any(note.startswith("length 56, chosen") for note in whole.trial["notes"])
-    assert whole.trial["recipe"] == fingerprint(whole.recipe) == fingerprint(with_settings(recipe, ["shape.length=56"]))
+    assert any(note.startswith("length 56, chosen") for note in whole.trial.notes)
+    assert whole.trial.recipe == fingerprint(whole.recipe) == fingerprint(with_settings(recipe, ["shape.length=56"]))
     steps = iter([False, False, True])
     with pytest.raises(Interrupted):
         run_trial(recipe, 0, tmp_path / "broken", stop=lambda: next(steps, True))

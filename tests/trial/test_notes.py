@@ -47,28 +47,29 @@ def test_one_number_of_copies_for_every_command_and_seed(shared_data: Path, fair
 
 def test_texts_that_are_cut_are_told(tiny_recipe: Callable[..., Any], tmp_path: Path) -> None:
     short = run_trial(tiny_recipe("classify", "shape.length=4"), 0, tmp_path / "short").trial
-    note = next(note for note in short["notes"] if "only their beginning" in note)
+    note = next(note for note in short.notes if "only their beginning" in note)
     assert note.startswith("longer than 4 tokens")
-    assert f"{short['cut_to_length']['train']} of {short['documents']['train']} train" in note
+    assert f"{short.counts.cut_to_length['train']} of {short.counts.documents['train']} train" in note
     long = run_trial(tiny_recipe("classify", "shape.length=40"), 0, tmp_path / "long").trial
-    assert not any("only their beginning" in note for note in long["notes"])
+    assert not any("only their beginning" in note for note in long.notes)
 
 
 def test_an_epoch_of_overlapping_windows_is_explained(tiny_recipe: Callable[..., Any], tmp_path: Path) -> None:
     record = run_trial(tiny_recipe("lm", "data.windows=every", "training.duration=2 steps"), 0, tmp_path / "every")
-    (note,) = [note for note in record.trial["notes"] if "windows overlap" in note]
-    length, tokens = record.recipe.shape.length, record.trial["tokens"]["train"]
+    (note,) = [note for note in record.trial.notes if "windows overlap" in note]
+    length, tokens = record.recipe.shape.length, record.trial.counts.tokens["train"]
     assert f"reads each token {length} times" in note
     one_pass = (tokens - length) / length / record.recipe.training.batch
     assert int(note.split()[-2]) == pytest.approx(one_pass, abs=1)
     usual = run_trial(tiny_recipe("lm", "training.duration=2 steps"), 0, tmp_path / "usual")
-    assert not any("windows overlap" in note for note in usual.trial["notes"])
+    assert not any("windows overlap" in note for note in usual.trial.notes)
 
 
 def test_stopping_while_the_test_sets_are_scored_leaves_a_record_that_resumes(
     tiny_recipe: Callable[..., Any], tmp_path: Path
 ) -> None:
     from fairtrial.errors import Interrupted
+    from fairtrial.events import FinalScoring
     from fairtrial.trial import resume_trial
 
     whole = run_trial(tiny_recipe("lm"), 0, tmp_path / "whole")
@@ -76,7 +77,7 @@ def test_stopping_while_the_test_sets_are_scored_leaves_a_record_that_resumes(
     with pytest.raises(Interrupted, match="stopped while scoring"):
         run_trial(
             tiny_recipe("lm"), 0, tmp_path / "broken",
-            on_event=lambda event: testing.append(event.facts["split"]) if event.kind == "testing" else None,
+            on_event=lambda event: testing.append(event.split) if isinstance(event, FinalScoring) else None,
             stop=lambda: "wbush" in testing,
         )  # fmt: skip
     resumed = resume_trial(tmp_path / "broken")

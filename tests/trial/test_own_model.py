@@ -189,7 +189,7 @@ def test_a_study_file_names_a_model_and_its_verdict_says_that_first_weights_are_
     assert told["tasks"]["lm"]["comparisons"][0]["variant"] == "nano"
     trained = json.loads(next((tmp_path / "out").glob("trials/lm/nano/*/trial.json")).read_text())
     other = json.loads(next((tmp_path / "out").glob("trials/lm/learned/*/trial.json")).read_text())
-    assert trained["documents"] == other["documents"], "the same splits"
+    assert trained["counts"]["documents"] == other["counts"]["documents"], "the same splits"
 
 
 class Stepped:

@@ -97,7 +97,7 @@ def test_all_see_the_same_documents_and_tokens(recipe: Recipe, tmp_path: Path, f
     with pytest.raises(Interrupted):
         run_trial(recipe, seed, folder, stop=lambda: True)
     trial = Record.open(folder).trial
-    assert trial["documents"] == {
+    assert trial.counts.documents == {
         name: len(documents)
         for name, documents in (
             ("train", prepared.splits.train), ("validation", prepared.splits.validation), *prepared.splits.tests.items()
@@ -112,11 +112,11 @@ def test_all_see_the_same_documents_and_tokens(recipe: Recipe, tmp_path: Path, f
     if recipe.task != "mlm":  # a study judges classifiers and language models
         job = Job(("a", "b", "c"), "calibrate", write_recipe(recipe), seed)
         facts = calibrate_job(job, lambda *_: None, lambda: False)
-        assert (facts["steps"], facts["parameters"]) == (result["steps"], result["parameters"])
+        assert (facts["steps"], facts["parameters"]) == (result.steps, result.parameters)
     assert eval_sets_of({"one": recipe}, 0).items == tests
     audit = audit_data(recipe, seed)
     assert {name: found["items"] for name, found in audit["sets"].items()} == tests
-    assert audit["documents"]["train"] == trial["documents"]["train"]
+    assert audit["documents"]["train"] == trial.counts.documents["train"]
 
     outcomes = Record.open(folder).outcomes()
     for arrays in baseline_outcomes(recipe, seed).values():
@@ -127,7 +127,7 @@ def test_all_see_the_same_documents_and_tokens(recipe: Recipe, tmp_path: Path, f
     (tmp_path / "recipe.toml").write_text(write_recipe(recipe))
     shown = fairtrial("inspect", "params", tmp_path / "recipe.toml", "--seed", seed, "--json")
     assert shown.code == 0, shown.err
-    assert f"{result['parameters']}" in shown.out
+    assert f"{result.parameters}" in shown.out
 
 
 def test_the_comparison_of_data_can_fail(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from fairtrial.recipe import Recipe, Shape, built_in_recipe, with_settings
 from fairtrial.record import Record
 from fairtrial.training.loop import Loop
 from fairtrial.trial import located, resume_trial, run_trial
-from sealed import reseal
+from sealed import events_of, reseal
 
 
 def recipe_for(task: str, folder: Path, tiny: list[str], *more: str) -> Recipe:
@@ -63,7 +63,7 @@ def test_scoring_more_often_changes_nothing(task: str, course_folder: Path, tmp_
         0,
         tmp_path / "often",
     )
-    assert len(often.events()) > len(rare.events())
+    assert len(events_of(often)) > len(events_of(rare))
     assert files_of(rare)["model.safetensors"] == files_of(often)["model.safetensors"]
     assert files_of(rare)["outcomes.safetensors"] == files_of(often)["outcomes.safetensors"]
 
@@ -106,20 +106,20 @@ def test_best_weights_are_those_of_the_best_validation_score(
 ) -> None:
     recipe = recipe_for("classify", course_folder, tiny, "training.duration=60 steps")
     record = run_trial(recipe, 0, tmp_path / "a")
-    scores = [event for event in record.events() if event["event"] == "score" and event["split"] == "validation"]
+    scores = [event for event in events_of(record) if event["event"] == "score" and event["split"] == "validation"]
     chosen = [event for event in scores if event["step"] in range(5, 61, 5)]
     best = max(chosen, key=lambda event: (-round(event["nll"], 3), event["accuracy"]))
-    assert record.result["kept_step"] == best["step"]
-    assert record.result["validation"]["nll"] == pytest.approx(best["nll"], rel=1e-6)
+    assert record.result.kept_step == best["step"]
+    assert record.result.validation.nll == pytest.approx(best["nll"], rel=1e-6)
 
 
 def test_early_stopping_stops_early(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     more = ("training.duration=200 steps", "training.patience=2", "training.learning_rate=0.05")
     record = run_trial(recipe_for("lm", course_folder, tiny, *more), 0, tmp_path / "a")
     result = record.result
-    assert result["steps"] < 200
-    assert result["kept_step"] == result["steps"] - 10
-    assert "no better validation score" in result["stopped"]
+    assert result.steps < 200
+    assert result.kept_step == result.steps - 10
+    assert "no better validation score" in result.stopped
 
 
 def test_a_resumed_trial_has_waited_as_long_for_a_better_score(
@@ -128,7 +128,7 @@ def test_a_resumed_trial_has_waited_as_long_for_a_better_score(
     more = ("training.duration=200 steps", "training.patience=2", "training.learning_rate=0.05")
     recipe = recipe_for("lm", course_folder, tiny, *more)
     whole = run_trial(recipe, 0, tmp_path / "whole")
-    asked = iter([False] * (whole.result["kept_step"] + 6))  # the first evaluation without improvement is past
+    asked = iter([False] * (whole.result.kept_step + 6))  # the first evaluation without improvement is past
     with pytest.raises(Interrupted):
         run_trial(recipe, 0, tmp_path / "broken", stop=lambda: next(asked, True))
     assert files_of(resume_trial(tmp_path / "broken")) == files_of(whole)
@@ -144,7 +144,7 @@ def test_a_gradient_is_clipped_to_its_longest_norm(course_folder: Path, tmp_path
             recipe_for("lm", course_folder, tiny, *one_step, f"training.clip={clip}"), 0, tmp_path / name
         )
         recipe = record.recipe
-        first = LanguageModel(recipe.shape, recipe.parts, record.trial["vocabulary"], seed=0)
+        first = LanguageModel(recipe.shape, recipe.parts, record.trial.counts.vocabulary, seed=0)
         trained = load_file(record.folder / "model.safetensors")
         steps = [(trained[name] - weight.detach()).flatten() for name, weight in first.named_parameters()]
         return float(torch.cat(steps).norm())
@@ -157,15 +157,15 @@ def test_a_gradient_is_clipped_to_its_longest_norm(course_folder: Path, tmp_path
 
 def test_the_test_sets_are_scored_once_unless_watched(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
     honest = run_trial(recipe_for("lm", course_folder, tiny), 0, tmp_path / "honest").result
-    assert set(honest["test_reads"].values()) == {1}
-    assert not honest["test_watched"]
-    assert not honest["picked_on_test"]
+    assert set(honest.test_reads.values()) == {1}
+    assert not honest.test_watched
+    assert not honest.picked_on_test
     watched = run_trial(
         recipe_for("lm", course_folder, tiny, "scoring.watch_test=true"), 0, tmp_path / "watched"
     ).result
-    assert min(watched["test_reads"].values()) > 1
-    assert watched["test_watched"]
-    assert set(watched["picked_on_test"]) == {"obama", "wbush", "hbush"}
+    assert min(watched.test_reads.values()) > 1
+    assert watched.test_watched
+    assert set(watched.picked_on_test) == {"obama", "wbush", "hbush"}
 
 
 def test_a_loss_that_is_not_finite_stops_with_its_step(course_folder: Path, tmp_path: Path, tiny: list[str]) -> None:
@@ -181,8 +181,8 @@ def test_accumulated_batches_equal_one_large_batch(course_folder: Path, tmp_path
         "lm", course_folder, tiny, *same, "training.batch=4", "training.accumulate=2", "training.duration=3 steps"
     )
     one, two = (run_trial(each, 0, tmp_path / name).result for each, name in ((large, "large"), (small, "small")))
-    for name in one["tests"]:
-        assert one["tests"][name]["perplexity"] == pytest.approx(two["tests"][name]["perplexity"], rel=1e-5)
+    for name in one.tests:
+        assert one.tests[name].perplexity == pytest.approx(two.tests[name].perplexity, rel=1e-5)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2, 4, 8, 100])
@@ -225,7 +225,7 @@ def test_another_thread_count_or_torch_is_not_resumed_on_silently(
     with pytest.raises(Interrupted):
         run_trial(recipe_for("lm", course_folder, tiny), 0, tmp_path / "a", stop=lambda: True)
     record = Record.open(tmp_path / "a")
-    reseal(record.folder, trial={"environment": record.trial["environment"] | {"torch": "2.5.0"}})
+    reseal(record.folder, trial={"environment": asdict(replace(record.trial.environment, torch="2.5.0"))})
     (record.folder / "clock.jsonl").unlink()  # else the trial is known to have begun otherwise
     with pytest.raises(BadInput, match=r"begun with torch 2\.5\.0"):
         resume_trial(record.folder)
@@ -237,13 +237,13 @@ def test_a_watched_course_recipe_says_what_it_did(course_folder: Path, tmp_path:
     recipe = replace(
         recipe, training=replace(recipe.training, duration=recipe.training.duration.__class__(1, "epochs"))
     )
-    notes = " ".join(run_trial(recipe, 0, tmp_path / "a").trial["notes"])
+    notes = " ".join(run_trial(recipe, 0, tmp_path / "a").trial.notes)
     assert "unknown token never occurs in training" in notes
     assert "test watched" in notes
     assert "labels included" in notes
     rare = "tokens.lowercase=false"  # in lower case this small text has no rare word left
     honest = run_trial(recipe_for("classify", course_folder, tiny, rare), 0, tmp_path / "b")
-    said = " ".join(honest.trial["notes"])
+    said = " ".join(honest.trial.notes)
     assert "never occurs in training" not in said
     assert "test watched" not in said
     assert "labels included" not in said
@@ -288,5 +288,5 @@ def test_what_a_part_remembers_is_kept_with_the_best_weights(
     more = ("parts=[counts-steps]", "training.select_every=1 steps", "training.learning_rate=0.3")
     record = run_trial(recipe_for("classify", course_folder, tiny, *more), 0, tmp_path / "a")
     kept = load_file(record.folder / "model.safetensors")["body.parts.counts-steps.seen"]
-    assert record.result["kept_step"] < record.result["steps"]  # else this would show nothing
-    assert int(kept) == record.result["kept_step"]
+    assert record.result.kept_step < record.result.steps  # else this would show nothing
+    assert int(kept) == record.result.kept_step

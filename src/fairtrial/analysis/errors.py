@@ -139,7 +139,7 @@ def errors(
 ) -> dict[str, Any]:  # fmt: skip
     """The errors of a trained classifier on its test sets, or on one of them. `words`: with influential words."""
     labels = run.record.class_names(names)
-    tests = [str(name) for name in run.record.trial["test_sets"]]
+    tests = list(run.record.trial.test_sets)
     if test is not None and test not in tests:
         raise BadInput(f"this record has no test set {test!r}{did_you_mean(test, tests)}")
     chosen = tests if test is None else [test]

@@ -310,10 +310,10 @@ def effect_of(layer: int, head: int, test: str, whole: Score, without: Score) ->
     if "guess" in whole.outcomes:
         right, still = (score.outcomes["guess"] == score.outcomes["label"] for score in (whole, without))
         changed = paired_change(right, still, whole.outcomes.get("group"))
-        before, after = whole.metrics["accuracy"], without.metrics["accuracy"]
+        before, after = whole.metrics.figure("accuracy"), without.metrics.figure("accuracy")
         return Effect(layer, head, test, "accuracy", before, after, after - before, changed)
     added, tokens = without.outcomes["nll"] - whole.outcomes["nll"], whole.outcomes["tokens"]
     factor = math.exp(min(700.0, float(added.sum() / tokens.sum())))
-    before, after = whole.metrics["perplexity"], without.metrics["perplexity"]
+    before, after = whole.metrics.figure("perplexity"), without.metrics.figure("perplexity")
     interval = score_interval(whole.outcomes | {"nll": added})  # of the factor: exp of the mean of added nats
     return Effect(layer, head, test, "perplexity", before, after, factor, interval)

@@ -129,7 +129,7 @@ def look(
             raise
         no_task_because = error.what
     if not texts:
-        test = record.trial["test_sets"][0]
+        test = record.trial.test_sets[0]
         source = f"texts of the test set {test!r}"
         texts = [each.text for each in run.splits.tests[test] if each.text.strip()][:MAX_TEST_TEXTS]
     try:
@@ -147,7 +147,7 @@ def look(
     if run.recipe.external:
         no_task_because = no_task_because or OWN_HEADS
     elif ablate and task is not None:
-        for test in record.trial["test_sets"]:
+        for test in record.trial.test_sets:
             effects += ablate_heads(task, test, [(head.layer, head.head) for head in heads], on_progress)
     cut = sum(bool(text.cut) for text in encoded)
     if len(encoded) > len(drawn):
@@ -212,9 +212,9 @@ def write_look(result: LookResult, record: Record, target: Target, on_progress: 
     one_text = "the one text above (many texts say more: give a file, or no text to read a test set)"
     facts = {
         "about": f"{NETWORKS.get(recipe.task, 'Encoder')} of {counted(layers, 'layer')} with"
-        f" {counted(in_layer, 'head')} each; parts: {format_parts(recipe)}; seed {trial['seed']}; context"
+        f" {counted(in_layer, 'head')} each; parts: {format_parts(recipe)}; seed {trial.seed}; context"
         f" length {result.length} tokens.",
-        "notes": trial["notes"],
+        "notes": trial.notes,
         "read": f"{result.texts:,} {result.source}" if result.texts > 1 else one_text,
         "command": target.command,
     }

@@ -277,7 +277,7 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
         raise BadInput(f"a multiple of the training length must be at least 1, got {min(times)}")
     task = cast(LanguageTask, run.task)
     seen = {factor: tokens_seen(task.network, factor * task.length) for factor in times}
-    for test in run.record.trial["test_sets"]:
+    for test in run.record.trial.test_sets:
         for factor in times:
             length = factor * task.length
             # a token sees at least 3/4 of the length: at 8x a stride of one token would take 8 x 8 the time
@@ -287,7 +287,7 @@ def score_lengths(run: Run, times: Sequence[int] = (1, 2, 4, 8)) -> Iterator[Len
                 with doing(f"scoring {test} with a context of {length} tokens"):
                     scored = score_lm(network, tokens, length=length, full_context=full_context, on_progress=reached)
                 found = scored.metrics
-                score = LengthScore(test, factor, length, found["perplexity"], found["interval"], sees=sees)
+                score = LengthScore(test, factor, length, found.perplexity, found.interval, sees=sees)
             except BadInput as error:
                 score = LengthScore(test, factor, length, None, None, error.what, sees)
             yield score

@@ -26,6 +26,7 @@ import fairtrial
 from fairtrial.audit.subject import MOST, Plan, Subject, as_batch, largest_change
 from fairtrial.data.batches import Batches, LabelledSentences, Sentences
 from fairtrial.errors import HelperDied
+from fairtrial.events import Ready, Stepped
 from fairtrial.finding import Measured, at_most
 from fairtrial.model.external import ExternalModel, attention_kernel, models
 from fairtrial.model.layers import watch
@@ -34,6 +35,7 @@ from fairtrial.part_source import source_of
 from fairtrial.plugins import load_file, load_installed, run_file
 from fairtrial.recipe import Duration, PartChoice, Scoring, Shape, Training
 from fairtrial.rng import generator_for
+from fairtrial.stored import DataCounts
 from fairtrial.training.checkpoint import Checkpoints
 from fairtrial.training.loop import Loop, put_weights, weights_of
 from fairtrial.training.tasks import ClassifyTask
@@ -169,7 +171,8 @@ def small_loop(plan: Plan, steps: int) -> Loop:
         batches = LabelledSentences(rows, np.arange(ROWS) % plan.classes, batch=BATCH, seed=plan.seed, pad=0)
     training = Training(duration=Duration(steps, "steps"), batch=BATCH)
     # nothing is scored: any kind of task serves
-    task = ClassifyTask(cast(Any, plan.build()), batches, choose_on=None, curves=(), sets={}, facts={}, groups={})
+    counts = DataCounts(documents={}, vocabulary=plan.vocabulary)
+    task = ClassifyTask(cast(Any, plan.build()), batches, choose_on=None, curves=(), sets={}, counts=counts, groups={})
     return Loop(task, training, Scoring(), plan.seed)
 
 
@@ -177,9 +180,9 @@ def train_to(loop: Loop, step: int) -> list[float]:
     """Train until `step` is done; the losses on the way."""
     losses: list[float] = []
     for event in loop.run():
-        if event.kind == "step":
-            losses.append(float(event.facts["loss"]))
-        if event.kind == "ready" and event.step >= step:
+        if isinstance(event, Stepped):
+            losses.append(event.loss)
+        if isinstance(event, Ready) and event.step >= step:
             break
     return losses
 

@@ -362,9 +362,9 @@ def subject_of_record(record: Record) -> Subject:
         hint = "audit its recipe (recipe.toml in the record), or a classifier that was fine-tuned from it"
         raise BadInput(f"a record of task {recipe.task!r} cannot be audited with its weights", hint)
     tokenizer, weights = record.tokenizer(), record.weights()
-    classes = max(1, len(record.trial["labels"]))
-    plan = replace(plan_of_recipe(recipe), vocabulary=tokenizer.size, classes=classes, seed=record.result["seed"])
-    plan = replace(plan, device=record.trial["environment"].get("device", "cpu"))
+    classes = max(1, len(record.trial.labels))
+    plan = replace(plan_of_recipe(recipe), vocabulary=tokenizer.size, classes=classes, seed=record.result.seed)
+    plan = replace(plan, device=record.trial.environment.device)
     try:
         stream = [token for ids in tokenizer.encode(SENTENCES) for token in ids]
         return subject_of(plan, stream, load(weights))

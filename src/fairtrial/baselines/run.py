@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from fairtrial.recipe import Recipe, one_of
 from fairtrial.record import Record
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1
+from fairtrial.stored import BaselineScores, BySubset, Metrics, TaskBaselines
 
 if TYPE_CHECKING:
     from fairtrial.training.tasks import Task
@@ -29,7 +30,6 @@ LARGEST = 20_000_000  # characters of training text: about 20 seconds
 Outcomes = dict[str, np.ndarray]  # "set/what", as in a record
 Scored = tuple[str, str, Outcomes]  # baseline, set, its outcomes by "what"
 OnProgress = Callable[[str], None]
-Metrics = dict[str, dict[str, dict[str, Any]]]  # set -> all | clean | contaminated -> metrics
 
 
 def baseline_outcomes(recipe: Recipe, seed: int, on_progress: OnProgress = lambda what: None) -> dict[str, Outcomes]:
@@ -99,9 +99,9 @@ def _language(prepared: Prepared, on_progress: OnProgress, names: Sequence[str])
             yield name, split, document_outcomes(tokens, -np.log(model.probabilities(tokens.sequences)))
 
 
-def metrics_of(outcomes: Mapping[str, np.ndarray], status: Mapping[str, np.ndarray]) -> Metrics:
+def metrics_of(outcomes: Mapping[str, np.ndarray], status: Mapping[str, np.ndarray]) -> BySubset:
     """`outcomes` are named `set/what`; sets without a status, such as validation, have all items only."""
-    found: Metrics = {}
+    found: BySubset = {}
     by_set: dict[str, Outcomes] = {}
     for key, array in outcomes.items():
         name, _, what = key.rpartition("/")
@@ -118,33 +118,33 @@ def metrics_of(outcomes: Mapping[str, np.ndarray], status: Mapping[str, np.ndarr
     return found
 
 
-def _metrics(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _metrics(arrays: dict[str, np.ndarray]) -> Metrics:
     if "guess" in arrays:
         right, classes = arrays["guess"] == arrays["label"], 1 + int(max(arrays["guess"].max(), arrays["label"].max()))
         table = confusion(arrays["label"], arrays["guess"], classes)
-        return {
-            "items": len(right),
-            "accuracy": float(right.mean()),
-            "interval": score_interval(arrays),
-            "macro_f1": macro_f1(table),
-            "nll": -float(arrays["log_p"].mean()),
-            "confusion": table.tolist(),
-        }
+        return Metrics(
+            items=len(right),
+            accuracy=float(right.mean()),
+            interval=score_interval(arrays),
+            macro_f1=macro_f1(table),
+            nll=-float(arrays["log_p"].mean()),
+            confusion=tuple(map(tuple, table.tolist())),
+        )
     nats, tokens = float(arrays["nll"].sum()), int(arrays["tokens"].sum())
-    return {
-        "items": len(arrays["nll"]),
-        "tokens": tokens,
-        "perplexity": math.exp(nats / tokens) if tokens else None,
-        "interval": score_interval(arrays),
-        "bits_per_byte": bits_per_byte(arrays),
-        "unknown_share": int(arrays["unknown"].sum()) / max(1, tokens),
-        "perplexity_without_unknown": _without_unknown(arrays),
-    }
+    return Metrics(
+        items=len(arrays["nll"]),
+        tokens=tokens,
+        perplexity=math.exp(nats / tokens) if tokens else None,
+        interval=score_interval(arrays),
+        bits_per_byte=bits_per_byte(arrays),
+        unknown_share=int(arrays["unknown"].sum()) / max(1, tokens),
+        perplexity_without_unknown=_without_unknown(arrays),
+    )
 
 
 def _without_unknown(arrays: Mapping[str, np.ndarray]) -> float | None:
     known = int((arrays["tokens"] - arrays["unknown"]).sum())
-    if not known or "unknown_nll" not in arrays:  # records of earlier versions do not have it
+    if not known:
         return None
     return math.exp(float((arrays["nll"] - arrays["unknown_nll"]).sum()) / known)
 
@@ -157,26 +157,26 @@ def score_baseline(record: Record, prepared: Prepared, on_progress: OnProgress =
     if name is None:
         return
     on_progress(name)
-    scored = {test: documents for test, documents in prepared.splits.tests.items() if test in record.result["tests"]}
+    scored = {test: documents for test, documents in prepared.splits.tests.items() if test in record.result.tests}
     prepared = replace(prepared, splits=replace(prepared.splits, tests=scored))
     if not scored_sets(prepared):
         return
     size = sum(len(document.text) for document in prepared.known)
     if size > LARGEST:
         why = f"the training text has {size / 1e6:,.0f} million characters; `fairtrial data baseline` scores it"
-        record.write_baseline({"name": name, "skipped": why})
+        record.write_baseline(BaselineScores(name=name, skipped=why))
         return
     status = {test: found.status for test, found in prepared.copies.items()}
     try:
         outcomes = outcomes_of(prepared, names=(name,))[name]
     except ValueError as error:  # scikit-learn: no words, for example. The trial is none the worse for it
-        record.write_baseline({"name": name, "skipped": str(error)})
+        record.write_baseline(BaselineScores(name=name, skipped=str(error)))
         return
-    scores = {"trial": metrics_of(record.outcomes(), status), "baseline": metrics_of(outcomes, status)}
-    record.write_baseline({"name": name, **scores})
+    own, theirs = metrics_of(record.outcomes(), status), metrics_of(outcomes, status)
+    record.write_baseline(BaselineScores(name=name, trial=own, baseline=theirs))
 
 
-def baseline_scores(recipe: Recipe, seed: int, on_progress: OnProgress = lambda what: None) -> dict[str, Any]:
+def baseline_scores(recipe: Recipe, seed: int, on_progress: OnProgress = lambda what: None) -> TaskBaselines:
     """All baselines of one recipe and seed, scored on all, clean and contaminated items."""
     on_progress(f"{recipe.task}: reading")
     prepared = prepare(recipe, seed)
@@ -184,17 +184,16 @@ def baseline_scores(recipe: Recipe, seed: int, on_progress: OnProgress = lambda 
     copies = prepared.copies
     status = {name: found.status for name, found in copies.items()}
     outcomes = outcomes_of(prepared, lambda what: on_progress(f"{recipe.task}: {what}"))
-    return {
-        "format": 1,
-        "task": recipe.task,
-        "source": recipe.data.source,
-        "recipe": recipe.name,
-        "seed": seed,
-        "documents": {"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
-        "sets": {name: found.counts() for name, found in copies.items()},
-        "baselines": {name: metrics_of(each, status) for name, each in outcomes.items()},
-        "notes": list(prepared.corpus.notes),
-    }
+    return TaskBaselines(
+        task=recipe.task,
+        source=recipe.data.source,
+        recipe=recipe.name,
+        seed=seed,
+        documents={"train": len(prepared.splits.train), "validation": len(prepared.splits.validation)},
+        sets={name: found.counts() for name, found in copies.items()},
+        baselines={name: metrics_of(each, status) for name, each in outcomes.items()},
+        notes=tuple(prepared.corpus.notes),
+    )
 
 
 def log_probabilities(task: Task, prepared: Prepared, split: str, model: str) -> np.ndarray:

@@ -15,10 +15,12 @@ from fairtrial import api
 from fairtrial.cli.declare import COLUMNS, Call, command
 from fairtrial.cli.judge import Json
 from fairtrial.cli.options import TextFile, With, notice, read_texts
+from fairtrial.events import event_json
 from fairtrial.progress import counting
 from fairtrial.recipe import find_recipes, one_of, to_table
 from fairtrial.record import Listed, Record, records_of, sibling
 from fairtrial.run import Run, names_of
+from fairtrial.typed import unstructure
 
 if TYPE_CHECKING:
     from fairtrial.analysis.parameters import Parameters
@@ -37,9 +39,9 @@ def show(call: Call, json: Json = False) -> None:
     single = len(records) == 1 and os.path.exists(records[0] / "trial.json")
     if single:
         opened = Record.open(records[0])
-        result = opened.result if opened.complete else None
-        facts = {"recipe": to_table(opened.recipe), "trial": opened.trial, "result": result, "events": opened.events()}
-        facts["baseline"] = opened.baseline or None
+        facts: dict[str, Any] = {"recipe": to_table(opened.recipe), "trial": unstructure(opened.trial)}
+        facts["result"] = unstructure(opened.result) if opened.complete else None
+        facts |= {"events": list(map(event_json, opened.events())), "baseline": unstructure(opened.baseline)}
         names = names_of(call.given.get("names"))
         lines = (each for line in record_lines(opened, names) for each in fitted(line, terminal_width()))
         print(dumps(facts) if json else "\n".join(lines))
@@ -58,8 +60,8 @@ def listed_json(each: Listed) -> str:
     facts: dict[str, Any] = {"folder": str(each.record.folder), "state": each.state, "problem": each.problem}
     if not each.problem:
         recipe, trial = each.record.recipe, each.record.trial
-        tests = each.record.result["tests"] if each.record.complete else {}
-        facts |= {"task": recipe.task, "recipe": recipe.name, "seed": trial["seed"], "tests": tests}
+        tests = unstructure(each.record.result.tests) if each.record.complete else {}
+        facts |= {"task": recipe.task, "recipe": recipe.name, "seed": trial.seed, "tests": tests}
     return dumps(facts)
 
 
@@ -76,7 +78,7 @@ def look(call: Call, record: RecordFolder, file: TextFile = None, plugins: With 
     opened = Record.open(record)
     from fairtrial.analysis.look import look_target, write_look
 
-    shape, tests = opened.recipe.shape, opened.trial["test_sets"]
+    shape, tests = opened.recipe.shape, list(opened.trial.test_sets)
     out = call.given.get("out")
     folder, typed = Path(out) if out is not None else sibling(record, "look"), join(["fairtrial", *sys.argv[1:]])
     ablate: bool = call.given["ablate"]

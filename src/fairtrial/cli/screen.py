@@ -11,11 +11,26 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairtrial.cli.options import drawing
+from fairtrial.events import (
+    Ended,
+    Estimated,
+    Event,
+    FinalScoring,
+    Notice,
+    Ready,
+    Scored,
+    ScoringBaseline,
+    Started,
+    Stepped,
+    StoppedEarly,
+    event_json,
+)
 from fairtrial.formatting import format_time
 from fairtrial.progress import SAID_AFTER_SECONDS, SAID_EVERY_SECONDS, SECONDS, Count, Waiting, time_left
 from fairtrial.recipe import Recipe
 from fairtrial.report.render import fitted, plain
 from fairtrial.report.words import describe_result, describe_score, plan_lines, start_lines
+from fairtrial.stored import Metrics
 
 QUIET_SECONDS = 10.0  # plain lines: a sign of life at least this often
 STUDY_QUIET_SECONDS = 15.0
@@ -23,7 +38,7 @@ FIRST_STEPS = 5  # that an estimate is based on; the first also warms up
 
 
 @contextmanager
-def open_screen(recipe: Recipe, as_json: bool) -> Iterator[Callable[[Any], None]]:
+def open_screen(recipe: Recipe, as_json: bool) -> Iterator[Callable[[Event], None]]:
     if as_json:
         yield show_json
         return
@@ -40,9 +55,9 @@ def open_study_screen(as_json: bool) -> Iterator[Callable[[str, dict[str, Any]],
         yield screen.show
 
 
-def show_json(event: Any) -> None:
-    if event.kind != "ready":
-        print(json.dumps({"event": event.kind, "step": event.step, **event.facts}), flush=True)
+def show_json(event: Event) -> None:
+    if not isinstance(event, Ready):
+        print(json.dumps(event_json(event)), flush=True)
 
 
 class Screen:
@@ -98,23 +113,21 @@ class Screen:
 class Estimate:
     """Passes events on, and adds a notice with the expected time after the first few steps."""
 
-    def __init__(self, on_event: Callable[[Any], None]) -> None:
+    def __init__(self, on_event: Callable[[Event], None]) -> None:
         self.on_event, self.steps = on_event, 0
         self.times: list[float] = []
 
-    def __call__(self, event: Any) -> None:
-        from fairtrial.training.loop import Event
-
+    def __call__(self, event: Event) -> None:
         self.on_event(event)
-        if event.kind == "start":
-            self.steps = event.facts["steps"] - event.step
-        if event.kind != "step" or len(self.times) == FIRST_STEPS or self.steps < 4 * FIRST_STEPS:
+        if isinstance(event, Started):
+            self.steps = event.steps - event.step
+        if not isinstance(event, Stepped) or len(self.times) == FIRST_STEPS or self.steps < 4 * FIRST_STEPS:
             return
         self.times.append(time.monotonic())
         if len(self.times) == FIRST_STEPS:
             pace = (self.times[-1] - self.times[0]) / (FIRST_STEPS - 1)
             text = f"about {format_time(pace * self.steps)} for {self.steps:,} steps, estimated from {FIRST_STEPS}"
-            self.on_event(Event("notice", event.step, {"text": text}))
+            self.on_event(Notice(event.step, text))
 
 
 class Lines(Screen):
@@ -126,63 +139,63 @@ class Lines(Screen):
         columns = (BarColumn(), MofNCompleteColumn(), "{task.fields[loss]}", TimeRemainingColumn(), "left")
         super().__init__(live, *columns)
         self.recipe, self.task = recipe, self.progress.add_task("training", visible=False, loss="")
-        self.facts: dict[str, Any] = {}
-        self.first_step, self.started, self.final, self.scoring = 0, time.monotonic(), 0.0, 0.0
-        self.scores: dict[str, dict[str, Any]] = {}
+        self.begun: Started | None = None
+        self.started, self.final, self.scoring = time.monotonic(), 0.0, 0.0
+        self.scores: dict[str, Metrics] = {}
 
-    def show(self, event: Any) -> None:
-        kind, step, facts = event.kind, event.step, event.facts
-        if kind == "start":
-            self.facts, self.first_step, self.started = facts, step, time.monotonic()
-            self.say(*start_lines(self.recipe, facts, step))
-            self.progress.update(self.task, total=facts["steps"], completed=step, visible=True)
-        elif kind == "estimate":
-            self.final, self.started = facts["final_seconds"], time.monotonic()
+    def show(self, event: Event) -> None:
+        if isinstance(event, Started):
+            self.begun, self.started = event, time.monotonic()
+            self.say(*start_lines(self.recipe, event))
+            self.progress.update(self.task, total=event.steps, completed=event.step, visible=True)
+        elif isinstance(event, Estimated):
+            self.final, self.started = event.final_seconds, time.monotonic()
             if self.final >= SAID_AFTER_SECONDS:
-                self.say(
-                    f"final scoring of {', '.join(facts['sets'])}: about {format_time(self.final)}, after training"
-                )
-        elif kind == "score":
-            self.scores[facts["split"]] = facts
-        elif kind == "notice":
-            self.say(f"notice: {facts['text']}")
-        elif kind == "stop":
-            self.say(f"stopped early: {facts['why']}")
-        elif kind == "step" and self.live:
-            self.progress.update(self.task, completed=step, loss=f"loss {facts['loss']:.3f}")
-        elif kind == "step" and self.silent(QUIET_SECONDS):
-            self.say(f"{self.position(step)}  loss {facts['loss']:.3f}  {self.left(step)}")
-        elif kind == "ready" and self.scores:
-            told = (describe_score(split, of) + self.mark(split, step) for split, of in self.scores.items())
-            self.say(f"{self.position(step)}  {'  '.join(told)}  {self.left(step)}".rstrip())
+                self.say(f"final scoring of {', '.join(event.sets)}: about {format_time(self.final)}, after training")
+        elif isinstance(event, Scored):
+            self.scores[event.split] = event.metrics
+        elif isinstance(event, Notice):
+            self.say(f"notice: {event.text}")
+        elif isinstance(event, StoppedEarly):
+            self.say(f"stopped early: {event.why}")
+        elif isinstance(event, Stepped) and self.live:
+            self.progress.update(self.task, completed=event.step, loss=f"loss {event.loss:.3f}")
+        elif isinstance(event, Stepped) and self.silent(QUIET_SECONDS):
+            self.say(f"{self.position(event.step)}  loss {event.loss:.3f}  {self.left(event.step)}")
+        elif isinstance(event, Ready) and self.scores:
+            told = (describe_score(split, of) + self.mark(split, event.step) for split, of in self.scores.items())
+            self.say(f"{self.position(event.step)}  {'  '.join(told)}  {self.left(event.step)}".rstrip())
             self.scores = {}
-        elif kind == "testing":
+        elif isinstance(event, FinalScoring):
             if self.live:
                 self.progress.stop()
-            share, self.scoring = facts["share"], self.scoring if facts["share"] else time.monotonic()
+            share, self.scoring = event.share, self.scoring if event.share else time.monotonic()
             if share == 0 or self.silent(QUIET_SECONDS):
                 left = f", {time_left(self.scoring, share)} left" if share else ""
-                self.say(f"scoring {facts['split']} with the selected weights: {share:.0%}{left}")
-        elif kind == "baseline":
-            self.say(f"scoring {facts['name']} on the same items")
-        elif kind == "end":
-            self.say(*describe_result(facts, self.recipe, facts.get("baseline") or {}))
-            self.say(f"record: {self.facts['folder']}  (see: fairtrial show {self.facts['folder']})")
+                self.say(f"scoring {event.split} with the selected weights: {share:.0%}{left}")
+        elif isinstance(event, ScoringBaseline):
+            self.say(f"scoring {event.name} on the same items")
+        elif isinstance(event, Ended) and self.begun:
+            self.say(*describe_result(event.result, self.recipe, event.baseline))
+            self.say(f"record: {self.begun.folder}  (see: fairtrial show {self.begun.folder})")
 
     def mark(self, split: str, step: int) -> str:
         """Of a validation score that chooses no weights."""
-        candidate = step % self.facts["select_every"] == 0 or step >= self.facts["steps"]
-        return "" if split != self.facts["choose_on"] or candidate else " (curve only)"
+        assert self.begun is not None
+        candidate = step % self.begun.select_every == 0 or step >= self.begun.steps
+        return "" if split != self.begun.choose_on or candidate else " (curve only)"
 
     def position(self, step: int) -> str:
-        steps, per_epoch = self.facts["steps"], self.facts["steps_per_epoch"]
-        return f"step {step:>{len(str(steps))}}/{steps}  epoch {step / per_epoch:5.2f}"
+        assert self.begun is not None
+        steps = self.begun.steps
+        return f"step {step:>{len(str(steps))}}/{steps}  epoch {step / self.begun.steps_per_epoch:5.2f}"
 
     def left(self, step: int) -> str:
-        done = step - self.first_step
-        if not done or step >= self.facts["steps"]:
+        assert self.begun is not None
+        done = step - self.begun.step
+        if not done or step >= self.begun.steps:
             return ""
-        seconds = (time.monotonic() - self.started) / done * (self.facts["steps"] - step) + self.final
+        seconds = (time.monotonic() - self.started) / done * (self.begun.steps - step) + self.final
         return f"{format_time(seconds)} left"
 
 

@@ -15,6 +15,7 @@ from typer import Argument, Option
 from fairtrial import api
 from fairtrial.cli.declare import COLUMNS, Call, command
 from fairtrial.errors import BadInput, Stopped
+from fairtrial.events import Ended, Event, event_json
 from fairtrial.progress import stopping
 from fairtrial.recipe import Recipe, built_in_recipe, load_recipe, one_of
 from fairtrial.record import Record, sibling
@@ -65,8 +66,8 @@ def resume_record(record: Path, ignore_changes: bool, plugins: Any, options: api
     opened = Record.open(record)
     if opened.complete:
         opened.tidy()
-        event = {"event": "end", "step": opened.result["steps"], **opened.result, "baseline": opened.baseline or None}
-        print(dumps(event) if json else f"{record} is already finished; see: fairtrial show {record}")
+        event = Ended(opened.result.steps, opened.result, opened.baseline)
+        print(dumps(event_json(event)) if json else f"{record} is already finished; see: fairtrial show {record}")
         return
     with showing(load_recipe(record / "recipe.toml"), json) as on_event, asking_to_stop() as stop:
         listening = replace(options, on_event=on_event, stop=stop)
@@ -90,7 +91,7 @@ def finetune(call: Call, json: Events = False) -> None:
 
 
 @contextmanager
-def showing(recipe: Recipe, json: bool, estimate: bool = False) -> Iterator[Callable[[Any], None]]:
+def showing(recipe: Recipe, json: bool, estimate: bool = False) -> Iterator[Callable[[Event], None]]:
     """Events on the screen. `estimate`: with the expected time after a few steps."""
     from fairtrial.cli.screen import Estimate, open_screen
 

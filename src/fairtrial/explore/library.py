@@ -22,8 +22,7 @@ from fairtrial.recipe import Recipe
 from fairtrial.record import Record
 from fairtrial.report import StudyFiles, curves_of, loss_curve
 from fairtrial.results.verdict_tables import comparison_numbers
-from fairtrial.statistics import headline
-from fairtrial.stored import PASSPORT, PLAN, read_document
+from fairtrial.stored import Metrics, read_plain
 
 Row = dict[str, Any]
 LOOK_SECONDS = 1.0  # a listing is no older
@@ -198,39 +197,37 @@ def record_row(folder: Path) -> Row:
     recipe, trial = record.recipe, record.trial
     row: Row = {
         "task": recipe.task, "parts": format_parts(recipe), "data": Path(recipe.data.source).name,
-        "seeds": 1, "seed": trial["seed"], "bytes": size_of(folder), "passport": level_of(folder / "passport.json"),
+        "seeds": 1, "seed": trial.seed, "bytes": size_of(folder), "passport": level_of(folder / "passport.json"),
     }  # fmt: skip
     if record.complete:
         result = record.result
-        row |= {"parameters": result["parameters"], "state": "finished"}
-        test = next(iter(result["tests"]), "")
-        score: Row = result["tests"].get(test, {})
-        row |= {"headline": headline_of(test, score)} if score else {}
-        if "bits_per_byte" in score:  # compares where vocabularies differ
-            row |= {"bits_per_byte": score["bits_per_byte"], "vocabulary": vocabulary_of(recipe)}
+        row |= {"parameters": result.parameters, "state": "finished"}
+        for test, score in list(result.tests.items())[:1]:
+            row["headline"] = headline_of(test, score)
+            if score.bits_per_byte is not None:  # compares where vocabularies differ
+                row |= {"bits_per_byte": score.bits_per_byte, "vocabulary": vocabulary_of(recipe)}
         return row
     return row | progress_of(record)
 
 
-def headline_of(test: str, score: Row) -> Row:
-    metric, _ = headline(score)
-    shown = "perplexity" if metric == "window_perplexity" and "perplexity" in score else metric
-    low, high = score.get("interval") or (None, None)
-    return {"set": test, "metric": shown, "value": score[shown], "low": low, "high": high}
+def headline_of(test: str, score: Metrics) -> Row:
+    shown = "perplexity" if score.perplexity is not None else score.headline
+    low, high = score.interval or (None, None)
+    return {"set": test, "metric": shown, "value": score.figure(shown), "low": low, "high": high}
 
 
 def progress_of(record: Record) -> Row:
     """Of an unfinished trial: its curve so far, and the time left at its pace."""
     events, clock = record.events(), record.clock()
-    step = max((event["step"] for event in events), default=0)
+    step = max((event.step for event in events), default=0)
     written = max((os.stat(record.folder / name).st_mtime for name in os.listdir(record.folder)), default=0.0)
     state = "running" if time.time() - written < RUNNING_SECONDS else "unfinished"
     duration = record.recipe.training.duration
     total = int(duration.count) if duration.unit == "steps" else None
-    begun = next((line for line in reversed(clock) if line["what"] in ("start", "resume")), None)
+    begun = next((entry for entry in reversed(clock) if entry.what in ("start", "resume")), None)
     left = None
-    if begun and total and step > begun["step"]:
-        left = max(0.0, (written - begun["time"]) / (step - begun["step"]) * (total - step))
+    if begun and total and step > begun.step:
+        left = max(0.0, (written - begun.time) / (step - begun.step) * (total - step))
     scores = [{"name": each.name, "unit": each.unit, "points": each.points} for each in curves_of(events)]
     curve = loss_curve(events, most=60).points
     return {"state": state, "step": step, "steps": total, "seconds_left": left, "curve": curve, "scores": scores}
@@ -254,7 +251,7 @@ def study_row(folder: Path) -> Row:
         row |= {"name": verdict.name, "sentence": next(iter(verdict.text), "")}
         row["bytes"] = sum(size_of(path.parent) for path in done)
         return row | {"headlines": [comparison_numbers(each) for each in verdict.comparisons[:MOST_HEADLINES]]}
-    plan = read_document(folder / "plan.json", PLAN) if (folder / "plan.json").is_file() else {}
+    plan = read_plain(folder / "plan.json") if (folder / "plan.json").is_file() else {}
     total = len(plan.get("trials", [])) or None
     written = max((path.stat().st_mtime for path in folder.glob("trials/*/*/*/*.jsonl")), default=0.0)
     written = max(written, folder.stat().st_mtime)
@@ -282,7 +279,7 @@ def level_of(path: Path) -> str:
     if not path.is_file():
         return ""
     try:
-        return worst([Finding.from_dict(row) for row in read_document(path, PASSPORT)["findings"]])
+        return worst([Finding.from_dict(row) for row in read_plain(path)["findings"]])
     except BadInput:
         return "damaged"
 

@@ -212,7 +212,7 @@ def effects(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     """What switching each head off does to the score of a test set, where it was measured: here, or by `look`."""
     name = asked.text("model", most=1000)
     record = library.record(name)
-    tests = list(record.trial["test_sets"])
+    tests = list(record.trial.test_sets)
     here = [row for test in tests for row in MEASURED.get((str(record.folder), test), [])]
     return {"tests": tests, "effects": here or looked_at(library, name)}
 
@@ -236,7 +236,7 @@ def measure(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     model = library.models.get(library, name)
     run = model.run
     library.need_data(run.recipe)
-    test = asked.one_of("test", list(run.record.trial["test_sets"]))
+    test = asked.one_of("test", list(run.record.trial.test_sets))
 
     def on_progress(what: str, done: int, total: int) -> None:
         ticket.check()

@@ -35,7 +35,6 @@ from fairtrial.statistics import (
     score,
     subsets,
 )
-from fairtrial.stored import CONTAMINATION, PLAN
 from fairtrial.study import by_set, stacked
 from fairtrial.typed import unstructure
 
@@ -61,13 +60,13 @@ class Opened:
 
     @cached_property
     def contamination(self) -> Plain:
-        return self.files.read("contamination.json", CONTAMINATION)
+        return self.files.read("contamination.json")
 
     def records(self, task: str, variant: str) -> dict[int, Record]:
         """The finished ones of the judged seeds."""
         found = self.files.records.get(task, {}).get(variant, [])
         seeds = set(self.verdict.tasks[task].seeds)
-        return {each.trial["seed"]: each for each in found if each.complete and each.trial["seed"] in seeds}
+        return {each.trial.seed: each for each in found if each.complete and each.trial.seed in seeds}
 
     def of(self, task: str, variant: str, test: str) -> SetOutcomes:
         known = self.outcomes.setdefault(task, {})
@@ -103,7 +102,7 @@ def opened(library: Library, asked: Asked) -> Opened:
 def overview(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     """The verdict's first screen, and what may be chosen."""
     study = opened(library, asked)
-    verdict, plan = study.verdict, study.files.read("plan.json", PLAN)
+    verdict, plan = study.verdict, study.files.read("plan.json")
     tasks = {}
     for name, task in verdict.tasks.items():
         tasks[name] = {

@@ -61,7 +61,7 @@ def read_record(folder: Path, shape: Shape, task: str = "classify") -> Checkpoin
     taken = ("body.", "out.") if task == "lm" else ("body.",)  # a classifier's own layers are for other labels
     weights = {name: tensor for name, tensor in load(record.weights()).items() if name.startswith(taken)}
     fields = {name: getattr(recipe.shape, name) for name in (*FROM_WEIGHTS, *(OUTPUT if task == "lm" else ()))}
-    return Checkpoint(replace(shape, **fields), weights, record.tokenizer(), result["model_sha256"], recipe.parts)
+    return Checkpoint(replace(shape, **fields), weights, record.tokenizer(), result.model_sha256, recipe.parts)
 
 
 def with_encoder(recipe: Recipe, encoder: Checkpoint | None) -> Recipe:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -91,7 +91,7 @@ def export_record(record: Record, folder: Path) -> Exported:
     check_unsupported(recipe)
     weights, tokenizer = load(record.weights()), record.tokenizer()
     build = gpt2 if recipe.task == "lm" else encoder
-    architecture, whole, config, tensors = build(recipe, weights, record.trial["labels"], tokenizer)
+    architecture, whole, config, tensors = build(recipe, weights, record.trial.labels, tokenizer)
     ensure_free(folder)
     marks = {"pad_token_id": tokenizer.pad, "bos_token_id": tokenizer.start, "eos_token_id": tokenizer.stop}
     config = {"architectures": [architecture], **config, "tie_word_embeddings": recipe.shape.tied, **marks}
@@ -129,7 +129,7 @@ def check_unsupported(recipe: Recipe) -> None:
 Built = tuple[str, bool, dict[str, Any], dict[str, Tensor]]
 
 
-def gpt2(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], tokenizer: Tokenizer) -> Built:
+def gpt2(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], tokenizer: Tokenizer) -> Built:
     shape = recipe.shape
     found = {"transformer.wte.weight": weights["body.tokens.weight"]}
     found["transformer.wpe.weight"] = weights["body.parts.learned.table.weight"]
@@ -149,7 +149,7 @@ def gpt2(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], tokenize
     return "GPT2LMHeadModel", True, config, found
 
 
-def encoder(recipe: Recipe, weights: dict[str, Tensor], labels: list[str], tokenizer: Tokenizer) -> Built:
+def encoder(recipe: Recipe, weights: dict[str, Tensor], labels: Sequence[str], tokenizer: Tokenizer) -> Built:
     shape = recipe.shape
     names: HuggingFaceNames = BERT_NAMES if shape.norm_place == "post" else XL_NAMES
     head, whole = head_of(recipe)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from fairtrial.statistics.outcomes import headline
+from fairtrial.events import Logged, Scored, Stepped
+from fairtrial.stored import ClockEntry
 
 UNITS = {
     "accuracy": "accuracy",
@@ -22,21 +22,21 @@ class Curve:
     points: tuple[tuple[int, float], ...]  # (step, value)
 
 
-def curves_of(events: Iterable[dict[str, Any]]) -> list[Curve]:
+def curves_of(events: Iterable[Logged]) -> list[Curve]:
     """One curve for each split that was scored during training, in order of first occurrence."""
     found: dict[str, dict[int, float]] = {}
     unit = ""
     for event in events:
-        if event["event"] == "score":
-            name, _ = headline(event)
+        if isinstance(event, Scored):
+            name = event.metrics.headline
             unit = UNITS[name]
-            found.setdefault(event["split"], {})[event["step"]] = event[name]
+            found.setdefault(event.split, {})[event.step] = event.metrics.figure(name)
     return [Curve(name, unit, tuple(sorted(points.items()))) for name, points in found.items()]
 
 
-def loss_curve(events: Iterable[dict[str, Any]], most: int = 200) -> Curve:
+def loss_curve(events: Iterable[Logged], most: int = 200) -> Curve:
     """The training loss, averaged over neighbouring steps to at most `most` points."""
-    steps = [(event["step"], event["loss"]) for event in events if event["event"] == "step"]
+    steps = [(event.step, event.loss) for event in events if isinstance(event, Stepped)]
     size = max(1, -(-len(steps) // most))
     points: list[tuple[int, float]] = []
     for begin in range(0, len(steps), size):
@@ -47,11 +47,11 @@ def loss_curve(events: Iterable[dict[str, Any]], most: int = 200) -> Curve:
     return Curve("loss", "nats", tuple(points))
 
 
-def trained_seconds(clock: list[dict[str, Any]]) -> float:
+def trained_seconds(clock: Iterable[ClockEntry]) -> float:
     """Seconds at work, without the time between a stop and its resumption."""
     total, last = 0.0, None
-    for line in clock:
-        if last is not None and line["what"] not in ("start", "resume"):
-            total += max(0.0, line["time"] - last)  # a clock may be set back
-        last = line["time"]
+    for entry in clock:
+        if last is not None and entry.what not in ("start", "resume"):
+            total += max(0.0, entry.time - last)  # a clock may be set back
+        last = entry.time
     return total

@@ -25,6 +25,7 @@ from fairtrial.report.curves import curves_of, loss_curve, trained_seconds
 from fairtrial.report.render import as_latex, as_markdown
 from fairtrial.report.text import change, confusion_table, notices_of, odds_text, percent, quoted
 from fairtrial.report.words import kept_weights, learning_notes, score_table
+from fairtrial.stored import TrialInfo
 
 HERE = Path(__file__).parent
 LARGEST_SHARE = 65535  # a weight is stored as a 16-bit share
@@ -123,9 +124,9 @@ def about_record(record: Record, names: Sequence[str] | None = None) -> dict[str
     recipe = record.recipe
     result = record.result if record.complete else None
     confusions = [
-        confusion_table(f"Confusion on {name}", score["confusion"], record.class_names(names))
-        for name, score in (result["tests"] if result else {}).items()
-        if "confusion" in score
+        confusion_table(f"Confusion on {name}", score.confusion, record.class_names(names))
+        for name, score in (result.tests if result else {}).items()
+        if score.confusion is not None
     ]
     return {
         "record": record,
@@ -133,13 +134,19 @@ def about_record(record: Record, names: Sequence[str] | None = None) -> dict[str
         "parts": format_parts(recipe),
         "recipe_text": write_recipe(recipe),
         "result": result,
-        "notes": [*(learning_notes(result) if result else []), *record.trial["notes"]],
+        "notes": [*(learning_notes(result) if result else []), *record.trial.notes],
         "scores": result and score_table(result, record.baseline),
         "kept": result and kept_weights(result, recipe),
         "confusions": confusions,
         "took": format_time(trained_seconds(record.clock())),
         "charts": record_charts(record),
+        "environment": environment_line(record.trial),
     }
+
+
+def environment_line(trial: TrialInfo) -> str:
+    machine = ", ".join(f"{key} {value}" for key, value in asdict(trial.environment).items() if value not in ("", None))
+    return f"code {trial.code}; {machine}"
 
 
 def record_charts(record: Record) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -14,10 +14,11 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.errors import BadInput
+from fairtrial.events import Scored
 from fairtrial.record import Record
 from fairtrial.report.curves import UNITS
 from fairtrial.results.values import Comparison, Verdict
-from fairtrial.statistics.outcomes import headline
+from fairtrial.stored import Metrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +40,6 @@ COLOUR = "#0b62c4"
 SEVERITIES = {"pass": "#2e9f5b", "amber": "#e0a020", "red": "#c0203a"}
 SHADES = "·░▒▓█"
 TERMINAL_WIDTH = 80
-LOSSES = ("nll", "window_nll", "masked_nll")
 
 
 def our_look(more: dict[str, Any] | None = None) -> AbstractContextManager[None]:
@@ -293,32 +293,33 @@ def curves_figure(record: Record, kind: str) -> bytes:
 
 
 def draw_curves(record: Record) -> Figure:
-    scores = [event for event in record.events() if event["event"] == "score"]
+    scores = [event for event in record.events() if isinstance(event, Scored)]
     if not scores:
         raise BadInput(f"{record.folder} has no scores yet, so there is nothing to draw")
-    metric, _ = headline(scores[0])
-    loss = next(name for name in LOSSES if name in scores[0])
+    metric = scores[0].metrics.headline
     with our_look({"axes.spines.top": False, "axes.spines.right": False}):
         figure = drawing()(figsize=(10, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2)
-        _draw(left, scores, loss, "Loss (nats per answer)", record)
-        _draw(right, scores, metric, UNITS[metric].capitalize(), record)
+        _draw(left, scores, lambda score: score.loss, "Loss (nats per answer)", record)
+        _draw(right, scores, lambda score: score.figure(metric), UNITS[metric].capitalize(), record)
         if metric == "accuracy":
             right.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         else:
             right.set_yscale("log")
-        figure.suptitle(f"{record.folder.name}: seed {record.trial['seed']}", fontsize=10)
+        figure.suptitle(f"{record.folder.name}: seed {record.trial.seed}", fontsize=10)
         return plain_logs(figure)
 
 
-def _draw(axes: Any, scores: Sequence[dict[str, Any]], name: str, title: str, record: Record) -> None:
-    splits = dict.fromkeys(event["split"] for event in scores)
+def _draw(
+    axes: Any, scores: Sequence[Scored], value_of: Callable[[Metrics], float], title: str, record: Record
+) -> None:
+    splits = dict.fromkeys(event.split for event in scores)
     for split in splits:
-        points = [(event["step"], event[name]) for event in scores if event["split"] == split]
+        points = [(event.step, value_of(event.metrics)) for event in scores if event.split == split]
         drawn = [(step, value) for step, value in points if math.isfinite(value)]
         axes.plot(*zip(*drawn, strict=True), marker="o", markersize=3, label=split)
-    if record.complete and record.result["kept"] == "best" and record.result["validation"]:
-        axes.axvline(record.result["kept_step"], color="grey", linewidth=0.8, linestyle=":", label="kept")
+    if record.complete and record.result.kept == "best" and record.result.validation:
+        axes.axvline(record.result.kept_step, color="grey", linewidth=0.8, linestyle=":", label="kept")
     axes.set_title(title, fontsize=10)
     axes.set_xlabel("step")
     axes.legend(frameon=False, fontsize=8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from fairtrial.errors import BadInput
 from fairtrial.record import Record
 from fairtrial.results.values import Verdict
 from fairtrial.results.verdict_file import read_verdict
-from fairtrial.stored import LEDGER, MAPS, PASSPORT, read_document
+from fairtrial.stored import TrialInfo, read_plain
 
 HINT = "a study is a folder that `fairtrial study` wrote"
 
@@ -42,15 +42,15 @@ class StudyFiles:
 
     @cached_property
     def maps(self) -> dict[str, Any]:
-        return self.read("maps.json", MAPS)
+        return self.read("maps.json")
 
     @cached_property
     def ledger(self) -> dict[str, Any]:
-        return self.read("ledger.json", LEDGER)
+        return self.read("ledger.json")
 
     def passport(self, task: str, variant: str) -> dict[str, Any]:
         """What the audit of one variant found; empty where there was none."""
-        return self.read(f"passports/{task}/{variant}.json", PASSPORT)
+        return self.read(f"passports/{task}/{variant}.json")
 
     @cached_property
     def study_text(self) -> str:
@@ -85,7 +85,7 @@ class StudyFiles:
             for record in (one for found in variants.values() for one in found):
                 record.check_unchanged(weights=False)
 
-    def trials(self) -> Iterator[dict[str, Any]]:
+    def trials(self) -> Iterator[TrialInfo]:
         """The facts of every trial."""
         return (one.trial for variants in self.records.values() for found in variants.values() for one in found)
 
@@ -98,12 +98,12 @@ class StudyFiles:
                 raise BadInput(f"{path} is a symlink; a study holds plain files only", HINT)
         return path
 
-    def read(self, name: str, shape: Mapping[Any, Any]) -> dict[str, Any]:
+    def read(self, name: str) -> dict[str, Any]:
         """Empty where there is no such file."""
         if self.given is not None:
             return {}
         path = self.inside(name)
-        return read_document(path, shape, HINT) if path.exists() else {}
+        return read_plain(path, HINT) if path.exists() else {}
 
 
 def seed_in(path: Path) -> tuple[str, int, str]:

@@ -15,7 +15,7 @@ from fairtrial.recipe import to_table, write_recipe
 from fairtrial.record import Record
 from fairtrial.report import charts
 from fairtrial.report.curves import Curve, curves_of, loss_curve
-from fairtrial.report.page import fragment, render
+from fairtrial.report.page import environment_line, fragment, render
 from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.text import MAP_SCALE
 from fairtrial.results import verdict_tables as tables
@@ -346,17 +346,12 @@ def recipe_facts(study: StudyFiles, reference: str) -> list[dict[str, Any]]:
             own = flat(to_table(record.recipe))
             changed = [f"{key} = {own.get(key, 'absent')}" for key in {**base, **own} if own.get(key) != base.get(key)]
             variant = tables.named(study.verdict.tasks[task], name) if task in study.verdict.tasks else Cell(name)
-            rows.append(row(variant, "; ".join(changed) or "nothing", record.trial["recipe"]))
+            rows.append(row(variant, "; ".join(changed) or "nothing", record.trial.recipe))
         columns = ("variant", f"differs from {start} in", "fingerprint")
         table, recipe = Table("recipes", columns, tuple(rows), text_columns=3), write_recipe(firsts[start].recipe)
-        told = {"cite": trial["cite"], "notes": trial["notes"], "data": sorted(trial["data"].items())}
+        told = {"cite": trial.cite, "notes": trial.notes, "data": sorted(trial.data.items())}
         facts.append({"task": task, "reference": start, "table": table, "recipe": recipe, **told})
     return facts
-
-
-def environment_line(trial: dict[str, Any]) -> str:
-    machine = ", ".join(f"{key} {value}" for key, value in trial["environment"].items())
-    return f"code {trial['code']}; {machine}"
 
 
 def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:

@@ -18,6 +18,7 @@ from fairtrial.report.curves import Curve, curves_of, trained_seconds
 from fairtrial.report.render import as_text, plain, wrapped
 from fairtrial.report.words import OTHER_VOCABULARIES, accuracy_text, copies_text, describe_result, describe_score
 from fairtrial.results.sentences import VOCABULARIES_DIFFER, counted
+from fairtrial.stored import Metrics, TaskBaselines
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -43,12 +44,12 @@ SCALE = ((2.0, "#ffe8cc"), (4.0, "#ffcf99"), (6.0, "#ffb066"), (8.0, "#ff8a3d"),
 def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str]:
     """`names`: of the classes, instead of their labels."""
     recipe, trial = record.recipe, record.trial
-    training, shape, environment = recipe.training, recipe.shape, trial["environment"]
-    documents = ", ".join(f"{count:,} {name}" for name, count in trial["documents"].items())
+    training, shape, environment = recipe.training, recipe.shape, trial.environment
+    documents = ", ".join(f"{count:,} {name}" for name, count in trial.counts.documents.items())
     lines = [
-        f"{record.folder}: {KINDS[recipe.task]}, recipe {recipe.name or 'unnamed'!r}, seed {trial['seed']}",
+        f"{record.folder}: {KINDS[recipe.task]}, recipe {recipe.name or 'unnamed'!r}, seed {trial.seed}",
         f"  data      {recipe.data.source} ({documents})",
-        f"  tokens    {recipe.tokens.kind}, vocabulary {trial['vocabulary']:,}",
+        f"  tokens    {recipe.tokens.kind}, vocabulary {trial.counts.vocabulary:,}",
         f"  shape     {counted(shape.layers, 'layer')}, {counted(shape.heads, 'head')},"
         f" width {shape.width}, feed-forward {shape.hidden},"
         f" length {shape.length}, dropout {shape.dropout:g}"
@@ -58,26 +59,28 @@ def record_lines(record: Record, names: Sequence[str] | None = None) -> list[str
         f" learning rate {training.learning_rate:g}",
     ]
     if record.complete:
-        lines.append(f"  size      {record.result['parameters']:,} parameters")
+        lines.append(f"  size      {record.result.parameters:,} parameters")
     lines.append(f"  took      {format_time(trained_seconds(record.clock()))} in all")
-    lines += [f"  note      {note}" for note in trial["notes"]]
-    if trial.get("cite"):
-        lines.append(f"  cite      {trial['cite']}")
+    lines += [f"  note      {note}" for note in trial.notes]
+    if trial.cite:
+        lines.append(f"  cite      {trial.cite}")
     lines += ["", *curve_lines(curves_of(record.events())), ""]
     if record.complete:
         lines += describe_result(record.result, recipe, record.baseline)
-        for name, score in record.result["tests"].items():
-            if "confusion" in score:
-                lines += as_text(confusion_table(f"confusion on {name}", score["confusion"], record.class_names(names)))
+        for name, score in record.result.tests.items():
+            if score.confusion is not None:
+                lines += as_text(confusion_table(f"confusion on {name}", score.confusion, record.class_names(names)))
     else:
         lines.append(f"not finished; continue with: fairtrial train --resume {record.folder}")
-    digests = " ".join(f"{name}:{digest[:8]}" for name, digest in sorted(trial["data"].items())[:6])
+    digests = " ".join(f"{name}:{digest[:8]}" for name, digest in sorted(trial.data.items())[:6])
     lines += [
         "",
-        f"fingerprints: recipe {trial['recipe']}, code {trial['code']}, data {digests}",
-        f"environment: Python {environment['python']}, torch {environment['torch']},"
-        f" {environment['threads']} thread(s), {environment['system']} {environment['machine']}"
-        + "".join(f", {environment[name]}" for name in ("device", "precision") if name in environment),
+        f"fingerprints: recipe {trial.recipe}, code {trial.code}, data {digests}",
+        f"environment: Python {environment.python}, torch {environment.torch},"
+        f" {environment.threads} thread(s), {environment.system} {environment.machine}"
+        + "".join(
+            f", {each}" for each in (environment.device, environment.precision) if each not in ("cpu", "float32")
+        ),
     ]
     return [plain(line) for line in lines]
 
@@ -119,19 +122,19 @@ def listing_row(each: Listed, in_bits: bool) -> tuple[Cell, ...]:
     """`in_bits`: language models by their bits per byte."""
     if each.problem:
         return row(str(each.record.folder), "", "", "", "", f"damaged: {each.problem}")
-    recipe, scores = each.record.recipe, each.record.result["tests"] if each.record.complete else {}
+    recipe, scores = each.record.recipe, each.record.result.tests if each.record.complete else {}
     told = ", ".join(describe_final(name, score, in_bits) for name, score in scores.items()) or each.state
-    name, seed = recipe.name or "unnamed", str(each.record.trial["seed"])
+    name, seed = recipe.name or "unnamed", str(each.record.trial.seed)
     return row(str(each.record.folder), recipe.task, name, format_parts(recipe), seed, told)
 
 
-def describe_final(test: str, score: Mapping[str, Any], in_bits: bool) -> str:
+def describe_final(test: str, score: Metrics, in_bits: bool) -> str:
     """As a result's table has it, not as a curve's point."""
-    if "perplexity" not in score:
-        return describe_score(test, dict(score))
+    if score.perplexity is None:
+        return describe_score(test, score)
     if in_bits:
-        return f"{test} {score['bits_per_byte']:.3f} bits per byte"
-    return f"{test} perplexity {score['perplexity']:.1f}"
+        return f"{test} {score.bits_per_byte:.3f} bits per byte"
+    return f"{test} perplexity {score.perplexity:.1f}"
 
 
 def curve_lines(curves: list[Curve]) -> list[str]:
@@ -177,47 +180,46 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
 
 
-def baseline_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """`found`: what `fairtrial data baseline --json` prints for one task."""
+def baseline_lines(scores: TaskBaselines) -> Iterator[str]:
     yield (
-        f"{found['task']}: {found['source']}, recipe {found['recipe'] or 'of your own'}, seed {found['seed']};"
-        f" fitted on {found['documents']['train']:,} documents"
+        f"{scores.task}: {scores.source}, recipe {scores.recipe or 'of your own'}, seed {scores.seed};"
+        f" fitted on {scores.documents['train']:,} documents"
     )
-    yield from (f"note: {note}" for note in found["notes"])
-    for table in baseline_tables(found):
+    yield from (f"note: {note}" for note in scores.notes)
+    for table in baseline_tables(scores):
         yield from as_text(table)
     note = "Intervals: 95% over test items. A transformer that does not beat these does no better than counting words."
-    if found["task"] == "lm":
+    if scores.task == "lm":
         note += f" {OTHER_VOCABULARIES}"
     yield from wrapped(note)
 
 
-def baseline_tables(found: Mapping[str, Any]) -> Iterator[Table]:
+def baseline_tables(scores: TaskBaselines) -> Iterator[Table]:
     """One for each test set."""
-    metric = "accuracy" if found["task"] == "classify" else "perplexity"
-    for name, copies in found["sets"].items():
+    metric = "accuracy" if scores.task == "classify" else "perplexity"
+    for name, copies in scores.sets.items():
         copied = copies["exact"] + copies["near"]
         there = {"all": True, "clean": copied and copies["clean"], "contaminated": copied}
         shown = [subset for subset, items in there.items() if items]
         rows = tuple(
             row(baseline, *(baseline_cell(sets[name].get(subset)) for subset in shown), *every_byte(sets[name]["all"]))
-            for baseline, sets in found["baselines"].items()
+            for baseline, sets in scores.baselines.items()
         )
         more = ("bits per byte", "unknown") if metric == "perplexity" else ()
         yield Table(f"{name}: {copies_text(copies)}", (metric, *shown, *more), rows)
 
 
-def every_byte(score: dict[str, Any]) -> tuple[str, ...]:
+def every_byte(score: Metrics) -> tuple[str, ...]:
     """What compares language models of other vocabularies."""
-    return () if "accuracy" in score else (f"{score['bits_per_byte']:.3f}", f"{score['unknown_share']:.1%}")
+    return () if score.accuracy is not None else (f"{score.bits_per_byte:.3f}", f"{score.unknown_share:.1%}")
 
 
-def baseline_cell(score: dict[str, Any] | None) -> str:
-    if score is not None and "accuracy" in score:
+def baseline_cell(score: Metrics | None) -> str:
+    if score is not None and score.accuracy is not None:
         return accuracy_text(score)
-    if score is None or score["perplexity"] is None:
+    if score is None or score.perplexity is None:
         return ""
-    return f"{score['perplexity']:.1f}" + bracket(score["interval"])
+    return f"{score.perplexity:.1f}" + bracket(score.interval)
 
 
 def audit_lines(audit: Mapping[str, Any], width: int = 120) -> Iterator[str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from fairtrial.description import MISSING, Cell, Table, row
+from fairtrial.events import Started
 from fairtrial.formatting import KINDS, bracket, format_part, format_time, strides_note
 from fairtrial.recipe import Recipe
 from fairtrial.report.render import PROSE_WIDTH, as_text, terminal_width
 from fairtrial.results.sentences import counted
-from fairtrial.statistics.outcomes import Z_ONE_SIDED, headline
+from fairtrial.statistics.outcomes import Z_ONE_SIDED
+from fairtrial.stored import HEADLINES, BaselineScores, Metrics, TrialResult
 
 MANY_MB = 500  # of memory, from which on it is told
 COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
@@ -28,26 +29,26 @@ COLUMNS = {  # of the scores on a test set; a baseline stands beside the first
 OTHER_VOCABULARIES = "Compare models with other vocabularies by bits per byte: they count every byte."
 
 
-def start_lines(recipe: Recipe, facts: dict[str, Any], step: int) -> list[str]:
+def start_lines(recipe: Recipe, started: Started) -> list[str]:
     """What is about to be trained."""
-    documents = ", ".join(f"{count:,} {name}" for name, count in facts["documents"].items())
-    shape, parts = facts["shape"], [format_part(**part) for part in facts["parts"]]
+    documents = ", ".join(f"{count:,} {name}" for name, count in started.documents.items())
+    shape, parts = started.shape, [format_part(part.name, part.options) for part in started.parts]
     chosen = "the last weights are kept"
-    if facts["choose_on"]:
-        chosen = f"weights chosen on {facts['choose_on']}, {candidates(facts['select_every'], facts['steps'])}"
+    if started.choose_on:
+        chosen = f"weights chosen on {started.choose_on}, {candidates(started.select_every, started.steps)}"
     lines = [
-        f"data: {recipe.data.source} ({documents}); vocabulary {facts['vocabulary']:,}",
-        f"network: {KINDS[recipe.task]}, {facts['parameters']:,} parameters"
-        f" ({counted(shape['layers'], 'layer')}, {counted(shape['heads'], 'head')},"
-        f" width {shape['width']}, length {shape['length']};"
+        f"data: {recipe.data.source} ({documents}); vocabulary {started.vocabulary:,}",
+        f"network: {KINDS[recipe.task]}, {started.parameters:,} parameters"
+        f" ({counted(shape.layers, 'layer')}, {counted(shape.heads, 'head')},"
+        f" width {shape.width}, length {shape.length};"
         f" parts: {' + '.join(parts) or 'none'})",
-        f"training: {facts['steps']:,} steps, {facts['steps_per_epoch']:,} per epoch; seed {facts['seed']}; {chosen}",
+        f"training: {started.steps:,} steps, {started.steps_per_epoch:,} per epoch; seed {started.seed}; {chosen}",
     ]
-    if (needed := facts.get("memory_mb", 0)) >= MANY_MB:
-        free = f", of {left / 1000:,.1f} GB that are free" if (left := facts.get("free_mb")) else ""
+    if (needed := started.memory_mb) >= MANY_MB:
+        free = f", of {left / 1000:,.1f} GB that are free" if (left := started.free_mb) else ""
         lines.append(f"memory: about {needed / 1000:,.1f} GB for training{free}")
-    lines += [f"note: {note}" for note in facts["notes"]]
-    return [*lines, f"resuming from step {step}"] if step else lines
+    lines += [f"note: {note}" for note in started.notes]
+    return [*lines, f"resuming from step {started.step}"] if started.step else lines
 
 
 def plan_lines(plan: dict[str, Any]) -> list[str]:
@@ -82,7 +83,7 @@ def plan_lines(plan: dict[str, Any]) -> list[str]:
     return lines
 
 
-def describe_score(split: str, score: dict[str, Any]) -> str:
+def describe_score(split: str, score: Metrics) -> str:
     return f"{split} {_headline_text(score)}"
 
 
@@ -94,21 +95,21 @@ def candidates(every: int, steps: int) -> str:
     return f"{often} and at the end" if steps % every else often
 
 
-def describe_result(result: dict[str, Any], recipe: Recipe, baseline: Mapping[str, Any] = {}) -> list[str]:
+def describe_result(result: TrialResult, recipe: Recipe, baseline: BaselineScores | None = None) -> list[str]:
     """The result of one trial: a small table, and how often test sets were scored. `baseline`: its baseline.json"""
     table = score_table(result, baseline)
-    lines = [f"result ({kept_weights(result, recipe)}; seed {result['seed']}):"]
+    lines = [f"result ({kept_weights(result, recipe)}; seed {result.seed}):"]
     lines += as_text(table, width=min(PROSE_WIDTH, terminal_width())) if table.rows else []
     lines += [f"  {line}" for line in learning_notes(result)]
-    if not result["test_watched"]:
-        return [*lines, "  each test set was scored once" if result["tests"] else "  no test set was scored"]
-    reads = sorted(set(result["test_reads"].values()))
+    if not result.test_watched:
+        return [*lines, "  each test set was scored once" if result.tests else "  no test set was scored"]
+    reads = sorted(set(result.test_reads.values()))
     lines.append(f"  test watched: each test set was scored {' or '.join(map(str, reads))} times")
-    for name, best in result["picked_on_test"].items():
-        kept, (metric, sign) = result["tests"][name], headline(best)
-        if sign * best[metric] > sign * kept[metric]:
-            numbers = f"{_headline_text(best)} instead of {_headline_text(kept)}"
-            lines.append(f"  with its best step ({best['step']:,}) picked on {name}, it would score {numbers}")
+    for name, best in result.picked_on_test.items():
+        metric = result.tests[name].headline
+        if HEADLINES[metric] * best.score > HEADLINES[metric] * result.tests[name].figure(metric):
+            numbers = f"{_figure_text(metric, best.score)} instead of {_headline_text(result.tests[name])}"
+            lines.append(f"  with its best step ({best.step:,}) picked on {name}, it would score {numbers}")
     return lines
 
 
@@ -124,104 +125,109 @@ def copies_text(copies: dict[str, Any]) -> str:
     )
 
 
-def learning_notes(result: dict[str, Any]) -> list[str]:
+def learning_notes(result: TrialResult) -> list[str]:
     """What to know before the scores are believed: whether anything was learned, and whether to the end; and what parts
     tell of themselves."""
-    lines, unlearned = [*result.get("part_notes", ())], list[str]()
-    for name, score in result["tests"].items():
-        if "confusion" not in score:
+    lines, failed = [*result.part_notes], False
+    for name, score in result.tests.items():
+        if score.confusion is None or score.accuracy is None or not score.items:
             continue
-        guessed = sum(any(row[column] for row in score["confusion"]) for column in range(len(score["confusion"])))
-        largest = max(map(sum, score["confusion"])) / score["items"]
+        guessed = sum(any(column) for column in zip(*score.confusion, strict=True))
+        largest = max(map(sum, score.confusion)) / score.items
         if largest == 1:
             continue
         if guessed == 1:
-            unlearned.append(f"did not learn: it answers one class only on {name}")
-        elif score["accuracy"] < largest + Z_ONE_SIDED * math.sqrt(largest * (1 - largest) / score["items"]):
-            unlearned.append(f"did not learn: it is no better than always answering the largest class on {name}")
-    lines += unlearned
-    if result.get("training_end") == "still improving":
+            failed = True
+            lines.append(f"did not learn: it answers one class only on {name}")
+        elif score.accuracy < largest + Z_ONE_SIDED * math.sqrt(largest * (1 - largest) / score.items):
+            failed = True
+            lines.append(f"did not learn: it is no better than always answering the largest class on {name}")
+    if result.training_end == "still improving":
         lines.append("underfitted: still improving at the last step; train longer before you believe this")
-    elif result.get("training_end") == "overfitted":
-        best_step = result.get("best_step", result["kept_step"])  # earlier records have the kept one only
-        lines.append(f"overfitted: best at step {best_step:,} of {result['steps']:,}, worse since")
-    elif unlearned:
-        epochs = result["steps"] / result.get("steps_per_epoch", math.inf)  # earlier records do not say it
-        this = f"; this was {epochs:.1f} epochs" if epochs else ""
-        lines.append(f"train longer, or try another learning rate{this}")
+    elif result.training_end == "overfitted":
+        lines.append(f"overfitted: best at step {result.best_step:,} of {result.steps:,}, worse since")
+    elif failed:
+        epochs = result.steps / result.steps_per_epoch
+        lines.append(f"train longer, or try another learning rate; this was {epochs:.1f} epochs")
     return lines
 
 
-def kept_weights(result: dict[str, Any], recipe: Recipe) -> str:
-    rule, per_epoch = result.get("chosen_by"), result.get("steps_per_epoch")  # earlier records do not say them
-    best = f"chosen by {rule}" if rule else "the best on validation"
-    if rule and per_epoch:
-        best += f" {candidates(max(1, recipe.training.select_every.steps(per_epoch)), result['steps'])}"
-    how = best if result["kept"] == "best" and result["validation"] else "the last"
-    return f"weights of step {result['kept_step']:,} of {result['steps']:,}, {how}"
+def kept_weights(result: TrialResult, recipe: Recipe) -> str:
+    chosen = "the last"
+    if result.kept == "best" and result.validation:
+        every = max(1, recipe.training.select_every.steps(result.steps_per_epoch))
+        chosen = f"chosen by {result.chosen_by} {candidates(every, result.steps)}"
+    return f"weights of step {result.kept_step:,} of {result.steps:,}, {chosen}"
 
 
-def score_table(result: dict[str, Any], baseline: Mapping[str, Any] = {}) -> Table:
+def score_table(result: TrialResult, baseline: BaselineScores | None = None) -> Table:
     """Validation and test sets, one row each; with a baseline its score on the same items, and those that are clean."""
-    scores = {**({"validation": result["validation"]} if result["validation"] else {}), **result["tests"]}
-    first: dict[str, Any] = next(iter(scores.values()), {})
-    metric = next((metric for metric in COLUMNS if metric in first), "perplexity")
+    scores = result.scores
+    first = next(iter(scores.values()), Metrics())
+    metric = next((metric for metric in COLUMNS if getattr(first, metric) is not None), "perplexity")
     head, *columns = COLUMNS[metric]
-    theirs, ours = baseline.get("baseline", {}), baseline.get("trial", {})
-    name = baseline.get("name", "") if theirs else ""
-    rows = []
+    theirs, ours = (baseline.baseline, baseline.trial) if baseline else ({}, {})
+    name = baseline.name if baseline and theirs else ""
+    rows, some_clean = [], False
     for scored, score in scores.items():
         rows.append(_score_row(scored, score, theirs.get(scored, {}).get("all")))
         if "contaminated" in theirs.get(scored, {}) and (clean := ours.get(scored, {}).get("clean")):
+            some_clean = True
             rows.append(_score_row(f"{scored}, clean items", clean, theirs[scored]["clean"]))
     over = "items" if metric == "accuracy" else "documents"
     note = f"95% intervals over test {over}, of this one seed; other seeds differ, so compare several."
-    if len(rows) > len(scores):
+    if some_clean:
         note += " Clean items do not occur in the training set."
     if metric == "perplexity":
-        strided = {scored: score["full_context"] for scored, score in scores.items() if "full_context" in score}
-        windows = ", ".join(f"{scored} {_digits(score.get('window_perplexity'))}" for scored, score in scores.items())
+        strided = {scored: score.full_context for scored, score in scores.items() if score.full_context is not None}
+        windows = ", ".join(f"{scored} {_digits(score.window_perplexity)}" for scored, score in scores.items())
         note += (
             f" {OTHER_VOCABULARIES} In non-overlapping windows, as curves have it: {windows}.{strides_note(strided)}"
         )
     if "majority class" in columns:
         note += " Majority class: the share of the largest class of those very items."
-    if "skipped" in baseline:
-        note += f" {baseline['name']} was left out: {baseline['skipped']}."
+    if baseline and baseline.skipped:
+        note += f" {baseline.name} was left out: {baseline.skipped}."
     return Table("", ("scored on", head, name, *columns), tuple(rows), note).without_empty_columns()
 
 
-def _score_row(name: str, score: Mapping[str, Any], baseline: Mapping[str, Any] | None) -> tuple[Cell, ...]:
+def _score_row(name: str, score: Metrics, baseline: Metrics | None) -> tuple[Cell, ...]:
     """In the order of COLUMNS; a subset of a test set has fewer figures."""
     first, *others = _score_cells(score)
     return row(name, first, _first_figure(baseline) if baseline else MISSING, *others)
 
 
-def _first_figure(score: Mapping[str, Any]) -> str:
-    return f"{score['accuracy']:.1%}" if "accuracy" in score else _digits(score["perplexity"])
+def _first_figure(score: Metrics) -> str:
+    return f"{score.accuracy:.1%}" if score.accuracy is not None else _digits(score.perplexity)
 
 
 def _digits(value: float | None, form: str = ".1f") -> str:
     return MISSING if value is None else f"{value:{form}}"
 
 
-def _score_cells(score: Mapping[str, Any]) -> tuple[str | int, ...]:
-    if "accuracy" in score:
-        table = score.get("confusion")  # majority: of always guessing the most frequent class
-        majority = max(map(sum, table)) / score["items"] if table else None
-        return accuracy_text(score), _digits(score.get("macro_f1"), ".1%"), _digits(majority, ".1%"), score["items"]
-    if "masked_perplexity" in score:
-        return f"{score['masked_perplexity']:.1f}{bracket(score['interval'])}", score["tokens"]
+def _score_cells(score: Metrics) -> tuple[str | int, ...]:
+    if score.accuracy is not None:
+        # majority: of always guessing the most frequent class
+        majority = max(map(sum, score.confusion)) / (score.items or 1) if score.confusion else None
+        return accuracy_text(score), _digits(score.macro_f1, ".1%"), _digits(majority, ".1%"), score.items or 0
+    if score.masked_perplexity is not None:
+        return f"{score.masked_perplexity:.1f}{bracket(score.interval)}", score.tokens or 0
     return (
-        f"{score['perplexity']:.1f}{bracket(score['interval'])}", f"{score['bits_per_byte']:.3f}",
-        _digits(score.get("perplexity_without_unknown")), f"{score['unknown_share']:.1%}", score["tokens"],
-    )  # fmt: skip
+        f"{_digits(score.perplexity)}{bracket(score.interval)}",
+        _digits(score.bits_per_byte, ".3f"),
+        _digits(score.perplexity_without_unknown),
+        _digits(score.unknown_share, ".1%"),
+        score.tokens or 0,
+    )
 
 
-def accuracy_text(score: Mapping[str, Any]) -> str:
-    return f"{score['accuracy']:.1%}{bracket(score['interval'], '.1%')}"
+def accuracy_text(score: Metrics) -> str:
+    return f"{score.accuracy:.1%}{bracket(score.interval, '.1%')}"
 
 
-def _headline_text(score: dict[str, Any]) -> str:
-    name, _ = headline(score)
-    return f"{score[name]:.1%}" if name == "accuracy" else f"{score[name]:.1f}"
+def _headline_text(score: Metrics) -> str:
+    return _figure_text(score.headline, score.figure(score.headline))
+
+
+def _figure_text(name: str, value: float) -> str:
+    return f"{value:.1%}" if name == "accuracy" else f"{value:.1f}"

@@ -12,13 +12,11 @@ from fairtrial.errors import BadInput
 from fairtrial.formatting import format_parts
 from fairtrial.record import Listed
 from fairtrial.report.text import listing_lines, listing_table, record_lines
-from fairtrial.statistics.outcomes import headline
-from fairtrial.typed import structure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BySubset = dict[str, dict[str, dict[str, dict[str, object]]]]  # baseline, test set, subset: its scores
+    from fairtrial.stored import TaskBaselines
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,7 +28,7 @@ class Baselines(Result):
     [0.5]
     """
 
-    tasks: Mapping[str, Mapping[str, object]]  # as `fairtrial baseline --json` prints them
+    tasks: Mapping[str, TaskBaselines]
 
     def describe(self) -> Description:
         from fairtrial.report.text import baseline_tables
@@ -39,9 +37,9 @@ class Baselines(Result):
 
     def rows(self) -> list[dict[str, object]]:
         return [
-            {"task": task, "baseline": name, "set": test, "subset": subset, **score}
+            {"task": task, "baseline": name, "set": test, "subset": subset, **score.known()}
             for task, scores in self.tasks.items()
-            for name, sets in structure(BySubset, scores["baselines"]).items()
+            for name, sets in scores.baselines.items()
             for test, subsets in sets.items()
             for subset, score in subsets.items()
         ]
@@ -51,14 +49,14 @@ class Baselines(Result):
         from fairtrial.report.plots import draw_intervals
 
         metrics, rows = dict[str, None](), list[tuple[str, float | None, float | None, float | None]]()
-        for score in self.rows():
-            if score["subset"] == "all" and score["set"] != "validation":
-                metric = "accuracy" if "accuracy" in score else "perplexity"
-                metrics[metric] = None
-                interval, value = score["interval"], score[metric]
-                low, high = interval if isinstance(interval, list | tuple) else (None, None)
-                mean = value if isinstance(value, float) else None
-                rows.append((f"{score['baseline']}, {score['set']}", mean, low, high))
+        for task, scores in self.tasks.items():
+            metric = "accuracy" if task == "classify" else "perplexity"
+            metrics[metric] = None
+            for name, sets in scores.baselines.items():
+                for test, subsets in sets.items():
+                    if test != "validation":
+                        low, high = subsets["all"].interval or (None, None)
+                        rows.append((f"{name}, {test}", getattr(subsets["all"], metric), low, high))
         return draw_intervals(rows, "what a transformer must beat", " or ".join(metrics))
 
 
@@ -97,12 +95,13 @@ class Records(Result):
                     "task": recipe.task,
                     "recipe": recipe.name,
                     "parts": format_parts(recipe),
-                    "seed": trial["seed"],
+                    "seed": trial.seed,
                 }
-                tests = each.record.result["tests"] if each.record.complete else {}
+                tests = each.record.result.tests if each.record.complete else {}
                 for name, score in tests.items():
-                    shown = ("perplexity", "bits_per_byte") if "perplexity" in score else (headline(score)[0],)
-                    values |= {f"{name} {metric}": score[metric] for metric in shown}
+                    exact = score.perplexity is not None
+                    shown = ("perplexity", "bits_per_byte") if exact else (score.headline,)
+                    values |= {f"{name} {metric}": score.figure(metric) for metric in shown}
             rows.append(values)
         return rows
 

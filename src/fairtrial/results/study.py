@@ -74,7 +74,7 @@ class Study(Result):
         """One trial of the study with its trained network. `plugins`: the file of a part of your own, in a process that
         does not know it yet (the study keeps it in its folder `parts`).
 
-        >>> finished.run("learned", seed=1).metrics["test"]["items"]
+        >>> finished.run("learned", seed=1).metrics["test"].items
         48
         """
         from fairtrial.api import load

@@ -9,7 +9,7 @@ from pathlib import Path
 from fairtrial.errors import BadInput
 from fairtrial.results.legacy import verdict_of_0_2
 from fairtrial.results.values import Verdict
-from fairtrial.stored import read_document, write_document
+from fairtrial.stored import read_plain, write_document
 from fairtrial.typed import WrongValue, structure, unstructure
 
 VERSION = 3  # of what verdict.json holds
@@ -48,12 +48,12 @@ def _finite(value: object) -> object:
 
 
 def read_verdict(path: Path) -> Verdict:
-    return from_json(read_document(path, {}, HINT), path)
+    return from_json(read_plain(path, HINT), path)
 
 
 def is_of_0_2(path: Path) -> bool:
     """Whether a file was written by version 0.2.0, which stored less."""
-    return "version" not in read_document(path, {}, HINT)
+    return "version" not in read_plain(path, HINT)
 
 
 def write_verdict(path: Path, verdict: Verdict) -> None:

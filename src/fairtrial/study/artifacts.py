@@ -21,7 +21,7 @@ from fairtrial.engines.job import Engine, Job, JobResult, Stop
 from fairtrial.errors import BadInput
 from fairtrial.finding import Finding, worst
 from fairtrial.recipe import Scoring, fingerprint, to_table, write_recipe
-from fairtrial.record import Record, renamed_keys
+from fairtrial.record import Record
 from fairtrial.results.values import (
     AuditLevel,
     AuditSummary,
@@ -41,7 +41,7 @@ from fairtrial.statistics.outcomes import (
     describe_set,
     stack_outcomes,
 )
-from fairtrial.stored import BASELINES, CONTAMINATION, read_arrays
+from fairtrial.stored import Metrics, read_arrays
 from fairtrial.study.design import METRIC, Variant
 from fairtrial.study.plan import OnEvent, Plan, in_order, run_jobs
 
@@ -51,7 +51,7 @@ BySeed = dict[int, dict[str, dict[str, np.ndarray]]]  # seed -> test set -> what
 
 
 def data_audit_jobs(plan: Plan) -> list[Job]:
-    known = plan.home.read("contamination.json", CONTAMINATION)
+    known = plan.home.read("contamination.json")
     jobs = []
     for task in plan.recipes:
         if known.get(task, {}).get("mark") != data_mark(plan, task):
@@ -100,7 +100,7 @@ def keep_artifact(plan: Plan, result: JobResult) -> list[str]:
     told = []
     task = result.job.key[0]
     if result.job.kind == "contamination" and result.facts is not None:
-        known = plan.home.read("contamination.json", CONTAMINATION)
+        known = plan.home.read("contamination.json")
         plan.home.write("contamination.json", known | {task: result.facts | {"mark": data_mark(plan, task)}})
         told = too_few_clean(plan, task, result.facts)
     elif result.job.kind == "passport":
@@ -169,7 +169,7 @@ def gather(
         errors = [row["error"] for row in failures if row["variant"] == baseline]
         hint = f"its error: {errors[-1]}" if errors else ""
         raise BadInput(f"no trial of the baseline {baseline!r} ({task}) has finished, so nothing can be judged", hint)
-    contamination, sets = plan.home.read("contamination.json", CONTAMINATION).get(task), plan.eval_sets[task]
+    contamination, sets = plan.home.read("contamination.json").get(task), plan.eval_sets[task]
     audited = (contamination or {}).get("sets", {}).items()
     failed = [row for row in failures if row["task"] == task]
     ran = {name: found for name, found in records.items() if found}
@@ -205,9 +205,9 @@ def proven_outcomes(record: Record, sets: Mapping[str, int]) -> dict[str, dict[s
             key, value = "accuracy", float((arrays["guess"] == arrays["label"]).mean())
         else:
             key, value = "perplexity", math.exp(min(700.0, float(arrays["nll"].sum() / arrays["tokens"].sum())))
-        told = record.result["tests"].get(test, {}).get(key)
-        if told is None or not math.isclose(told, value, rel_tol=1e-9):
-            what = f"its {key} on {test!r} is {value:.6g}, result.json says {told}"
+        told = record.result.tests.get(test, Metrics())
+        if getattr(told, key) is None or not math.isclose(told.figure(key), value, rel_tol=1e-9):
+            what = f"its {key} on {test!r} is {value:.6g}, result.json says {getattr(told, key)}"
             raise BadInput(what, "train it again", path=record.folder / "outcomes.safetensors")
     return found
 
@@ -216,8 +216,8 @@ def check_same_scoring(records: Sequence[Record]) -> None:
     """Large sets are scored in strides, with less context: not to be compared with exact scores of another version."""
     ways: dict[tuple[str, float | None], Path] = {}
     for record in records:
-        for test, score in record.result["tests"].items():
-            ways.setdefault((test, score.get("full_context")), record.folder)
+        for test, score in record.result.tests.items():
+            ways.setdefault((test, score.full_context), record.folder)
     for test in {test for test, _ in ways}:
         folders = [str(folder) for (name, _), folder in ways.items() if name == test]
         if len(folders) > 1:
@@ -228,8 +228,8 @@ def check_same_scoring(records: Sequence[Record]) -> None:
 def strided(record: Record) -> dict[str, float]:
     """Test sets that were scored with less than full context: the least share of a length that a token sees."""
     own, usual = record.recipe.scoring.full_context, Scoring().full_context
-    scores = {test: score for test, score in record.result["tests"].items() if "perplexity" in score}
-    contexts = {test: score.get("full_context", own) for test, score in scores.items()}
+    scores = {test: score for test, score in record.result.tests.items() if score.perplexity is not None}
+    contexts = {test: score.full_context if score.full_context is not None else own for test, score in scores.items()}
     return {test: share for test, share in contexts.items() if share < usual}
 
 
@@ -260,7 +260,7 @@ def vocabulary(records: Mapping[int, Record], seeds: list[int]) -> Vocabulary | 
     table = to_table(first.recipe)
     settings = json.dumps(table["tokens"] | {"train_share": table["data"]["train_share"]}, sort_keys=True)
     prints = [sha256_of(records[seed].checked("tokenizer.json")) if seed in records else "" for seed in seeds]
-    return Vocabulary(normalisation_of(first.trial["tokenizer"]), settings, tuple(prints))
+    return Vocabulary(normalisation_of(first.trial.tokenizer), settings, tuple(prints))
 
 
 def baselines(plan: Plan, task: str, records: Mapping[int, Record]) -> dict[str, dict[str, SetOutcomes]]:
@@ -276,21 +276,21 @@ def baselines(plan: Plan, task: str, records: Mapping[int, Record]) -> dict[str,
 def baseline_arrays(plan: Plan, task: str, seed: int, mark: str = "") -> tuple[list[str], dict[str, np.ndarray]] | None:
     """Names of the baselines of one seed, and their arrays; None where they are missing, damaged, or not of `mark`."""
     path = plan.home.baselines(task, seed)
-    facts, arrays = plan.home.read(f"{plan.home.name_of(path)}.json", BASELINES), Path(f"{path}.safetensors")
+    facts, arrays = plan.home.read(f"{plan.home.name_of(path)}.json"), Path(f"{path}.safetensors")
     if not facts or (mark and facts["mark"] != mark) or not arrays.is_file():
         return None
     if facts.get("sha256", checksum := sha256_of(arrays)) != checksum:
         return None
-    return facts["baselines"], renamed_keys(read_arrays(arrays, "remove it: it is made again"))
+    return facts["baselines"], read_arrays(arrays, "remove it: it is made again")
 
 
 def training_ends(records: Mapping[int, Record]) -> dict[int, TrainingEnd]:
-    """By seed; older records do not say."""
+    """By seed, where scores were enough to tell."""
     results = {seed: record.result for seed, record in records.items()}
     return {
-        seed: TrainingEnd(TrainingEndKind(end), result.get("best_step", result["kept_step"]), result["steps"])
+        seed: TrainingEnd(TrainingEndKind(result.training_end), result.best_step or 0, result.steps)
         for seed, result in results.items()
-        if (end := result.get("training_end"))
+        if result.training_end
     }
 
 
@@ -301,9 +301,9 @@ def cost(
     costs = {}
     for name, named in records.items():
         measured = plan.calibration.get(task, {}).get(variants[name].name, {})
-        clocks = [line for record in named.values() for line in record.clock()]
-        paces = [line["step_seconds"] for line in clocks if "step_seconds" in line]
-        peaks = [line["peak_memory_mb"] for line in clocks if line.get("peak_memory_mb")]
+        clocks = [entry for record in named.values() for entry in record.clock()]
+        paces = [entry.step_seconds for entry in clocks if entry.step_seconds is not None]
+        peaks = [entry.peak_memory_mb for entry in clocks if entry.peak_memory_mb]
         costs[name] = Cost(
             parameters=measured.get("parameters"),
             flops_per_step=measured.get("flops_per_step"),
@@ -323,14 +323,14 @@ def test_reuse(records: list[Record]) -> dict[str, TestReuse]:
     """How often each test set was read, and the mean over seeds of what picking the best moment on test would claim."""
     results = [record.result for record in records]
     reuse = {}
-    for test in results[0]["tests"]:
-        pairs = [(best, result["tests"][test]) for result in results if (best := result["picked_on_test"].get(test))]
-        key = "accuracy" if "accuracy" in results[0]["tests"][test] else "window_perplexity"
+    for test, first in results[0].tests.items():
+        pairs = [(best, result.tests[test]) for result in results if (best := result.picked_on_test.get(test))]
+        key = "accuracy" if first.accuracy is not None else "window_perplexity"
         reuse[test] = TestReuse(
-            reads=sum(result["test_reads"][test] for result in results),
-            watched=any(result["test_watched"] for result in results),
-            picked_on_test=mean_score(key, [best[key] for best, _ in pairs]) if pairs else None,
-            honest=mean_score(key, [score[key] for _, score in pairs]) if pairs else None,
+            reads=sum(result.test_reads[test] for result in results),
+            watched=any(result.test_watched for result in results),
+            picked_on_test=mean_score(key, [best.score for best, _ in pairs]) if pairs else None,
+            honest=mean_score(key, [score.figure(key) for _, score in pairs]) if pairs else None,
         )
     return reuse
 

@@ -12,7 +12,7 @@ from typing import Any
 from fairtrial.disk import append_line, disk_errors, locked, write_text
 from fairtrial.errors import BadInput
 from fairtrial.record import Record
-from fairtrial.stored import FAILED_TRY, FAILURE, PASSPORT, PLAN, read_document, read_rows, write_document
+from fairtrial.stored import read_lines, read_plain, write_document
 
 FAILURES, FAILED_TRIES = "failures.jsonl", "failed-tries.jsonl"
 
@@ -51,10 +51,10 @@ class StudyFolder:
         record = self.record(folder)
         return record if record is not None and record.complete else None
 
-    def read(self, name: str, shape: Mapping[Any, Any]) -> dict[str, Any]:
+    def read(self, name: str) -> dict[str, Any]:
         """What was kept in a file of this name; empty where it is missing or damaged: it is made again."""
         try:
-            return read_document(self.path / name, shape)
+            return read_plain(self.path / name)
         except BadInput:
             return {}
 
@@ -64,15 +64,16 @@ class StudyFolder:
         write_document(self.path / name, value)
 
     def read_passport(self, task: str, variant: str) -> dict[str, Any]:
-        return self.read(f"passports/{task}/{variant}.json", PASSPORT)
+        return self.read(f"passports/{task}/{variant}.json")
 
     def read_plan(self) -> dict[str, Any]:
         """plan.json, empty where there is none; a damaged one is refused, since it says what each trial was asked."""
         path = self.path / "plan.json"
-        return read_document(path, PLAN, "remove it; finished trials are found without it") if path.exists() else {}
+        hint = "remove it; finished trials are found without it"
+        return read_plain(path, hint) if path.exists() else {}
 
     def failures(self, name: str = FAILURES) -> list[dict[str, Any]]:
-        return read_rows(self.path / name, lambda row: FAILURE if name == FAILURES else FAILED_TRY)
+        return read_lines(self.path / name, lambda row: row)
 
     def add_failure(self, row: Mapping[str, Any], name: str = FAILURES) -> None:
         append_line(self.path / name, json.dumps(row, ensure_ascii=False))

@@ -27,6 +27,7 @@ from fairtrial.disk import disk_errors, write_bytes
 from fairtrial.engines.job import Job, OnEvent, Stop
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput, Busy, EnvironmentChanged
+from fairtrial.events import Event, FinalScoring, Notice, Started, Stepped
 from fairtrial.finding import as_passport, worst
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import count_parameters
@@ -36,7 +37,7 @@ from fairtrial.pretrained.encoder import open_encoder, with_encoder
 from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
 from fairtrial.stored import write_document
-from fairtrial.training.loop import Event, Loop
+from fairtrial.training.loop import Loop
 from fairtrial.training.tasks import LanguageTask, build_network
 from fairtrial.trial import load, resume_trial, run_trial
 
@@ -54,12 +55,14 @@ def trial_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
 
     def forward(event: Event) -> None:
         nonlocal steps
-        if event.kind == "start":
-            steps = event.facts["steps"]
-        if event.kind in ("start", "step"):
+        if isinstance(event, Started):
+            steps = event.steps
+        if isinstance(event, Started | Stepped):
             on_event("step", {"step": event.step, "steps": steps})
-        elif event.kind in ("testing", "notice"):
-            on_event(event.kind, event.facts)
+        elif isinstance(event, FinalScoring):
+            on_event("testing", {"split": event.split, "share": event.share})
+        elif isinstance(event, Notice):
+            on_event("notice", {"text": event.text})
 
     if (folder / "trial.json").is_file():
         try:

@@ -125,8 +125,8 @@ def spent(plan: Plan, task: str, name: str) -> float:
     found = []
     for record in plan.finished(task)[name].values():
         result = record.result
-        paces = [line["step_seconds"] for line in record.clock() if "step_seconds" in line]
-        measured = {**facts, "parameters": result["parameters"], "steps": result["steps"]}
+        paces = [entry.step_seconds for entry in record.clock() if entry.step_seconds is not None]
+        measured = {**facts, "parameters": result.parameters, "steps": result.steps}
         found.append(planned(measured | ({"step_seconds": paces[-1]} if paces else {}), budget))
     return median(found) if found else planned(facts, budget)
 

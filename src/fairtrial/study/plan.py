@@ -24,6 +24,7 @@ from fairtrial.recipe import Recipe, fingerprint, write_recipe
 from fairtrial.record import Record
 from fairtrial.results.sentences import counted
 from fairtrial.statistics.power import expected_smallest
+from fairtrial.stored import TrialResult
 from fairtrial.study.design import UNTUNED, Settings, Study, Variant, check_same_items, recipe_of, write_study
 from fairtrial.study.folder import FAILURES, StudyFolder
 
@@ -290,7 +291,6 @@ def map_sentence(splits: Splits) -> str:
 def missing(plan: Plan, trials: Sequence[Trial]) -> tuple[list[Trial], list[str]]:
     """Trials that are still to be run, and notices about the others. A folder that holds something else under a trial's
     name is refused: nothing of a user's is ever overwritten."""
-    asked = plan.home.read_plan().get("asked", {})
     left, other_code = [], 0
     for trial in trials:
         record = plan.home.record(trial.folder)
@@ -299,19 +299,17 @@ def missing(plan: Plan, trials: Sequence[Trial]) -> tuple[list[Trial], list[str]
         if record is None:
             continue
         facts, mark = record.trial, fingerprint(trial.recipe)
-        # what its folder was asked says nothing of a record that was moved there; version 0.1 knows no better
-        wanted = facts.get("asked") or asked.get(plan.home.name_of(trial.folder))
-        marks = (wanted, fingerprint(record.recipe), facts["recipe"])
+        marks = (facts.asked, fingerprint(record.recipe), facts.recipe)
         plugins = {Path(name).name: sha256_of(Path(name)) for name in trial.variant.plugins}
         reasons = {
-            "another recipe": mark not in marks or facts["seed"] != trial.seed,
-            "other data": facts["data"] != plan.eval_sets[trial.task].files,
-            f"another version of {', '.join(plugins)}": not plugins.items() <= record.plugins.items(),
+            "another recipe": mark not in marks or facts.seed != trial.seed,
+            "other data": facts.data != plan.eval_sets[trial.task].files,
+            f"another version of {', '.join(plugins)}": not plugins.items() <= facts.plugins.items(),
         }
         if why := next((why for why, holds in reasons.items() if holds), ""):
             hint = f"keep {plan.home.path} as it is and write the new study elsewhere with --out"
             raise BadInput(f"{trial.folder} holds a trial with {why} than the study asks for now", hint)
-        other_code += record.complete and facts["code"] != code_fingerprint()
+        other_code += record.complete and facts.code != code_fingerprint()
     notice = f"{other_code} finished trials were run by another version of fairtrial; they are used as they are"
     return left, [notice] if other_code else []
 
@@ -369,10 +367,10 @@ def run_jobs(
 def scores_of(result: JobResult) -> dict[str, Any]:
     if result.job.kind != "trial" or result.facts is None:
         return {}
-    metrics = result.facts["result"]
-    sets = metrics["tests"] or {"validation": metrics["validation"] or {}}
-    scores = {name: score.get("accuracy", score.get("perplexity")) for name, score in sets.items()}
-    bits = {name: score["bits_per_byte"] for name, score in sets.items() if "bits_per_byte" in score}
+    metrics: TrialResult = result.facts["result"]
+    sets = metrics.tests or ({"validation": metrics.validation} if metrics.validation else {})
+    scores = {name: score.accuracy if score.accuracy is not None else score.perplexity for name, score in sets.items()}
+    bits = {name: score.bits_per_byte for name, score in sets.items() if score.bits_per_byte is not None}
     return {"scores": scores} | ({"bits_per_byte": bits} if bits else {})
 
 

@@ -236,9 +236,12 @@ def training_sentences(plan: Plan) -> list[Sentence]:
                 continue  # measured by an earlier version
             training = plan.recipes[task][name].training
             asked.add((training.batch, training.accumulate, facts["steps"], facts["steps_per_epoch"]))
-            trials = [record.result for record in plan.finished(task)[name].values()] or [facts]
-            steps = span([each["steps"] for each in trials], ",")
-            epochs = span([each["steps"] / each["steps_per_epoch"] for each in trials], ".1f")
+            results = [record.result for record in plan.finished(task)[name].values()]
+            trials = [(each.steps, each.steps_per_epoch) for each in results] or [
+                (facts["steps"], facts["steps_per_epoch"])
+            ]
+            steps = span([count for count, _ in trials], ",")
+            epochs = span([count / per_epoch for count, per_epoch in trials], ".1f")
             rows = training.batch * training.accumulate
             found.append(f"{name} {steps} steps of {rows} rows ({epochs} epochs)")
         if len(asked) > 1:

@@ -20,7 +20,6 @@ from fairtrial.report.curves import trained_seconds
 from fairtrial.results.values import Choice, Comparison, SearchSummary, TaskVerdict
 from fairtrial.results.verdict_tables import VERDICTS
 from fairtrial.rng import generator_for
-from fairtrial.stored import SEARCH
 from fairtrial.study.design import METRIC, Search, Variant, settled
 from fairtrial.study.folder import FAILED_TRIES
 from fairtrial.study.plan import Chosen, OnEvent, Plan, Trial, missing, run_jobs, seconds_of, to_run
@@ -110,7 +109,7 @@ def search_seconds_left(plan: Plan) -> float:
 
 def earlier_choice(plan: Plan) -> Chosen:
     """What the same search chose in this folder before: its trials are those that a study goes on with."""
-    search, found = plan.study.search, plan.home.read("search.json", SEARCH)
+    search, found = plan.study.search, plan.home.read("search.json")
     if search is None or found.get("tries") != tries_of(search) or found.get("seeds") != list(search.seeds):
         return {}
     tasks = found["tasks"].items()
@@ -172,12 +171,12 @@ def search_summary(facts: Mapping[str, Any]) -> SearchSummary:
 def validation_score(plan: Plan, trials: list[Trial]) -> float | None:
     """The mean over the search's seeds: accuracy in points, or perplexity (its log averaged)."""
     records = [plan.home.finished(trial.folder) for trial in trials]
-    metrics = [record.result["validation"] for record in records if record is not None]
+    metrics = [score for record in records if record is not None and (score := record.result.validation)]
     if len(metrics) < len(trials):
         return None
     if METRIC[trials[0].task] == "accuracy":
-        return 100 * mean(row["accuracy"] for row in metrics)
-    return math.exp(mean(math.log(row["perplexity"]) for row in metrics))
+        return 100 * mean(score.figure("accuracy") for score in metrics)
+    return math.exp(mean(math.log(score.figure("perplexity")) for score in metrics))
 
 
 def check_validation(plan: Plan) -> None:

@@ -18,17 +18,17 @@ from safetensors.torch import load, save
 from torch import Tensor
 from torch.optim import Optimizer
 
-from fairtrial import stored
 from fairtrial.disk import append_line, disk_errors, write_bytes
 from fairtrial.errors import BadInput
+from fairtrial.stored import SavedProgress, to_line
 from fairtrial.training.loop import Loop, put_weights, weights_of
+from fairtrial.typed import WrongValue, structure
 
 KEPT = 2  # checkpoints
 NAMES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
     torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
 }  # fmt: skip
-PROGRESS = ("step", "best_step", "stale", "stopped")  # fields that are stored as they are
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,16 @@ class Checkpoints:
         tensors |= {f"best/{name}": tensor for name, tensor in progress.best_weights.items()}
         with disk_errors(self.folder):
             self.folder.mkdir(exist_ok=True)
-        facts = {name: getattr(progress, name) for name in PROGRESS}
-        facts |= {"events_size": events_size, "events_sha256": events_sha256, "best_merit": progress.best_key}
-        content = in_pieces(tensors, {"progress": json.dumps(facts)})
+        saved = SavedProgress(
+            step=progress.step,
+            best_step=progress.best_step,
+            stale=progress.stale,
+            stopped=progress.stopped,
+            events_size=events_size,
+            events_sha256=events_sha256,
+            best_merit=progress.best_key,
+        )
+        content = in_pieces(tensors, {"progress": to_line(saved)})
         path = self.folder / f"step-{progress.step:08d}.safetensors"
         write_bytes(path, *content)
         digest, size = hashlib.sha256(), sum(map(len, content))
@@ -77,17 +84,17 @@ class Checkpoints:
             if hashlib.sha256(content).hexdigest() != line["sha256"]:
                 notice(f"{path} is damaged (its checksum differs); the checkpoint before it is used")
                 continue
-            facts = facts_in(path)
-            found = sha256_at(facts["events_size"])
-            if found is None:
+            saved = read_progress(path)
+            log_sha256 = sha256_at(saved.events_size)
+            if log_sha256 is None:
                 notice(f"{path} is ahead of the event log, which has lost its end; the checkpoint before it is used")
                 continue
-            if facts.get("events_sha256", found) != found:  # version 0.1 did not store it
+            if saved.events_sha256 != log_sha256:
                 log = self.folder.with_name("events.jsonl")
                 notice(f"{log} was damaged or changed since {path.name} was saved; the checkpoint before it is used")
                 continue
-            fill(loop, load(content), facts, path)
-            return int(facts["events_size"])
+            fill(loop, load(content), saved, path)
+            return saved.events_size
         if not seen and any(self.folder.glob("step-*.safetensors")):
             notice(f"{self.manifest} is missing or damaged: no checkpoint can be verified; training starts over")
         return None
@@ -127,27 +134,23 @@ def in_pieces(tensors: dict[str, Tensor], metadata: dict[str, str]) -> list[byte
     return [len(head).to_bytes(8, "little"), head, *content]
 
 
-def facts_in(path: Path) -> dict[str, Any]:
+def read_progress(path: Path) -> SavedProgress:
     """The progress of training; stored inside the file, so that the checksum covers it."""
     try:
         with safe_open(path, "pt") as file:
-            facts = json.loads(file.metadata()["progress"])
-        if wrong := stored.first_wrong(facts, stored.PROGRESS, ""):
-            raise ValueError(wrong)
-    except (SafetensorError, TypeError, KeyError, ValueError, RecursionError) as error:
+            return structure(SavedProgress, json.loads(file.metadata()["progress"]))
+    except (SafetensorError, TypeError, KeyError, WrongValue, ValueError, RecursionError) as error:
         raise BadInput("not a checkpoint of fairtrial", "start a new record", path=path) from error
-    return dict(facts)
 
 
-def fill(loop: Loop, tensors: dict[str, Tensor], facts: dict[str, Any], path: Path) -> None:
+def fill(loop: Loop, tensors: dict[str, Tensor], saved: SavedProgress, path: Path) -> None:
     progress = loop.progress
     try:
         put_weights(loop.network, under("weights/", tensors))
         put_optimizer(loop.optimizer, under("optimizer/", tensors))
         progress.begun, progress.best_weights = True, under("best/", tensors)
-        progress.best_key = None if facts["best_merit"] is None else tuple(facts["best_merit"])
-        for name in PROGRESS:
-            setattr(progress, name, facts[name])
+        progress.best_key, progress.step, progress.best_step = saved.best_merit, saved.step, saved.best_step
+        progress.stale, progress.stopped = saved.stale, saved.stopped
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
         raise BadInput(f"the checkpoint does not fit the network ({error})", "start a new record", path=path) from error
 

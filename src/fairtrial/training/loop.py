@@ -15,6 +15,7 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from fairtrial.errors import Diverged
+from fairtrial.events import Improved, Logged, Ready, Scored, Stepped, StoppedEarly
 from fairtrial.model.external import ExternalModel, seeded
 from fairtrial.model.layers import dropouts_of, seed_dropout
 from fairtrial.progress import doing
@@ -41,15 +42,6 @@ class Progress:
     stopped: str = ""  # why training ended early; empty while it runs
 
 
-@dataclass(frozen=True)
-class Event:
-    """Something that happened: its kind, its step, its facts."""
-
-    kind: str  # step, score, best, stop, ready
-    step: int
-    facts: dict[str, Any] = field(default_factory=dict)
-
-
 class Loop:
     def __init__(self, task: Task, training: Training, scoring: Scoring, seed: int) -> None:
         self.task, self.training, self.seed = task, training, seed
@@ -67,18 +59,18 @@ class Loop:
         self.quarters = quarters_of(self.steps, self.select_every, self.curve_every)
         self.score_pace: float | None = None  # seconds for each sentence or token of the last score
 
-    def run(self) -> Iterator[Event]:
+    def run(self) -> Iterator[Logged | Ready]:
         """Events until training ends. At `ready` all that belongs to the step is done: the moment to save or stop."""
         progress = self.progress
         self.network.train()
         if not progress.begun:
             yield from self.score_curves({})
             progress.begun = True
-            yield Event("ready", 0)
+            yield Ready(0)
         while progress.step < self.steps and not progress.stopped:
             loss, rate = self.train_step(progress.step)
             progress.step += 1
-            yield Event("step", progress.step, {"loss": loss, "learning_rate": rate})
+            yield Stepped(progress.step, loss, rate)
             scores: dict[str, Score] = {}
             last = progress.step == self.steps
             if self.task.choose_on and (progress.step % self.select_every == 0 or last):
@@ -87,7 +79,7 @@ class Loop:
                 yield from self.score_curves(scores)
             elif progress.step in self.quarters:
                 yield from self.score_curves(scores, only=("validation",))
-            yield Event("ready", progress.step)
+            yield Ready(progress.step)
 
     def train_step(self, step: int) -> tuple[float, float]:
         """One optimizer step: (nats per answer, learning rate)"""
@@ -125,29 +117,29 @@ class Loop:
         first, end = (self.task.batches.first_of(each, self.training.accumulate) for each in (step, step + 1))
         return range(first, end)
 
-    def select(self, scores: dict[str, Score]) -> Iterator[Event]:
+    def select(self, scores: dict[str, Score]) -> Iterator[Logged]:
         """Score the split that weights are selected on, and keep the best."""
         progress, split = self.progress, self.task.choose_on
         assert split is not None
         score = scores[split] = self.score(split)
-        yield Event("score", progress.step, {"split": split, **score.metrics})
+        yield Scored(progress.step, split, score.metrics)
         if progress.best_key is None or score.selection_key > progress.best_key:
             progress.best_step, progress.best_key, progress.stale = progress.step, score.selection_key, 0
             if self.training.keep == "best":
                 progress.best_weights = cloned(weights_of(self.network))
-            yield Event("best", progress.step, {"split": split})
+            yield Improved(progress.step, split)
         else:
             progress.stale += 1
             if progress.stale >= self.training.patience:
                 progress.stopped = f"no better {split} score in {progress.stale} evaluations"
-                yield Event("stop", progress.step, {"why": progress.stopped})
+                yield StoppedEarly(progress.step, progress.stopped)
 
-    def score_curves(self, scores: dict[str, Score], only: tuple[str, ...] = ()) -> Iterator[Event]:
+    def score_curves(self, scores: dict[str, Score], only: tuple[str, ...] = ()) -> Iterator[Logged]:
         """Score every split of the curves, or `only` these, that was not scored at this step already."""
         for split in self.task.curves:
             if split not in scores and (not only or split in only):
                 scores[split] = self.score(split)
-                yield Event("score", self.progress.step, {"split": split, **scores[split].metrics})
+                yield Scored(self.progress.step, split, scores[split].metrics)
 
     def score(self, split: str) -> Score:
         started, when = time.perf_counter(), "before the first step" if not self.progress.step else "for the curves"

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from fairtrial.model.network import Classifier, LanguageModel, MaskedModel
 from fairtrial.progress import doing, follow
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.outcomes import bits_per_byte, confusion, macro_f1
+from fairtrial.stored import Metrics
 from fairtrial.training.device import computing, device_of
 
 ROWS = 128  # sentences scored at once; neighbours in length, so that little is padding
@@ -33,7 +33,7 @@ def ignore(share: float) -> None:
 
 @dataclass(frozen=True)
 class Score:
-    metrics: dict[str, Any]
+    metrics: Metrics
     selection_key: tuple[float, ...]  # to choose by, higher is better: accuracy; of ties, the loss
     outcomes: dict[str, np.ndarray] = field(default_factory=dict)  # one entry for each item
 
@@ -89,14 +89,14 @@ def score_classify(
     nats = -log_p[np.arange(len(labels)), labels]
     outcomes = {"label": labels.astype(np.int64), "guess": guesses.astype(np.int64), "log_p": -nats}
     outcomes |= {} if groups is None else {"group": groups}
-    metrics = {
-        "items": len(labels),
-        "accuracy": float(right.mean()),
-        "interval": score_interval(outcomes),
-        "macro_f1": macro_f1(table),
-        "nll": float(nats.mean()),
-        "confusion": table.tolist(),
-    }
+    metrics = Metrics(
+        items=len(labels),
+        accuracy=float(right.mean()),
+        interval=score_interval(outcomes),
+        macro_f1=macro_f1(table),
+        nll=float(nats.mean()),
+        confusion=tuple(map(tuple, table.tolist())),
+    )
     return Score(metrics, (float(right.mean()), -float(nats.mean())), outcomes)
 
 
@@ -177,17 +177,17 @@ def score_lm(
         apart = score_windows(network, tokens, length=length, exact=token_nats)
     total, count = float(outcomes["nll"].sum()), len(token_nats)
     lost_nats, unknown = float(outcomes["unknown_nll"].sum()), int(outcomes["unknown"].sum())
-    metrics = {
-        "documents": tokens.documents,
-        "tokens": count,
-        "perplexity": math.exp(min(700.0, total / count)),
-        "interval": score_interval(outcomes),
-        "bits_per_byte": bits_per_byte(outcomes),
-        "unknown_share": unknown / count,
-        "unknown_nll": lost_nats / unknown if unknown else 0.0,
-        "perplexity_without_unknown": math.exp(min(700.0, (total - lost_nats) / max(1, count - unknown))),
-        "window_perplexity": apart.metrics["window_perplexity"],
-    }
+    metrics = Metrics(
+        documents=tokens.documents,
+        tokens=count,
+        perplexity=math.exp(min(700.0, total / count)),
+        interval=score_interval(outcomes),
+        bits_per_byte=bits_per_byte(outcomes),
+        unknown_share=unknown / count,
+        unknown_nll=lost_nats / unknown if unknown else 0.0,
+        perplexity_without_unknown=math.exp(min(700.0, (total - lost_nats) / max(1, count - unknown))),
+        window_perplexity=apart.metrics.window_perplexity,
+    )
     return Score(metrics, (-total / count,), outcomes)
 
 
@@ -238,7 +238,7 @@ def score_windows(
         apart = [window for window in apart if tokens.sizes[window.sequence] > length]
     nats += _score(network, tokens, follow(apart, len(apart)))
     loss = float(np.concatenate(nats).mean())  # of one length: the mean of their means
-    return Score({"window_perplexity": math.exp(min(700.0, loss)), "window_nll": loss}, (-loss,))
+    return Score(Metrics(window_perplexity=math.exp(min(700.0, loss)), window_nll=loss), (-loss,))
 
 
 def _score(network: LanguageModel, tokens: TokenSet, windows: Iterable[Window]) -> Iterator[np.ndarray]:
@@ -280,11 +280,11 @@ def score_masked(network: MaskedModel, masked: MaskedSet, most: int | None = Non
     loss = float(nats.sum() / max(1, counts.sum()))
     outcomes = {"nll": nats, "tokens": counts, "bytes": masked.bytes, "unknown": np.zeros_like(counts)}
     outcomes |= {} if masked.groups is None else {"group": masked.groups}
-    metrics = {
-        "documents": masked.documents,
-        "tokens": int(counts.sum()),
-        "masked_perplexity": math.exp(min(700.0, loss)),
-        "masked_nll": loss,
-        "interval": score_interval(outcomes),
-    }
+    metrics = Metrics(
+        documents=masked.documents,
+        tokens=int(counts.sum()),
+        masked_perplexity=math.exp(min(700.0, loss)),
+        masked_nll=loss,
+        interval=score_interval(outcomes),
+    )
     return Score(metrics, (-loss,), outcomes)

@@ -33,6 +33,7 @@ from fairtrial.model.network import Classifier, LanguageModel, MaskedModel, coun
 from fairtrial.model.part import check_idle
 from fairtrial.recipe import Recipe
 from fairtrial.rng import generator_for
+from fairtrial.stored import DataCounts
 from fairtrial.training import scoring
 from fairtrial.training.scoring import MaskedSet, OnProgress, Score, TokenSet, evenly, ignore
 
@@ -55,7 +56,7 @@ class Task(ABC):
     choose_on: str | None  # the split to select weights on; None: there is none
     curves: tuple[str, ...]
     sets: dict[str, Any]  # encoded documents by split
-    facts: dict[str, Any]  # for the record
+    counts: DataCounts
     groups: dict[str, np.ndarray | None]  # by split: documents that belong together
 
     @abstractmethod
@@ -166,7 +167,7 @@ class LanguageTask(Task):
             self.network, tokens, length=self.length, full_context=context, on_progress=on_progress
         )
         if context < self.full_context:
-            score.metrics["full_context"] = context
+            return replace(score, metrics=replace(score.metrics, full_context=context))
         return score
 
 
@@ -192,7 +193,8 @@ class MaskedTask(Task):
 
 
 Documents = dict[str, tuple[Document, ...]]  # by split
-Sets = tuple[dict[str, Any], Batches, dict[str, Any]]  # encoded documents by split, batches, facts for the record
+Counts = dict[str, dict[str, int]]  # fields of `DataCounts`
+Sets = tuple[dict[str, Any], Batches, Counts]  # encoded documents by split, batches, what became of them
 
 
 def build_network(recipe: Recipe, seed: int, vocabulary: int, classes: int) -> Network:
@@ -218,11 +220,15 @@ def build_task(recipe: Recipe, seed: int, splits: Splits, tokenizer: Tokenizer, 
     sets, batches, more = builders[recipe.task](recipe, seed, splits, documents, tokenizer)
     if recipe.task != "classify":
         sets = {name: replace(found, groups=groups[name]) for name, found in sets.items()}
-    facts = {"documents": {name: len(split) for name, split in documents.items()}, "vocabulary": tokenizer.size, **more}
+    counts = DataCounts(
+        documents={name: len(split) for name, split in documents.items()},
+        vocabulary=tokenizer.size,
+        **more,
+    )
     if network is None:
         network = build_network(recipe, seed, tokenizer.size, len(splits.labels))
     cast(Any, network).precision = recipe.training.precision
-    common = (cast(Any, network), batches, choose_on, curves, sets, facts, groups)
+    common = (cast(Any, network), batches, choose_on, curves, sets, counts, groups)
     if recipe.task == "lm":
         how = recipe.scoring
         return LanguageTask(*common, recipe.shape.length, how.full_context, how.exact_bytes)
