@@ -14,12 +14,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from fairtrial.errors import FairtrialWarning, OutOfTime
-
-if TYPE_CHECKING:
-    from fairtrial.events import Event
+from fairtrial.events import Estimated, Event, FinalScoring, Notice, Started, Stepped
 
 SECONDS = 0.2  # between two drawings
 SAID_AFTER_SECONDS = 2.0  # what takes longer says what it does
@@ -30,7 +28,7 @@ Item = TypeVar("Item")
 Show = Callable[[str, float | None], None]  # gets words, and the share that is done if it is known
 OnStatus = Callable[[str], None]  # gets words
 OnProgress = Callable[[str, int, int], None]  # what is being done, how much is done, how much there is
-OnEvent = Callable[["Event"], None]
+OnEvent = Callable[[Event], None]
 Stop = Callable[[], bool]
 
 
@@ -298,7 +296,6 @@ class TerminalBar:
 
 def trial_listener(bar: Bar) -> OnEvent:
     """Shows the events of a trial."""
-    from fairtrial.events import Estimated, FinalScoring, Notice, Started, Stepped
     from fairtrial.formatting import format_time
 
     first, steps, started, final, scoring = 0, 1, time.monotonic(), 0.0, 0.0

@@ -96,9 +96,11 @@ def audit_data(call: Call, json: Json = False) -> None:
 def baseline(call: Call, json: Json = False) -> None:
     scored = call(quiet=json)
     from fairtrial.report.text import baseline_lines
+    from fairtrial.typed import unstructure
 
-    for number, facts in enumerate(scored.tasks.values()):
-        print(dumps(facts) if json else "\n" * bool(number) + "\n".join(baseline_lines(facts)), flush=True)
+    for number, scores in enumerate(scored.tasks.values()):
+        text = "\n" * bool(number) + "\n".join(baseline_lines(scores))
+        print(dumps(unstructure(scores)) if json else text, flush=True)
 
 
 @command(
