@@ -11,11 +11,13 @@ from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from course_text import write_course
+from fairtrial.audit.run import CHECKS
 
 ROOT = Path(__file__).parents[2]
 RESEARCH = ROOT / "research"
@@ -158,14 +160,45 @@ def test_sections_are_written_where_they_belong(tmp_path: Path, monkeypatch: pyt
     assert pages.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
 
+def script(name: str) -> Any:
+    specification = spec_from_file_location(f"research_{name}", RESEARCH / name / "run.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = module_from_spec(specification)
+    sys.modules[specification.name] = module  # dataclasses look for it
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_what_the_gallery_shows_names_checks_that_exist_and_scripts_that_can_be_read() -> None:
+    gallery = script("gallery")
+    assert len({each.name for each in gallery.EXHIBITS}) == len(gallery.EXHIBITS)
+    assert {each.fault for each in gallery.EXHIBITS} == gallery.FAULTS.keys()
+    for exhibit in gallery.EXHIBITS:
+        assert set(exhibit.checks) <= {check.id for check in CHECKS}
+        assert "fairtrial" not in exhibit.script
+        compile(exhibit.script, exhibit.name, "exec")
+        compile(exhibit.file, exhibit.name, "exec")
+
+
+def test_what_the_zoo_labels_names_checks_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers")
+    monkeypatch.syspath_prepend(str(RESEARCH))
+    zoo = script("zoo")
+    assert set(zoo.CHECKS) <= {check.id for check in CHECKS}
+    for label in zoo.LABELS:
+        assert set(label["checks"]) <= set(zoo.CHECKS)
+        assert "script" not in label or (RESEARCH / "zoo" / "scripts" / f"{label['script']}.py").is_file()
+    assert (
+        zoo.cell("GPT2LMHeadModel", {"M3": {"verdict": "PASS"}, "M4": {"verdict": "FAIL"}}, ("M3", "M4")) == "**FAIL**"
+    )
+    assert zoo.cell("GPT2LMHeadModel", {"M6": {"verdict": "PASS"}}, ("M6",)) == "ok"
+
+
 def test_a_trend_is_the_slope_of_the_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     """0.02 for every doubling of the width and 0.03 of the text, below the noise that all sizes share."""
     monkeypatch.syspath_prepend(str(RESEARCH))
-    specification = spec_from_file_location("scaling", RESEARCH / "scaling" / "run.py")
-    assert specification is not None
-    assert specification.loader is not None
-    scaling = module_from_spec(specification)
-    specification.loader.exec_module(scaling)
+    scaling = script("scaling")
     rng, tokens = np.random.default_rng(0), np.full((5, 40), 7)
     shared = rng.normal(size=(5, 40))
     outcomes = {}
