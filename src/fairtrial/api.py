@@ -49,9 +49,9 @@ from fairtrial.record import Listed, Record, default_folder, ensure_free, record
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from fairtrial.analysis.catalogue import Catalogue
-    from fairtrial.analysis.parameters import Parameters
     from fairtrial.explore import Explorer
+    from fairtrial.inspection.catalogue import Catalogue
+    from fairtrial.inspection.parameters import Parameters
     from fairtrial.model.part import Part
     from fairtrial.results.audit import Audit, Verification
     from fairtrial.results.outcomes import Outcomes
@@ -838,7 +838,7 @@ def parameters(
     """
     check_range("vocabulary", vocabulary, 1)
     check_range("classes", classes, 1)
-    from fairtrial.analysis.parameters import cost_of_recipe
+    from fairtrial.inspection.parameters import cost_of_recipe
     from fairtrial.plugins import load_files
     from fairtrial.run import Run
 
@@ -880,8 +880,8 @@ def catalogue(
     >>> ft.catalogue("alibi").entries[0].claims
     ('sees order', 'by distance alone')
     """
-    from fairtrial.analysis.catalogue import Catalogue, describe, write_page
-    from fairtrial.analysis.catalogue import catalogue as describe_all
+    from fairtrial.inspection.catalogue import Catalogue, describe, write_page
+    from fairtrial.inspection.catalogue import catalogue as describe_all
     from fairtrial.plugins import load_all_installed, load_files, load_installed
 
     load_files(map(Path, plugins))

@@ -21,15 +21,15 @@ if TYPE_CHECKING:  # what needs torch or numpy is imported by the method that us
     import numpy as np
     from matplotlib.figure import Figure
 
-    from fairtrial.analysis.attention import AttentionMaps
-    from fairtrial.analysis.errors import Errors
-    from fairtrial.analysis.generation import Generation, Generator
-    from fairtrial.analysis.look import LookResult
-    from fairtrial.analysis.parameters import Parameters
-    from fairtrial.analysis.predictions import Predictions
-    from fairtrial.analysis.surprisal import Lengths, LengthScore, Surprisal
     from fairtrial.data.corpus import Splits
     from fairtrial.data.tokenizer import Tokenizer
+    from fairtrial.inspection.attention import AttentionMaps
+    from fairtrial.inspection.errors import Errors
+    from fairtrial.inspection.generation import Generation, Generator
+    from fairtrial.inspection.look import LookResult
+    from fairtrial.inspection.parameters import Parameters
+    from fairtrial.inspection.predictions import Predictions
+    from fairtrial.inspection.surprisal import Lengths, LengthScore, Surprisal
     from fairtrial.prepare import Prepared
     from fairtrial.report.curves import Curve
     from fairtrial.stored import Metrics
@@ -139,7 +139,7 @@ class Run(Result):
         >>> maps.weights.shape  # layer head query key
         (1, 2, 3, 3)
         """
-        from fairtrial.analysis.attention import maps_of
+        from fairtrial.inspection.attention import maps_of
 
         with use_threads(1):
             return maps_of(self.network, self.tokenizer, text)
@@ -150,7 +150,7 @@ class Run(Result):
         >>> classifier.parameters().total == classifier.record.result.parameters
         True
         """
-        from fairtrial.analysis.parameters import cost_of_recipe
+        from fairtrial.inspection.parameters import cost_of_recipe
 
         with use_threads(1):
             return cost_of_recipe(self.recipe, self.tokenizer.size, len(self.labels))
@@ -184,7 +184,7 @@ class Run(Result):
         >>> classifier.predict(["a warm and funny film", "slow and dull"]).guesses
         ['good', 'bad']
         """
-        from fairtrial.analysis.predictions import predict
+        from fairtrial.inspection.predictions import predict
 
         require_task(self.record, "classify")
         with use_threads(1), counting(quiet) as on_progress:
@@ -202,7 +202,7 @@ class Run(Result):
         >>> [token.word for token in found.texts[0].tokens if token.unknown]
         ['<unk>', '<unk>']
         """
-        from fairtrial.analysis.surprisal import SAMPLES, surprisal
+        from fairtrial.inspection.surprisal import SAMPLES, surprisal
 
         require_task(self.record, "lm")
         with use_threads(1), counting(quiet) as on_progress:
@@ -247,7 +247,7 @@ class Run(Result):
         >>> "".join(pieces) == found.text
         True
         """
-        from fairtrial.analysis.generation import Generator, Sampling
+        from fairtrial.inspection.generation import Generator, Sampling
 
         require_task(self.record, "lm")
         with use_threads(1):
@@ -259,7 +259,7 @@ class Run(Result):
         >>> len(language_model.next_tokens("a warm", most=3))
         3
         """
-        from fairtrial.analysis.generation import next_tokens
+        from fairtrial.inspection.generation import next_tokens
 
         require_task(self.record, "lm")
         with use_threads(1):
@@ -286,7 +286,7 @@ class Run(Result):
         >>> found.heads[1].caption, found.page.name
         ('...', 'index.html')
         """
-        from fairtrial.analysis.look import look, look_target, write_look
+        from fairtrial.inspection.look import look, look_target, write_look
 
         target = None if out is None else look_target(self.record, Path(out), layer, head, format)
         with use_threads(1), counting(quiet) as on_progress:
@@ -311,7 +311,7 @@ class Run(Result):
         >>> classifier.errors("test", words=False).tests["test"]["calibration"]["expected_error"] < 0.5
         True
         """
-        from fairtrial.analysis.errors import Errors, errors
+        from fairtrial.inspection.errors import Errors, errors
 
         require_task(self.record, "classify")
         how: dict[str, Any] = {"test": test, "bins": bins, "most": most, "names": names_of(names), "words": words}
@@ -337,7 +337,7 @@ class Run(Result):
         >>> language_model.lengths([1, 4]).to_frame()["length"].tolist()
         [12, 48]
         """
-        from fairtrial.analysis.surprisal import Lengths, score_lengths
+        from fairtrial.inspection.surprisal import Lengths, score_lengths
 
         require_task(self.record, "lm")
         found = []

@@ -104,9 +104,9 @@ class Faulty:
 def serve() -> None:
     import typer.main
 
-    import fairtrial.analysis.look
     import fairtrial.audit.run
     import fairtrial.cli.main
+    import fairtrial.inspection.look
     import fairtrial.study.run
     import fairtrial.trial
     from fairtrial.engines.processes import PRELOADED, one_thread

@@ -63,8 +63,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[s
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Every kind of page, made by our own commands of data and recipes in which every name is a payload."""
-    from fairtrial.analysis.look import Target, look, write_look
     from fairtrial.engines.job import InProcess
+    from fairtrial.inspection.look import Target, look, write_look
     from fairtrial.report.page import errors_page, records_page
     from fairtrial.report.study_page import write_study_page
     from fairtrial.study.design import study_from
@@ -93,7 +93,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     language = run_trial(make_tiny("lm", speeches, name), 0, room / "lm")
     found: dict[str, str] = {
         "show": records_page([classify, language], PAYLOADS[1]),
-        "errors": errors_page(import_module("fairtrial.analysis.errors").errors(load(classify))),
+        "errors": errors_page(import_module("fairtrial.inspection.errors").errors(load(classify))),
     }
     for record, given in ((classify, [PAYLOADS[0], f"we will {PAYLOADS[3]}"]), (language, [PAYLOADS[1]])):
         seen = look(load(record), given, ablate=False)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.catalogue import GROUPS, VERBS, catalogue, describe, first_sentence, group_of
 from fairtrial.finding import Finding
+from fairtrial.inspection.catalogue import GROUPS, VERBS, catalogue, describe, first_sentence, group_of
 from fairtrial.model.part import parts
 from sampling import cases
 
@@ -149,7 +149,7 @@ def test_the_page_knows_no_part_that_is_gone() -> None:
 
 
 def test_the_page_is_written_by_the_command(fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairtrial.analysis.catalogue.image", lambda pictures, title, kind: title.encode())
+    monkeypatch.setattr("fairtrial.inspection.catalogue.image", lambda pictures, title, kind: title.encode())
     wrong = Finding(
         id="M3",
         name="no future",
@@ -161,7 +161,7 @@ def test_the_page_is_written_by_the_command(fairtrial: Call, tmp_path: Path, mon
         meaning="It reads what comes next.",
     )
     monkeypatch.setattr(
-        "fairtrial.analysis.catalogue.audit_part",
+        "fairtrial.inspection.catalogue.audit_part",
         lambda name: [wrong if name == "reweight" else replace(wrong, verdict="PASS")],
     )
     said = fairtrial("parts", "--page", tmp_path / "parts.md", "--json")

@@ -16,9 +16,9 @@ import pytest
 from client import Client, until
 
 import fairtrial as ft
-from fairtrial.analysis import head_off
 from fairtrial.explore.models import Models
 from fairtrial.explore.pool import Pool, Ticket
+from fairtrial.inspection import head_off
 
 TEXT = "we will not forget the brave men"
 

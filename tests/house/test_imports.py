@@ -27,10 +27,10 @@ MAY_IMPORT = {
     "training": PLAIN | {"disk", "stored", "data", "model", "parts", "statistics", "training"},
     "loggers": PLAIN,
     "report": VALUES | SHOWN | {"report", "results", "statistics"},
-    "analysis": PLAIN
+    "inspection": PLAIN
     | {"disk", "environment", "record", "prepare", "plugins", "data", "model", "parts", "training", "statistics"}
     | SHOWN
-    | {"audit", "analysis", "report", "results", "pretrained", "trial"},
+    | {"audit", "inspection", "report", "results", "pretrained", "trial"},
     "audit": VALUES | {"data", "model", "parts", "training", "plugins", "part_source", "audit"},
     "engines": {
         "errors",
@@ -69,7 +69,7 @@ SHOWING = ("study.run", "puzzles", "puzzles.course", "puzzles.plots", "prepare",
 BY_NAME = {
     *(
         ("engines", name)
-        for name in ("study.jobs", "trial", "audit.run", "analysis.parameters", "baselines.classifiers")
+        for name in ("study.jobs", "trial", "audit.run", "inspection.parameters", "baselines.classifiers")
     ),
     ("plugins", "parts"),
 }
@@ -133,7 +133,7 @@ def test_the_import_rule_can_fail(tmp_path: Path) -> None:
     bad.write_text('JOB = ("fairtrial.study.jobs", "run")\n')
     assert refused("statistics.power", bad) == {"study.jobs"}
     bad.write_text("from fairtrial import puzzles\n")
-    assert refused("study.run", bad) == refused("analysis.heads", bad) == {"puzzles"}
+    assert refused("study.run", bad) == refused("inspection.heads", bad) == {"puzzles"}
     bad.write_text(
         "from fairtrial.study import Study, plan\nfrom fairtrial.data.lines import read_lines\nimport fairtrial.parts\n"
     )

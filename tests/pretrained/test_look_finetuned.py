@@ -12,8 +12,8 @@ import torch
 from checkpoints import SENTENCES, write_checkpoint
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.analysis.attention import initial_model, maps_of, model_input
 from fairtrial.errors import BadInput
+from fairtrial.inspection.attention import initial_model, maps_of, model_input
 from fairtrial.model.network import Classifier
 from fairtrial.pretrained.checkpoint import read_checkpoint
 from fairtrial.pretrained.encoder import fill

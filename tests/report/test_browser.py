@@ -9,7 +9,7 @@ import pytest
 from studies import write_study
 from test_look_page import FACTS, HEADS, TITLE, some_album
 
-from fairtrial.analysis.errors import errors
+from fairtrial.inspection.errors import errors
 from fairtrial.record import Record
 from fairtrial.report.page import errors_page, look_page, records_page
 from fairtrial.report.study_files import StudyFiles

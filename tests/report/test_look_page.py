@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from policies import assert_policy
 
-from fairtrial.analysis.attention import AttentionMaps, Check
-from fairtrial.analysis.heads import Effect, HeadStatistics, HeadSummary
-from fairtrial.analysis.look import Drawn, LookResult
+from fairtrial.inspection.attention import AttentionMaps, Check
+from fairtrial.inspection.heads import Effect, HeadStatistics, HeadSummary
+from fairtrial.inspection.look import Drawn, LookResult
 from fairtrial.report.page import bars, hidden, look_page
 from fairtrial.report.text import change, look_lines
 

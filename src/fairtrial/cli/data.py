@@ -23,7 +23,7 @@ from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput, HelperDied
 
 if TYPE_CHECKING:
-    from fairtrial.analysis.catalogue import Entry
+    from fairtrial.inspection.catalogue import Entry
 
 WIDTH = 80  # of what is shown of one part
 PATIENCE_SECONDS = 15.0  # beyond twice its time limit, for an audit to end by itself
@@ -163,7 +163,7 @@ def parts(
         raise BadInput("the page is a .md file", path=page)
     listed = call(quiet=json)
     entries = listed.entries
-    from fairtrial.analysis.catalogue import plot_part
+    from fairtrial.inspection.catalogue import plot_part
 
     if json:
         print(dumps([asdict(entry) for entry in entries]))
@@ -188,7 +188,7 @@ def parts(
 
 def list_lines(entries: Sequence[Entry], broken: Mapping[str, str]) -> Iterator[str]:
     """Parts by what they change; on a terminal wrapped to its width, elsewhere one line each."""
-    from fairtrial.analysis.catalogue import GROUPS
+    from fairtrial.inspection.catalogue import GROUPS
 
     name_width = max(map(len, [entry.name for entry in entries] + list(broken)))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000

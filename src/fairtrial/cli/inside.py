@@ -23,8 +23,8 @@ from fairtrial.run import Run, names_of
 from fairtrial.typed import unstructure
 
 if TYPE_CHECKING:
-    from fairtrial.analysis.parameters import Parameters
-    from fairtrial.analysis.surprisal import LengthScore
+    from fairtrial.inspection.parameters import Parameters
+    from fairtrial.inspection.surprisal import LengthScore
 
 MANY_SCORES = 32  # that take long enough for a notice
 RecordFolder = Annotated[Path, Argument(help="The folder of a finished record.", metavar="RECORD")]
@@ -76,7 +76,7 @@ def look(call: Call, record: RecordFolder, file: TextFile = None, plugins: With 
     texts = call.given.pop("texts", None)
     given = read_texts(texts, file) if texts or file is not None else []
     opened = Record.open(record)
-    from fairtrial.analysis.look import look_target, write_look
+    from fairtrial.inspection.look import look_target, write_look
 
     shape, tests = opened.recipe.shape, list(opened.trial.test_sets)
     out = call.given.get("out")
@@ -179,7 +179,7 @@ def length(call: Call, record: RecordFolder, plugins: With = None, json: Json = 
 
     call(run, on_score=show_score)
     if limit and not json:
-        from fairtrial.analysis.surprisal import LIMITED
+        from fairtrial.inspection.surprisal import LIMITED
 
         print(LIMITED.format(limit))
 

@@ -19,8 +19,8 @@ from fairtrial.cli.options import TextFile, With, check_utf8, drawing, notice, r
 from fairtrial.run import Run
 
 if TYPE_CHECKING:
-    from fairtrial.analysis.predictions import Attribution, Prediction
-    from fairtrial.analysis.surprisal import TextSurprisal, Totals
+    from fairtrial.inspection.predictions import Attribution, Prediction
+    from fairtrial.inspection.surprisal import TextSurprisal, Totals
 
 MAX_SHOWN = 20  # texts that are shown in full; of more, one line each
 
@@ -112,7 +112,7 @@ def surprisal(
     texts, samples = call.given.get("texts"), call.given["samples"]
     given = read_texts(texts, file) if texts or file is not None or not samples else []
     run = api.load(record, "lm", plugins=plugins or [])
-    from fairtrial.analysis.surprisal import SAMPLES
+    from fairtrial.inspection.surprisal import SAMPLES
 
     named = [*(SAMPLES.items() if samples else ()), *(("", text) for text in given)]
     found = run.surprisal([text for _, text in named])

@@ -30,7 +30,7 @@ WATCH_SECONDS, ORPHAN_SECONDS = 0.3, 1.0  # an orphan is gone after two seconds
 ORPHANED = 255  # its exit code, and that of a process whose fork server was killed
 # torch._dynamo: the first optimizer imports it, which takes as long as torch itself
 PRELOADED = ["fairtrial.engines.preloaded", "fairtrial.trial", "torch._dynamo", "fairtrial.audit.run"]
-PRELOADED += ["fairtrial.analysis.parameters", "fairtrial.baselines.classifiers"]
+PRELOADED += ["fairtrial.inspection.parameters", "fairtrial.baselines.classifiers"]
 STARTING = threading.Lock()
 # elsewhere a server that has torch loaded may not be forked: macOS forbids it to its own libraries, Windows cannot
 START = "forkserver" if sys.platform == "linux" else "spawn"

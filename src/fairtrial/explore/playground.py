@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from fairtrial.analysis import AttentionMaps, ablate_heads, head_off
 from fairtrial.errors import BadInput
 from fairtrial.explore.asked import Asked
 from fairtrial.explore.library import Library
 from fairtrial.explore.models import Model
 from fairtrial.explore.pool import Ticket
+from fairtrial.inspection import AttentionMaps, ablate_heads, head_off
 from fairtrial.record import sibling
 
 Plain = dict[str, Any]

@@ -173,7 +173,7 @@ def reliability_charts(found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def look_page(look: Any, heads: Sequence[tuple[int, int]], title: str, facts: dict[str, Any]) -> str:
-    """Where heads look (`analysis.look.LookResult`): maps of these (layer, head), which the page's own script draws,
+    """Where heads look (`inspection.look.LookResult`): maps of these (layer, head), which the page's own script draws,
     head statistics, heads switched off. `facts`: about the network, notes on its record, the texts read, the command"""
     data = {
         "heads": [{"layer": layer, "head": head, "caption": look.captions[layer, head]} for layer, head in heads],

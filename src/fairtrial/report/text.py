@@ -247,7 +247,7 @@ def sum_table(counted: Sequence[str], rows: Sequence[tuple[Any, ...]], title: st
 
 
 def look_lines(look: Any) -> list[str]:
-    """Where heads look (`analysis.look.LookResult`): checks of the maps, one row for each head."""
+    """Where heads look (`inspection.look.LookResult`): checks of the maps, one row for each head."""
     lines = []
     for drawn in look.drawn:
         lines.append(plain(drawn.text if len(drawn.text) <= 100 else drawn.text[:99] + "…"))

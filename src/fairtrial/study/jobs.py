@@ -16,9 +16,6 @@ from typing import Any
 
 from safetensors.numpy import save
 
-from fairtrial.analysis.attention import maps_of
-from fairtrial.analysis.catalogue import plot_part
-from fairtrial.analysis.parameters import flops_of, ledger_of
 from fairtrial.audit.run import audit_each, audit_plans
 from fairtrial.audit.subject import plan_of_recipe, plans_of_part
 from fairtrial.baselines.run import baseline_outcomes
@@ -29,6 +26,9 @@ from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput, Busy, EnvironmentChanged
 from fairtrial.events import Event, FinalScoring, Notice, Started, Stepped
 from fairtrial.finding import as_passport, worst
+from fairtrial.inspection.attention import maps_of
+from fairtrial.inspection.catalogue import plot_part
+from fairtrial.inspection.parameters import flops_of, ledger_of
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import count_parameters
 from fairtrial.plugins import load_code, load_files, load_installed

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.heads import Effect, ablate_heads, head_off
+from fairtrial.inspection.heads import Effect, ablate_heads, head_off
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.record import Record

@@ -15,8 +15,10 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.attention import model_input
-from fairtrial.analysis.predictions import (
+from fairtrial.cli.text import share_text
+from fairtrial.data.tokenizer import Tokenizer, fit
+from fairtrial.inspection.attention import model_input
+from fairtrial.inspection.predictions import (
     Prediction,
     gradient_times_input,
     leave_one_out,
@@ -24,9 +26,7 @@ from fairtrial.analysis.predictions import (
     predict,
     strongest_words,
 )
-from fairtrial.analysis.text import encode_texts, no_progress
-from fairtrial.cli.text import share_text
-from fairtrial.data.tokenizer import Tokenizer, fit
+from fairtrial.inspection.text import encode_texts, no_progress
 from fairtrial.model.network import Classifier
 from fairtrial.recipe import PartChoice, Shape, Tokens
 from sampling import cases

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairtrial.analysis.text import encode_text
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.description import Description, Result, Table, row
 from fairtrial.errors import BadInput
+from fairtrial.inspection.text import encode_text
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.layers import watch
 from fairtrial.model.part import OTHER_WEIGHTS, Site
@@ -111,7 +111,7 @@ class AttentionMaps(Result):
 
     def plot(self, layer: int | None = None, head: int | None = None) -> Figure:
         """The maps as a grid, or one layer's, or one head's: queries go down, keys across."""
-        from fairtrial.analysis.look import draw_maps
+        from fairtrial.inspection.look import draw_maps
 
         every = np.ndindex(self.weights.shape[:2])
         chosen = [place for place in every if layer in (None, place[0]) and head in (None, place[1])]

@@ -15,7 +15,10 @@ import torch
 from scipy.stats import chisquare
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.generation import (
+from fairtrial.data.tokenizer import fit
+from fairtrial.data.words import gap, spelled
+from fairtrial.errors import BadInput
+from fairtrial.inspection.generation import (
     ContextPlan,
     Sampling,
     TextStream,
@@ -24,9 +27,6 @@ from fairtrial.analysis.generation import (
     sample_token,
     token_probabilities,
 )
-from fairtrial.data.tokenizer import fit
-from fairtrial.data.words import gap, spelled
-from fairtrial.errors import BadInput
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape, Tokens
 from fairtrial.rng import generator_for

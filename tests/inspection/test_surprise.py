@@ -15,11 +15,11 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.surprisal import TextSurprisal, Token, Totals, surprisal
-from fairtrial.analysis.text import encode_texts, unknown_notice
 from fairtrial.data.corpus import Document
 from fairtrial.data.tokenizer import Tokenizer, fit
 from fairtrial.errors import BadInput
+from fairtrial.inspection.surprisal import TextSurprisal, Token, Totals, surprisal
+from fairtrial.inspection.text import encode_texts, unknown_notice
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape, Tokens
 from fairtrial.report.text import SCALE, colour_of, plain_shaded, shaded

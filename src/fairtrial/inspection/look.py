@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairtrial.analysis.attention import AttentionMaps, initial_model, maps_of, model_input
-from fairtrial.analysis.heads import OWN_HEADS, Effect, Heads, HeadSummary, ablate_heads, head_statistics
-from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.description import Description, Result, Table
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.formatting import format_parts
+from fairtrial.inspection.attention import AttentionMaps, initial_model, maps_of, model_input
+from fairtrial.inspection.heads import OWN_HEADS, Effect, Heads, HeadSummary, ablate_heads, head_statistics
+from fairtrial.inspection.text import OnProgress, no_progress
 from fairtrial.recipe import one_of
 from fairtrial.record import Record
 from fairtrial.report.page import look_page

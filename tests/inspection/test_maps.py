@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.attention import AttentionMaps, check_maps, check_outputs, maps_of, model_input
 from fairtrial.errors import BadInput
+from fairtrial.inspection.attention import AttentionMaps, check_maps, check_outputs, maps_of, model_input
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.recipe import PartChoice
 from fairtrial.record import Record

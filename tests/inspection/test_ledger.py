@@ -17,8 +17,8 @@ from torch.nn.functional import cross_entropy
 from torch.utils.flop_counter import FlopCounterMode
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.parameters import cost_of_recipe, flops_of, fresh_network, ledger, ledger_of
 from fairtrial.errors import BadInput
+from fairtrial.inspection.parameters import cost_of_recipe, flops_of, fresh_network, ledger, ledger_of
 from fairtrial.model.layers import watch
 from fairtrial.model.network import count_parameters
 from fairtrial.recipe import PartChoice, Recipe, built_in_recipe, with_settings

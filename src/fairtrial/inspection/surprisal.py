@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairtrial.analysis.text import EncodedText, OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import START, STOP, Tokenizer
 from fairtrial.description import MISSING, Description, Result, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.formatting import bracket
+from fairtrial.inspection.text import EncodedText, OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import LanguageModel
 from fairtrial.model.part import Site, and_masks, collect_biases

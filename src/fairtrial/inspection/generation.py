@@ -14,12 +14,12 @@ from typing import cast
 import numpy as np
 import torch
 
-from fairtrial.analysis.text import EncodedText, encode_texts, unknown_notice
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.data.words import gap, spelled
 from fairtrial.description import Description, Result, Table
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
+from fairtrial.inspection.text import EncodedText, encode_texts, unknown_notice
 from fairtrial.model.attention import KVCache
 from fairtrial.model.network import LanguageModel
 from fairtrial.rng import generator_for

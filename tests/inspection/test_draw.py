@@ -7,7 +7,7 @@ import math
 import pytest
 
 import fairtrial.parts  # noqa: F401  fills the registry
-from fairtrial.analysis.catalogue import plot_part
+from fairtrial.inspection.catalogue import plot_part
 from fairtrial.model.part import parts
 from fairtrial.report.plots import Panel, Picture, image, legend, picture_lines
 from sampling import cases

@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairtrial.analysis.attention import AttentionMaps, model_input
-    from fairtrial.analysis.catalogue import plot_part
-    from fairtrial.analysis.heads import ablate_heads, head_off, head_statistics
-    from fairtrial.analysis.parameters import Ledger, ledger
+    from fairtrial.inspection.attention import AttentionMaps, model_input
+    from fairtrial.inspection.catalogue import plot_part
+    from fairtrial.inspection.heads import ablate_heads, head_off, head_statistics
+    from fairtrial.inspection.parameters import Ledger, ledger
 
 __all__ = [
     "AttentionMaps", "Ledger", "ablate_heads", "head_off", "head_statistics", "ledger", "model_input", "plot_part",

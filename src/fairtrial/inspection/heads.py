@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairtrial.analysis.attention import ModelInput, Network, heads_of, maps_in, open_keys, prefix_words
-from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.errors import BadInput
+from fairtrial.inspection.attention import ModelInput, Network, heads_of, maps_in, open_keys, prefix_words
+from fairtrial.inspection.text import OnProgress, no_progress
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.part import Part, Site
 from fairtrial.recipe import Shape

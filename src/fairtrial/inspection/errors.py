@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 
-from fairtrial.analysis.predictions import Names, Rows, attribute, log_odds, strongest_words
-from fairtrial.analysis.text import OnProgress, no_progress
 from fairtrial.description import Description, Result, Table
 from fairtrial.errors import BadInput
 from fairtrial.formatting import format_parts
+from fairtrial.inspection.predictions import Names, Rows, attribute, log_odds, strongest_words
+from fairtrial.inspection.text import OnProgress, no_progress
 from fairtrial.registry import did_you_mean
 from fairtrial.report.page import reliability_charts
 from fairtrial.report.plots import draw_intervals

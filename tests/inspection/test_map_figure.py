@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairtrial.analysis.attention import AttentionMaps
-from fairtrial.analysis.look import GridLayout, axis_word, map_figure
+from fairtrial.inspection.attention import AttentionMaps
+from fairtrial.inspection.look import GridLayout, axis_word, map_figure
 from fairtrial.report.plots import TIMELESS
 from sampling import cases
 

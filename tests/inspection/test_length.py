@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairtrial.analysis.surprisal import tokens_seen
+from fairtrial.inspection.surprisal import tokens_seen
 from fairtrial.model.network import LanguageModel
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.record import Record

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import torch
 
-from fairtrial.analysis.errors import calibrate, class_scores, confident_mistakes, errors_of, guess_log_odds
-from fairtrial.analysis.text import no_progress
 from fairtrial.data.corpus import Corpus, Document, Splits
 from fairtrial.data.index import TextIndex
 from fairtrial.data.tokenizer import fit
 from fairtrial.errors import BadInput
+from fairtrial.inspection.errors import calibrate, class_scores, confident_mistakes, errors_of, guess_log_odds
+from fairtrial.inspection.text import no_progress
 from fairtrial.model.network import Classifier
 from fairtrial.prepare import Prepared
 from fairtrial.recipe import Recipe, Shape, Tokens

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairtrial.analysis.text import OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.data.batches import padded
 from fairtrial.data.tokenizer import Tokenizer
 from fairtrial.description import Description, Result, Table
 from fairtrial.description import row as as_cells
 from fairtrial.errors import BadInput
+from fairtrial.inspection.text import OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import Classifier
 from fairtrial.report.plots import draw_bars

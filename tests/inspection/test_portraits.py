@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from fairtrial.analysis import heads as captions
-from fairtrial.analysis.attention import maps_of, model_input
-from fairtrial.analysis.heads import HeadStatistics, Sums, batches, caption, head_statistics, is_punctuation, kind_of
+from fairtrial.inspection import heads as captions
+from fairtrial.inspection.attention import maps_of, model_input
+from fairtrial.inspection.heads import HeadStatistics, Sums, batches, caption, head_statistics, is_punctuation, kind_of
 from fairtrial.record import Record
 from fairtrial.trial import load
 from sampling import cases
