@@ -64,12 +64,14 @@ def test_a_command_that_trains_says_in_one_sentence_what_to_install(words: tuple
 
 def interpreters() -> list[str]:
     """This Python, and the later ones that can be started here."""
-    found = [sys.executable]
-    for name in ("python3.12", "python3.13"):
-        path = shutil.which(name)
-        if path and run(path, "-c", "import venv", cwd=ROOT).returncode == 0:
-            found.append(path)
-    return found
+    found = {sys.version_info[:2]: sys.executable}
+    for version in ((3, 12), (3, 13)):
+        name = "python{}.{}".format(*version)
+        beside = sorted(map(str, Path(sys.base_prefix).parent.glob(f"*/bin/{name}")))  # where pyenv and uv put them
+        for path in filter(None, (shutil.which(name), *beside)):
+            if run(path, "-c", "import venv, ensurepip", cwd=ROOT).returncode == 0:
+                found.setdefault(version, path)
+    return list(found.values())
 
 
 @pytest.mark.second

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairtrial.data.splits import contiguous_blocks
 from fairtrial.statistics.crossed import crossed_t, linearised, pooled, summed
 from sampling import cases
 
@@ -148,6 +147,9 @@ def test_clustered_items_give_wider_intervals_than_items_taken_as_independent() 
 
 
 def test_running_text_is_cut_into_blocks_of_neighbours() -> None:
+    pytest.importorskip("tokenizers", reason="reading text needs fairtrial[train]")
+    from fairtrial.data.splits import contiguous_blocks
+
     blocks = contiguous_blocks(np.full(100, 20), length=32)
     sizes = np.bincount(blocks) * 20
     assert (np.diff(blocks) >= 0).all()
