@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fairtrial.results.sentences import UNLEARNED
-from fairtrial.results.values import Comparison, Scores, TaskVerdict, Verdict, VerdictKind
+from fairtrial.results.values import Comparison, MatchSummary, Scores, TaskVerdict, Verdict, VerdictKind
 from fairtrial.results.verdict_file import from_json
 
 # What a verdict no longer holds: the audit of the data (it is in contamination.json), scores of single tries (in
@@ -61,7 +61,14 @@ def old_task(task: TaskVerdict) -> dict[str, Any]:
         "failures": [asdict(each) for each in task.failures],
         "search": task.search and asdict(task.search),
         "best_of": task.best_of and asdict(task.best_of),
+        "match": task.match and old_match(task.match),
+        "higher_is_better": task.metric.higher_is_better,
     }
+
+
+def old_match(match: MatchSummary) -> dict[str, Any]:
+    rows = {name: asdict(each) for name, each in match.variants.items()}
+    return {"spent": match.spent, "variants": {name: row | {"from": row["original"]} for name, row in rows.items()}}
 
 
 def old_scores(scores: Scores) -> dict[str, Any]:
