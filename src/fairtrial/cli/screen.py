@@ -223,8 +223,7 @@ class StudyLines(Screen):
         if kind == "plan":
             self.say(*plan_lines(facts))
         elif kind == "timing":
-            most = "" if facts["most_seconds"] is None else f" (at most {format_time(facts['most_seconds'])})"
-            self.say(f"timing a few steps of each variant on this machine{most} ...")
+            self.say("timing a few steps of each variant on this machine ...")
         elif kind == "search":
             how = f"chosen on validation ({facts['left']} trials to run)"
             self.say(f"search: {facts['tries']} tries for each variant, {how}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import shutil
 import time
 import tomllib
@@ -38,7 +37,7 @@ from fairtrial.recipe import recipe_from
 from fairtrial.record import Record
 from fairtrial.stored import write_document
 from fairtrial.training.loop import Loop
-from fairtrial.training.tasks import LanguageTask, build_network
+from fairtrial.training.tasks import build_network
 from fairtrial.trial import load, resume_trial, run_trial
 
 BUSY_SECONDS = 30.0  # a process whose caller was killed ends after its step
@@ -94,7 +93,6 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     load_code(recipe)
     with use_threads(1):
         started = time.monotonic()
-        until = started + job.options.get("seconds", math.inf)  # with a budget: fewer steps are timed then
         prepared = prepare(recipe, job.seed)
         task = prepared.task
         loop = Loop(task, recipe.training, recipe.scoring, job.seed)
@@ -103,7 +101,7 @@ def calibrate_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
         flops = flops_of(task.network, rows_in_step=recipe.training.batch * recipe.training.accumulate).per_step
         return {
             "set_up_seconds": round(set_up_seconds, 3),
-            "step_seconds": round(step_seconds(loop, until), 6),
+            "step_seconds": round(step_seconds(loop), 6),
             "steps": loop.steps,
             "steps_per_epoch": loop.steps_per_epoch,
             **{name: round(seconds, 3) for name, seconds in scoring_seconds(loop).items()},
@@ -136,15 +134,13 @@ def match_job(job: Job, on_event: OnEvent, stop: Stop) -> dict[str, Any]:
     return {"hidden": hidden, "parameters": parameters(hidden)}
 
 
-def step_seconds(loop: Loop, until: float = math.inf) -> float:
-    """Seconds of one step, once warm, if there is the time."""
+def step_seconds(loop: Loop) -> float:
+    """Seconds of one step, once warm."""
     spent: list[float] = []
     loop.network.train()
     while len(spent) < WARM_STEPS + LEAST_STEPS or (sum(spent) < STEP_SECONDS and len(spent) < MOST_STEPS):
-        if spent and time.monotonic() > until:
-            break
         spent.append(timed(partial(loop.train_step, len(spent))))
-    return median(spent[min(WARM_STEPS, len(spent) - 1) :])
+    return median(spent[WARM_STEPS:])
 
 
 def scoring_seconds(loop: Loop) -> dict[str, float]:
@@ -156,14 +152,10 @@ def scoring_seconds(loop: Loop) -> dict[str, float]:
     curve = pace * sum(task.work(split, quick=True) for split in task.curves)
     selection = (loop.steps / loop.select_every) * quick if task.choose_on else 0.0
     at_the_end = [split for split in task.sets if split != "train"]
-    found = {
+    return {
         "score_seconds": selection + (loop.steps / loop.curve_every + 1) * curve,
         "final_seconds": loop.final_seconds(at_the_end) or 0.0,
     }
-    if isinstance(task, LanguageTask):  # what a budget may save
-        strided = replace(task, exact_bytes=0)
-        found["strided_seconds"] = pace * sum(strided.work(split) for split in at_the_end)
-    return found
 
 
 def timed(work: Callable[[], object]) -> float:

@@ -38,7 +38,7 @@ def match_budgets(plan: Plan, chosen: Chosen, engine: Engine, on_event: OnEvent,
             what = "match = 'parameters' adjusts the shape, which a pretrained encoder brings with it"
             raise BadInput(what, "match = 'flops' or 'seconds' changes the number of steps instead")
         for variant in study.own:
-            if any("as" in named.get(name, {"as": ""}) for name in (variant.name, baseline)):
+            if any(name not in named for name in (variant.name, baseline)):
                 what = f"the {WORDS[budget]} of {variant.name!r} ({task}) could not be measured"
                 raise BadInput(what, "leave match out to see why, or leave the variant out")
             ratios[task, variant.name] = planned(named[variant.name], budget) / planned(named[baseline], budget)

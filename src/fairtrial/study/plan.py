@@ -4,9 +4,7 @@ time. Knows no torch."""
 from __future__ import annotations
 
 import hashlib
-import math
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -47,14 +45,7 @@ BASELINE_SECONDS = 4.0
 PAGE_SECONDS = 6.0
 LEAST_SEEDS = 5  # fewer are refused a verdict
 MOST_SEEDS = 40
-LEAST_SHARE = 0.02  # of the steps: less is no training
 RESERVE = 0.9  # of a budget: the rest is for timing, and machines are noisy
-TIMING = 0.1  # of a budget that timing may take
-FINAL_SHARE = 0.25  # of a budget that exact final scores may take; above, they move in strides
-TIMES = (
-    "set_up_seconds", "step_seconds", "steps", "steps_per_epoch", "score_seconds", "final_seconds", "strided_seconds",
-    "memory_mb",
-)  # fmt: skip
 POWER_SEEDS = (10, 20, 40)  # what a larger budget would buy
 
 
@@ -134,10 +125,10 @@ class Plan:
             found[variant.name] = {seed: record for seed, record in records.items() if record is not None}
         return found
 
-    def expected_seconds(self, width: int, seeds: int, share: float = 1.0) -> float:
+    def expected_seconds(self, width: int, seeds: int) -> float:
         """Wall-clock time of the whole study with so many seeds, nothing being there yet."""
         one_seed = sum(
-            seconds_of(facts, share)
+            seconds_of(facts)
             for task, named in self.calibration.items()
             for name, facts in named.items()
             if self.trained_as(task, self.study.variant(name)) == name
@@ -374,9 +365,8 @@ def scores_of(result: JobResult) -> dict[str, Any]:
     return {"scores": scores} | ({"bits_per_byte": bits} if bits else {})
 
 
-def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop, most_seconds: float | None = None) -> Plan:
-    """The plan with the speed of every variant. What was measured in this folder before is not measured again.
-    `most_seconds`: when they are over, a variant that was not timed is taken to be as slow as the slowest that was."""
+def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop) -> Plan:
+    """The plan with the speed of every variant. What was measured in this folder before is not measured again."""
     known = plan.home.read_plan().get("calibration", {})
     found: dict[str, dict[str, Any]] = {task: {} for task in plan.recipes}
     jobs = []
@@ -391,11 +381,6 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop, most_se
             key, text = (task, variant.name, "calibration"), write_recipe(recipes[variant.name])
             seed, seconds = plan.study.seeds[0], CALIBRATION_SECONDS
             jobs.append(Job(key, "calibrate", text, seed, plugins=variant.plugins, seconds=seconds))
-    if most_seconds is not None:  # a baseline is timed first, and each job gets its share
-        share = most_seconds / max(1, -(-len(jobs) // engine.width))
-        jobs.sort(key=lambda job: job.key[1] != plan.study.baseline)
-        jobs = [replace(job, options={"seconds": share}) for job in jobs]
-    until = math.inf
 
     def accept(result: JobResult) -> None:
         task, name = result.job.key[:2]
@@ -404,43 +389,13 @@ def calibrate(plan: Plan, engine: Engine, on_event: OnEvent, stop: Stop, most_se
         elif result.mistake:
             raise BadInput(f"variant {name!r} ({task}): {result.error}")
 
-    def listen(kind: str, facts: dict[str, Any]) -> None:
-        nonlocal until
-        if kind == "begin" and most_seconds is not None:  # from when torch is loaded
-            until = min(until, time.monotonic() + most_seconds)
-        on_event(kind, facts)
-
-    def late() -> bool:
-        return time.monotonic() > until
-
     if jobs:
-        on_event("timing", {"jobs": len(jobs), "most_seconds": most_seconds})
-    try:
-        run_jobs(engine, jobs, listen, lambda: stop() or late(), accept)
-    except Interrupted:
-        if stop() or not late():
-            raise
-        assume_untimed(plan, found, most_seconds or 0.0, on_event)
+        on_event("timing", {"jobs": len(jobs)})
+    run_jobs(engine, jobs, on_event, stop, accept)
     for task, named in found.items():
         same = ((variant.name, plan.trained_as(task, variant)) for variant in plan.study.variants)
         named |= {name: named[other] for name, other in same if other != name and other in named}
     return replace(plan, calibration=in_order(plan, found))
-
-
-def assume_untimed(plan: Plan, found: Mapping[str, dict[str, Any]], seconds: float, on_event: OnEvent) -> None:
-    """Variants that there was no time to measure are taken to be as slow as the slowest that was."""
-    for task, named in found.items():
-        own = [each.name for each in plan.study.variants if plan.trained_as(task, each) == each.name]
-        if untimed := [name for name in own if name not in named]:
-            within = f"within {format_time(seconds)}, a tenth of the budget"
-            if not named:
-                what = f"no step of a variant could be timed ({task}) {within}"
-                raise BadInput(what, "give a larger --budget, a smaller shape, or less text")
-            slowest = max(named, key=lambda name: seconds_of(named[name]))
-            assumed = {key: value for key, value in named[slowest].items() if key in TIMES}
-            named |= {name: assumed | {"mark": "", "as": slowest} for name in untimed}
-            text = f"[{task}] {', '.join(untimed)} could not be timed {within}: taken to be as slow as {slowest}"
-            on_event("notice", {"text": text})
 
 
 def in_order(plan: Plan, found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -454,62 +409,28 @@ def calibration_mark(plan: Plan, task: str, variant: str) -> str:
     return f"{fingerprint(plan.recipes[task][variant])}-{data}"
 
 
-def seconds_of(facts: Mapping[str, Any], share: float = 1.0) -> float:
-    """Of one trial, at a share of its steps."""
+def seconds_of(facts: Mapping[str, Any]) -> float:
+    """Of one trial."""
     fixed = facts["set_up_seconds"] + facts.get("final_seconds", 0.0)
-    return float(fixed + share * (facts["steps"] * facts["step_seconds"] + facts["score_seconds"]))
+    return float(fixed + facts["steps"] * facts["step_seconds"] + facts["score_seconds"])
 
 
 def fit_budget(
     plan: Plan, width: int, seconds: float, most: int | None = None, search_seconds: float = 0.0, spent: float = 0.0
 ) -> tuple[Plan, str]:
-    """As many seeds as fit; where five do not, fewer steps for all, and cheaper final scores where they would take the
-    time of training. The plan, and what was decided, in words. `spent`: what planning took of the time."""
+    """The plan with as many seeds of the whole training as fit, and what was decided, in words. Refused where five do
+    not fit: no training is shortened behind the user's back. `spent`: what planning took of the time."""
     check_few_seeds(most)
     check_measured(plan)
-    most = most or MOST_SEEDS
-    power = power_text(plan, width)
     available = min(seconds * RESERVE, seconds - spent)
-    counts = range(LEAST_SEEDS, most + 1)
+    counts = range(LEAST_SEEDS, (most or MOST_SEEDS) + 1)
     fitting = [count for count in counts if plan.expected_seconds(width, count) + search_seconds <= available]
-    budget = f"budget {format_time(seconds)}"
-    if fitting:
-        study = plan.study.with_seeds(fitting[-1])
-        return replace(
-            plan, study=study
-        ), f"{budget}: {fitting[-1]} seeds of the whole training fit{power(fitting[-1])}"
-    needed = plan.expected_seconds(width, LEAST_SEEDS) + search_seconds
-    plan, strides = with_strides(plan, width, available)
-    least = plan.expected_seconds(width, LEAST_SEEDS, 0.0)
-    whole = plan.expected_seconds(width, LEAST_SEEDS) + search_seconds
-    share = (available - least) / (whole - least) if whole > least else 0.0
-    if share < LEAST_SHARE:
-        what = f"{format_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {format_time(needed / RESERVE)}"
-        fixed = f"audits, baselines and final scores alone take about {format_time(least)}"
-        raise BadInput(f"{what}, and {fixed}", "give a larger --budget, fewer variants, or one --task")
-    own = [settings for each in plan.study.variants for settings in (each.settings, *each.task_settings.values())]
-    if any("training.duration" in settings for settings in own):
-        what = f"{format_time(seconds)} is too short for {LEAST_SEEDS} seeds, and variants have durations of their own"
-        raise BadInput(what, "give a larger --budget, or set training.duration for all")
-    study = plan.study.with_seeds(LEAST_SEEDS)
-    steps, settings, calibration = {}, {}, {}
-    for task, named in plan.calibration.items():
-        steps[task] = count = max(1, int(share * min(facts["steps"] for facts in named.values())))
-        settings[task] = {**study.task_settings.get(task, {}), "training.duration": f"{count} steps"}
-        calibration[task] = {name: scaled(facts, count) for name, facts in named.items()}
-    study = replace(study, task_settings=settings)
-    shorter = replace(plan, study=study, recipes=recipes_of(study, {}), calibration=calibration)
-    for task, named in calibration.items():  # so that the study that goes on need not time them again
-        for name, facts in named.items():
-            facts["mark"] = facts.get("mark") and calibration_mark(shorter, task, name)
-    whole_steps = {task: max(facts["steps"] for facts in named.values()) for task, named in plan.calibration.items()}
-    per_task = ", ".join(f"{count:,} of {whole_steps[task]:,} for {task}" for task, count in steps.items())
-    text = (
-        f"{budget}: {LEAST_SEEDS} seeds of the whole training do not fit (about {format_time(needed / RESERVE)}), so"
-        f" all train for fewer steps ({per_task}); what holds there may not hold after a whole training"
-        f"{strides}{power(LEAST_SEEDS)}"
-    )
-    return shorter, text
+    if not fitting:
+        needed = (plan.expected_seconds(width, LEAST_SEEDS) + search_seconds) / RESERVE
+        message = f"{format_time(seconds)} is too short: {LEAST_SEEDS} seeds need about {format_time(needed)}"
+        raise BadInput(message, "give a larger --budget, fewer variants, one --task, or fewer --steps")
+    decision = f"budget {format_time(seconds)}: {fitting[-1]} seeds fit{power_text(plan, width, fitting[-1])}"
+    return replace(plan, study=plan.study.with_seeds(fitting[-1])), decision
 
 
 def check_few_seeds(most: int | None) -> None:
@@ -518,50 +439,20 @@ def check_few_seeds(most: int | None) -> None:
         raise BadInput(f"{most} seeds are too few for a verdict", hint)
 
 
-def with_strides(plan: Plan, width: int, available: float) -> tuple[Plan, str]:
-    """Where exact scores of language models would take the time that is there for training, test sets are scored in
-    strides of half a length, as large ones always are: a token costs two forward passes then, not `length`."""
-    exact = {
-        task: sum(facts["final_seconds"] for facts in named.values() if "strided_seconds" in facts)
-        for task, named in plan.calibration.items()
-        if any("strided_seconds" in facts for facts in named.values())
-    }
-    seconds = LEAST_SEEDS * sum(exact.values()) / width
-    if seconds <= FINAL_SHARE * available:
-        return plan, ""
-    settings, calibration = dict(plan.study.task_settings), dict(plan.calibration)
-    for task in exact:
-        settings[task] = {**settings.get(task, {}), "scoring.exact_bytes": 0}
-        calibration[task] = {
-            name: facts | ({"final_seconds": facts["strided_seconds"]} if "strided_seconds" in facts else {})
-            for name, facts in calibration[task].items()
-        }
-    text = (
-        f". Exact final scores would take {format_time(seconds)} of it, so test sets are scored in strides of half a"
-        " length (scoring.exact_bytes = 0), and perplexities are a little higher than exact ones"
-    )
-    return replace(plan, study=replace(plan.study, task_settings=settings), calibration=calibration), text
-
-
-def power_text(plan: Plan, width: int) -> Callable[[int], str]:
-    """What a number of seeds that fits costs in power: what more seeds would detect, and their time."""
-
-    def text(seeds: int) -> str:
-        more = next((count for count in POWER_SEEDS if count > seeds), None)
-        if more is None:
-            return ""
-        compared, found = len(plan.study.judged) - 1, []
-        for task, sets in plan.eval_sets.items():
-            name, items = max(sets.items.items(), key=lambda each: each[1])
-            family = compared * len(sets.items)
-            now, then = (expected_smallest(task, count, items, family=family) for count in (seeds, more))
-            if now and then:
-                found.append(f"{then} rather than {now} ({task}, {name})")
-        time = format_time(plan.expected_seconds(width, more) / RESERVE)
-        detect = f" would detect {' and '.join(found)}, and" if found else ""
-        return f". The price in power: {more} seeds of the whole training{detect} take about {time}"
-
-    return text
+def power_text(plan: Plan, width: int, seeds: int) -> str:
+    """What more seeds would detect, and their time."""
+    more = next((count for count in POWER_SEEDS if count > seeds), None)
+    if more is None:
+        return ""
+    compared, gains = len(plan.study.judged) - 1, []
+    for task, sets in plan.eval_sets.items():
+        name, items = max(sets.items.items(), key=lambda each: each[1])
+        family = compared * len(sets.items)
+        now, then = (expected_smallest(task, count, items, family=family) for count in (seeds, more))
+        if now and then:
+            gains.append(f"{then} rather than {now} ({task}, {name})")
+    detect = f" would detect {' and '.join(gains)}, and" if gains else ""
+    return f". {more} seeds{detect} take about {format_time(plan.expected_seconds(width, more) / RESERVE)}"
 
 
 def check_measured(plan: Plan) -> None:
@@ -570,8 +461,3 @@ def check_measured(plan: Plan) -> None:
             if name not in plan.calibration.get(task, {}):
                 what = f"the speed of {name!r} ({task}) could not be measured, so no number of seeds can be promised"
                 raise BadInput(what, "leave --budget out to see why, or leave the variant out")
-
-
-def scaled(facts: dict[str, Any], steps: int) -> dict[str, Any]:
-    """The measured times, for shorter trials."""
-    return facts | {"steps": steps, "score_seconds": round(facts["score_seconds"] * steps / facts["steps"], 3)}

@@ -24,7 +24,6 @@ from fairtrial.study.design import Study, load_study, study_from
 from fairtrial.study.folder import StudyFolder
 from fairtrial.study.match import match_budgets, match_sentences, match_summary
 from fairtrial.study.plan import (
-    TIMING,
     OnEvent,
     Plan,
     calibrate,
@@ -116,8 +115,7 @@ def plan_study(
     started = time.monotonic()
     if options.until_clear:
         study = study.with_seeds(LOOKS[0].seeds)
-    shortened = shortened_before(study, home.path) if options.budget_seconds is not None else None
-    plan = make_plan(shortened or study, home)
+    plan = make_plan(study, home)
     every = plan.eval_sets.values()
     few = [why for sets in every for name in sets.items if (why := sets.too_few(name))]
     for note in dict.fromkeys([*(note for sets in every for note in sets.notes), *few]):
@@ -125,25 +123,12 @@ def plan_study(
     chosen = earlier_choice(plan)
     plan = plan.with_recipes(chosen)
     missing(plan, plan.trials())  # a folder that holds another study is refused before any work
-    most = None if options.budget_seconds is None else TIMING * options.budget_seconds
-    plan = match_budgets(calibrate(plan, engine, on_event, stop, most), chosen, engine, on_event, stop)
-    if shortened:
-        return plan, home.read_plan().get("decision", "")
+    plan = match_budgets(calibrate(plan, engine, on_event, stop), chosen, engine, on_event, stop)
     if options.budget_seconds is None:
         return plan, ""
     searching = search_seconds_left(plan) / engine.width
     spent = time.monotonic() - started
     return fit_budget(plan, engine.width, options.budget_seconds, options.most_seeds, searching, spent)
-
-
-def shortened_before(study: Study, folder: Path) -> Study | None:
-    """The study as an earlier budget shortened it in this folder: it goes on with those steps."""
-    path = folder / "study.toml"
-    if not path.is_file():
-        return None
-    earlier = study_from(load_study(path))
-    same = replace(earlier, seeds=study.seeds, task_settings=study.task_settings) == study
-    return earlier if same and earlier.task_settings != study.task_settings else None
 
 
 def run_missing(plan: Plan, engine: Engine, options: Options, on_event: OnEvent, stop: Stop) -> None:
