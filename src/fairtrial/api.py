@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fairtrial.disk import write_bytes, write_text
+from fairtrial.disk import write_bytes
 from fairtrial.errors import BadInput, Interrupted
 from fairtrial.progress import (
     OnEvent,
@@ -595,9 +595,9 @@ def show(
         found.listed[0].record.check_unchanged()
     sound, title = [each.record for each in found.listed if not each.problem], ", ".join(each.name for each in folders)
     if html is not None:
-        from fairtrial.report.page import records_page
+        from fairtrial.report.page import records_page, write_page
 
-        write_text(Path(html), records_page(sound, f"fairtrial: {title}", names_of(names)))
+        write_page(html, lambda: records_page(sound, f"fairtrial: {title}", names_of(names)))
     if figure is not None:
         from fairtrial.report.plots import curves_figure
 

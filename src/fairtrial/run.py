@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairtrial.description import Description, Result, Table
-from fairtrial.disk import write_text
 from fairtrial.environment import use_threads
 from fairtrial.errors import BadInput
 from fairtrial.progress import counting
@@ -318,9 +317,9 @@ class Run(Result):
         with use_threads(1), counting(quiet) as on_progress:
             found = errors(self, **how, on_progress=on_progress)
         if html is not None:
-            from fairtrial.report.page import errors_page
+            from fairtrial.report.page import errors_page, write_page
 
-            write_text(Path(html), errors_page(found))
+            write_page(html, lambda: errors_page(found))
         return Errors(found)
 
     def lengths(

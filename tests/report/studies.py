@@ -131,7 +131,8 @@ def events(task: str, gain: float, seed: int, steps: int = 400) -> str:
                 score = {"window_perplexity": math.exp(5.9 - gain / 100 + 2.5 * left + rng.normal(0, 0.02))}
             lines.append({"event": "score", "step": step, "split": "validation", **score})
         if step:
-            lines.append({"event": "step", "step": step, "loss": 0.2 + 1.1 * left + abs(rng.normal(0, 0.05))})
+            loss = 0.2 + 1.1 * left + abs(rng.normal(0, 0.05))
+            lines.append({"event": "step", "step": step, "loss": loss, "learning_rate": 0.001})
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 

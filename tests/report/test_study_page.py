@@ -72,6 +72,7 @@ def rows_naming(tree: Element, name: str) -> Iterator[Element]:
 
 def change(folder: Path, edit: Callable[[dict[str, Any]], None], name: str = "verdict.json") -> None:
     value = json.loads((folder / name).read_text())
+    del value["checksum"]
     edit(value)
     write_document(folder / name, value)
 
@@ -242,7 +243,7 @@ def test_links_out_of_the_folder_are_refused(own: Path, tmp_path: Path) -> None:
 
 
 def test_damaged_pieces_are_named(own: Path) -> None:
-    (own / "maps.json").write_text('{"variants": {"classify": {"rope": [["x"]]}}}')
+    write_document(own / "maps.json", {"variants": {"classify": {"rope": [["x"]]}}})
     with pytest.raises(BadInput, match=r"maps\.json is damaged at variants\.classify\.rope"):
         study_page(StudyFiles.open(own))
     (own / "maps.json").write_text("{")
@@ -257,3 +258,12 @@ def test_the_command_writes_the_same_page_again(own: Path, page: str, fairtrial:
     assert str((own / "report.html").resolve()) in said.out
     assert (own / "report.html").read_bytes() == first == page.encode()
     assert json.loads(fairtrial("verdict", own, "--out", own / "report.html", "--json").out)["bytes"] == len(first)
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report.PNG", "report"])
+def test_a_page_is_never_written_under_another_ending(own: Path, tmp_path: Path, name: str) -> None:
+    study = StudyFiles.open(own)
+    with pytest.raises(BadInput, match=r"\.html"):
+        study.verdict.write_page(tmp_path / name)
+    assert not (tmp_path / name).exists()
+    assert study.verdict.write_page(tmp_path / "page.html").read_text().startswith("<!doctype html>")

@@ -39,6 +39,7 @@ from fairtrial.results.verdict_tables import (
     verdict_tables,
 )
 from fairtrial.statistics.verdict import judge_study
+from fairtrial.stored import write_document
 
 HOSTILE = "a|b <script> & 50% of $x_1 #{~^} \\ [l](u) \x1b[31m\n**"
 
@@ -50,7 +51,7 @@ ACCURACY = Metric("accuracy", "points", True)
 def check_verdict(value: dict[str, Any]) -> Verdict:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "verdict.json"
-        path.write_text(json.dumps(value))
+        write_document(path, value)
         return read_verdict(path)
 
 
@@ -335,7 +336,7 @@ def changed_at(value: Any, path: tuple[Any, ...], put: Any) -> Any:
 
 def draw(verdict: dict[str, Any], folder: Path) -> None:
     lines_of(check_verdict(verdict))
-    (folder / "verdict.json").write_text(json.dumps(verdict))
+    write_document(folder / "verdict.json", verdict)
     study_page(StudyFiles.open(folder))
 
 
@@ -358,10 +359,8 @@ def test_a_refusal_names_the_place(raw: dict[str, Any]) -> None:
     wrong = changed_at(raw, ("tasks", "classify", "scores", "rope", "test", "clean", "mean", "low"), "much")
     with pytest.raises(BadInput, match=r"damaged at tasks\.classify\.scores\.rope\.test\.clean\.mean\.low"):
         check_verdict(wrong)
-    with pytest.raises(BadInput, match="has format 3"):
-        check_verdict(raw | {"format": 3})
-    with pytest.raises(BadInput, match="its checksum differs"):
-        check_verdict(raw | {"format": 2})
+    with pytest.raises(BadInput, match="has version 99"):
+        check_verdict(raw | {"version": 99})
     with pytest.raises(BadInput, match="sentences: is missing"):
         check_verdict({})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
@@ -16,6 +16,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from fairtrial.description import MISSING, Table
+from fairtrial.disk import write_text
+from fairtrial.errors import BadInput
 from fairtrial.formatting import KINDS, format_parts, format_time
 from fairtrial.recipe import write_recipe
 from fairtrial.record import Listed, Record
@@ -50,6 +52,20 @@ def render(page: str, title: str, **values: Any) -> str:
     )
     frame = {"page": page, "title": title, "style": style, "script": script, "policy": policy(style, script)}
     return environment().get_template(f"{page}.html").render(frame, **values)
+
+
+def write_page(page: Path | str, made: Callable[[], str]) -> Path:
+    """A page is HTML and is named so. `made` is called once its name is known to be right."""
+    page = Path(page)
+    if page.suffix.lower() not in (".html", ".htm"):
+        what = (
+            f"a page is written as .html, not as {page.suffix}"
+            if page.suffix
+            else f"a page needs a name in .html: {page}"
+        )
+        raise BadInput(what, f"name it {page.with_suffix('.html')}; a browser prints it as PDF")
+    write_text(page, made())
+    return page
 
 
 def policy(style: str, script: str) -> str:

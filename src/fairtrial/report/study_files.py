@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,19 @@ from fairtrial.record import Record
 from fairtrial.results.values import Verdict
 from fairtrial.results.verdict_file import read_verdict
 from fairtrial.stored import TrialInfo, read_plain
+from fairtrial.typed import WrongValue, structure
 
 HINT = "a study is a folder that `fairtrial study` wrote"
+
+
+@dataclass(frozen=True)
+class StoredMaps:
+    """What maps.json holds: attention of each variant on one sentence, by task."""
+
+    sentence: str = ""
+    words: tuple[str, ...] = ()
+    words_of: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, list[list[list[list[float | None]]]] | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,12 @@ class StudyFiles:
 
     @cached_property
     def maps(self) -> dict[str, Any]:
-        return self.read("maps.json")
+        plain = self.read("maps.json")
+        try:
+            structure(StoredMaps, {name: value for name, value in plain.items() if name != "format"})
+        except WrongValue as error:
+            raise BadInput(f"{self.folder / 'maps.json'} is damaged at {error}", HINT) from error
+        return plain
 
     @cached_property
     def ledger(self) -> dict[str, Any]:

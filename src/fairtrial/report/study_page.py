@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.description import MISSING, Cell, Table, row
-from fairtrial.disk import write_text
-from fairtrial.errors import BadInput
 from fairtrial.formatting import decimals_for, few_digits, interval_text, plain_number, probability
 from fairtrial.recipe import to_table, write_recipe
 from fairtrial.record import Record
 from fairtrial.report import charts
 from fairtrial.report.curves import Curve, curves_of, loss_curve
-from fairtrial.report.page import environment_line, fragment, render
+from fairtrial.report.page import environment_line, fragment, render, write_page
 from fairtrial.report.study_files import StudyFiles
 from fairtrial.report.text import MAP_SCALE
 from fairtrial.results import verdict_tables as tables
@@ -30,19 +28,12 @@ def write_study_page(folder: Path, page: Path | None = None) -> Path:
     """`report.html` in the study's folder, unless another page is named."""
     study = StudyFiles.open(folder)
     study.check_unchanged()
-    return write_page(page or folder / "report.html", study)
+    return write_page(page or folder / "report.html", lambda: study_page(study))
 
 
 def write_verdict_page(verdict: Verdict, page: str | Path) -> Path:
     """A verdict without its study: of results from elsewhere."""
-    return write_page(Path(page), StudyFiles(Path(page).parent, verdict))
-
-
-def write_page(page: Path, study: StudyFiles) -> Path:
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise BadInput(f"a page is written as .html, not as {page.suffix or page.name!r}", "name it NAME.html")
-    write_text(page, study_page(study))
-    return page
+    return write_page(page, lambda: study_page(StudyFiles(Path(page).parent, verdict)))
 
 
 def study_page(study: StudyFiles) -> str:
