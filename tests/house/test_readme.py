@@ -51,10 +51,10 @@ NOT_RUN = {
     "make demo": SETS_UP,
     "make test": SETS_UP,
     "make explore": SETS_UP,
-    "pip install fairtrial": SETS_UP,
+    'pip install "fairtrial[train]"': SETS_UP,
     "pip install 'fairtrial[explore]'": SETS_UP,
     "python -m venv .venv": SETS_UP,
-    r".venv\Scripts\pip install -e .": SETS_UP,
+    r".venv\Scripts\pip install -c constraints.txt -e .[train]": SETS_UP,
     r".venv\Scripts\fairtrial demo --out demo": SETS_UP,
     "fairtrial explore": SERVER,
     "fairtrial explore first": SERVER,
@@ -222,7 +222,7 @@ def run_line(line: str, fairtrial: Call) -> None:
     words = [each for word in shlex.split(line)[1:] for each in (sorted(glob(word)) if "*" in word else ()) or [word]]
     words, target = (words[:-2], words[-1]) if ">" in words else (words, None)
     done = fairtrial(*words)
-    codes = (0, 1) if words[:2] == ["audit", "--data"] else (0,)  # 1: the small data here may hold copies
+    codes = (0, 1) if words[:2] == ["data", "audit"] else (0,)  # 1: the small data here may hold copies
     assert done.code in codes, f"{line}\n{done.out}\n{done.err}"
     assert done.out, line
     if target:
