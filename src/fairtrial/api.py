@@ -41,7 +41,6 @@ from fairtrial.recipe import (
     read_model,
     read_setting,
     split_model,
-    toml,
     with_data,
 )
 from fairtrial.record import Listed, Record, default_folder, ensure_free, records_of
@@ -373,7 +372,7 @@ def study(
         seeds=seeds,
         recipe=recipe,
         duration=duration_of(steps, epochs),
-        settings=[f"{full_name(name)}={toml(plain_value(value))}" for name, value in fields.items()],
+        overrides={full_name(name): plain_value(value) for name, value in fields.items()},
         plugins=[Path(path) for path in plugins],
         match=options.match,
     )

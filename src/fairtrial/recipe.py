@@ -458,15 +458,38 @@ def recipe_from(table: dict[str, Any], path: Path | None = None) -> Recipe:
 
 def with_settings(recipe: Recipe, settings: Sequence[str]) -> Recipe:
     """The recipe with `--set shape.heads=4` applied, one after another."""
+    return apply_overrides(recipe, dict(map(read_setting, settings)))
+
+
+def apply_overrides(recipe: Recipe, *overrides: Mapping[str, Any]) -> Recipe:
+    """The recipe with fields changed by their dotted names, one table of them after another.
+
+    >>> apply_overrides(Recipe(), {"training.batch": 8}).training.batch
+    8
+    """
     table = to_table(recipe)
-    for setting in settings:
-        name, value = read_setting(setting)
+    for name, value in ((name, value) for each in overrides for name, value in each.items()):
+        kind = field_kind(name)
         *sections, last = name.split(".")
         inner = table
         for section in sections:
             inner = inner[section]
-        inner[last] = value
+        inner[last] = parse_value(value, kind) if get_origin(kind) is tuple and isinstance(value, str) else value
     return recipe_from(table)
+
+
+def field_kind(name: str) -> Any:
+    """The type of the field with this dotted name; refused where a recipe has none."""
+    *sections, last = name.split(".")
+    kinds: Any = Recipe
+    for section in sections:
+        kinds = _find_field(kinds, section, name)
+        if not _is_section(kinds):
+            raise BadInput(f"{name!r}: {section!r} has no fields")
+    kind = _find_field(kinds, last, name)
+    if _is_section(kind):
+        raise BadInput(f"{name!r} is a table", f"set one of its fields, such as {name}.{fields(kind)[0].name}")
+    return kind
 
 
 def with_changes(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
@@ -518,17 +541,7 @@ def read_setting(setting: str) -> tuple[str, Any]:
     name, equals, text = (piece.strip() for piece in setting.partition("="))
     if not equals:
         raise BadInput(f"--set {setting!r} has no '='", "write it as --set shape.heads=4")
-    *sections, last = name.split(".")
-    kinds: Any = Recipe
-    for section in sections:
-        kinds = _find_field(kinds, section, name)
-        if not _is_section(kinds):
-            raise BadInput(f"--set {setting!r}: {section!r} has no fields")
-    kind = _find_field(kinds, last, name)
-    if _is_section(kind):
-        example = f"{name}.{fields(kind)[0].name}"
-        raise BadInput(f"--set {setting!r}: {name!r} is a table", f"set one of its fields, such as {example}")
-    return name, parse_value(text, kind)
+    return name, parse_value(text, field_kind(name))
 
 
 def _is_section(kind: Any) -> bool:

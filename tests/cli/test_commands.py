@@ -21,6 +21,7 @@ from fairtrial import __version__
 from fairtrial.cli.declare import Command
 from fairtrial.cli.main import COMMANDS, GROUPS, SECTIONS
 from fairtrial.engines import job
+from fairtrial.events import Ended, event_json
 from fairtrial.recipe import built_in_recipe, recipe_from
 from fairtrial.record import Record
 from fairtrial.study import design
@@ -113,8 +114,9 @@ def test_json_lines_all_parse_and_the_last_is_the_result(
     assert events[0]["parameters"] > 1000
     assert [event["step"] for event in events if event["event"] == "step"] == list(range(1, 11))
     record = Record.open(tmp_path / "a")
-    assert events[-1] == {"event": "end", "step": 10, **record.result, "baseline": record.baseline}
-    assert record.baseline["name"] == {"classify": "naive Bayes", "lm": "Kneser-Ney trigram"}[task]
+    assert events[-1] == json.loads(json.dumps(event_json(Ended(10, record.result, record.baseline))))
+    assert events[-1]["parameters"] == events[0]["parameters"]
+    assert record.baseline.name == {"classify": "naive Bayes", "lm": "Kneser-Ney trigram"}[task]
     again = fairtrial("train", "--resume", tmp_path / "a", "--json")  # of a finished record: the same last line
     assert [json.loads(line) for line in again.out.splitlines()] == [events[-1]]
 

@@ -291,10 +291,10 @@ def test_each_process_has_one_thread_and_a_peak_of_its_own(job: Callable[..., Jo
     before = os.environ.get("OMP_NUM_THREADS")
     (result,) = Processes(1).run([job("one")], lambda *news: None, lambda: False)
     record = Record.open(Path(result.job.folder))
-    assert record.trial.environment["threads"] == 1
+    assert record.trial.environment.threads == 1
     last = record.clock()[-1]
-    assert last["what"] == "end"
-    assert 50 < last["peak_memory_mb"] < 5000
+    assert last.what == "end"
+    assert 50 < (last.peak_memory_mb or 0) < 5000
     assert os.environ.get("OMP_NUM_THREADS") == before
 
 

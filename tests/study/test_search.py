@@ -12,6 +12,7 @@ import pytest
 
 from fairtrial.engines.job import InProcess
 from fairtrial.errors import BadInput
+from fairtrial.events import Scored
 from fairtrial.record import Record
 from fairtrial.study.design import Search, Study, study_from, write_study
 from fairtrial.study.folder import FAILED_TRIES, StudyFolder
@@ -61,7 +62,7 @@ def test_a_search_chooses_on_validation_and_reads_no_test_set(
         assert record.result.test_reads == {"hbush": 0, "obama": 0, "wbush": 0}
         assert record.result.tests == {}
         assert {name.partition("/")[0] for name in record.outcomes()} == {"validation"}
-        assert {event["split"] for event in record.events() if event["event"] == "score"} <= {"train", "validation"}
+        assert {event.split for event in record.events() if isinstance(event, Scored)} <= {"train", "validation"}
         assert record.trial.seed == 1000
     final = plan.with_recipes(chosen).recipes["lm"]["rope"]
     assert final.training.learning_rate == 0.01

@@ -19,20 +19,20 @@ from fairtrial.recipe import (
     Duration,
     PartChoice,
     Recipe,
+    apply_overrides,
     at_colon,
     built_in_recipe,
+    field_kind,
     load_recipe,
     plain_value,
     read_model,
     read_options,
-    read_setting,
     read_toml,
     recipe_from,
     split_model,
     to_table,
     toml,
     with_data,
-    with_settings,
 )
 from fairtrial.registry import did_you_mean
 from fairtrial.statistics.outcomes import LEAST
@@ -227,13 +227,9 @@ def recipe_of(study: Study, task: str, variant: Variant, chosen: Settings | None
     try:
         recipe = recipe if variant.model is None else replace(recipe, model=variant.model)
         own = (variant.settings, chosen or {}, variant.task_settings.get(task, {}))
-        return settled(recipe, study.settings, study.task_settings.get(task, {}), *own)
+        return apply_overrides(recipe, study.settings, study.task_settings.get(task, {}), *own)
     except BadInput as error:
         raise BadInput(f"variant {variant.name!r}: {error.what}", error.hint) from error
-
-
-def settled(recipe: Recipe, *settings: Settings) -> Recipe:
-    return with_settings(recipe, [f"{name}={toml(value)}" for each in settings for name, value in each.items()])
 
 
 def check_same_items(recipes: Mapping[str, Recipe]) -> None:
@@ -319,7 +315,7 @@ def design_study(
     seeds: int | None = None,
     recipe: str | None = None,
     duration: Duration | None = None,
-    settings: Sequence[str] = (),
+    overrides: Mapping[str, Any] | None = None,
     plugins: Sequence[Path] = (),
     match: str | None = None,
 ) -> Study:
@@ -333,9 +329,7 @@ def design_study(
         table = table | {"variants": variant_tables(variants)}
         table.pop("baseline", None)
     table = table | {key: value for key, value in given.items() if value is not None}
-    if duration is not None:
-        settings = [*settings, f"training.duration={toml(str(duration))}"]
-    add_settings(table, settings)
+    add_overrides(table, dict(overrides or {}) | ({} if duration is None else {"training.duration": str(duration)}))
     return complete_study(table, plugins)
 
 
@@ -376,10 +370,10 @@ def variant_of(value: Any) -> tuple[str, dict[str, Any]]:
     return "+".join(map(_name, parts)) or "none", {"parts": parts}
 
 
-def add_settings(table: dict[str, Any], settings: Sequence[str]) -> None:
-    """`--set` as in the study's [set]; it holds for every task."""
-    for setting in settings:
-        name, value = read_setting(setting)
+def add_overrides(table: dict[str, Any], overrides: Settings) -> None:
+    """As in the study's [set]; they hold for every task."""
+    for name, value in overrides.items():
+        field_kind(name)  # refused where a recipe has no such field
         if name == "task":
             raise BadInput("a study's task is given by --task")
         table.setdefault("set", {})[name] = value

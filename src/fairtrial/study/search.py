@@ -16,11 +16,12 @@ import numpy as np
 from fairtrial.engines.job import Engine, JobResult, Stop
 from fairtrial.errors import BadInput
 from fairtrial.formatting import format_time
+from fairtrial.recipe import apply_overrides
 from fairtrial.report.curves import trained_seconds
 from fairtrial.results.values import Choice, Comparison, SearchSummary, TaskVerdict
 from fairtrial.results.verdict_tables import VERDICTS
 from fairtrial.rng import generator_for
-from fairtrial.study.design import METRIC, Search, Variant, settled
+from fairtrial.study.design import METRIC, Search, Variant
 from fairtrial.study.folder import FAILED_TRIES
 from fairtrial.study.plan import Chosen, OnEvent, Plan, Trial, missing, run_jobs, seconds_of, to_run
 
@@ -63,7 +64,7 @@ def search_trials(plan: Plan, search: Search) -> ByTry:
     for task, recipes in plan.recipes.items():
         for variant in searched(plan):
             for number, settings in enumerate(tries_of(search)):
-                recipe = settled(recipes[variant.name], settings)
+                recipe = apply_overrides(recipes[variant.name], settings)
                 # its trials cannot see a test set
                 recipe = replace(recipe, scoring=replace(recipe.scoring, tests=False, watch_test=False))
                 found[task, variant.name, number] = [
