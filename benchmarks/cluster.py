@@ -72,8 +72,8 @@ def ray_start(*words: str, hidden: Path | None = None) -> subprocess.Popen[bytes
                             start_new_session=True)  # fmt: skip
 
 
-def worker(room: Path) -> subprocess.Popen[bytes]:
-    return ray_start("--address", f"{get_node_ip_address()}:{PORT}", "--num-cpus", "1", hidden=room)
+def worker(workspace: Path) -> subprocess.Popen[bytes]:
+    return ray_start("--address", f"{get_node_ip_address()}:{PORT}", "--num-cpus", "1", hidden=workspace)
 
 
 def end(node: subprocess.Popen[bytes]) -> None:
@@ -82,7 +82,7 @@ def end(node: subprocess.Popen[bytes]) -> None:
     node.wait()
 
 
-def run_study(room: Path, out: str, *words: str, on_done: Any = lambda count: None) -> tuple[float, float]:
+def run_study(workspace: Path, out: str, *words: str, on_done: Any = lambda count: None) -> tuple[float, float]:
     """Seconds, and the processor's seconds of the driver."""
     command = [
         sys.executable,
@@ -90,9 +90,9 @@ def run_study(room: Path, out: str, *words: str, on_done: Any = lambda count: No
         "-m",
         "fairtrial",
         "study",
-        str(room / "study.toml"),
+        str(workspace / "study.toml"),
         "--out",
-        str(room / out),
+        str(workspace / out),
         "--json",
     ]
     began, before, done = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN), 0
@@ -135,17 +135,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--steps", type=int, default=200)
     asked = parser.parse_args()
-    room = Path(tempfile.mkdtemp(prefix="cluster-"))
+    workspace = Path(tempfile.mkdtemp(prefix="cluster-"))
     sentences = [each.text for each in read(Data(), "lm").train][:3000]
-    (room / "text.txt").write_text("\n\n".join(sentences) + "\n")
-    (room / "twice.py").write_text(PART)
-    (room / "study.toml").write_text(STUDY.format(seeds=asked.seeds, steps=asked.steps))
+    (workspace / "text.txt").write_text("\n\n".join(sentences) + "\n")
+    (workspace / "twice.py").write_text(PART)
+    (workspace / "study.toml").write_text(STUDY.format(seeds=asked.seeds, steps=asked.steps))
     count = 4 * asked.seeds
     nodes = [ray_start("--head", "--port", PORT, "--num-cpus", "0", "--include-dashboard", "false")]
     told: list[str] = []
     try:
         time.sleep(8)
-        nodes += [worker(room), worker(room)]
+        nodes += [worker(workspace), worker(workspace)]
         time.sleep(8)
 
         def lose_and_add(done: int) -> None:
@@ -153,32 +153,37 @@ def main() -> None:
                 end(nodes[1])
                 told.append(f"a worker was killed after {done} trials")
             if done == count // 2:
-                nodes.append(worker(room))
+                nodes.append(worker(workspace))
                 told.append(f"another joined after {done}")
 
         far, driver = run_study(
-            room, "far", "--engine", "ray", "--address", f"{get_node_ip_address()}:{PORT}", on_done=lose_and_add
+            workspace, "far", "--engine", "ray", "--address", f"{get_node_ip_address()}:{PORT}", on_done=lose_and_add
         )
     finally:
         for node in nodes:
             if node.poll() is None:
                 end(node)
         subprocess.run([Path(sys.executable).with_name("ray"), "stop", "--force"], capture_output=True, check=False)
-    near, _ = run_study(room, "near", "--jobs", "2")
-    same = without_times(room / "far" / "verdict.json") == without_times(room / "near" / "verdict.json")
-    records = [path.parent.relative_to(room / "near") for path in (room / "near").glob("trials/*/*/*/result.json")]
+    near, _ = run_study(workspace, "near", "--jobs", "2")
+    same = without_times(workspace / "far" / "verdict.json") == without_times(workspace / "near" / "verdict.json")
+    records = [
+        path.parent.relative_to(workspace / "near") for path in (workspace / "near").glob("trials/*/*/*/result.json")
+    ]
     equal = sum(
-        all((room / "far" / each / name).read_bytes() == (room / "near" / each / name).read_bytes() for name in RECORD)
+        all(
+            (workspace / "far" / each / name).read_bytes() == (workspace / "near" / each / name).read_bytes()
+            for name in RECORD
+        )
         for each in records
     )
     print(f"{len(records)} trials; {'; '.join(told)}")
     print(f"same verdict: {same}; records with the same bits: {equal} of {len(records)}")
     for name, seconds, out in (("local processes", near, "near"), ("Ray", far, "far")):
-        print(f"{name}: {seconds:.0f} s, {sum(trial_seconds(room / out)):.0f} s of them in trials")
+        print(f"{name}: {seconds:.0f} s, {sum(trial_seconds(workspace / out)):.0f} s of them in trials")
     print(f"the driver: {1000 * driver / count:.0f} ms of processor time for each trial, all else of a study included")
     if not same or equal < len(records):
-        raise SystemExit(f"they differ: see {room}")
-    shutil.rmtree(room)
+        raise SystemExit(f"they differ: see {workspace}")
+    shutil.rmtree(workspace)
 
 
 if __name__ == "__main__":

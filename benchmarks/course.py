@@ -36,11 +36,11 @@ def main() -> None:
         return
     times: dict[str, list[tuple[float, float]]] = {"plain script": [], "fairtrial": []}  # passed, of the processor
     for _ in range(asked.rounds):
-        with tempfile.TemporaryDirectory() as room:
+        with tempfile.TemporaryDirectory() as workspace:
             of = ["--data", str(asked.data), "--epochs", str(asked.epochs)]
             script = [sys.executable, __file__, "--script", *of]
             our = [sys.executable, "-m", "fairtrial", "train", "classify", "--recipe", "course", *of]
-            for name, command in {"plain script": script, "fairtrial": [*our, "--out", f"{room}/record"]}.items():
+            for name, command in {"plain script": script, "fairtrial": [*our, "--out", f"{workspace}/record"]}.items():
                 begun, before = time.perf_counter(), os.times()
                 said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
                 passed, after = time.perf_counter() - begun, os.times()

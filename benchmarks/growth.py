@@ -97,13 +97,13 @@ def measure(words: list[str], cache: Path, until: str = "") -> dict[str, float]:
     return {"seconds": seconds, "cpu": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1024}
 
 
-def measurements(task: str, data: Path, room: Path) -> Iterator[tuple[str, dict[str, float]]]:
-    cache, fairtrial = room / "cache", ["-m", "fairtrial"]
+def measurements(task: str, data: Path, workspace: Path) -> Iterator[tuple[str, dict[str, float]]]:
+    cache, fairtrial = workspace / "cache", ["-m", "fairtrial"]
     train = [*fairtrial, "train", task, "--data", str(data), "--steps", "50", "--json", "--out"]
-    yield "first step, cold", measure([*train, str(room / "cold")], cache, STEP)
-    yield "first step, cached", measure([*train, str(room / "cached")], cache, STEP)
+    yield "first step, cold", measure([*train, str(workspace / "cold")], cache, STEP)
+    yield "first step, cached", measure([*train, str(workspace / "cached")], cache, STEP)
     audit = [*fairtrial, "audit", "--data", str(data), "--task", task, "--json"]
-    yield "data audit, cold", measure(audit, room / "another cache")
+    yield "data audit, cold", measure(audit, workspace / "another cache")
     for name in BASELINES[task]:
         yield name, measure(["-c", BASELINE, task, str(data), name], cache)
 
@@ -111,20 +111,20 @@ def measurements(task: str, data: Path, room: Path) -> Iterator[tuple[str, dict[
 def study_share(words: np.ndarray, trials: int = 20, rows: int = 100_000) -> str:
     """What a study of small trials spends outside of training and scoring, of networks and of baselines."""
     with tempfile.TemporaryDirectory() as folder:
-        room = Path(folder)
-        write_rows(room / "rows.jsonl", rows, words)
-        asked = ["-m", "fairtrial", "study", "--data", room / "rows.jsonl", "--task", "classify", "--json"]
-        asked += ["--variants", "learned", "rope", "--seeds", trials // 2, "--out", room / "study"]
+        workspace = Path(folder)
+        write_rows(workspace / "rows.jsonl", rows, words)
+        asked = ["-m", "fairtrial", "study", "--data", workspace / "rows.jsonl", "--task", "classify", "--json"]
+        asked += ["--variants", "learned", "rope", "--seeds", trials // 2, "--out", workspace / "study"]
         begun, spent = time.monotonic(), Counter[str]()
         command = [sys.executable, "-P", *map(str, asked)]
-        cache = os.environ | {"FAIRTRIAL_CACHE": str(room / "cache")}
+        cache = os.environ | {"FAIRTRIAL_CACHE": str(workspace / "cache")}
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=cache) as process:
             assert process.stdout is not None
             for facts in map(json.loads, process.stdout):
                 if facts.get("event") == "done":
                     spent[facts["work"]] += facts["seconds"]
         whole, training = time.monotonic() - begun, []
-        for path in (room / "study" / "trials").glob("*/*/*/clock.jsonl"):
+        for path in (workspace / "study" / "trials").glob("*/*/*/clock.jsonl"):
             first, *_, last = (json.loads(line)["time"] for line in path.read_text().splitlines())
             training.append(last - first)  # with all scores
     width = min(len(os.sched_getaffinity(0)), trials)
@@ -193,10 +193,10 @@ def main() -> None:
         if (task, size) in done:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            room = Path(folder)
-            data = room / ("rows.jsonl" if task == "classify" else "text.txt")
+            workspace = Path(folder)
+            data = workspace / ("rows.jsonl" if task == "classify" else "text.txt")
             (write_rows if task == "classify" else write_text)(data, size, words)
-            for what, found in measurements(task, data, room):
+            for what, found in measurements(task, data, workspace):
                 row = {"task": task, "size": size, "what": what, "bytes": data.stat().st_size, **found}
                 kept.append(row)
                 print(json.dumps(row), file=sys.stderr, flush=True)

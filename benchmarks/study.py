@@ -21,8 +21,10 @@ SETTINGS = ["training.duration=150 steps", "scoring.curve_every=150 steps", "sco
 def run(width: int, trials: int, task: str) -> float:
     """Seconds for so many trials, so many at a time."""
     text = write_recipe(with_settings(built_in_recipe("default", task), SETTINGS))
-    with tempfile.TemporaryDirectory() as room:
-        jobs = [Job((task, "x", str(seed)), "trial", text, seed, str(Path(room) / str(seed))) for seed in range(trials)]
+    with tempfile.TemporaryDirectory() as workspace:
+        jobs = [
+            Job((task, "x", str(seed)), "trial", text, seed, str(Path(workspace) / str(seed))) for seed in range(trials)
+        ]
         begun = time.monotonic()
         for answer in Processes(width).run(jobs, lambda job, kind, facts: None, lambda: False):
             if answer.facts is None:

@@ -49,7 +49,9 @@ def reference() -> str:
     import fairtrial as ft
 
     names = {name: getattr(ft, name) for name in ft.PUBLIC}
-    results = {name: getattr(import_module(f"fairtrial.{room}"), name) for room in RESULTS for name in RESULTS[room]}
+    results = {
+        name: getattr(import_module(f"fairtrial.{package}"), name) for package in RESULTS for name in RESULTS[package]
+    }
     functions = {name: thing for name, thing in names.items() if inspect.isfunction(thing)}
     kinds = {name: thing for name, thing in names.items() if isinstance(thing, type)}
     errors = {name: kind for name, kind in kinds.items() if issubclass(kind, Exception)}
@@ -240,10 +242,10 @@ METHODS = re.compile(r"(?<=<!-- methods: python docs/build.py -->\n).*?(?=\n<!--
 
 def part_page() -> str:
     """The page as it is, with the table of methods made anew."""
-    from fairtrial.model.part import VERBS, Part
+    from fairtrial.model.part import HOOKS, Part
 
     rows = ["", "| method | what it gets -> what it gives |", "|---|---|"]
-    for name in VERBS:
+    for name in HOOKS:
         method = getattr(Part, name)
         given = ", ".join(list(inspect.signature(method).parameters)[1:])
         rows.append(f"| `{name}({given})` | {marked(' '.join((inspect.getdoc(method) or '').split()))} |")

@@ -154,6 +154,6 @@ def spans(line: tuple[tuple[str, str], ...]) -> str:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as room:
-        seen = record(COMMANDS, Path(room))
+    with tempfile.TemporaryDirectory() as workspace:
+        seen = record(COMMANDS, Path(workspace))
     (HERE / "images" / "minute.svg").write_text(draw(seen), encoding="utf-8")

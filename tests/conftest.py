@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")  # no test fails for slowness alone
 # folders of tests that train, or start processes
-LONG = ["trial", "study", "golden", "engines", "apps", "cli", "house", "api"]
+LONG = ["trial", "study", "golden", "engines", "apps", "cli", "codebase", "api"]
 # what macOS and Windows lack, and what Windows lacks besides
 LINUX = r"/proc\b|RLIMIT_|LD_PRELOAD|ulimit|wait4|prctl"
 POSIX = (
@@ -94,9 +94,9 @@ def finished_records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
     from fairtrial.errors import Interrupted
     from fairtrial.trial import run_trial
 
-    room = tmp_path_factory.mktemp("records")
-    source = write_course(room / "speechesdataset")
-    folders = {name: room / name for name in ("classify", "lm", "unfinished")}
+    workspace = tmp_path_factory.mktemp("records")
+    source = write_course(workspace / "speechesdataset")
+    folders = {name: workspace / name for name in ("classify", "lm", "unfinished")}
     run_trial(make_tiny("classify", source), 0, folders["classify"])
     run_trial(make_tiny("lm", source, "scoring.watch_test=true"), 1, folders["lm"])
     with pytest.raises(Interrupted):

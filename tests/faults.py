@@ -34,7 +34,7 @@ FLIPPED = {
 SECONDS = 900.0  # for the tests of one fault; what takes longer hangs, and is caught
 MOST_FILES = 12  # of tests that only import the package
 # tests of the whole, and tests that would start this tool
-BROAD = re.compile(r"tests/(campaign|house|explore)/|test_notebooks|test_ray")
+BROAD = re.compile(r"tests/(campaign|codebase|explore)/|test_notebooks|test_ray")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairtrial.model import Part, Site, parts
+from fairtrial.model import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -16,7 +16,7 @@ from fairtrial.recipe import Shape
 class RopeByContent(Part):
     sees_order = relative = True  # what the report says of it, and what the passport finds untrue
 
-    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor]:
         return turned(q), turned(k)
 
 
@@ -35,7 +35,7 @@ class AlibiByRow(Part):
         super().__init__(shape)
         self.rows = rows
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
         row = torch.arange(len(scores), device=scores.device) % self.rows
         slopes = 2.0 ** (-8 * (row + 1) / self.rows)
-        return scores - slopes[:, None, None, None].to(scores.dtype) * site.distance
+        return scores - slopes[:, None, None, None].to(scores.dtype) * context.distance

@@ -8,12 +8,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairtrial.model import Part, Site, concatenate, parts
+from fairtrial.model import AttentionContext, Part, concatenate, parts
 
 
 @parts.add("reweight-by-batch")
 class ReweightByBatch(Part):
-    def merge(self, heads: Tensor, site: Site) -> Tensor:
+    def merge(self, heads: Tensor, context: AttentionContext) -> Tensor:
         norms = torch.linalg.vector_norm(
             heads, dim=(2, 3), keepdim=True
         )  # batch head 1 1: over all words, later ones too

@@ -90,7 +90,7 @@ def __dir__() -> list[str]:
 
 
 class Package(ModuleType):
-    """Public functions (`study`, `audit`, `explore`) are called like a room: importing the room does not hide them."""
+    """Public functions (`study`, `audit`, `explore`) have packages of their names: importing one does not hide them."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in PUBLIC and isinstance(value, ModuleType)):

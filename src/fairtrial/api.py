@@ -1,4 +1,4 @@
-"""The public functions: each a few lines over the rooms. Commands call them, so that both give the same folders."""
+"""The public functions: each a few lines over the packages. Commands call them, so that both give the same folders."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A finished trial with its trained network, and what can be asked of it. Its data are read when they are first asked
-for; each question is answered by its room."""
+for; each question is answered by its package."""
 
 from __future__ import annotations
 

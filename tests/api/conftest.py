@@ -17,14 +17,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (a study)."""
     import fairtrial as ft
 
-    room = tmp_path_factory.mktemp("library")
-    reviews = room / "reviews.tsv"
+    workspace = tmp_path_factory.mktemp("library")
+    reviews = workspace / "reviews.tsv"
     reviews.write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for label, text in reviews_of()))
-    classifier = ft.train("classify", reviews, out=room / "classifier", steps=40, **SMALL)
-    language_model = ft.train("lm", reviews, out=room / "lm", steps=40, **SMALL)
-    encoder = ft.train("mlm", reviews, out=room / "mlm", steps=2, **SMALL).folder
+    classifier = ft.train("classify", reviews, out=workspace / "classifier", steps=40, **SMALL)
+    language_model = ft.train("lm", reviews, out=workspace / "lm", steps=40, **SMALL)
+    encoder = ft.train("mlm", reviews, out=workspace / "mlm", steps=2, **SMALL).folder
     here = ft.StudyOptions(engine="here")
-    how = {"task": "classify", "seeds": 5, "steps": 40, "out": room / "study"}
+    how = {"task": "classify", "seeds": 5, "steps": 40, "out": workspace / "study"}
     with auditing_here():
         study = ft.study(["none", "learned"], reviews, options=here, **how, **SMALL)
     runs = {"classifier": classifier, "language_model": language_model, "finished": study, "encoder": encoder}

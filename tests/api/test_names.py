@@ -30,7 +30,7 @@ def test_the_public_names_are_there() -> None:
         ft.trian  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_a_room_does_not_hide_the_function_of_its_name() -> None:
+def test_a_package_does_not_hide_the_function_of_its_name() -> None:
     import fairtrial.audit.run
     import fairtrial.study.run  # noqa: F401
 
@@ -50,7 +50,7 @@ def test_importing_fairtrial_loads_neither_torch_nor_numpy() -> None:
 
 build = run_file("docs_build", ROOT / "docs" / "build.py", (ROOT / "docs" / "build.py").read_bytes())
 DOCUMENTED: dict[str, Any] = {f"ft.{name}": name for name in PUBLIC} | {
-    name: room for room, names in build.RESULTS.items() for name in names
+    name: package for package, names in build.RESULTS.items() for name in names
 }
 
 
@@ -77,7 +77,7 @@ def test_every_public_name_has_an_example_that_runs(
         for test in tests:
             runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
-    one = name == "ft.Part" or not name.startswith("ft.")  # a part's example shows its verbs
+    one = name == "ft.Part" or not name.startswith("ft.")  # a part's example shows its hooks
     needed = {name} if one else docs.keys()
     assert not needed - {test.name for test in tests if test.examples}, "without an example"
 

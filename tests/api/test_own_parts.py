@@ -43,8 +43,8 @@ class Fade(ft.Part):
         UNUSED = [rate_of(head) for head in range(shape.heads)]
         self.register_buffer("rates", make(UNUSED)[:, None, None] * rate, persistent=False)
 
-    def bias(self, site):
-        return -self.rates * site.distance
+    def bias(self, context):
+        return -self.rates * context.distance
 '''
 
 
@@ -110,11 +110,11 @@ def test_a_decorated_part_keeps_its_name(plugins_leave: Leave) -> None:
 
 def test_a_part_without_a_source_or_with_a_tensor_from_outside_is_refused(plugins_leave: Leave, tmp_path: Path) -> None:
     bare: dict[str, Any] = {"__name__": "__main__"}
-    exec("import fairtrial as ft\nclass Bare(ft.Part):\n    def bias(self, site):\n        return None\n", bare)
+    exec("import fairtrial as ft\nclass Bare(ft.Part):\n    def bias(self, context):\n        return None\n", bare)
     with pytest.raises(ft.BadInput, match="the source of Bare cannot be had") as error:
         ft.train("classify", reviews_of(), parts=[bare["Bare"]], out=tmp_path / "run", steps=1, **SMALL)
     assert "notebook" in error.value.hint
-    text = "import torch, fairtrial as ft\nTABLE = torch.ones(3)\nclass Uses(ft.Part):\n    def bias(self, site):\n"
+    text = "import torch, fairtrial as ft\nTABLE = torch.ones(3)\nclass Uses(ft.Part):\n    def bias(self, context):\n"
     with pytest.raises(ft.BadInput, match="Uses uses 'TABLE', a Tensor"):
         source_of(run_cell(text + "        return TABLE\n")["Uses"], "uses")
 

@@ -28,8 +28,8 @@ class Slow(ft.Part):
         meet()
         self.weight = torch.nn.Parameter(first + torch.randn(shape.heads, 1, 1))
 
-    def bias(self, site: Any) -> torch.Tensor:
-        return self.weight * site.distance
+    def bias(self, context: Any) -> torch.Tensor:
+        return self.weight * context.distance
 
 
 def build(seed: int) -> list[float]:

@@ -6,15 +6,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from fairtrial.model.part import Part, Site, concatenate
+from fairtrial.model.part import AttentionContext, Part, concatenate
 from fairtrial.recipe import Shape
 
 
 class WideWindow(Part):
     """A window of 3 that shows 4."""
 
-    def allow(self, site: Site) -> Tensor:
-        return site.distance <= 3
+    def allow(self, context: AttentionContext) -> Tensor:
+        return context.distance <= 3
 
     def window(self, causal: bool) -> tuple[int, int]:
         return (2, 0) if causal else (2, 2)
@@ -23,8 +23,8 @@ class WideWindow(Part):
 class SoftWindow(Part):
     """Hides what is far by a low score: a mask value that can be learnt around."""
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
-        return scores.masked_fill(site.distance > 2, -10.0)
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
+        return scores.masked_fill(context.distance > 2, -10.0)
 
     def window(self, causal: bool) -> tuple[int, int]:
         return (2, 0) if causal else (2, 2)
@@ -33,8 +33,8 @@ class SoftWindow(Part):
 class LostMask(Part):
     """Hides by minus infinity what the first token needs to see, so that rows are emptied."""
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
-        return scores.masked_fill(site.offset >= 0, -torch.inf)
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
+        return scores.masked_fill(context.offset >= 0, -torch.inf)
 
 
 class EvalDropout(Part):
@@ -47,7 +47,7 @@ class EvalDropout(Part):
 class EvalNoise(Part):
     """Adds noise in evaluation."""
 
-    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor]:
         return q + 1e-3 * torch.randn_like(q), k
 
 
@@ -89,7 +89,7 @@ class Forgetful(Part):
         super().__init__(shape)
         self.scale = 1.0
 
-    def merge(self, heads: Tensor, site: Site) -> Tensor:
+    def merge(self, heads: Tensor, context: AttentionContext) -> Tensor:
         if self.training:
             self.scale *= 1.05
         return concatenate(heads * self.scale)
@@ -121,7 +121,7 @@ class ContentRotary(Part):
     sees_order = True
     relative = True
 
-    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor]:
         def turned(x: Tensor) -> Tensor:
             angle = x.mean(-1, keepdim=True)
             first, second = x.chunk(2, -1)
@@ -138,8 +138,8 @@ class FromTheStart(Part):
     sees_order = True
     relative = True
 
-    def bias(self, site: Site) -> Tensor:
-        return (-0.1 * site.keys.double()).expand(self.shape.heads, len(site.queries), -1)
+    def bias(self, context: AttentionContext) -> Tensor:
+        return (-0.1 * context.keys.double()).expand(self.shape.heads, len(context.queries), -1)
 
 
 class HiddenTable(Part):
@@ -151,8 +151,8 @@ class HiddenTable(Part):
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         return x + positions[..., None] / 10
 
-    def bias(self, site: Site) -> Tensor:
-        return (-0.1 * site.distance).expand(self.shape.heads, -1, -1)
+    def bias(self, context: AttentionContext) -> Tensor:
+        return (-0.1 * context.distance).expand(self.shape.heads, -1, -1)
 
 
 class Deaf(Part):
@@ -166,7 +166,7 @@ class Deaf(Part):
 class Sharp(Part):
     """So sure of itself that every query looks at one key."""
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
         return scores * 1e9
 
 
@@ -180,15 +180,15 @@ class Loud(Part):
 class NotANumber(Part):
     """Divides by zero."""
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
         return scores / (scores - scores)
 
 
 class Unmasked(Part):
     """Gives the next token a huge score. Attention hides it afterwards, so this is of no use, and no cheat."""
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
-        return scores + 1e4 * (site.offset == -1)
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
+        return scores + 1e4 * (context.offset == -1)
 
 
 class Breaks(Part):

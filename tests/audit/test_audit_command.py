@@ -93,7 +93,7 @@ from fairtrial.model.part import Part, concatenate, parts
 
 @parts.add("peek")
 class Peek(Part):
-    def merge(self, heads, site):
+    def merge(self, heads, context):
         return concatenate(heads + heads.mean(2, keepdim=True))
 '''
 

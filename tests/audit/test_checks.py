@@ -21,7 +21,7 @@ from fairtrial.audit.run import CHECKS, audit
 from fairtrial.audit.subject import VOCABULARY, Subject, as_batch, perturb_weights, sample_rows, subject_of, word_ids
 from fairtrial.audit.visibility import cut_points, padding_widths
 from fairtrial.finding import FAIL, PASS, at_most, more_than
-from fairtrial.model.part import Part, Site, concatenate
+from fairtrial.model.part import AttentionContext, Part, concatenate
 from fairtrial.plugins import load_file
 
 Know = Callable[[type[Part]], str]
@@ -70,7 +70,7 @@ def test_a_block_that_adds_to_its_norm_instead_of_its_input_is_found(monkeypatch
 class LateLeak(Part):
     """Leaks only from the last place to the one before it."""
 
-    def merge(self, heads: Tensor, site: Site) -> Tensor:
+    def merge(self, heads: Tensor, context: AttentionContext) -> Tensor:
         if heads.shape[2] < SMALL.length:
             return concatenate(heads)
         leaked = heads.clone()
@@ -86,7 +86,7 @@ def test_a_faint_leak_at_the_very_end_is_found(known: Know) -> None:
 class Single(Part):
     """Refuses float64."""
 
-    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor]:
         if q.dtype == torch.float64:
             raise RuntimeError("not implemented for Double: float32 only")
         return q, k

@@ -77,8 +77,8 @@ class Answer(NamedTuple):
 class Faulty:
     """Runs orders, one at a time."""
 
-    def __init__(self, room: Path) -> None:
-        library = room / "faults.so"
+    def __init__(self, workspace: Path) -> None:
+        library = workspace / "faults.so"
         compiler = shutil.which("cc") or shutil.which("gcc")
         if compiler is None:
             raise FileNotFoundError("no C compiler")
@@ -131,8 +131,8 @@ def serve() -> None:
 
 
 def run_order(order: Order, library: Any) -> Answer:
-    room = Path(tempfile.mkdtemp())
-    room.chmod(0o777)
+    workspace = Path(tempfile.mkdtemp())
+    workspace.chmod(0o777)
     started = time.monotonic()
     pipes = [os.pipe(), os.pipe()]  # files would count for a limit on their size
     for reader, _ in pipes:
@@ -140,7 +140,7 @@ def run_order(order: Order, library: Any) -> Answer:
         os.set_blocking(reader, False)  # a process that is left behind may hold the other end
     child = os.fork()
     if child == 0:
-        run_child(order, library, room, [writer for _, writer in pipes])
+        run_child(order, library, workspace, [writer for _, writer in pipes])
     code: int | str | None = None
     limit = order.seconds if order.kill_after is None else order.kill_after
     while code is None:
@@ -157,8 +157,8 @@ def run_order(order: Order, library: Any) -> Answer:
     ended_after, gone = time.monotonic() - started, until_gone(child) if order.until_gone else 0.0
     said = [drain(*pipe) for pipe in pipes]
     names = ("operations", "memory")
-    texts = [(room / name).read_text(errors="replace") if (room / name).exists() else "" for name in names]
-    shutil.rmtree(room)
+    texts = [(workspace / name).read_text(errors="replace") if (workspace / name).exists() else "" for name in names]
+    shutil.rmtree(workspace)
     return Answer(code, *said, *texts, ended_after, gone)
 
 
@@ -201,16 +201,16 @@ def choose_server(own: bool) -> None:
         server.ensure_running = forkserver.ensure_running = lambda: None
 
 
-def run_child(order: Order, library: Any, room: Path, pipes: list[int]) -> None:
+def run_child(order: Order, library: Any, workspace: Path, pipes: list[int]) -> None:
     code = 1
     try:
         os.setsid()
         os.chdir(order.cwd)
         for number, pipe in enumerate(pipes, 1):
             os.dup2(pipe, number)
-        operations = os.open(room / "operations", os.O_WRONLY | os.O_CREAT, 0o666)
+        operations = os.open(workspace / "operations", os.O_WRONLY | os.O_CREAT, 0o666)
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        (room / "memory").write_text(str(pages * resource.getpagesize()))
+        (workspace / "memory").write_text(str(pages * resource.getpagesize()))
         sys.stdin = open(os.devnull)  # noqa: SIM115
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
         sys.argv = ["fairtrial", *order.words]

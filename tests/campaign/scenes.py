@@ -1,5 +1,5 @@
-"""Commands that write, each in a room of its own: how it is asked, how it goes on after it was stopped, and what must
-be there in the end."""
+"""Commands that write, each in a workspace of its own: how it is asked, how it goes on after it was stopped, and what
+must be there in the end."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ RECORD = ("events.jsonl", "result.json", "outcomes.safetensors", "model.safetens
 
 @dataclass(frozen=True)
 class Scene:
-    words: list[str]  # ROOM stands for the room
+    words: list[str]  # WORKSPACE stands for the workspace
     result: Callable[[Path], dict[str, str]]  # what is there in the end -> its content, or a checksum
-    start: Callable[[], Path] | None = None  # what is in the room before
+    start: Callable[[], Path] | None = None  # what is in the workspace before
     own_server: bool = False  # the server of its processes is killed with it, not shared
 
-    def prepare(self, room: Path) -> None:
-        shutil.rmtree(room, ignore_errors=True)
+    def prepare(self, workspace: Path) -> None:
+        shutil.rmtree(workspace, ignore_errors=True)
         if self.start is None:
-            room.mkdir()
+            workspace.mkdir()
         else:
-            shutil.copytree(self.start(), room)
+            shutil.copytree(self.start(), workspace)
 
-    def asked(self, room: Path) -> list[str]:
-        return [word.replace("ROOM", str(room)) for word in self.words]
+    def asked(self, workspace: Path) -> list[str]:
+        return [word.replace("WORKSPACE", str(workspace)) for word in self.words]
 
-    def goes_on(self, room: Path) -> list[str]:
+    def goes_on(self, workspace: Path) -> list[str]:
         """A trial is resumed where there is something to resume; all else is asked again."""
-        return ["resume", str(room / "run")] if (room / "run" / "trial.json").exists() else self.asked(room)
+        return (
+            ["resume", str(workspace / "run")] if (workspace / "run" / "trial.json").exists() else self.asked(workspace)
+        )
 
 
 def digests(folder: Path, names: tuple[str, ...] = ()) -> dict[str, str]:
@@ -41,18 +43,18 @@ def digests(folder: Path, names: tuple[str, ...] = ()) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
-def names(room: Path) -> dict[str, str]:
+def names(workspace: Path) -> dict[str, str]:
     """Of files that hold the time or a command."""
-    return dict.fromkeys(sorted(digests(room)), "")
+    return dict.fromkeys(sorted(digests(workspace)), "")
 
 
-def trained(room: Path) -> dict[str, str]:
-    return digests(room / "run", RECORD)
+def trained(workspace: Path) -> dict[str, str]:
+    return digests(workspace / "run", RECORD)
 
 
-def judged(room: Path) -> dict[str, str]:
+def judged(workspace: Path) -> dict[str, str]:
     """A study's records and its verdict, without times; and that its page is whole."""
-    study = room / "study"
+    study = workspace / "study"
     verdict = json.loads((study / "verdict.json").read_text())
     verdict.pop("checksum")
     verdict["sentences"] = [line for line in verdict["sentences"] if "] The search took " not in line]

@@ -18,7 +18,7 @@ from scenes import Scene
 from campaign import SEED, SIZE, Tally
 
 pytestmark = pytest.mark.slow
-pytest_plugins = ("rooms",)
+pytest_plugins = ("workspaces",)
 FAULTS = {
     "full": Fault("fail", lasting=True),
     "broken once": Fault("fail", error=errno.EIO),
@@ -47,27 +47,27 @@ SCENES = (
 def test_every_operation_fails_once(
     name: str, scenes: dict[str, Scene], faulty: Faulty, tmp_path: Path, capsys: Any
 ) -> None:
-    scene, room, tally = scenes[name], tmp_path / "room", Tally(f"disk: {name}")
-    scene.prepare(room)
-    whole = faulty(Order(scene.asked(room), str(room)))
+    scene, workspace, tally = scenes[name], tmp_path / "workspace", Tally(f"disk: {name}")
+    scene.prepare(workspace)
+    whole = faulty(Order(scene.asked(workspace), str(workspace)))
     assert whole.code == 0, whole.err
-    wanted = scene.result(room)
+    wanted = scene.result(workspace)
     stride = min(round(1 / min(1, SIZE)), len(whole.operations))
     for at, kind in faults_at(whole.operations, stride):
         where = f"{name}, {kind}, operation {at} ({whole.operations[at - 1]})"
-        scene.prepare(room)
-        answer = faulty(Order(scene.asked(room), str(room), replace(FAULTS[kind], at=at)))
+        scene.prepare(workspace)
+        answer = faulty(Order(scene.asked(workspace), str(workspace), replace(FAULTS[kind], at=at)))
         if trouble := answer.trouble or ("" if answer.code in (0, 5, -9) else f"{answer.code}: {answer.err}"):
             tally.failed(where, trouble)
             continue
-        after = answer if answer.code == 0 else faulty(Order(scene.goes_on(room)))
+        after = answer if answer.code == 0 else faulty(Order(scene.goes_on(workspace)))
         taken = after.code == 2 and "exist" in after.err  # killed when it was whole: nothing is written over it
         if after.code != 0 and not taken:
             tally.failed(where, f"it does not go on: exit {after.code}: {after.err} (after: {answer.err})")
-        elif (found := scene.result(room)) != wanted:
+        elif (found := scene.result(workspace)) != wanted:
             names = {key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key)}
             tally.failed(where, f"other results: {sorted(names)}")
-        elif left := [path.name for path in room.rglob("*") if path.name.endswith(LEFT)]:
+        elif left := [path.name for path in workspace.rglob("*") if path.name.endswith(LEFT)]:
             tally.failed(where, f"left behind: {left}")
         elif answer.code == 5:
             tally.refused()

@@ -24,7 +24,7 @@ from fairtrial.recipe import Data, fingerprint, load_recipe, write_recipe
 from tiny import TINY
 
 pytestmark = pytest.mark.slow
-pytest_plugins = ("rooms",)
+pytest_plugins = ("workspaces",)
 LONG = 60.0  # seconds of this process; more is a hang
 WORDS = (
     'we will go home über naïve 日本 🙂 it\'s "so" a,b <b>x</b> \\n 50% e\u0301 ﬁn \u2028 -- { } [ ] # = ; $x'.split(

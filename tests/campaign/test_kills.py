@@ -23,7 +23,7 @@ from campaign import SEED, Tally, sized
 from forked import Forked
 
 pytestmark = pytest.mark.slow
-pytest_plugins = ("rooms",)
+pytest_plugins = ("workspaces",)
 COUNTS = {"train": 60, "resume": 30, "finetune": 20, "study": 20, "search": 10, "study on cores": 5}
 PATIENCE = 2.0  # seconds until no process of a killed study is left; more on a machine with other things to do
 
@@ -32,30 +32,30 @@ PATIENCE = 2.0  # seconds until no process of a killed study is left; more on a 
 def test_kills_at_random_moments(
     name: str, scenes: dict[str, Scene], faulty: Faulty, tmp_path: Path, capsys: Any
 ) -> None:
-    scene, room, tally, hit, slowest = scenes[name], tmp_path / "room", Tally(f"kill -9: {name}"), 0, 0.0
+    scene, workspace, tally, hit, slowest = scenes[name], tmp_path / "workspace", Tally(f"kill -9: {name}"), 0, 0.0
     rng = Random(f"{SEED} {name}")
-    scene.prepare(room)
-    whole = faulty(Order(scene.asked(room), own_server=scene.own_server))
+    scene.prepare(workspace)
+    whole = faulty(Order(scene.asked(workspace), own_server=scene.own_server))
     assert whole.code == 0, whole.err
-    wanted = scene.result(room)
+    wanted = scene.result(workspace)
     for number in range(sized(COUNTS[name], 2)):
-        scene.prepare(room)
-        moments, words = [rng.uniform(0, whole.seconds)], scene.asked(room)
+        scene.prepare(workspace)
+        moments, words = [rng.uniform(0, whole.seconds)], scene.asked(workspace)
         if rng.random() < 0.3:  # it is killed again while it goes on
             moments.append(rng.uniform(0, whole.seconds))
         for moment in moments:
             last = moment is moments[-1]
             answer = faulty(Order(words, kill_after=moment, own_server=scene.own_server, until_gone=last))
             hit += answer.code == -9
-            words = scene.goes_on(room)
+            words = scene.goes_on(workspace)
         where = f"{name} {number}, killed after {', '.join(f'{moment:.3f}' for moment in moments)} s"
-        left = processes_in(room)
+        left = processes_in(workspace)
         late = answer.gone
         slowest = max(slowest, late)
         answer = faulty(Order(words))
         if answer.code != 0:
             tally.failed(where, f"it does not go on: exit {answer.code}: {answer.err[-800:]}")
-        elif (found := scene.result(room)) != wanted:
+        elif (found := scene.result(workspace)) != wanted:
             tally.failed(where, f"other results: {[key for key in wanted if found.get(key) != wanted[key]]}")
         elif left or late > patience():
             tally.failed(where, f"processes are left: {left}, the last one was gone after {late:.1f} s")
@@ -74,25 +74,25 @@ def test_an_explorer_is_killed_while_it_writes(finished_records: dict[str, Path]
     """Its records are as they were, what it writes (a cleaned copy of data) is whole or not there, and the next one
     writes the same."""
     pytest.importorskip("starlette", reason="needs the explorer's extra: pip install -e '.[explore]'")
-    source, room, tally, rng = (
+    source, workspace, tally, rng = (
         finished_records["lm"].parent,
-        tmp_path / "room",
+        tmp_path / "workspace",
         Tally("kill -9: explorer"),
         Random(SEED),
     )
-    copy, hit = room / "speechesdataset-clean", 0
+    copy, hit = workspace / "speechesdataset-clean", 0
 
     def prepare() -> dict[str, str]:
-        shutil.rmtree(room, ignore_errors=True)
-        shutil.copytree(source, room)
-        return digests(room)
+        shutil.rmtree(workspace, ignore_errors=True)
+        shutil.copytree(source, workspace)
+        return digests(workspace)
 
     def explore(kill_after: float | None) -> float:
         """Start one and ask it for the copy; how long that took."""
-        process = Forked("explore", room, "--port", 0, "--no-browser")
+        process = Forked("explore", workspace, "--port", 0, "--no-browser")
         address = next(line.split()[1] for line in process.stdout if line.startswith("open "))
         started = time.monotonic()
-        asking = Thread(target=ask_for_copy, args=(address, str(room / "speechesdataset")), daemon=True)
+        asking = Thread(target=ask_for_copy, args=(address, str(workspace / "speechesdataset")), daemon=True)
         asking.start()
         asking.join(kill_after)
         process.kill()
@@ -107,11 +107,11 @@ def test_an_explorer_is_killed_while_it_writes(finished_records: dict[str, Path]
         before, moment = prepare(), rng.uniform(0, seconds)
         explore(moment)
         where, killed = f"explorer {number}, killed after {moment:.3f} s", not copy.exists()
-        left = processes_in(room)
+        left = processes_in(workspace)
         hit += killed
         if killed:
             explore(None)
-        found = digests(room)
+        found = digests(workspace)
         if {name: found.get(name) for name in before} != before:
             tally.failed(where, "records or data have changed")
         elif not copy.exists() or digests(copy) != wanted or len(found) != len(before) + len(wanted):
@@ -144,7 +144,7 @@ def ask_for_copy(address: str, source: str) -> None:
         answer.read()
 
 
-def processes_in(room: Path) -> list[str]:
+def processes_in(workspace: Path) -> list[str]:
     """Processes that have a file below the folder open, after some time."""
     until = time.monotonic() + patience()
     while True:
@@ -152,7 +152,7 @@ def processes_in(room: Path) -> list[str]:
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 links = [os.readlink(link) for link in (process / "fd").iterdir()]
-                if any(link.startswith(str(room)) for link in links):
+                if any(link.startswith(str(workspace)) for link in links):
                     found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:100])
             except OSError:
                 continue

@@ -16,7 +16,7 @@ from scenes import Scene
 from campaign import Tally, sized
 
 pytestmark = pytest.mark.slow
-pytest_plugins = ("rooms",)
+pytest_plugins = ("workspaces",)
 MB = 1_000_000
 NOBODY = 65534
 LIMITS: dict[str, list[int]] = {
@@ -29,35 +29,35 @@ SCENES = {"train": 1.0, "resume": 0.5, "study": 0.3, "export": 0.5, "show": 0.5,
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_too_little(limit: str, scenes: dict[str, Scene], faulty: Faulty, tmp_path: Path, capsys: Any) -> None:
-    tally, room = Tally(f"limit: {limit}"), tmp_path / "room"
+    tally, workspace = Tally(f"limit: {limit}"), tmp_path / "workspace"
     begins = int(faulty(Order(["--version"])).memory)
     for name, share in SCENES.items():
         scene = scenes[name]
-        scene.prepare(room)
-        assert faulty(Order(scene.asked(room))).code == 0
-        wanted = scene.result(room)
+        scene.prepare(workspace)
+        assert faulty(Order(scene.asked(workspace))).code == 0
+        wanted = scene.result(workspace)
         values = LIMITS[limit]
         for value in values[:: max(1, len(values) // sized(round(share * len(values)), 1))]:
             where = f"{name}, {limit} {value:,}"
-            scene.prepare(room)
+            scene.prepare(workspace)
             limits, few = {limit: value + begins * (limit == "AS")}, limit == "NOFILE"
             # one that finds too few files for its processes may leave their server broken: not the one of all others
-            answer = faulty(Order(scene.asked(room), limits=limits, own_server=few))
-            check(tally, where, answer, faulty, scene, room, wanted)
+            answer = faulty(Order(scene.asked(workspace), limits=limits, own_server=few))
+            check(tally, where, answer, faulty, scene, workspace, wanted)
     with capsys.disabled():
         tally.close()
 
 
 def check(
-    tally: Tally, where: str, answer: Any, faulty: Faulty, scene: Scene, room: Path, wanted: dict[str, str]
+    tally: Tally, where: str, answer: Any, faulty: Faulty, scene: Scene, workspace: Path, wanted: dict[str, str]
 ) -> None:
     if answer.trouble:
         tally.failed(where, answer.trouble)
         return
-    after = answer if answer.code == 0 else faulty(Order(scene.goes_on(room)))
+    after = answer if answer.code == 0 else faulty(Order(scene.goes_on(workspace)))
     if after.code != 0:
         tally.failed(where, f"it does not go on: {after.err} (after: {answer.err})")
-    elif scene.result(room) != wanted:
+    elif scene.result(workspace) != wanted:
         tally.failed(where, f"other results (after: {answer.code} {answer.err})")
     elif answer.code == 0:
         tally.survived()
@@ -74,7 +74,7 @@ def test_what_may_not_be_written_or_read(
     studies: Callable[[str], Path],
     capsys: Any,
 ) -> None:
-    tally, room = Tally("permissions"), Path("/tmp") / f"fairtrial-campaign-{os.getpid()}"
+    tally, workspace = Tally("permissions"), Path("/tmp") / f"fairtrial-campaign-{os.getpid()}"
 
     def ask(where: str, words: list[object], forbid: Callable[[], object]) -> None:
         forbid()
@@ -85,22 +85,22 @@ def test_what_may_not_be_written_or_read(
             tally.refused()
 
     def place(source: Path, name: str) -> Path:
-        shutil.rmtree(room, ignore_errors=True)
-        shutil.copytree(source, room / name)
-        for path in [room, *room.rglob("*")]:
+        shutil.rmtree(workspace, ignore_errors=True)
+        shutil.copytree(source, workspace / name)
+        for path in [workspace, *workspace.rglob("*")]:
             path.chmod(0o777 if path.is_dir() else 0o666)
-        return room / name
+        return workspace / name
 
     small = ["--set=shape.layers=1", "--steps=1"]
     try:
         for mode in (0o555, 0o000):
             home = place(course, "data")
-            words = ["train", "lm", "--data", home, *small, "--out", room / "run"]
+            words = ["train", "lm", "--data", home, *small, "--out", workspace / "run"]
             ask(f"folder of the record {mode:o}", words, lambda home=home, mode=mode: home.parent.chmod(mode))
-            room.chmod(0o777)
+            workspace.chmod(0o777)
         for name in sorted(path.name for path in course.iterdir()):
             home = place(course, "data")
-            words = ["train", "lm" if "LM" in name else "classify", "--data", home, *small, "--out", room / "run"]
+            words = ["train", "lm" if "LM" in name else "classify", "--data", home, *small, "--out", workspace / "run"]
             ask(f"data {name}", words, (home / name).chmod(0o000) or (lambda: None))
         for name in sorted(path.name for path in finished_records["classify"].iterdir()):
             if name in ("run.lock", "clock.jsonl"):
@@ -119,6 +119,6 @@ def test_what_may_not_be_written_or_read(
         home = place(studies("plain"), "study")
         ask("study that may not be written", ["report", home], lambda home=home: home.chmod(0o555))
     finally:
-        shutil.rmtree(room, ignore_errors=True)
+        shutil.rmtree(workspace, ignore_errors=True)
     with capsys.disabled():
         tally.close()

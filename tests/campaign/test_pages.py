@@ -47,13 +47,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[s
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("no browser here")
-    room = tmp_path_factory.mktemp("browser")
+    workspace = tmp_path_factory.mktemp("browser")
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-    flags += ["--enable-logging=stderr", "--v=0", f"--user-data-dir={room / 'profile'}", "--virtual-time-budget=2000"]
+    flags += [
+        "--enable-logging=stderr",
+        "--v=0",
+        f"--user-data-dir={workspace / 'profile'}",
+        "--virtual-time-budget=2000",
+    ]
 
     def visit(page: str) -> tuple[str, str]:
-        (room / "page.html").write_text(page, encoding="utf-8")
-        words = [program, *flags, "--dump-dom", f"file://{room / 'page.html'}"]
+        (workspace / "page.html").write_text(page, encoding="utf-8")
+        words = [program, *flags, "--dump-dom", f"file://{workspace / 'page.html'}"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=1800)
         return done.stdout, "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
 
@@ -72,15 +77,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     from fairtrial.study.run import run_study
     from fairtrial.trial import load, run_trial
 
-    room = tmp_path_factory.mktemp("pages")
-    data = room / f"data {PAYLOADS[4]}".replace("/", "")
+    workspace = tmp_path_factory.mktemp("pages")
+    data = workspace / f"data {PAYLOADS[4]}".replace("/", "")
     data.mkdir()
     labels = [PAYLOADS[0], PAYLOADS[3], PAYLOADS[13]]
     plain = [text.replace("\u2028", " ").replace("\u0085", " ") for text in PAYLOADS]
     lines = [f"{labels[at % 3]}\twe will go {plain[at % len(plain)]} {at}\n" for at in range(60)]
     (data / "train.tsv").write_text("".join(lines))
     (data / "test.tsv").write_text("".join(line.replace("we will", "they may") for line in lines[:30]))
-    speeches = room / "course"
+    speeches = workspace / "course"
     speeches.mkdir()
     (speeches / "train_CLS.tsv").write_text("".join(lines))
     (speeches / "test_CLS.tsv").write_text("".join(lines[:20]))
@@ -89,29 +94,29 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (speeches / f"test_LM_{PAYLOADS[3]}.txt".replace("/", "")).write_text(text[:900])
 
     name = f"name={json.dumps(PAYLOADS[2])}"
-    classify = run_trial(make_tiny("classify", data, name), 0, room / f"run {PAYLOADS[5]}".replace("/", ""))
-    language = run_trial(make_tiny("lm", speeches, name), 0, room / "lm")
+    classify = run_trial(make_tiny("classify", data, name), 0, workspace / f"run {PAYLOADS[5]}".replace("/", ""))
+    language = run_trial(make_tiny("lm", speeches, name), 0, workspace / "lm")
     found: dict[str, str] = {
         "show": records_page([classify, language], PAYLOADS[1]),
         "errors": errors_page(import_module("fairtrial.inspection.errors").errors(load(classify))),
     }
     for record, given in ((classify, [PAYLOADS[0], f"we will {PAYLOADS[3]}"]), (language, [PAYLOADS[1]])):
         seen = look(load(record), given, ablate=False)
-        out, command = room / f"look-{record.recipe.task}", " ".join(PAYLOADS)
+        out, command = workspace / f"look-{record.recipe.task}", " ".join(PAYLOADS)
         page = write_look(seen, record, Target(out, 0, 0, "svg", command), lambda *_: None).page
         found[f"look {record.recipe.task}"] = page.read_text()
 
-    (room / "recipe.toml").write_text(write_recipe(make_tiny("classify", data, name)))
+    (workspace / "recipe.toml").write_text(write_recipe(make_tiny("classify", data, name)))
     variants: dict[str, Any] = {"learned": {"parts": ["learned"]}, "rope": {"parts": ["rope"]}}
-    table = {"recipe": str(room / "recipe.toml"), "name": PAYLOADS[3], "tasks": ["classify"], "seeds": 2}
+    table = {"recipe": str(workspace / "recipe.toml"), "name": PAYLOADS[3], "tasks": ["classify"], "seeds": 2}
     table |= {"variants": variants, "sentence": f"we will {PAYLOADS[0]}"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(import_module("fairtrial.audit.run"), "RepeatedRuns", lambda plans: nullcontext())
-        run_study(study_from(table), room / "study", InProcess())
+        run_study(study_from(table), workspace / "study", InProcess())
         row = {"task": "classify", "variant": "rope", "seed": 9, "error": " ".join(PAYLOADS)}
-        StudyFolder(room / "study").add_failure(row)
-        run_study(study_from(table), room / "study", InProcess())
-    found["report"] = write_study_page(room / "study").read_text()
+        StudyFolder(workspace / "study").add_failure(row)
+        run_study(study_from(table), workspace / "study", InProcess())
+    found["report"] = write_study_page(workspace / "study").read_text()
     return found
 
 

@@ -17,7 +17,7 @@ import pytest
 from campaign import add_row, sized
 
 pytestmark = pytest.mark.slow
-pytest_plugins = ("rooms",)
+pytest_plugins = ("workspaces",)
 GROWTH = 0.05  # of the main process, from a fifth of the trials to all
 
 

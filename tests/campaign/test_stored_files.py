@@ -22,7 +22,7 @@ from fairtrial.trial import run_trial
 from tiny import make_tiny
 
 pytestmark = pytest.mark.slow
-pytest_plugins = ("rooms",)
+pytest_plugins = ("workspaces",)
 VALUES: list[Any] = [None, True, -1, 0, 1e308, float("nan"), 10**400]
 VALUES += ["", "x", "\x1b[31m", "\ud800", [], [1], {}, {"x": 1}]
 Edit = Callable[[Path, random.Random], None]
@@ -121,16 +121,18 @@ JUDGED += [f"{word} PLACE/trials/classify/rope/seed-1" for word in ("show", "par
 JUDGED += ["show PLACE", "predict PLACE/trials/classify/rope/seed-1 TEXT"]
 
 
-def mutations(whole: Path, files: Sequence[str], count: int, room: Path) -> Iterator[tuple[str, Edit, random.Random]]:
-    """A damaged copy in `room/copy` for each: the file, what was done to it, and a source of chance."""
+def mutations(
+    whole: Path, files: Sequence[str], count: int, workspace: Path
+) -> Iterator[tuple[str, Edit, random.Random]]:
+    """A damaged copy in `workspace/copy` for each: the file, what was done to it, and a source of chance."""
     for name in files:
         for edit in EDITS:
             for number in range(sized(count)):
                 rng = random.Random(f"{SEED} {name} {edit.__name__} {number}")
-                shutil.rmtree(room / "copy", ignore_errors=True)
-                shutil.copytree(whole, room / "copy")
-                found = sorted((room / "copy" / "checkpoints").glob("step-*"))
-                path = {"NEWEST": found[-1:], "OLDEST": found[:1]}.get(Path(name).name, [room / "copy" / name])[0]
+                shutil.rmtree(workspace / "copy", ignore_errors=True)
+                shutil.copytree(whole, workspace / "copy")
+                found = sorted((workspace / "copy" / "checkpoints").glob("step-*"))
+                path = {"NEWEST": found[-1:], "OLDEST": found[:1]}.get(Path(name).name, [workspace / "copy" / name])[0]
                 edit(path, rng)
                 yield f"{name}, {edit.__name__} {number}", edit, rng
 
@@ -142,22 +144,22 @@ def campaign(
     questions: Sequence[str],
     count: int,
     fairtrial: Callable[..., Any],
-    room: Path,
+    workspace: Path,
     capsys: Any,
 ) -> None:
-    copy, tally = room / "copy", Tally(f"stored files: {title}")
+    copy, tally = workspace / "copy", Tally(f"stored files: {title}")
 
     def ask(question: str) -> Any:
-        shutil.rmtree(room / "out", ignore_errors=True)
-        (room / "out").unlink(missing_ok=True) if (room / "out").is_file() else None
-        names = {"PLACE": str(copy), "TEXT": TEXT, "OUT": str(room / "out")}
+        shutil.rmtree(workspace / "out", ignore_errors=True)
+        (workspace / "out").unlink(missing_ok=True) if (workspace / "out").is_file() else None
+        names = {"PLACE": str(copy), "TEXT": TEXT, "OUT": str(workspace / "out")}
         words = [re.sub("|".join(names), lambda found: names[found[0]], word) for word in question.split()]
         return fairtrial(*words)
 
     shutil.copytree(whole, copy)
     before = {question: ask(question) for question in questions}
     assert all(said.code == 0 for said in before.values()), before
-    for where, edit, rng in mutations(whole, files, count, room):
+    for where, edit, rng in mutations(whole, files, count, workspace):
         name = where.partition(",")[0]
         problems, answers = [], set()
         for question in [questions[0], rng.choice(questions[1:])]:

@@ -15,7 +15,7 @@ import pytest
 
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.finding import Finding
-from fairtrial.inspection.catalogue import GROUPS, VERBS, catalogue, describe, first_sentence, group_of
+from fairtrial.inspection.catalogue import GROUPS, HOOKS, catalogue, describe, first_sentence, group_of
 from fairtrial.model.part import parts
 from sampling import cases
 
@@ -43,12 +43,12 @@ def test_one_part_is_shown_with_options_verbs_claims_definition_and_file(fairtri
 
 
 def test_parts_are_grouped_by_what_they_change() -> None:
-    """By the verbs that they override, so that a new part finds its place by itself."""
+    """By the hooks that they override, so that a new part finds its place by itself."""
     groups = {entry.name: entry.changes for entry in catalogue()}
     expected = {"rope": "positions", "alibi": "positions", "disentangled": "positions", "window": "what may be seen"}
     expected |= {"concat": "heads", "pool-cls": "sentence vectors", "none": "nothing"}
     assert expected.items() <= groups.items()
-    assert {verb for own in GROUPS.values() for verb in own} >= set(VERBS)
+    assert {hook for own in GROUPS.values() for hook in own} >= set(HOOKS)
     assert group_of(("score",), sees_order=False) == "scores and weights"
     assert group_of(("score",), sees_order=True) == "positions"
     assert group_of(("allow", "bias"), sees_order=True) == "what may be seen"

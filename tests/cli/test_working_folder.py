@@ -78,15 +78,15 @@ if __name__ == "__main__":
 @pytest.fixture
 def folder(tmp_path: Path, finished_records: dict[str, Path]) -> Path:
     """A working folder with records in it, and files called as all modules of the standard library and ours."""
-    room = tmp_path / "folder"
-    room.mkdir()
+    workspace = tmp_path / "folder"
+    workspace.mkdir()
     for name, record in finished_records.items():
-        shutil.copytree(record, room / name)
+        shutil.copytree(record, workspace / name)
     for name in {*sys.stdlib_module_names, *THIRD}:
-        (room / f"{name}.py").write_text(HOSTILE.format(ran=str(tmp_path / "ran" / name)))
-    (room / "small.toml").write_text('tasks = ["lm"]\ndata = "sotu"\nvariants = ["learned", "rope"]\n')
-    (room / "matplotlibrc").write_text("figure.figsize: 1, 1\n")
-    return room
+        (workspace / f"{name}.py").write_text(HOSTILE.format(ran=str(tmp_path / "ran" / name)))
+    (workspace / "small.toml").write_text('tasks = ["lm"]\ndata = "sotu"\nvariants = ["learned", "rope"]\n')
+    (workspace / "matplotlibrc").write_text("figure.figsize: 1, 1\n")
+    return workspace
 
 
 def ask(folder: Path, asked: list[list[str]], data: Path) -> list[Any]:

@@ -42,17 +42,17 @@ def rows(path: Path, count: int = 60) -> Path:
     return path
 
 
-def sources(room: Path, course: Path) -> list[tuple[str, Path, str]]:
-    folder = room / "classes"
+def sources(workspace: Path, course: Path) -> list[tuple[str, Path, str]]:
+    folder = workspace / "classes"
     for name in ("train/good", "train/bad", "test/good", "test/bad"):
         (folder / name).mkdir(parents=True)
         for number in range(6):
             text = f"The {name} film, {words(len(name) * 100 + number)},\nwas long.\n\nIt's “over”."
             (folder / name / f"{number}.txt").write_text(text, encoding="utf-8")
-    novel = room / "novel.txt"
+    novel = workspace / "novel.txt"
     novel.write_text("\n\n".join(f"Chapter {n}. Mr. X said no. {n} of us left, did we?" for n in range(40)), "utf-8")
     return [
-        ("classify", rows(room / "rows.jsonl"), "word"),
+        ("classify", rows(workspace / "rows.jsonl"), "word"),
         ("lm", novel, "word"),
         ("lm", novel, "character"),
         ("mlm", folder, "whitespace"),

@@ -1,4 +1,4 @@
-"""One explorer for all tests of its room, on records of tiny trials; and a browser."""
+"""One explorer for all tests of its package, on records of tiny trials; and a browser."""
 
 from __future__ import annotations
 

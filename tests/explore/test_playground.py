@@ -17,7 +17,7 @@ from client import Client, until
 
 import fairtrial as ft
 from fairtrial.explore.models import Models
-from fairtrial.explore.pool import Pool, Ticket
+from fairtrial.explore.pool import JobHandle, Pool
 from fairtrial.inspection import head_off
 
 TEXT = "we will not forget the brave men"
@@ -80,14 +80,14 @@ def test_a_newer_question_ends_the_older_one() -> None:
     begun: list[str] = []
     busy = threading.Event()
 
-    def wait(ticket: Ticket) -> None:
+    def wait(handle: JobHandle) -> None:
         busy.wait()
 
     def named(name: str) -> Any:
-        def job(ticket: Ticket) -> str:
+        def job(handle: JobHandle) -> str:
             begun.append(name)
             while name == "runs":
-                ticket.check()
+                handle.check()
                 time.sleep(0.01)
             return name
 

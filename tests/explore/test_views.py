@@ -18,8 +18,8 @@ from client import WHILE_RUNNING, Client, until
 
 import fairtrial as ft
 from fairtrial import puzzles
-from fairtrial.explore.asked import Asked, plain, to_json
 from fairtrial.explore.data import marked
+from fairtrial.explore.params import RequestParams, plain, to_json
 from fairtrial.model.part import parts
 from fairtrial.results.verdict_file import read_verdict
 
@@ -39,7 +39,7 @@ import fairtrial as ft
 class Hanging(ft.Part):
     "Never answers."
 
-    def bias(self, site):
+    def bias(self, context):
         with open({path!r}, "a") as file:
             file.write(f"{{os.getpid()}}\\n")
         while True:
@@ -103,7 +103,7 @@ def test_every_part_can_be_drawn(client: Client) -> None:
     parts = client.ask("parts").json["parts"]
     assert len(parts) > 20
     for part in parts:
-        asked = {"part": part["name"], "decoder": "pool" not in part["verbs"]}
+        asked = {"part": part["name"], "decoder": "pool" not in part["hooks"]}
         reply = client.ask("draw", asked)
         assert reply.status in (200, 400), part["name"]
         assert reply.status == 200 or reply.json["what"]
@@ -350,13 +350,13 @@ def test_markup_in_every_field_is_shown_as_text(
     open_page: Any, client: Client, study: str, every: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a record, a study, a data set or a part brings: no element, no script, no attempt at one."""
-    honest = Asked.read
+    honest = RequestParams.read
 
-    def read(body: bytes) -> Asked:
+    def read(body: bytes) -> RequestParams:
         return honest(body.replace(json.dumps(HOSTILE)[1:-1].encode(), b""))
 
     page = open_page("/")
-    monkeypatch.setattr(Asked, "read", read)
+    monkeypatch.setattr(RequestParams, "read", read)
     for module in ("server", "library"):
         told = sys.modules[f"fairtrial.explore.{module}"]
         monkeypatch.setattr(told, "to_json", lambda value: to_json(poisoned(plain(value), every)))

@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.errors import BadInput
 from fairtrial.inspection.parameters import cost_of_recipe, flops_of, fresh_network, ledger, ledger_of
-from fairtrial.model.layers import watch
+from fairtrial.model.layers import capture
 from fairtrial.model.network import count_parameters
 from fairtrial.recipe import PartChoice, Recipe, built_in_recipe, with_settings
 from sampling import cases
@@ -111,7 +111,7 @@ def counted(recipe: Recipe, batch: int) -> tuple[int, int]:
     """Forward, and forward with backward, of a full batch by torch's counter, with attention as its equation says."""
     network, length = fresh_network(recipe, 50, 4), recipe.shape.length
     ids = torch.arange(batch * length).view(batch, length) % 50
-    with watch(network), FlopCounterMode(display=False) as whole:
+    with capture(network), FlopCounterMode(display=False) as whole:
         logits = network(ids).flatten(0, -2)
         forward = whole.get_total_flops()
         cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long)).backward()

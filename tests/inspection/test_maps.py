@@ -120,7 +120,7 @@ def test_a_network_in_training_is_left_as_it_was(run: dict[str, Run]) -> None:
     network.train()
     attention_maps(run["lm"], TEXT)
     assert network.training
-    assert all(tap.watcher is None for tap in network.modules() if hasattr(tap, "watcher"))
+    assert all(tap.on_capture is None for tap in network.modules() if hasattr(tap, "on_capture"))
     assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
     network.eval()
 

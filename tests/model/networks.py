@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.model.network import Classifier, LanguageModel
-from fairtrial.model.part import Part, Site
+from fairtrial.model.part import AttentionContext, Part
 from fairtrial.recipe import PartChoice, Shape
 
 ENTRIES = 40
@@ -51,23 +51,23 @@ def gradients(network: nn.Module) -> dict[str, Tensor]:
 class Slope(Part):
     """A bias that falls with distance, a different one for each head."""
 
-    def bias(self, site: Site) -> Tensor:
+    def bias(self, context: AttentionContext) -> Tensor:
         rates = torch.arange(1, self.shape.heads + 1) / self.shape.heads
-        return -rates[:, None, None] * site.distance
+        return -rates[:, None, None] * context.distance
 
 
 class Blind(Part):
     """Nobody sees anything."""
 
-    def allow(self, site: Site) -> Tensor:
-        return torch.zeros_like(site.offset, dtype=torch.bool)
+    def allow(self, context: AttentionContext) -> Tensor:
+        return torch.zeros_like(context.offset, dtype=torch.bool)
 
 
 class PastOnly(Part):
     """Nobody sees itself, so the first token of a decoder sees nothing."""
 
-    def allow(self, site: Site) -> Tensor:
-        return site.offset != 0
+    def allow(self, context: AttentionContext) -> Tensor:
+        return context.offset != 0
 
 
 class FirstToken(Part):
@@ -80,7 +80,7 @@ class FirstToken(Part):
 class Backwards(Part):
     """Owns `merge`: heads side by side, last first."""
 
-    def merge(self, heads: Tensor, site: Site) -> Tensor:
+    def merge(self, heads: Tensor, context: AttentionContext) -> Tensor:
         return heads.flip(1).transpose(1, 2).flatten(2)
 
 

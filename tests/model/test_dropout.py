@@ -8,10 +8,10 @@ from networks import decoder, encoder, some_tokens
 from torch import Tensor, nn
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.model.attention import Attention, Layout, View
+from fairtrial.model.attention import Attention, ForwardContext, Layout
 from fairtrial.model.layers import Dropout, dropouts_of, seed_dropout
 from fairtrial.model.local_attention import shortest_window
-from fairtrial.model.part import Site, build_parts
+from fairtrial.model.part import AttentionContext, build_parts
 from fairtrial.recipe import PartChoice, Shape
 
 
@@ -102,10 +102,10 @@ def test_attention_weights_are_dropped_behind_the_softmax() -> None:
     layer = network.body.blocks[0].attention
     q, k, v = (torch.randn(3, 2, 8, 8, generator=torch.Generator().manual_seed(place)) for place in range(3))
     _, layout = network.body(ids)
-    view = View(layout, True, 0, q.dtype)
-    site = Site(0, True, view.queries, view.keys)
+    forward = ForwardContext(layout, True, 0, q.dtype)
+    context = AttentionContext(0, True, forward.queries, forward.keys)
     seed_dropout(dropouts_of(network), 3, 5)
-    seen = layer.attend_fast(q, k, v, view, site, [])
+    seen = layer.attend_fast(q, k, v, forward, context, [])
     future = torch.ones(8, 8).triu(1).bool()
     weights = (q @ k.transpose(-2, -1) / 8**0.5).masked_fill(future, -torch.inf).softmax(-1)
     seed_dropout(dropouts_of(network), 3, 5)
@@ -126,8 +126,8 @@ def test_local_attention_drops_weights_and_nothing_else(kind: str) -> None:
 
     def attended(share: float) -> Tensor:
         layer.dropout.share = share
-        view = View(layout, causal, 0, q.dtype)
-        return layer.attend_local(q, k, torch.ones_like(k), view, window, parts)
+        forward = ForwardContext(layout, causal, 0, q.dtype)
+        return layer.attend_local(q, k, torch.ones_like(k), forward, window, parts)
 
     plain = attended(0.0)
     assert torch.equal(plain, attended(0.0))

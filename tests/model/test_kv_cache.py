@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import KVCache
-from fairtrial.model.layers import watch
+from fairtrial.model.layers import capture
 from fairtrial.model.network import LanguageModel
 from sampling import sample
 
@@ -28,12 +28,12 @@ def in_pieces(network: LanguageModel, ids: Tensor, pieces: list[int]) -> Tensor:
     12,
     names=(("learned",), ("none",), ("slope",), ("learned", "past"), ("slope", "past")),
     pieces=([1] * 10, [3, 1, 4, 2], [1, 9], [9, 1], [10]),
-    watched=(False, True),
+    captured=(False, True),
 )
-def test_decoding_in_pieces_equals_decoding_at_once(names: tuple[str, ...], pieces: list[int], watched: bool) -> None:
+def test_decoding_in_pieces_equals_decoding_at_once(names: tuple[str, ...], pieces: list[int], captured: bool) -> None:
     network, ids = decoder(*names), some_tokens(3, 10)
-    if watched:
-        with watch(network) as seen:
+    if captured:
+        with capture(network) as seen:
             answer = in_pieces(network, ids, pieces)
         assert seen["body.blocks.0.attention.maps"].shape == (3, 2, pieces[-1], 10)
     else:

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.model.attention import Attention, View
-from fairtrial.model.layers import watch
+from fairtrial.model.attention import Attention, ForwardContext
+from fairtrial.model.layers import capture
 from fairtrial.model.local_attention import Cut, Windows, shortest_window, worth_it
 from fairtrial.model.network import Body, Classifier, LanguageModel
 from fairtrial.model.part import build_parts
@@ -46,7 +46,7 @@ def test_local_attention_equals_masked_attention(name: str, time: int) -> None:
     for network in (Classifier(SHAPE, RECIPES[name], 50, 3), LanguageModel(SHAPE, RECIPES[name], 50)):
         network.double()
         local = network(ids, lengths)
-        with watch(network):  # a watched network computes the whole map
+        with capture(network):  # a captured network computes the whole map
             masked = network(ids, lengths)
             expected = gradients(network, ids, lengths)
         assert torch.allclose(local, masked, rtol=0, atol=1e-10)
@@ -104,10 +104,10 @@ def test_windows_hold_what_a_block_meets_and_give_its_gradient_back(window: tupl
 def test_a_window_never_makes_a_mask_of_the_whole_square(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of padded texts either: such a mask alone would cost the square of the length."""
 
-    def refuse(self: View) -> torch.Tensor | None:
+    def refuse(self: ForwardContext) -> torch.Tensor | None:
         raise AssertionError("the whole square was made")
 
-    monkeypatch.setattr(View, "visible", property(refuse))
+    monkeypatch.setattr(ForwardContext, "visible", property(refuse))
     shape = Shape(layers=2, heads=2, width=8, hidden=8, length=1100, dropout=0.0)
     body = Body(shape, [choice("window", size=16)], 10, causal=causal, seed=0)
     ids = torch.arange(2200).view(2, 1100) % 10

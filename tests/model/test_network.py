@@ -10,7 +10,7 @@ from networks import ENTRIES, decoder, encoder, gradients, other, some_tokens
 from torch import Tensor
 
 from fairtrial.model.attention import Attention
-from fairtrial.model.layers import watch
+from fairtrial.model.layers import capture
 from fairtrial.model.network import Body, Classifier, LanguageModel, count_parameters, training_memory
 from fairtrial.recipe import Recipe, Shape, built_in_recipe, with_settings
 from sampling import cases, sample
@@ -63,14 +63,14 @@ def test_a_decoder_ignores_padding_and_batch_mates(part: str) -> None:
 
 
 @pytest.mark.usefixtures("plugins")
-@sample(8, part=PARTS, lengths=(None, torch.tensor([9, 8])), watched=(False, True))
-def test_a_decoder_cannot_see_the_future(part: str, lengths: Tensor | None, watched: bool) -> None:
+@sample(8, part=PARTS, lengths=(None, torch.tensor([9, 8])), captured=(False, True))
+def test_a_decoder_cannot_see_the_future(part: str, lengths: Tensor | None, captured: bool) -> None:
     network, ids = decoder(part), some_tokens(2, 9)
 
     def run(ids: Tensor) -> Tensor:
-        if not watched:
+        if not captured:
             return network(ids, lengths)
-        with watch(network):
+        with capture(network):
             return network(ids, lengths)
 
     logits = run(ids)
@@ -143,11 +143,11 @@ def test_the_fast_path_equals_the_watched_path(
     fast.pow(2).sum().backward()
     fast_gradients = {name: gradient.clone() for name, gradient in gradients(network).items()}
     network.zero_grad()
-    with watch(network) as seen:
-        watched = network(ids, lengths)
-    watched.pow(2).sum().backward()
+    with capture(network) as seen:
+        captured = network(ids, lengths)
+    captured.pow(2).sum().backward()
     assert ways == ["attend_fast"] * 2 + ["attend"] * 2
-    torch.testing.assert_close(fast, watched, **EXACT)
+    torch.testing.assert_close(fast, captured, **EXACT)
     for name, gradient in gradients(network).items():
         torch.testing.assert_close(fast_gradients[name], gradient, atol=1e-11, rtol=1e-9)
     assert sorted(seen) == [f"body.blocks.{layer}.attention.maps" for layer in range(2)]
@@ -160,15 +160,15 @@ def test_the_fast_path_equals_the_watched_path(
 
 @pytest.mark.usefixtures("plugins")
 @cases("names", [("blind",), ("blind", "slope")])
-@cases("watched", [False, True])
-def test_a_row_with_nothing_to_see_gives_zeros(names: tuple[str, ...], watched: bool) -> None:
+@cases("captured", [False, True])
+def test_a_row_with_nothing_to_see_gives_zeros(names: tuple[str, ...], captured: bool) -> None:
     outputs: list[Tensor] = []
     network = encoder(*names)
     for block in network.body.blocks:
         block.attention.out.register_forward_pre_hook(lambda _, got: outputs.append(got[0]))
     ids = some_tokens(4, 9)
-    if watched:
-        with watch(network):
+    if captured:
+        with capture(network):
             logits = network(ids, LENGTHS)
     else:
         logits = network(ids, LENGTHS)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, RobertaPreLayerNormConfig, RobertaPreLayerNormModel
 from transformers.models.bert.modeling_bert import BertSelfAttention, BertSelfOutput
 
-from fairtrial.model.attention import Attention, Layout, View
+from fairtrial.model.attention import Attention, ForwardContext, Layout
 from fairtrial.model.network import Body
 from fairtrial.recipe import Shape
 from sampling import cases
@@ -149,6 +149,6 @@ def test_attention_alone_equals_berts_on_a_padded_batch(heads: int) -> None:
     with torch.no_grad():
         expected = output.dense(theirs(x, attention_mask=hidden)[0])
         without_mask = output.dense(theirs(x)[0])
-        answer = ours(layout.pack(x), View(layout, causal=False, past=0, dtype=x.dtype), [])
+        answer = ours(layout.pack(x), ForwardContext(layout, causal=False, past=0, dtype=x.dtype), [])
     torch.testing.assert_close(layout.unpack(answer)[real], expected[real], atol=1e-5, rtol=1e-5)
     assert (without_mask - expected)[real].abs().max() > 1e-2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import fairtrial.parts  # noqa: F401
-from fairtrial.model.layers import watch
+from fairtrial.model.layers import capture
 from fairtrial.model.network import Classifier, LanguageModel
 from fairtrial.recipe import PartChoice, Shape
 
@@ -16,7 +16,7 @@ CLS = [PartChoice(name="learned"), PartChoice(name="pool-cls")]
 def test_the_cls_vector_is_seen_by_all_tokens_and_sees_all_of_them() -> None:
     network = Classifier(SHAPE, CLS, 30, 3).double()
     ids, lengths = torch.randint(0, 30, (2, 12)), torch.tensor([4, 12])
-    with watch(network) as seen:
+    with capture(network) as seen:
         network(ids, lengths)
     maps = seen["body.blocks.0.attention.maps"]
     assert maps.shape == (2, 2, 13, 13)

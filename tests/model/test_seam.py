@@ -1,4 +1,4 @@
-"""The seam: parts are found by name, built with their options, refused kindly, and their verbs are called."""
+"""The seam: parts are found by name, built with their options, refused kindly, and their hooks are called."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from torch import Tensor
 
 from fairtrial.errors import BadInput
 from fairtrial.model.attention import KVCache
-from fairtrial.model.layers import watch
+from fairtrial.model.layers import capture
 from fairtrial.model.network import Classifier
-from fairtrial.model.part import VERBS, Part, Site, build_parts, parts
+from fairtrial.model.part import HOOKS, AttentionContext, Part, build_parts, parts
 from fairtrial.recipe import PartChoice, Shape
 
 pytestmark = pytest.mark.usefixtures("plugins")
 
 
-@pytest.mark.parametrize(("verb", "owner"), [("merge", "backwards"), ("pool", "first")])
-def test_two_owners_of_one_verb_are_refused(verb: str, owner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("hook", "owner"), [("merge", "backwards"), ("pool", "first")])
+def test_two_overrides_of_an_exclusive_hook_are_refused(hook: str, owner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(parts._things, "second", type("Second", (parts.find(owner),), {}))
-    with pytest.raises(BadInput, match=f"'{owner}' and 'second' both own '{verb}'"):
+    with pytest.raises(BadInput, match=f"'{owner}' and 'second' both override '{hook}'"):
         Classifier(SMALL, choices(owner, "learned", "second"), ENTRIES, 3)
     Classifier(SMALL, choices(owner, "learned"), ENTRIES, 3)
-    Classifier(SMALL, choices("backwards", "first"), ENTRIES, 3)  # one owner each is fine
+    Classifier(SMALL, choices("backwards", "first"), ENTRIES, 3)  # one override each is fine
 
 
 def test_a_part_named_twice_is_refused() -> None:
@@ -51,9 +51,10 @@ def test_parts_are_built_in_the_order_of_the_recipe() -> None:
 
 
 def test_a_part_owns_the_verbs_that_it_overrides() -> None:
-    verbs = ("embed", "rotate", "bias", "score", "allow", "merge", "pool")
+    hooks = ("embed", "rotate", "bias", "score", "allow", "merge", "pool")
     owned = {
-        name: {verb for verb in verbs if parts.find(name).owns(verb)} for name in ("none", "learned", "slope", "first")
+        name: {hook for hook in hooks if parts.find(name).overrides(hook)}
+        for name in ("none", "learned", "slope", "first")
     }
     assert owned == {"none": set(), "learned": {"embed"}, "slope": {"bias"}, "first": {"pool"}}
 
@@ -83,30 +84,7 @@ def test_layers_add_to_what_a_part_carries(monkeypatch: pytest.MonkeyPatch) -> N
             torch.testing.assert_close(seen[1], expected, atol=1e-12, rtol=1e-12)
 
 
-def test_a_part_written_with_the_old_verbs_works() -> None:
-    class Doubled(parts.find("rope")):  # type: ignore[misc]
-        def turn(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
-            q, k = super().turn(q, k, site)
-            return 2 * q, k
-
-    class Mixin:
-        def reach(self, causal: bool) -> tuple[int, int]:
-            return 3, 0
-
-    class Old(Mixin, Part):
-        def carry(self, x: Tensor, read: Tensor) -> Tensor:
-            return x + read
-
-    site, q = Site(0, True, torch.arange(4), torch.arange(4)), torch.randn(1, 2, 4, 8)
-    rope = parts.find("rope")(SMALL)
-    assert torch.equal(Doubled(SMALL).rotate(q, q, site)[0], 2 * rope.rotate(q, q, site)[0])
-    assert Old(SMALL).window(True) == (3, 0)
-    assert Old(SMALL).residual(torch.ones(2), torch.ones(2)).tolist() == [2, 2]
-    assert [Old.owns(verb) for verb in ("rotate", "window", "residual")] == [False, True, True]
-    assert not any(parts.find("none").owns(verb) for verb in ("rotate", "window", "residual"))
-
-
-def test_the_owner_of_pool_makes_the_sentence_vector() -> None:
+def test_the_override_of_pool_makes_the_sentence_vector() -> None:
     ids, lengths = some_tokens(3, 6), torch.tensor([6, 2, 4])
     network = encoder("first")
     x, layout = network.body(ids, lengths)
@@ -137,13 +115,13 @@ def test_the_owner_of_merge_joins_the_heads() -> None:
 
 def test_every_verb_is_an_identity_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part that overrides them all by their own defaults changes nothing, nor does one with a plain attribute that
-    happens to have a verb's name."""
+    happens to have a hook's name."""
 
-    def by_default(verb: str) -> Any:
-        return lambda self, *given: getattr(Part, verb)(self, *given)
+    def by_default(hook: str) -> Any:
+        return lambda self, *given: getattr(Part, hook)(self, *given)
 
-    overridden = [verb for verb in VERBS if verb != "features"]  # its default is no kernel
-    monkeypatch.setitem(parts._things, "all", type("All", (Part,), {verb: by_default(verb) for verb in overridden}))
+    overridden = [hook for hook in HOOKS if hook != "features"]  # its default is no kernel
+    monkeypatch.setitem(parts._things, "all", type("All", (Part,), {hook: by_default(hook) for hook in overridden}))
 
     class Shadow(Part):
         def __init__(self, shape: Shape) -> None:
@@ -151,7 +129,7 @@ def test_every_verb_is_an_identity_by_default(monkeypatch: pytest.MonkeyPatch) -
             self.mix = self.feed_forward = torch.nn.Linear(2, 2)
 
     monkeypatch.setitem(parts._things, "shadow", Shadow)
-    assert parts.find("all").verbs == set(overridden)
+    assert parts.find("all").hooks == set(overridden)
     ids, lengths = some_tokens(3, 6), torch.tensor([6, 2, 4])
     for make in (encoder, decoder):
         expected = make("none")(ids, lengths)
@@ -161,10 +139,10 @@ def test_every_verb_is_an_identity_by_default(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_verb_that_nobody_owns_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
     new = ("arrange", "key_heads", "project", "attach", "features", "weigh", "mix", "read", "feed_forward")
-    for verb in new:
-        monkeypatch.setattr(Part, verb, lambda *given, verb=verb: pytest.fail(f"{verb} was called"))
+    for hook in new:
+        monkeypatch.setattr(Part, hook, lambda *given, hook=hook: pytest.fail(f"{hook} was called"))
     for make in (encoder, decoder):
-        with watch(network := make("learned")):
+        with capture(network := make("learned")):
             network(some_tokens(2, 5))
         network(some_tokens(2, 5))
 
@@ -194,11 +172,11 @@ def test_heads_that_share_keys_start_as_the_first_of_them(monkeypatch: pytest.Mo
 
 def test_what_a_part_attaches_comes_with_the_keys_also_from_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     class Loud(Part):
-        def attach(self, x: Tensor, site: Site) -> Tensor:
+        def attach(self, x: Tensor, context: AttentionContext) -> Tensor:
             return x[..., :2]
 
-        def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
-            return scores + site.attached[self].transpose(1, 2)[:, :, None, :]
+        def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
+            return scores + context.attached[self].transpose(1, 2)[:, :, None, :]
 
     monkeypatch.setitem(parts._things, "loud", Loud)
     network, ids = decoder("loud"), some_tokens(3, 9)
@@ -226,7 +204,7 @@ def test_linear_attention_equals_the_equation(monkeypatch: pytest.MonkeyPatch, t
         network = make("exponential", length=400)
         for lengths in (None, torch.tensor([time, 70, 1])):
             fast = network(ids, lengths)
-            with watch(network):
+            with capture(network):
                 eager = network(ids, lengths)
             torch.testing.assert_close(fast, eager, atol=1e-10, rtol=1e-10)
             assert (fast - make("none", length=400)(ids, lengths)).abs().max() > 1e-6
@@ -256,41 +234,41 @@ def test_a_part_says_where_it_makes_no_sense(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_no_verb_can_show_what_attention_has_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     class Peek(Part):
-        def weigh(self, scores, site):
+        def weigh(self, scores, context):
             return scores.softmax(-1) + (scores < -1e300)
 
-        def mix(self, weights, site):
+        def mix(self, weights, context):
             return weights + (weights == 0)
 
-        def allow(self, site):
-            return torch.ones_like(site.offset, dtype=torch.bool)
+        def allow(self, context):
+            return torch.ones_like(context.offset, dtype=torch.bool)
 
-        def score(self, scores, q, k, site):
-            return scores + 1e6 * (site.offset < 0)
+        def score(self, scores, q, k, context):
+            return scores + 1e6 * (context.offset < 0)
 
-        def bias(self, site):
-            return 1e6 * (site.offset < 0).double().expand(self.shape.heads, -1, -1)
+        def bias(self, context):
+            return 1e6 * (context.offset < 0).double().expand(self.shape.heads, -1, -1)
 
     monkeypatch.setitem(parts._things, "peek", Peek)
     ids = some_tokens(2, 6)
     network = decoder("peek")
-    with watch(network) as seen:
+    with capture(network) as seen:
         answer = network(ids)
     for maps in seen.values():
         assert (maps.triu(1) == 0).all()
         assert (maps.diagonal(dim1=-2, dim2=-1) > 0).any()
     torch.testing.assert_close(answer, decoder("none")(ids), atol=1e-12, rtol=1e-12)
     reader = encoder("peek")
-    with watch(reader) as seen:
+    with capture(reader) as seen:
         reader(ids, torch.tensor([6, 3]))
     for maps in seen.values():
         assert (maps[1, :, :, 3:] == 0).all()  # padding stays hidden
         assert (maps[0, :, :-1, -1] > 0).all()  # where all is real, the future may be seen
 
 
-def test_watching_ends_with_its_block() -> None:
+def test_capturing_ends_with_its_block() -> None:
     network = decoder("none")
-    with watch(network) as seen:
+    with capture(network) as seen:
         pass
     network(some_tokens(1, 4))
     assert seen == {}

@@ -10,7 +10,7 @@ from networks import decoder, encoder, some_tokens
 from torch import Tensor, nn
 
 from fairtrial.model import part
-from fairtrial.model.part import Site, TensorCache
+from fairtrial.model.part import AttentionContext, TensorCache
 from fairtrial.parts.alibi import Alibi
 from fairtrial.parts.rope import Rope
 from fairtrial.recipe import Shape
@@ -101,13 +101,13 @@ def test_what_came_before_changes_nothing(name: str, make: type[nn.Module]) -> N
 
 def test_a_part_in_other_numbers_answers_in_them() -> None:
     place = torch.arange(5)
-    site, q = Site(0, True, place, place), torch.randn(1, 2, 5, 8, dtype=torch.float64)
+    context, q = AttentionContext(0, True, place, place), torch.randn(1, 2, 5, 8, dtype=torch.float64)
     rope, alibi = Rope(SHAPE), Alibi(SHAPE)
-    exact, rough = rope.rotate(q, q, site)[0], rope.rotate(q.float(), q.float(), site)[0]
+    exact, rough = rope.rotate(q, q, context)[0], rope.rotate(q.float(), q.float(), context)[0]
     assert (exact.dtype, rough.dtype) == (torch.float64, torch.float32)
-    assert torch.equal(rope.rotate(q, q, site)[0], exact)
-    assert alibi.bias(site).dtype == torch.float32
-    assert alibi.double().bias(site).dtype == torch.float64
+    assert torch.equal(rope.rotate(q, q, context)[0], exact)
+    assert alibi.bias(context).dtype == torch.float32
+    assert alibi.double().bias(context).dtype == torch.float64
 
 
 def test_layers_share_one_mask() -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from fairtrial.model.attention import Attention, Layout, View
-from fairtrial.model.part import Part, Site
+from fairtrial.model.attention import Attention, ForwardContext, Layout
+from fairtrial.model.part import AttentionContext, Part
 from fairtrial.recipe import Shape
 
 SHAPE = Shape(width=24, heads=3, layers=2, length=16, hidden=20, qkv_bias=True)
@@ -47,7 +47,7 @@ def run_layer(
     """[batch time width] -> [batch time width]"""
     rows = torch.tensor(lengths or [x.shape[1]] * len(x))
     layout = Layout.ragged(rows, x.shape[1])
-    return layout.unpack(attention(layout.pack(x), View(layout, causal, 0, x.dtype), parts))
+    return layout.unpack(attention(layout.pack(x), ForwardContext(layout, causal, 0, x.dtype), parts))
 
 
 def heads_of(attention: Attention, x: Tensor) -> tuple[Tensor, ...]:
@@ -60,8 +60,8 @@ def side_by_side(heads: list[list[list[Tensor]]], row: int, query: int) -> Tenso
     return torch.cat([head[query] for head in heads[row]])
 
 
-def site(causal: bool = True, layer: int = 0, first: int = 0, time: int = TIME) -> Site:
-    return Site(layer, causal, torch.arange(first, time), torch.arange(time))
+def context(causal: bool = True, layer: int = 0, first: int = 0, time: int = TIME) -> AttentionContext:
+    return AttentionContext(layer, causal, torch.arange(first, time), torch.arange(time))
 
 
 def with_heads(heads: int) -> Shape:

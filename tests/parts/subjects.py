@@ -57,7 +57,7 @@ SUBJECTS = [PartChoice(name=name) for name in BUILT_IN]
 SUBJECTS += [PartChoice(name=name, options=options) for name, options in OPTIONS.items()]
 CHEATS = {"reweight"}
 HONEST = [subject for subject in SUBJECTS if subject.name not in CHEATS]
-OTHER_SUMS = {name for name in BUILT_IN if any(parts.find(name).owns(verb) for verb in OTHER_WEIGHTS)}
+OTHER_SUMS = {name for name in BUILT_IN if any(parts.find(name).overrides(hook) for hook in OTHER_WEIGHTS)}
 NEW_EVERY_PASS = [subject for subject in SUBJECTS if subject.options.get("every_step")]
 
 

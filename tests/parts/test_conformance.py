@@ -34,7 +34,7 @@ from subjects import (
 )
 from torch import Tensor, nn
 
-from fairtrial.model.layers import watch
+from fairtrial.model.layers import capture
 from fairtrial.model.part import parts
 from fairtrial.recipe import PartChoice
 
@@ -130,7 +130,7 @@ def test_the_rows_of_every_map_sum_to_one(subject: PartChoice, heads: int, kind:
     network = build(kind, subject, heads=heads)
     for time in some_lengths(subject):
         lengths = torch.tensor([time, max(1, time // 2), 1])
-        with watch(network) as seen:
+        with capture(network) as seen:
             network(some_tokens(3, time), lengths)
         assert len(seen) == LAYERS
         for maps in seen.values():  # batch head query key
@@ -153,7 +153,7 @@ def test_the_eager_way_equals_the_fast_one(subject: PartChoice, heads: int, drop
         ids = some_tokens(3, time)
         for lengths in (None, torch.tensor([time, max(1, time // 2), 1])):
             fast = run(network, ids, lengths)
-            with watch(network) as seen:
+            with capture(network) as seen:
                 eager = run(network, ids, lengths)
             assert len(seen) == LAYERS
             assert far(eager, fast) < EXACT
@@ -172,7 +172,7 @@ def test_the_fast_way_is_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
     network = build("decoder", PartChoice(name="alibi"))
     network(some_tokens(2, 9))
     assert len(calls) == LAYERS
-    with watch(network):
+    with capture(network):
         network(some_tokens(2, 9))
     assert len(calls) == LAYERS
 

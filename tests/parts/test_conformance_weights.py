@@ -25,7 +25,7 @@ from subjects import (
 )
 from torch import Tensor, nn
 
-from fairtrial.model.layers import watch
+from fairtrial.model.layers import capture
 from fairtrial.model.part import build_parts, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape, fingerprint, recipe_from, write_recipe
 from fairtrial.training.loop import put_weights, weights_of
@@ -48,12 +48,12 @@ def test_a_gradient_reaches_every_parameter_the_eager_way_and_the_fast_one(
     found: dict[str, Tensor] = {}
     for lengths in (None, torch.tensor([17, 9, 1])):
         found = gradients(network, ids, lengths)
-        with watch(network):
+        with capture(network):
             eager = gradients(network, ids, lengths)
         assert found.keys() == eager.keys()
         assert max(far(found[name], eager[name]) for name in found) < EXACT
     for name, weight in network.named_parameters():
-        if kind == "decoder" and parts.find(subject.name).owns("pool") and name.startswith("body.parts."):
+        if kind == "decoder" and parts.find(subject.name).overrides("pool") and name.startswith("body.parts."):
             assert name not in found, f"{name}: a language model pools nothing"
             continue
         assert name in found, f"{name} got no gradient"
@@ -110,7 +110,7 @@ def test_weights_start_as_the_seed_says_and_those_of_the_core_with_and_without_t
     for name, weight in bare.items():
         if dressed[name].shape != weight.shape:  # heads share keys: queries as they were, and the first of each group
             assert name.split(".")[-2] == "qkv"
-            assert parts.find(subject.name).owns("key_heads")
+            assert parts.find(subject.name).overrides("key_heads")
             rows = {tuple(row) for row in weight.view(len(weight), -1).tolist()}
             assert rows > {tuple(row) for row in dressed[name].view(len(dressed[name]), -1).tolist()}
             weight, dressed[name] = weight[:24], dressed[name][:24]

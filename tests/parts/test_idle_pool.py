@@ -19,7 +19,7 @@ OTHERS = [name for name in parts.list() if not name.startswith("pool-")]
 class Both(Part):
     """A bias and a pool in one part: in a language model the bias still counts."""
 
-    def bias(self, site):
+    def bias(self, context):
         return None
 
     def pool(self, x, real):

@@ -11,7 +11,7 @@ from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Site, build_parts
+from fairtrial.model.part import AttentionContext, build_parts
 from fairtrial.parts.alibi import Alibi, slopes
 from fairtrial.recipe import PartChoice, Shape
 from sampling import cases, sample
@@ -23,7 +23,7 @@ TIME = 30
 def bias_of(heads: int, causal: bool, first: int = 0, **options: float) -> Tensor:
     """[head query key]"""
     part = Alibi(replace(Shape(), heads=heads, width=2 * heads), **options)
-    return part.bias(Site(0, causal, torch.arange(first, TIME), torch.arange(TIME)))
+    return part.bias(AttentionContext(0, causal, torch.arange(first, TIME), torch.arange(TIME)))
 
 
 @cases("heads", [1, 2, 4, 8, 16, 32])

@@ -12,8 +12,8 @@ from transformers import DebertaV2Config
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
 
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Attention, Layout, View
-from fairtrial.model.part import Site
+from fairtrial.model.attention import Attention, ForwardContext, Layout
+from fairtrial.model.part import AttentionContext
 from fairtrial.parts.disentangled import Disentangled
 from fairtrial.recipe import Shape
 from sampling import cases
@@ -69,13 +69,13 @@ def test_full_rows_equal_debertas(heads: int, furthest: int, causal: bool) -> No
     oracle, table, attention, part = make(heads, furthest)
     x, square = some_vectors(), torch.ones(3, 1, TIME, TIME)
     expected, maps = oracle(x, square.tril() if causal else square, output_attentions=True, rel_embeddings=table)
-    view = View(Layout.full(3, TIME), causal, 0, x.dtype)
+    forward = ForwardContext(Layout.full(3, TIME), causal, 0, x.dtype)
     seen = []
-    attention.maps.watcher = seen.append
-    ours = attention(x.flatten(0, 1), view, [part]).view(3, TIME, -1)
+    attention.maps.on_capture = seen.append
+    ours = attention(x.flatten(0, 1), forward, [part]).view(3, TIME, -1)
     torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(seen[0], maps, atol=1e-5, rtol=1e-5)
-    content_only = attention(x.flatten(0, 1), view, []).view(3, TIME, -1)
+    content_only = attention(x.flatten(0, 1), forward, []).view(3, TIME, -1)
     assert (content_only - expected).abs().max() > 1e-2
 
 
@@ -87,7 +87,7 @@ def test_a_padded_batch_equals_debertas(heads: int, furthest: int, causal: bool)
     layout = Layout.ragged(lengths, TIME)
     mask = layout.real()[:, None, None, :] & torch.ones(TIME, TIME, dtype=torch.bool).tril(0 if causal else TIME)
     expected, _ = oracle(x, mask, rel_embeddings=table)
-    ours = layout.unpack(attention(layout.pack(x), View(layout, causal, 0, x.dtype), [part]))
+    ours = layout.unpack(attention(layout.pack(x), ForwardContext(layout, causal, 0, x.dtype), [part]))
     for row, length in enumerate(lengths.tolist()):
         torch.testing.assert_close(ours[row, :length], expected[row, :length], atol=1e-5, rtol=1e-5)
         assert not ours[row, length:].any()
@@ -114,8 +114,8 @@ def test_scores_equal_a_loop_over_the_papers_equation(furthest: int) -> None:
     part = Disentangled(shape, furthest=furthest).double()
     rng = torch.Generator().manual_seed(2)
     q, k = (torch.randn(1, 2, time, 12, generator=rng, dtype=torch.float64) for time in (3, 9))
-    site = Site(LAYER, True, torch.arange(6, 9), torch.arange(9))
-    scores = part.score(q @ k.transpose(-2, -1) / math.sqrt(12), q, k, site)
+    context = AttentionContext(LAYER, True, torch.arange(6, 9), torch.arange(9))
+    scores = part.score(q @ k.transpose(-2, -1) / math.sqrt(12), q, k, context)
     key_rows = part.keys[LAYER](part.table.weight).view(-1, 2, 12)
     query_rows = part.queries[LAYER](part.table.weight).view(-1, 2, 12)
     for head in range(2):

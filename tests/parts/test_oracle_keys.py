@@ -12,7 +12,7 @@ from transformers.models.llama.modeling_llama import LlamaAttention
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention, Qwen3RotaryEmbedding
 
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import KVCache, Layout, View
+from fairtrial.model.attention import ForwardContext, KVCache, Layout
 from fairtrial.parts.qk_norm import QKNorm
 from fairtrial.parts.rope import Rope
 from fairtrial.parts.shared_keys import GroupedQuery, MultiQuery
@@ -78,7 +78,7 @@ def test_one_head_of_keys_for_all_equals_llamas() -> None:
     expected, _ = oracle(x, position_embeddings=still, attention_mask=future(True))
     torch.testing.assert_close(run_layer(attention, x, [MultiQuery(SHAPE)], True), expected, atol=1e-5, rtol=0)
     cache, layout = KVCache(1), Layout.full(2, TIME)
-    attention(x.flatten(0, 1), View(layout, True, 0, x.dtype), [], cache)
+    attention(x.flatten(0, 1), ForwardContext(layout, True, 0, x.dtype), [], cache)
     assert cache.buffers[0].shape[2] == 1  # the cache holds one head of keys, not four
 
 
@@ -96,10 +96,10 @@ def test_values_of_the_first_layer_are_mixed_into_later_ones() -> None:
     part, x, y = perturbed(ValueResidual(SHAPE)), vectors(3, TIME, 24), vectors(3, TIME, 24, seed=1)
     first, second = attention_layer(SHAPE, 0), attention_layer(SHAPE, 1)
     layout = Layout.ragged(torch.tensor(LENGTHS), TIME)
-    view = View(layout, False, 0, x.dtype)
-    plain = layout.unpack(first(layout.pack(x), view, [part]))
+    forward = ForwardContext(layout, False, 0, x.dtype)
+    plain = layout.unpack(first(layout.pack(x), forward, [part]))
     torch.testing.assert_close(plain, run_layer(first, x, [], False, LENGTHS), atol=1e-12, rtol=0)
-    found = layout.unpack(second(layout.pack(y), view, [part]))
+    found = layout.unpack(second(layout.pack(y), forward, [part]))
     (_, _, v_first), (q, k, v) = heads_of(first, x), heads_of(second, y)
     a, b = part.shares[0]
     for row, length in enumerate(LENGTHS):

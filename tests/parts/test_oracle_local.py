@@ -10,8 +10,8 @@ import torch
 from brute import looped_heads
 
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Attention, Layout, View
-from fairtrial.model.part import Part, Site
+from fairtrial.model.attention import Attention, ForwardContext, Layout
+from fairtrial.model.part import AttentionContext, Part
 from fairtrial.parts.block import Blocks
 from fairtrial.parts.window import Window
 from fairtrial.recipe import Shape
@@ -32,7 +32,7 @@ def in_window(query: int, key: int, size: int, first: int, causal: bool) -> bool
 @sample(18, size=SIZES, first=GLOBAL, causal=(True, False), begin=(0, 17))
 def test_a_window_allows_what_a_loop_says(size: int, first: int, causal: bool, begin: int) -> None:
     part = Window(SHAPE, size=size, global_tokens=first)
-    allowed = part.allow(Site(0, causal, torch.arange(begin, 20), torch.arange(20)))
+    allowed = part.allow(AttentionContext(0, causal, torch.arange(begin, 20), torch.arange(20)))
     for query in range(begin, 20):
         for key in range(query + 1 if causal else 20):  # a decoder's future is attention's business
             assert bool(allowed[query - begin, key]) == in_window(query, key, size, first, causal)
@@ -42,8 +42,8 @@ def test_a_window_allows_what_a_loop_says(size: int, first: int, causal: bool, b
 def test_a_window_shows_exactly_its_size(size: int) -> None:
     """Not one too many: a decoder's token sees `size` tokens, an encoder's `size // 2` on each side and itself."""
     part, place = Window(SHAPE, size=size), torch.arange(30)
-    back = part.allow(Site(0, True, place, place)) & (place <= place[:, None])
-    both = part.allow(Site(0, False, place, place))
+    back = part.allow(AttentionContext(0, True, place, place)) & (place <= place[:, None])
+    both = part.allow(AttentionContext(0, False, place, place))
     assert set(back[size:].sum(1).tolist()) == {size}
     assert set(both[size:-size].sum(1).tolist()) == {2 * (size // 2) + 1}
 
@@ -55,14 +55,14 @@ def test_a_windows_extent_is_the_furthest_that_it_allows(size: int, first: int, 
     if first:
         assert reach is None
         return
-    site = Site(0, causal, place, place)
-    seen = part.allow(site) & ((site.offset >= 0) if causal else True)
-    assert reach == (int(site.offset[seen].max()), int(-site.offset[seen].min()))
+    context = AttentionContext(0, causal, place, place)
+    seen = part.allow(context) & ((context.offset >= 0) if causal else True)
+    assert reach == (int(context.offset[seen].max()), int(-context.offset[seen].min()))
 
 
 @sample(8, size=BLOCKS, causal=(True, False), begin=(0, 17))
 def test_a_block_allows_what_a_loop_says(size: int, causal: bool, begin: int) -> None:
-    allowed = Blocks(SHAPE, size=size).allow(Site(0, causal, torch.arange(begin, 20), torch.arange(20)))
+    allowed = Blocks(SHAPE, size=size).allow(AttentionContext(0, causal, torch.arange(begin, 20), torch.arange(20)))
     for query in range(begin, 20):
         for key in range(20):
             assert bool(allowed[query - begin, key]) == (query // size == key // size)
@@ -80,18 +80,18 @@ def local_parts(causal: bool) -> list[tuple[Part, Callable[[int, int], bool]]]:
     return [*windows, *blocks]
 
 
-@sample(14, number=range(7), causal=(True, False), watched=(True, False))
+@sample(14, number=range(7), causal=(True, False), captured=(True, False))
 @torch.no_grad()
-def test_attention_with_it_equals_loops(number: int, causal: bool, watched: bool) -> None:
+def test_attention_with_it_equals_loops(number: int, causal: bool, captured: bool) -> None:
     """Padded rows too, the eager way and the fast one."""
     part, sees = local_parts(causal)[number]
     torch.manual_seed(0)
     attention, time, lengths = Attention(replace(SHAPE), 0), 14, [14, 9, 1]
     x = torch.randn(3, time, SHAPE.width) * 2
     layout = Layout.ragged(torch.tensor(lengths), time)
-    if watched:
-        attention.maps.watcher = lambda maps: None
-    found = layout.unpack(attention(layout.pack(x), View(layout, causal, 0, x.dtype), [part]))
+    if captured:
+        attention.maps.on_capture = lambda maps: None
+    found = layout.unpack(attention(layout.pack(x), ForwardContext(layout, causal, 0, x.dtype), [part]))
     heads = looped_heads(attention, x, lengths, causal, sees)
     everything = looped_heads(attention, x, lengths, causal, lambda query, key: True)
     most = 0.0

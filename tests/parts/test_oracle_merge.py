@@ -14,9 +14,9 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from fairtrial.errors import BadInput, Interrupted
-from fairtrial.model.attention import Attention, Layout, View
+from fairtrial.model.attention import Attention, ForwardContext, Layout
 from fairtrial.model.network import LanguageModel
-from fairtrial.model.part import Part, Site, build_parts
+from fairtrial.model.part import AttentionContext, Part, build_parts
 from fairtrial.parts.merge import CausalReweight, Concat, Reweight, Shift, Shuffle
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.training.loop import put_weights, weights_of
@@ -33,8 +33,8 @@ def some_heads(heads: int, batch: int = 2, time: int = 5) -> Tensor:
     return torch.randn(batch, heads, time, 24 // heads, generator=rng, dtype=torch.float64)
 
 
-def here(layer: int = 0, time: int = 5) -> Site:
-    return Site(layer, True, torch.arange(time), torch.arange(time))
+def here(layer: int = 0, time: int = 5) -> AttentionContext:
+    return AttentionContext(layer, True, torch.arange(time), torch.arange(time))
 
 
 def norm(vectors: list[Tensor]) -> float:
@@ -87,7 +87,7 @@ def test_attention_with_it_equals_loops(what: str, causal: bool) -> None:
     attention, lengths = Attention(SHAPE, 0), [7, 3, 1]
     x = torch.randn(3, 7, 24) * 2
     layout = Layout.ragged(torch.tensor(lengths), 7)
-    found = layout.unpack(attention(layout.pack(x), View(layout, causal, 0, x.dtype), [kind(SHAPE)]))
+    found = layout.unpack(attention(layout.pack(x), ForwardContext(layout, causal, 0, x.dtype), [kind(SHAPE)]))
     heads = looped_heads(attention, x, lengths, causal, lambda query, key: True)
     for row, length in enumerate(lengths):
         for query in range(length):

@@ -11,7 +11,7 @@ from transformers import GPTNeoXConfig
 from transformers.models.gpt_neox.modeling_gpt_neox import GPTNeoXLayer
 
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Layout, View
+from fairtrial.model.attention import ForwardContext, Layout
 from fairtrial.model.network import Block
 from fairtrial.model.part import Part, build_parts, parts
 from fairtrial.parts.parallel import Parallel
@@ -42,10 +42,10 @@ def test_a_parallel_block_equals_gpt_neoxs() -> None:
     future = torch.full((TIME, TIME), -torch.inf, dtype=torch.float64).triu(1)[None, None]
     expected = oracle(x, attention_mask=future, position_embeddings=still)
     expected = expected if isinstance(expected, torch.Tensor) else expected[0]
-    view = View(Layout.full(2, TIME), True, 0, x.dtype)
-    found = ours(x.flatten(0, 1), view, [Parallel(shape)]).view_as(x)
+    forward = ForwardContext(Layout.full(2, TIME), True, 0, x.dtype)
+    found = ours(x.flatten(0, 1), forward, [Parallel(shape)]).view_as(x)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-6)
-    assert (ours(x.flatten(0, 1), view, []).view_as(x) - expected).abs().max() > 1e-2
+    assert (ours(x.flatten(0, 1), forward, []).view_as(x) - expected).abs().max() > 1e-2
 
 
 def test_it_does_not_combine_with_other_residuals(monkeypatch: pytest.MonkeyPatch) -> None:

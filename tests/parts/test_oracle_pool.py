@@ -8,7 +8,7 @@ import torch
 from subjects import EXACT, build, far, run, some_tokens
 from torch import Tensor
 
-from fairtrial.model.layers import watch
+from fairtrial.model.layers import capture
 from fairtrial.model.part import Part, parts
 from fairtrial.recipe import PartChoice, Shape
 from sampling import cases
@@ -83,7 +83,7 @@ def test_a_decoder_pools_nothing(name: str) -> None:
 @torch.no_grad()
 def test_the_cls_vector_stands_before_every_sentence_and_all_may_see_it() -> None:
     network, ids, lengths = build("encoder", PartChoice(name="pool-cls")), some_tokens(3, 9), torch.tensor([9, 4, 1])
-    with watch(network) as seen:
+    with capture(network) as seen:
         before = run(network, ids, lengths)
     for maps in seen.values():  # batch head query key
         assert maps.shape[-1] == 10

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from brute import dot_products, looped_heads
-from layers import LENGTHS, SHAPE, TIME, attention_layer, heads_of, perturbed, run_layer, side_by_side, site, vectors
+from layers import LENGTHS, SHAPE, TIME, attention_layer, context, heads_of, perturbed, run_layer, side_by_side, vectors
 from torch import Tensor
 from x_transformers.x_transformers import CoPE as TheirCoPE
 
@@ -102,9 +102,9 @@ def test_cope_is_x_transformers() -> None:
     oracle.pos_emb.copy_(part.vectors[0].t())
     q, k, _ = heads_of(attention_layer(), vectors(2, TIME, 24))
     scores = q @ k.transpose(-2, -1) / 8**0.5
-    future = site().offset < 0
+    future = context().offset < 0
     hidden = scores.masked_fill(future, -torch.finfo(scores.dtype).max)
-    ours = part.score(scores, q, k, site()) - scores
+    ours = part.score(scores, q, k, context()) - scores
     assert (ours - oracle(q, hidden)).abs().masked_fill(future, 0.0).max() < 1e-10
     assert ours.abs().max() > 1e-2
 

@@ -12,8 +12,8 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Attention, Layout, View
-from fairtrial.model.part import Site
+from fairtrial.model.attention import Attention, ForwardContext, Layout
+from fairtrial.model.part import AttentionContext
 from fairtrial.parts.rope import Rope
 from fairtrial.recipe import Shape
 from sampling import cases, sample
@@ -41,7 +41,7 @@ def test_queries_and_keys_turn_as_llamas_do(heads: int, base: float, first: int)
     positions = torch.arange(first, first + TIME)
     cosine, sine = LlamaRotaryEmbedding(llama(heads, base))(q, positions[None])
     expected = apply_rotary_pos_emb(q, k, cosine, sine)
-    ours = Rope(shape, base=base).rotate(q, k, Site(0, True, positions, positions))
+    ours = Rope(shape, base=base).rotate(q, k, AttentionContext(0, True, positions, positions))
     for mine, theirs in zip(ours, expected, strict=True):
         # their angles are float32, ours float64: at position 1,000 that is a difference of 1e-4
         torch.testing.assert_close(mine, theirs, atol=1e-5 if first < 1000 else 5e-4, rtol=0)
@@ -62,10 +62,10 @@ def test_a_whole_attention_equals_llamas(heads: int, causal: bool) -> None:
     hidden = torch.full((TIME, TIME), -torch.inf).triu(1) if causal else torch.zeros(TIME, TIME)
     place = LlamaRotaryEmbedding(llama(heads))(x, torch.arange(TIME)[None])
     expected, _ = oracle(x, position_embeddings=place, attention_mask=hidden[None, None])
-    view = View(Layout.full(3, TIME), causal, 0, x.dtype)
-    answer = ours(x.flatten(0, 1), view, [Rope(shape)]).view(3, TIME, -1)
+    forward = ForwardContext(Layout.full(3, TIME), causal, 0, x.dtype)
+    answer = ours(x.flatten(0, 1), forward, [Rope(shape)]).view(3, TIME, -1)
     torch.testing.assert_close(answer, expected, atol=1e-5, rtol=1e-5)
-    unturned = ours(x.flatten(0, 1), view, []).view(3, TIME, -1)
+    unturned = ours(x.flatten(0, 1), forward, []).view(3, TIME, -1)
     assert (unturned - expected).abs().max() > 1e-2
 
 
@@ -74,7 +74,7 @@ def test_turning_equals_a_loop_over_pairs(heads: int) -> None:
     shape = replace(SHAPE, heads=heads)
     q = vectors(2, heads, 9, shape.head_dim).double()
     positions = torch.arange(3, 12)
-    turned, _ = Rope(shape).rotate(q, q, Site(0, True, positions, positions))
+    turned, _ = Rope(shape).rotate(q, q, AttentionContext(0, True, positions, positions))
     half = shape.head_dim // 2
     for time in range(9):
         for pair in range(half):
@@ -91,7 +91,7 @@ def test_scores_depend_on_distance_alone() -> None:
     scores = []
     for first in (0, 700):
         positions = torch.arange(first, first + 9)
-        turned, kept = part.rotate(q, k, Site(0, True, positions, positions))
+        turned, kept = part.rotate(q, k, AttentionContext(0, True, positions, positions))
         scores.append(turned @ kept.transpose(-2, -1))
     torch.testing.assert_close(scores[0], scores[1], atol=1e-10, rtol=0)
     assert (scores[0] - q @ k.transpose(-2, -1)).abs().max() > 0.1
@@ -99,11 +99,11 @@ def test_scores_depend_on_distance_alone() -> None:
 
 def test_the_gradient_by_hand_is_the_gradient() -> None:
     positions = torch.arange(4, 7)
-    site = Site(0, True, positions, positions)
+    context = AttentionContext(0, True, positions, positions)
     part = Rope(Shape(width=12, heads=2))
     q, k = (vectors(2, 2, 3, 6, seed=seed).double().requires_grad_() for seed in (0, 1))
-    assert torch.autograd.gradcheck(lambda q, k: part.rotate(q, k, site), (q, k))
-    assert torch.autograd.gradgradcheck(lambda q, k: part.rotate(q, k, site), (q, k))
+    assert torch.autograd.gradcheck(lambda q, k: part.rotate(q, k, context), (q, k))
+    assert torch.autograd.gradgradcheck(lambda q, k: part.rotate(q, k, context), (q, k))
 
 
 def test_heads_of_odd_width_are_refused() -> None:

@@ -10,8 +10,8 @@ from transformers import T5Config
 from transformers.models.t5.modeling_t5 import T5Attention
 
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import Attention, Layout, View
-from fairtrial.model.part import Site
+from fairtrial.model.attention import Attention, ForwardContext, Layout
+from fairtrial.model.part import AttentionContext
 from fairtrial.parts.t5 import T5Bias, bucket
 from fairtrial.recipe import Shape
 from sampling import cases, sample
@@ -54,7 +54,7 @@ def test_biases_equal_t5s_with_copied_weights(heads: int, causal: bool, size: tu
     part = part_of(oracle, heads, buckets, furthest)
     for queries, keys in ((70, 70), (1, 150), (3, 40)):
         expected = oracle.compute_bias(queries, keys, past_seen_tokens=keys - queries)[0]
-        ours = part.bias(Site(0, causal, torch.arange(keys - queries, keys), torch.arange(keys)))
+        ours = part.bias(AttentionContext(0, causal, torch.arange(keys - queries, keys), torch.arange(keys)))
         assert torch.equal(ours, expected)
         assert ours.std() > 0.1
 
@@ -75,8 +75,10 @@ def test_a_whole_attention_equals_t5s(heads: int, causal: bool) -> None:
         if causal:
             bias = bias + torch.full((time, time), -torch.inf).triu(1)
         expected = oracle(x, position_bias=bias)[0]
-        answer = ours(x.flatten(0, 1), View(Layout.full(2, time), causal, 0, x.dtype), [part]).view(2, time, -1)
-        without = ours(x.flatten(0, 1), View(Layout.full(2, time), causal, 0, x.dtype), []).view(2, time, -1)
+        answer = ours(x.flatten(0, 1), ForwardContext(Layout.full(2, time), causal, 0, x.dtype), [part]).view(
+            2, time, -1
+        )
+        without = ours(x.flatten(0, 1), ForwardContext(Layout.full(2, time), causal, 0, x.dtype), []).view(2, time, -1)
     torch.testing.assert_close(answer, expected, atol=1e-5, rtol=1e-4)
     assert (without - expected).abs().max() > 1e-2
 

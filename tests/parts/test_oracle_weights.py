@@ -14,11 +14,11 @@ from layers import (
     SHAPE,
     TIME,
     attention_layer,
+    context,
     heads_of,
     perturbed,
     run_layer,
     side_by_side,
-    site,
     vectors,
     with_heads,
 )
@@ -126,7 +126,7 @@ def test_the_halves_of_a_head_keep_the_pairs_that_rope_rotates() -> None:
     part, rope, q, k = Differential(SHAPE), Rope(SHAPE), vectors(1, 3, TIME, 8), vectors(1, 3, TIME, 8, seed=1)
     found = []
     for first in (0, 500):
-        place = site(time=TIME + first, first=first)
+        place = context(time=TIME + first, first=first)
         turned = rope.rotate(q, k, place)
         found.append(part.score(turned[0] @ turned[1].transpose(-2, -1) / 8**0.5, *turned, place))
     assert found[0].shape == (1, 6, TIME, TIME)
@@ -136,7 +136,7 @@ def test_the_halves_of_a_head_keep_the_pairs_that_rope_rotates() -> None:
     with_bias = run_layer(attention, x, [part, alibi], True)
     q, k, v = heads_of(attention, x)
     halves = [q[..., half::2] @ k[..., half::2].transpose(-2, -1) / 2 for half in (0, 1)]
-    first, second = ((scores + alibi.bias(site()) + future(True)).softmax(-1) for scores in halves)
+    first, second = ((scores + alibi.bias(context()) + future(True)).softmax(-1) for scores in halves)
     terms = part.vectors[0].prod(0).sum(-1).exp()
     heads = 0.8 * part.norms[0]((first - (terms[0] - terms[1] + 0.2) * second) @ v)
     torch.testing.assert_close(with_bias, heads.transpose(1, 2).flatten(2), atol=1e-10, rtol=0)

@@ -27,7 +27,7 @@ from subjects import (
 )
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import SINGLE_OWNER, build_parts, parts
+from fairtrial.model.part import EXCLUSIVE, build_parts, parts
 from fairtrial.recipe import PartChoice
 from sampling import cases
 
@@ -35,8 +35,8 @@ PAIRS = list(combinations(BUILT_IN, 2))
 
 
 def contested(one: str, another: str) -> list[str]:
-    """The verbs that both own and only one may."""
-    return [verb for verb in SINGLE_OWNER if parts.find(one).owns(verb) and parts.find(another).owns(verb)]
+    """The hooks that both override and only one may."""
+    return [hook for hook in EXCLUSIVE if parts.find(one).overrides(hook) and parts.find(another).overrides(hook)]
 
 
 SHAPE_OF_PAIRS = replace(SHAPE, heads=4)
@@ -45,7 +45,7 @@ BUILT = {name: parts.find(name)(SHAPE_OF_PAIRS) for name in BUILT_IN}
 
 def senseless(one: str, another: str) -> bool:
     """Whether one says that it does not combine with the other."""
-    return any(BUILT[b].owns(verb) for a, b in ((one, another), (another, one)) for verb in BUILT[a].excludes)
+    return any(BUILT[b].overrides(hook) for a, b in ((one, another), (another, one)) for hook in BUILT[a].excludes)
 
 
 def some(pairs: Sequence[tuple[str, str]], least: int) -> list[tuple[str, str]]:
@@ -102,7 +102,7 @@ def test_rivals_are_refused_by_name(pair: tuple[str, str]) -> None:
     for one, another in (pair, pair[::-1]):
         with pytest.raises(BadInput) as refused:
             build("encoder", *chosen((one, another)))
-        assert refused.value.what == f"{one!r} and {another!r} both own {contested(one, another)[0]!r}"
+        assert refused.value.what == f"{one!r} and {another!r} both override {contested(one, another)[0]!r}"
         assert refused.value.hint
 
 

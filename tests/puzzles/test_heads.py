@@ -91,9 +91,9 @@ def test_the_fused_kernel_gives_the_same_words(name: str) -> None:
     """Watching the maps takes attention's plain way; training takes the fused one."""
     network = build_head(name, 8, 24)
     ids = random_words(DESIGNS.find(name), 8, 24, 20, seed=0)
-    watched, _ = run(network, ids)
+    captured, _ = run(network, ids)
     with torch.no_grad():
-        assert (network(ids).argmax(-1) == watched).all()
+        assert (network(ids).argmax(-1) == captured).all()
 
 
 def test_the_command_shows_draws_and_saves(fairtrial: Callable, tmp_path: Path) -> None:

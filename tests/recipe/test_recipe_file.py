@@ -199,14 +199,14 @@ def changed(name: str, value: Any) -> Any:
 def variants() -> dict[str, Recipe]:
     """The default recipe with one field changed, for every field there is."""
     found, plain = {}, Recipe()
-    for room in fields(Recipe):
-        inner = getattr(plain, room.name)
+    for section in fields(Recipe):
+        inner = getattr(plain, section.name)
         if not is_dataclass(inner):
-            found[room.name] = replace(plain, **{room.name: changed(room.name, inner)})
+            found[section.name] = replace(plain, **{section.name: changed(section.name, inner)})
             continue
         for each in fields(inner):  # type: ignore[arg-type]
             other = replace(inner, **{each.name: changed(each.name, getattr(inner, each.name))})
-            found[f"{room.name}.{each.name}"] = replace(plain, **{room.name: other})
+            found[f"{section.name}.{each.name}"] = replace(plain, **{section.name: other})
     return found
 
 

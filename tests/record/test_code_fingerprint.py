@@ -13,9 +13,9 @@ import pytest
 import fairtrial
 from fairtrial.environment import DECIDES_NUMBERS, code_fingerprint
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "house"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "codebase"))
 
-from test_imports import modules, rooms_of
+from test_imports import modules, packages_of
 
 PACKAGE = Path(fairtrial.__file__).parent
 # what the code that decides numbers imports, and none decides one: messages, files, the registry of names, the record
@@ -68,7 +68,7 @@ def fingerprint_after(copied: Path, name: str) -> str:
 def test_all_that_the_deciding_code_imports_is_covered_or_known_to_decide_nothing() -> None:
     known = modules()
     for name in (name for name in known if decides(name)):
-        for other in rooms_of(known[name]):
+        for other in packages_of(known[name]):
             if other in known or f"{other}.__init__" in known:
                 none = other in NO_NUMBERS or other.partition(".")[0] in NO_NUMBERS
                 assert decides(other) or none or other == "statistics", f"{name} imports {other}"

@@ -34,14 +34,14 @@ def tiny_study(course_folder: Path) -> Callable[..., Study]:
 @pytest.fixture(scope="session")
 def same_twice(tmp_path_factory: pytest.TempPathFactory, finished_records: dict[str, Path]) -> tuple[Study, Path]:
     """A finished study of one variant under two names, with draws of their own; both tasks, six seeds. To look at."""
-    room = tmp_path_factory.mktemp("studies")
+    workspace = tmp_path_factory.mktemp("studies")
     variants = {"learned": {"parts": ["learned"]}, "again": {"parts": ["learned"], "seeds_from": 100}}
     source = finished_records["classify"].parent / "speechesdataset"
     table = tiny_table(source, tasks=["classify", "lm"], seeds=6, variants=variants)
     study = study_from(table)
     with auditing_here():
-        run_study(study, room / "study", InProcess(), Options())
-    return study, room / "study"
+        run_study(study, workspace / "study", InProcess(), Options())
+    return study, workspace / "study"
 
 
 @pytest.fixture

@@ -194,7 +194,11 @@ def test_a_study_without_test_scores_is_refused(tiny_study: Callable[..., Study]
 
 @pytest.mark.parametrize(
     ("parts", "what"),
-    [(["rpoe"], "did you mean 'rope'"), ([{"name": "window", "sise": 8}], "sise"), (["shift", "shuffle"], "both own")],
+    [
+        (["rpoe"], "did you mean 'rope'"),
+        ([{"name": "window", "sise": 8}], "sise"),
+        (["shift", "shuffle"], "both override"),
+    ],
 )
 def test_a_misspelled_part_is_refused_before_anything_is_read_or_timed(
     tiny_study: Callable[..., Study], tmp_path: Path, parts: list[Any], what: str

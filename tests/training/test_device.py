@@ -66,7 +66,7 @@ def test_every_part_trains_on_another_device_as_on_the_cpu(kind: type) -> None:
         part = parts.find(name)
         if (part.decoder_only and kind is Classifier) or not part.__module__.startswith("fairtrial.parts."):
             continue
-        if kind is LanguageModel and ({"pool", "prefix"} & part.verbs):
+        if kind is LanguageModel and ({"pool", "prefix"} & part.hooks):
             continue
         choices = [PartChoice(name=name)]
         nats, weights = stepped(kind, choices, torch.device("cpu"))
@@ -84,8 +84,8 @@ def test_a_masked_model_trains_there_too_and_a_tensor_on_the_wrong_device_is_not
         stepped(MaskedModel, [PartChoice(name="learned")], DEVICE)
 
     class Stray(Part):
-        def bias(self, site: Any) -> torch.Tensor:
-            return -torch.arange(len(site.keys)).float().expand(self.shape.heads, len(site.queries), -1)
+        def bias(self, context: Any) -> torch.Tensor:
+            return -torch.arange(len(context.keys)).float().expand(self.shape.heads, len(context.queries), -1)
 
     parts.add("stray")(Stray)
     try:
@@ -168,7 +168,7 @@ def test_an_audit_asks_once_more_on_the_device_that_trains(monkeypatch: pytest.M
     class Careless(Part):
         """Right on the CPU, where the device's branch sees the future."""
 
-        def score(self, scores: torch.Tensor, q: torch.Tensor, k: torch.Tensor, site: Any) -> torch.Tensor:
+        def score(self, scores: torch.Tensor, q: torch.Tensor, k: torch.Tensor, context: Any) -> torch.Tensor:
             return scores + (0.0 if scores.device.type == "cpu" else 3 * k.mean((2, 3), keepdim=True) * scores)
 
     parts.add("careless")(Careless)

@@ -26,14 +26,14 @@ TINY = [
 PLACES = {"classify": ("test", "accuracy"), "lm": ("Obama", "perplexity")}
 
 
-def outcomes_of_seeds(task: str, room: Path) -> SetOutcomes:
+def outcomes_of_seeds(task: str, workspace: Path) -> SetOutcomes:
     """Real trainings on the embedded corpus, one for each seed."""
     text = write_recipe(with_settings(built_in_recipe("default", task), TINY))
-    jobs = [Job((task, "same", str(seed)), "trial", text, seed, str(room / str(seed))) for seed in range(SEEDS)]
+    jobs = [Job((task, "same", str(seed)), "trial", text, seed, str(workspace / str(seed))) for seed in range(SEEDS)]
     for answer in Processes().run(jobs, lambda *news: None, lambda: False):
         assert answer.facts is not None, answer.error
     place = PLACES[task][0]
-    found = {seed: by_set(Record.open(room / str(seed)).outcomes(), {place: 0})[place] for seed in range(SEEDS)}
+    found = {seed: by_set(Record.open(workspace / str(seed)).outcomes(), {place: 0})[place] for seed in range(SEEDS)}
     vocabulary = Vocabulary("", "the same recipe", tuple(map(str, range(SEEDS))))
     return replace(stack_outcomes(found), vocabulary=vocabulary)
 

@@ -180,7 +180,7 @@ def chunk_of(subject: Subject) -> int:
     """Tokens of a chunk or window, where the network or a part declares one."""
     if subject.external is not None:
         return subject.external.declared.chunk
-    reaches = [part.window(subject.causal) for part in subject.parts.values() if part.owns("window")]
+    reaches = [part.window(subject.causal) for part in subject.parts.values() if part.overrides("window")]
     return max((max(reach) for reach in reaches if reach is not None), default=0)
 
 

@@ -29,7 +29,7 @@ from fairtrial.errors import HelperDied
 from fairtrial.events import Ready, Stepped
 from fairtrial.finding import Measured, at_most
 from fairtrial.model.external import ExternalModel, attention_kernel, models
-from fairtrial.model.layers import watch
+from fairtrial.model.layers import capture
 from fairtrial.model.part import Part, parts
 from fairtrial.part_source import source_of
 from fairtrial.plugins import load_file, load_installed, run_file
@@ -58,7 +58,7 @@ def eager_is_fast(subject: Subject) -> Measured | str:
     if subject.external is not None:
         return external_kernels(subject, subject.external)
     fast = [*subject.answers(subject.rows), *subject.log_p(subject.full_rows)]
-    with watch(subject.network):  # watched attention is computed as its equation says
+    with capture(subject.network):  # captured attention is computed as its equation says
         eager = [*subject.answers(subject.rows), *subject.log_p(subject.full_rows)]
     good = "The fast path gives the numbers of the equation."
     bad = "The fast path and the equation give different numbers: attention maps do not show what was computed."

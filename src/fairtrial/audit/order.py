@@ -10,7 +10,7 @@ from torch import Tensor
 from fairtrial.audit.subject import Subject, generator
 from fairtrial.audit.visibility import maps_of
 from fairtrial.finding import Measured, at_most, more_than
-from fairtrial.model.part import Part, Site
+from fairtrial.model.part import AttentionContext, Part
 
 LEAST = 1e-6
 SHORTEST = 3  # two words that see each other by their distance alone have no order
@@ -37,15 +37,15 @@ def scores_at(part: Part, q: Tensor, k: Tensor, positions: Tensor, causal: bool)
     """Scores of this part alone in every layer [layer head query key]; what it forbids scores -1000."""
     found = []
     for layer in range(part.shape.layers):
-        site = Site(layer, causal, positions, positions)
-        here_q, here_k, _ = part.project(q.clone(), k.clone(), k.clone(), site)
-        turned_q, turned_k = part.rotate(here_q, here_k, site)
-        if (attached := part.attach(q.transpose(1, 2).flatten(2), site)) is not None:  # heads side by side: a vector
-            site.attached[part] = attached
+        context = AttentionContext(layer, causal, positions, positions)
+        here_q, here_k, _ = part.project(q.clone(), k.clone(), k.clone(), context)
+        turned_q, turned_k = part.rotate(here_q, here_k, context)
+        if (attached := part.attach(q.transpose(1, 2).flatten(2), context)) is not None:  # heads side by side: a vector
+            context.attached[part] = attached
         scores = turned_q @ turned_k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-        bias = part.bias(site)
-        scores = part.score(scores if bias is None else scores + bias, turned_q, turned_k, site)
-        allowed = part.allow(site)
+        bias = part.bias(context)
+        scores = part.score(scores if bias is None else scores + bias, turned_q, turned_k, context)
+        allowed = part.allow(context)
         found.append((scores if allowed is None else scores.masked_fill(~allowed, -1000.0))[0])
     return torch.stack(found)
 
@@ -86,10 +86,10 @@ def total_variation(subject: Subject) -> float:
 
 def hides_nothing(subject: Subject, part: Part) -> bool:
     """Whether a part is only a mask, and one that is wider than the text."""
-    if not part.owns("allow") or any(part.owns(verb) for verb in ("embed", "rotate", "bias", "score")):
+    if not part.overrides("allow") or any(part.overrides(hook) for hook in ("embed", "rotate", "bias", "score")):
         return False
     positions = torch.arange(subject.longest)
-    allowed = part.allow(Site(0, subject.causal, positions, positions))
+    allowed = part.allow(AttentionContext(0, subject.causal, positions, positions))
     if allowed is None:
         return True
     return bool((allowed.tril() | ~torch.ones_like(allowed).tril() if subject.causal else allowed).all())
@@ -150,7 +150,7 @@ def keeps_distance(subject: Subject) -> Measured | None:
 
 def keeps_window(subject: Subject) -> Measured | None:
     """Parts that declare a window: no attention beyond it."""
-    found = (part.window(subject.causal) for part in subject.parts.values() if part.owns("window"))
+    found = (part.window(subject.causal) for part in subject.parts.values() if part.overrides("window"))
     windows = [window for window in found if window is not None]
     if not windows:
         return None

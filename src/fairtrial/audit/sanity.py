@@ -131,7 +131,7 @@ def gradients_arrive(subject: Subject) -> Measured | str | None:
     network = copy.deepcopy(subject.network)
     loss_of(subject, network)[0].backward()
     # a decoder has no sentence vector, so a part that pools has nothing to learn there
-    idle = [f"body.parts.{name}." for name, part in subject.parts.items() if subject.causal and part.owns("pool")]
+    idle = [f"body.parts.{name}." for name, part in subject.parts.items() if subject.causal and part.overrides("pool")]
     learning = ((name, weight) for name, weight in network.named_parameters() if weight.requires_grad)
     gradients = {name: weight.grad for name, weight in learning if not name.startswith(tuple(idle))}
     lost = [name for name, grad in gradients.items() if grad is None or not bool(grad.any())]

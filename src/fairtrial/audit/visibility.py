@@ -15,8 +15,8 @@ from torch import Tensor
 from fairtrial.audit.subject import Subject, as_batch, generator, largest_change
 from fairtrial.finding import Measured, at_most
 from fairtrial.model.external import ExternalModel, real_tokens
-from fairtrial.model.layers import watch
-from fairtrial.model.part import OTHER_WEIGHTS, Site
+from fairtrial.model.layers import capture
+from fairtrial.model.part import OTHER_WEIGHTS, AttentionContext
 
 CUTS = 5
 
@@ -38,21 +38,21 @@ def maps_of(subject: Subject, fresh: bool = False) -> Iterator[tuple[Tensor, Ten
                 yield maps, open_keys, real
         return
     views: list[Any] = []
-    with ExitStack() as hooks, watch(network) as seen:
+    with ExitStack() as hooks, capture(network) as seen:
         for block in network.body.blocks:
             see = block.attention.register_forward_pre_hook(lambda module, given: views.append(given[1]))
             hooks.enter_context(see)
         network(ids, lengths)
     for layer, view in enumerate(views):
         maps = seen[f"body.blocks.{layer}.attention.maps"]
-        site = Site(layer, subject.causal, view.queries, view.keys)
+        context = AttentionContext(layer, subject.causal, view.queries, view.keys)
         added = maps.shape[-1] - ids.shape[1]  # tokens that a part has added are real
         real = torch.arange(maps.shape[-1]) < (lengths + added)[:, None]  # batch key
         open_keys = real[:, None, :].expand(-1, maps.shape[-2], -1)
         if subject.causal:
-            open_keys = open_keys & (site.offset >= 0)
+            open_keys = open_keys & (context.offset >= 0)
         for part in subject.parts.values():
-            allowed = part.allow(site)
+            allowed = part.allow(context)
             open_keys = open_keys if allowed is None else open_keys & allowed
         yield maps, open_keys, real
 
@@ -72,7 +72,7 @@ def no_maps(subject: Subject) -> str:
 def rows_sum(subject: Subject) -> Measured | str | None:
     if why := no_maps(subject):
         return why
-    if any(part.owns(verb) for part in subject.parts.values() for verb in OTHER_WEIGHTS):
+    if any(part.overrides(hook) for part in subject.parts.values() for hook in OTHER_WEIGHTS):
         return None
     worst = 0.0
     for maps, open_keys, real in maps_of(subject):

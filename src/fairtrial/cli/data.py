@@ -176,7 +176,7 @@ def parts(
     if drawing:
         from fairtrial.report.plots import image, picture_lines
 
-        causal = not (encoder or "pool" in entries[0].verbs)
+        causal = not (encoder or "pool" in entries[0].hooks)
         pictures = plot_part(entries[0].name, heads=heads, length=length, causal=causal)
         for picture in () if json else pictures:
             print("\n".join(["", *picture_lines(picture)]))
@@ -212,7 +212,7 @@ def options_of(entry: Entry) -> list[str]:
 def entry_lines(entry: Entry) -> list[str]:
     facts = {
         "options": ", ".join(options_of(entry)) or "none", "": entry.options_help,
-        "changes": entry.changes, "uses": ", ".join(entry.verbs) or "no verb",
+        "changes": entry.changes, "uses": ", ".join(entry.hooks) or "no hook",
         "claims": ", ".join(entry.claims) or "nothing", "file": entry.file,
     }  # fmt: skip
     lines = [

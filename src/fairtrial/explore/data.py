@@ -14,9 +14,9 @@ import numpy as np
 from fairtrial import audit_data, clean
 from fairtrial.data import Document
 from fairtrial.errors import BadInput
-from fairtrial.explore.asked import Asked
 from fairtrial.explore.library import Library, is_name
-from fairtrial.explore.pool import Ticket
+from fairtrial.explore.params import RequestParams
+from fairtrial.explore.pool import JobHandle
 from fairtrial.prepare import Prepared, prepare, recipes_for, tasks_of
 from fairtrial.progress import listening
 from fairtrial.recipe import Data
@@ -30,11 +30,11 @@ READ: OrderedDict[tuple[str, str], tuple[Prepared, Plain]] = OrderedDict()
 MOST_READ = 3
 
 
-def sources(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def sources(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """The embedded speeches, what the user named, and what records here were trained on, where it may be read."""
     found = dict.fromkeys(["sotu", *library.data])
     for _, folder, kind in library.walk():
-        ticket.check()
+        handle.check()
         place = folder if kind == "record" else folder / "trials"
         for listed in list_records(place):
             if not listed.problem and library.allows(source := listed.record.recipe.data.source):
@@ -50,20 +50,20 @@ def tasks(source: str) -> list[str]:
         return []
 
 
-def chosen(library: Library, asked: Asked) -> tuple[str, str]:
-    source = asked.text("source", "sotu", 2000)
+def chosen(library: Library, params: RequestParams) -> tuple[str, str]:
+    source = params.text("source", "sotu", 2000)
     if not library.allows(source):
         raise BadInput("these data are outside the explored folder", f"start with: fairtrial explore --data {source}")
-    return source, asked.one_of("task", tasks_of(Data(source=source)), tasks_of(Data(source=source))[0])
+    return source, params.one_of("task", tasks_of(Data(source=source)), tasks_of(Data(source=source))[0])
 
 
-def audit(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def audit(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """All findings of the audit, and what the sets look like."""
-    source, task = chosen(library, asked)
+    source, task = chosen(library, params)
 
     def on_status(what: str) -> None:
-        ticket.check()
-        ticket.send({"status": what})
+        handle.check()
+        handle.send({"status": what})
 
     with listening(on_status):
         prepared, facts = read(source, task)
@@ -131,13 +131,13 @@ def lengths(documents: Sequence[Document]) -> list[int]:
     return np.bincount(np.log2(np.maximum(1, counts)).astype(int), minlength=1).tolist()
 
 
-def pairs(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def pairs(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Test items with the training text that each is a copy of; the words of shared 3-word runs are marked."""
-    source, task = chosen(library, asked)
-    with listening(ticket.check):
+    source, task = chosen(library, params)
+    with listening(handle.check):
         prepared, _ = read(source, task)
-    test = asked.one_of("set", list(prepared.copies), next(iter(prepared.copies)))
-    offset, kind = asked.whole("offset", 0, 10_000_000, 0), asked.one_of("kind", ("all", "exact", "near"), "all")
+    test = params.one_of("set", list(prepared.copies), next(iter(prepared.copies)))
+    offset, kind = params.whole("offset", 0, 10_000_000, 0), params.one_of("kind", ("all", "exact", "near"), "all")
     found, items = prepared.copies[test], prepared.splits.tests[test]
     places = [int(at) for at in np.flatnonzero(found.status) if kind in ("all", KINDS[int(found.status[at])])]
     names, rows = prepared.splits.class_names, []
@@ -180,9 +180,9 @@ def marked(one: str, other: str) -> tuple[list[tuple[str, bool]], list[tuple[str
     return found[0], found[1]
 
 
-def cleaned(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def cleaned(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Write the cleaned copy, into the explored folder, under a name that is free."""
-    source, _ = chosen(library, asked)
+    source, _ = chosen(library, params)
     stem = Path(source).stem
     name = f"{stem if is_name(stem) else 'data'}-clean"
     out = next(
@@ -190,6 +190,6 @@ def cleaned(library: Library, asked: Asked, ticket: Ticket) -> Plain:
         for number in range(1, 1000)
         if not (path := library.root / (name if number == 1 else f"{name}-{number}")).exists()
     )
-    drop = asked.one_of("drop", ("train", "test"), "train")
-    with listening(ticket.check):
+    drop = params.one_of("drop", ("train", "test"), "train")
+    with listening(handle.check):
         return clean(source, out, drop=drop)

@@ -50,7 +50,7 @@ class TooLarge(FairtrialError):
     """A body that is longer than any of ours."""
 
 
-class Late(FairtrialError):
+class RequestTimeout(FairtrialError):
     """A body that takes longer than any of ours."""
 
 
@@ -82,7 +82,7 @@ class Guard:
         if refused is None and not self.knows(scope):
             refused = 401, "open the address that `fairtrial explore` printed: its token lets this browser in"
         if refused is not None:
-            await unread(receive)
+            await drain_body(receive)
             return await answer(guarded, *refused)
         return await self.app(scope, bounded(receive), guarded)
 
@@ -162,7 +162,7 @@ def bounded(receive: Receive) -> Receive:
         try:
             message = await asyncio.wait_for(receive(), max(0.01, ends - time.monotonic()))
         except TimeoutError as error:
-            raise Late(f"the request took longer than {BODY_SECONDS:g} seconds") from error
+            raise RequestTimeout(f"the request took longer than {BODY_SECONDS:g} seconds") from error
         size += len(message.get("body", b""))
         if size > BODY_BYTES:
             raise TooLarge(f"at most {BODY_BYTES:,} bytes")
@@ -172,10 +172,10 @@ def bounded(receive: Receive) -> Receive:
     return receiving
 
 
-async def unread(receive: Receive) -> None:
+async def drain_body(receive: Receive) -> None:
     """Take a body of any size that we allow and forget it: hung up on, a client would not hear why it is refused."""
     reading = bounded(receive)
-    with contextlib.suppress(TooLarge, Late):
+    with contextlib.suppress(TooLarge, RequestTimeout):
         while (await reading()).get("more_body", False):
             pass
 

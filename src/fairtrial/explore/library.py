@@ -13,9 +13,9 @@ from statistics import median
 from typing import Any
 
 from fairtrial.errors import BadInput, FairtrialError
-from fairtrial.explore.asked import Asked, to_json
 from fairtrial.explore.models import Models
-from fairtrial.explore.pool import Ticket
+from fairtrial.explore.params import RequestParams, to_json
+from fairtrial.explore.pool import JobHandle
 from fairtrial.finding import Finding, worst
 from fairtrial.formatting import format_parts, vocabulary_of
 from fairtrial.recipe import Recipe
@@ -153,7 +153,7 @@ class Look:
         return to_json({"folder": str(self.root), "rows": [*self.rows.values()]})
 
 
-def listing(library: Library, asked: Asked, ticket: Ticket) -> bytes:
+def listing(library: Library, params: RequestParams, handle: JobHandle) -> bytes:
     return library.looked(LOOK_SECONDS).listing
 
 

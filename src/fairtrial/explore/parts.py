@@ -11,9 +11,9 @@ from typing import Any
 from fairtrial import catalogue
 from fairtrial.engines import Job, JobResult, OnProgress, open_engine, run_job
 from fairtrial.errors import BadInput, FairtrialError
-from fairtrial.explore.asked import Asked
 from fairtrial.explore.library import Library
-from fairtrial.explore.pool import Ticket, TooSlow
+from fairtrial.explore.params import RequestParams
+from fairtrial.explore.pool import JobHandle, TooSlow
 from fairtrial.model import parts as registered
 from fairtrial.plugins import keep_written
 
@@ -21,7 +21,7 @@ Plain = dict[str, Any]
 PASSPORT_SECONDS, DRAWING_SECONDS = 300.0, 15.0  # a part of a user's own may hang
 
 
-def parts(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def parts(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Those that are registered: no request loads a package."""
     rows = catalogue(installed=False).rows()
     for row in rows:
@@ -56,47 +56,47 @@ def option_of(name: str, written: str, kind: Any) -> Plain:
     return {"name": name, "kind": next((each for each in ("int", "float") if each in types), "text"), "default": None}
 
 
-def named(asked: Asked) -> str:
-    return asked.one_of("part", [each.name for each in catalogue(installed=False).entries])
+def named(params: RequestParams) -> str:
+    return params.one_of("part", [each.name for each in catalogue(installed=False).entries])
 
 
-def draw(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def draw(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """What a part does, measured on initial weights. Ours are drawn here and at once, a user's in a process."""
-    name = named(asked)
-    size = {"heads": asked.whole("heads", 1, 16, 4), "length": asked.whole("length", 2, 96, 24)}
-    options = {"part": name, "options": asked.options("options"), "causal": asked.flag("decoder", True), **size}
+    name = named(params)
+    size = {"heads": params.whole("heads", 1, 16, 4), "length": params.whole("length", 2, 96, 24)}
+    options = {"part": name, "options": params.options("options"), "causal": params.flag("decoder", True), **size}
     job = Job(("part", name), "drawing", seconds=DRAWING_SECONDS, options=options)
     if registered.find(name).__module__.startswith("fairtrial.parts"):
-        result = run_job(job, lambda kind, facts: None, ticket.ended.is_set)
+        result = run_job(job, lambda kind, facts: None, handle.ended.is_set)
     else:
-        result = in_a_process(library, job, lambda job, kind, facts: None, ticket)
+        result = in_a_process(library, job, lambda job, kind, facts: None, handle)
     if result.facts is None:
         raise (TooSlow if result.late else BadInput)(f"{name} cannot be drawn with these options: {result.error}")
     return dict(result.facts)
 
 
-def passport(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def passport(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Each check as it ends."""
-    name = named(asked)
+    name = named(params)
 
     def on_progress(job: Job, kind: str, facts: Plain) -> None:
-        ticket.send({kind: facts})  # begin, finding, notice
+        handle.send({kind: facts})  # begin, finding, notice
 
     job = Job(("part", name), "part", seconds=PASSPORT_SECONDS, options={"part": name})
-    result = in_a_process(library, job, on_progress, ticket)
+    result = in_a_process(library, job, on_progress, handle)
     if result.facts is None:
         raise (TooSlow if result.late else FairtrialError)(f"the passport of {name} was not finished: {result.error}")
     return dict(result.facts)
 
 
-def in_a_process(library: Library, job: Job, on_progress: OnProgress, ticket: Ticket) -> JobResult:
+def in_a_process(library: Library, job: Job, on_progress: OnProgress, handle: JobHandle) -> JobResult:
     """A part of a user's own may hang or crash: its process is killed when it takes too long or when nobody waits any
     more."""
     with tempfile.TemporaryDirectory(prefix="fairtrial-part-") as folder:
         files = [*map(str, library.plugins), *(str(each) for each in written(job.key[1], Path(folder)))]
         job = replace(job, plugins=tuple(files))
-        results = list(open_engine("cores", 1).run([job], on_progress, ticket.ended.is_set))
-    ticket.check()
+        results = list(open_engine("cores", 1).run([job], on_progress, handle.ended.is_set))
+    handle.check()
     return results[0] if results else JobResult(job, error="it was stopped")
 
 

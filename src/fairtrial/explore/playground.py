@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from fairtrial.errors import BadInput
-from fairtrial.explore.asked import Asked
 from fairtrial.explore.library import Library
 from fairtrial.explore.models import Model
-from fairtrial.explore.pool import Ticket
+from fairtrial.explore.params import RequestParams
+from fairtrial.explore.pool import JobHandle
 from fairtrial.inspection import AttentionMaps, ablate_heads, head_off
 from fairtrial.record import sibling
 
@@ -27,7 +27,7 @@ MOST_SEEDS = 20
 MEASURED: dict[tuple[str, str], list[Plain]] = {}  # effects of heads, by folder and test set
 
 
-def models(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def models(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """All that can be asked: records, and the variants of studies with their seeds."""
     found: list[Plain] = []
     for name, folder, kind in library.walk():
@@ -46,15 +46,15 @@ def models(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     return {"models": found}
 
 
-def read(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def read(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """A text, as a record's network reads it; of a variant, as all its seeds do: means and spread."""
-    name, text, off = asked.text("model", most=1000), asked.text("text"), asked.pairs("off")
-    untrained = asked.flag("untrained")
+    name, text, off = params.text("model", most=1000), params.text("text"), params.pairs("off")
+    untrained = params.flag("untrained")
     folder = library.place(name)
     names = [name] if (folder / "trial.json").is_file() else library.variant(name)[:MOST_SEEDS]
     answers = []
     for each in names:
-        ticket.check()
+        handle.check()
         answers.append(
             one_answer(library.models.get(library, each, untrained), text, off, NEXT if names == [name] else None)
         )
@@ -189,28 +189,28 @@ def spread_of(values: np.ndarray) -> list[float]:
     return found
 
 
-def generate(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def generate(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """A text, continued piece by piece."""
-    model = library.models.get(library, asked.text("model", most=1000), asked.flag("untrained"))
-    top_k = asked.whole("top_k", 0, 100_000, 0)
+    model = library.models.get(library, params.text("model", most=1000), params.flag("untrained"))
+    top_k = params.whole("top_k", 0, 100_000, 0)
     generator = model.run.generator(
-        asked.text("text", ""), tokens=asked.whole("tokens", 1, 400, 60),
-        temperature=asked.number("temperature", 0, 10, 1.0), top_k=top_k or None,
-        top_p=asked.number("top_p", 0.001, 1, 1.0),
+        params.text("text", ""), tokens=params.whole("tokens", 1, 400, 60),
+        temperature=params.number("temperature", 0, 10, 1.0), top_k=top_k or None,
+        top_p=params.number("top_p", 0.001, 1, 1.0),
     )  # fmt: skip
 
     def on_text(piece: str) -> None:
-        ticket.check()
-        ticket.send({"piece": piece})
+        handle.check()
+        handle.send({"piece": piece})
 
     with model.lock:
-        found = generator.sample(asked.whole("seed", 0, 2**31 - 1, 0), 0, on_text)
+        found = generator.sample(params.whole("seed", 0, 2**31 - 1, 0), 0, on_text)
     return {"done": True, "text": found.text, "notices": list(generator.notices)}
 
 
-def effects(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def effects(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """What switching each head off does to the score of a test set, where it was measured: here, or by `look`."""
-    name = asked.text("model", most=1000)
+    name = params.text("model", most=1000)
     record = library.record(name)
     tests = list(record.trial.test_sets)
     here = [row for test in tests for row in MEASURED.get((str(record.folder), test), [])]
@@ -230,17 +230,17 @@ def looked_at(library: Library, name: str) -> list[Plain]:
         return []
 
 
-def measure(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def measure(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Score a test set without each head in turn; progress comes as it goes."""
-    name = asked.text("model", most=1000)
+    name = params.text("model", most=1000)
     model = library.models.get(library, name)
     run = model.run
     library.need_data(run.recipe)
-    test = asked.one_of("test", list(run.record.trial.test_sets))
+    test = params.one_of("test", list(run.record.trial.test_sets))
 
     def on_progress(what: str, done: int, total: int) -> None:
-        ticket.check()
-        ticket.send({"done": done, "total": total})
+        handle.check()
+        handle.send({"done": done, "total": total})
 
     heads = list(np.ndindex(run.recipe.shape.layers, run.recipe.shape.heads))
     own = library.models.load(library, name, untrained=False)  # of its own: a typist goes on meanwhile

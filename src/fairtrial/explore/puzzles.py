@@ -6,32 +6,32 @@ from typing import Any
 
 from fairtrial import puzzles
 from fairtrial.errors import BadInput
-from fairtrial.explore.asked import Asked
 from fairtrial.explore.library import Library
-from fairtrial.explore.pool import Ticket
+from fairtrial.explore.params import RequestParams
+from fairtrial.explore.pool import JobHandle
 
 Plain = dict[str, Any]
 MOST_KEYS, MOST_WORDS = 40, 32
 COURSE: dict[int, Plain] = {}
 
 
-def solve(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def solve(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """What attention should return, of these keys: the query, its weights and the certificate."""
-    keys = asked.rows("keys", None, MOST_KEYS)
+    keys = params.rows("keys", None, MOST_KEYS)
     if not keys:
         raise BadInput("there are no keys")
-    shares = {place: share for place, share in enumerate(numbers(asked, "shares")) if share > 0}
-    precision, scale = asked.number("precision", 0.5, 0.9999, 0.999), asked.flag("scale", True)
+    shares = {place: share for place, share in enumerate(numbers(params, "shares")) if share > 0}
+    precision, scale = params.number("precision", 0.5, 0.9999, 0.999), params.flag("scale", True)
     how: Plain = {"scale": scale, "precision": precision}
-    longest = asked.number("norm", 0, 1e6, 0.0) or None
-    ask = asked.one_of("ask", ("select", "average", "mix", "replace"), "select")
+    longest = params.number("norm", 0, 1e6, 0.0) or None
+    ask = params.one_of("ask", ("select", "average", "mix", "replace"), "select")
     if not shares:
         raise BadInput("no key is wanted", "choose one")
     chosen, total = list(shares), sum(shares.values())
     if ask == "replace":
-        place = asked.whole("place", 0, len(keys) - 1, 0)
+        place = params.whole("place", 0, len(keys) - 1, 0)
         target = puzzles.mix_target(len(keys), {key: share / total for key, share in shares.items()})
-        found: Any = puzzles.replace_key(keys, place, target, numbers(asked, "query"), norm=longest, **how)
+        found: Any = puzzles.replace_key(keys, place, target, numbers(params, "query"), norm=longest, **how)
     elif ask == "select":
         found = puzzles.select(keys, chosen[0], norm=longest, **how)
     elif ask == "average":
@@ -41,13 +41,13 @@ def solve(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     return {"answer": puzzles.plain_of(found), "lines": puzzles.lines_of(found)}
 
 
-def numbers(asked: Asked, name: str) -> list[float]:
-    return [row[0] for row in asked.rows(name, 1, MOST_KEYS)]
+def numbers(params: RequestParams, name: str) -> list[float]:
+    return [row[0] for row in params.rows(name, 1, MOST_KEYS)]
 
 
-def course(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def course(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """The course's six questions, solved, explained and checked in real attention."""
-    seed = asked.whole("seed", 0, 1_000_000, 0)
+    seed = params.whole("seed", 0, 1_000_000, 0)
     if seed not in COURSE:
         questions = puzzles.course_questions(seed)
         told = [each.plain() | {"lesson": each.lesson, "lines": puzzles.lines_of(each.answers)} for each in questions]
@@ -56,10 +56,10 @@ def course(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     return COURSE[seed]
 
 
-def head(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def head(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """A network whose head is written by hand, on a sequence that a person typed."""
-    words = asked.text("words", "a b c a b", 400).split()
+    words = params.text("words", "a b c a b", 400).split()
     if not 2 <= len(words) <= MOST_WORDS:
         raise BadInput(f"type 2 to {MOST_WORDS} words, separated by blanks")
-    name = asked.one_of("head", puzzles.head_names(), "induction")
+    name = params.one_of("head", puzzles.head_names(), "induction")
     return puzzles.read_sequence(name, words)

@@ -1,7 +1,7 @@
 """The explorer's server: pages from memory, questions answered as JSON, long answers as a stream of events.
 
 Every question is `POST /api/NAME` with a JSON object. What answers it is a plain function of the library, of what was
-asked and of a ticket, in the file of its view; those files are imported when they are first needed, since they import
+asked and of a handle, in the file of its view; those files are imported when they are first needed, since they import
 torch. The header `X-Channel` names the pane that waits: a newer question of a pane ends the older one, newer by the
 header `X-Turn`, as questions may arrive in another order.
 """
@@ -25,23 +25,23 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from fairtrial.errors import Busy, FairtrialError
-from fairtrial.explore.asked import Asked, to_json
-from fairtrial.explore.guard import Late, TooLarge
+from fairtrial.explore.guard import RequestTimeout, TooLarge
 from fairtrial.explore.library import Library, NotThere
-from fairtrial.explore.pool import Pool, Stale, Ticket, TooMuch, TooSlow
+from fairtrial.explore.params import RequestParams, to_json
+from fairtrial.explore.pool import JobHandle, Pool, Stale, TooMuch, TooSlow
 
 VIEWS = ("library", "playground", "study", "parts", "puzzles", "data")
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 JSON, STREAM = "application/json", "text/event-stream"
 LIVE_SECONDS = 1.0  # between two looks at the folder
 QUIET_SECONDS = 15.0  # after which a word is said, so that a closed tab is noticed
-STATUS = {TooLarge: 413, Late: 408, NotThere: 404, Stale: 409, Busy: 409, TooSlow: 503, TooMuch: 503}
-Answer = Callable[[Library, Asked, Ticket], Any]
+STATUS = {TooLarge: 413, RequestTimeout: 408, NotThere: 404, Stale: 409, Busy: 409, TooSlow: 503, TooMuch: 503}
+Answer = Callable[[Library, RequestParams, JobHandle], Any]
 
 
 @dataclass(frozen=True)
 class Question:
-    """Who answers: `module:function` of this room, on which lane of the pool, at once or as a stream."""
+    """Who answers: `module:function` of this package, on which lane of the pool, at once or as a stream."""
 
     by: str
     lane: str = "quick"
@@ -97,11 +97,11 @@ def build_app(library: Library, pool: Pool) -> Starlette:
         turn = request.headers.get("x-turn", "0")
         pane = (request.headers.get("x-channel", "")[:80], int(turn) if re.fullmatch("[0-9]{1,15}", turn) else 0)
         try:
-            asked = Asked.read(await request.body())
+            params = RequestParams.read(await request.body())
             if question.stream:
-                told = events(library, pool, question, asked, *pane)
+                told = events(library, pool, question, params, *pane)
                 return StreamingResponse(told, media_type=STREAM)
-            return Response(await answered(library, pool, question, asked, *pane), media_type=JSON)
+            return Response(await answered(library, pool, question, params, *pane), media_type=JSON)
         except FairtrialError as error:
             return problem(error)
         except Exception:
@@ -115,22 +115,22 @@ def build_app(library: Library, pool: Pool) -> Starlette:
 
 
 async def answered(
-    library: Library, pool: Pool, question: Question, asked: Asked, channel: str, turn: int
+    library: Library, pool: Pool, question: Question, params: RequestParams, channel: str, turn: int
 ) -> bytes:  # fmt: skip
     """As JSON, which is made off the loop as well; an answer that many wait for is bytes already."""
 
-    def job(ticket: Ticket) -> bytes:
-        found = question.function()(library, asked, ticket)
+    def job(handle: JobHandle) -> bytes:
+        found = question.function()(library, params, handle)
         return found if isinstance(found, bytes) else to_json(found)
 
     return await pool.run(job, channel, question.lane, turn)
 
 
 async def events(
-    library: Library, pool: Pool, question: Question, asked: Asked, channel: str, turn: int
+    library: Library, pool: Pool, question: Question, params: RequestParams, channel: str, turn: int
 ) -> AsyncIterator[bytes]:  # fmt: skip
     try:
-        job = pool.stream(lambda ticket: question.function()(library, asked, ticket), channel, question.lane, turn)
+        job = pool.stream(lambda handle: question.function()(library, params, handle), channel, question.lane, turn)
         async for value in job:
             yield b"data: " + to_json(value) + b"\n\n"
     except FairtrialError as error:
@@ -145,7 +145,7 @@ async def changes(library: Library, pool: Pool) -> AsyncIterator[bytes]:
     said = 0.0
     while True:
         try:
-            rows = await pool.run(lambda ticket: library.looked(LIVE_SECONDS).rows, lane="files")
+            rows = await pool.run(lambda handle: library.looked(LIVE_SECONDS).rows, lane="files")
         except FairtrialError:  # busy, or closing: the next look tells
             rows = shown
         changed = [row for path, row in rows.items() if row is not (before := shown.get(path)) and row != before]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from fairtrial.errors import BadInput
-from fairtrial.explore.asked import Asked
 from fairtrial.explore.library import Library
-from fairtrial.explore.pool import Ticket
+from fairtrial.explore.params import RequestParams
+from fairtrial.explore.pool import JobHandle
 from fairtrial.record import Record
 from fairtrial.report import StudyFiles, band_of, curves_of, loss_curve
 from fairtrial.results.sentences import difference_words
@@ -86,8 +86,8 @@ class Opened:
 OPEN: OrderedDict[tuple[str, float], Opened] = OrderedDict()
 
 
-def opened(library: Library, asked: Asked) -> Opened:
-    name = asked.text("study", most=1000)
+def opened(library: Library, params: RequestParams) -> Opened:
+    name = params.text("study", most=1000)
     files = library.study(name)
     key = (str(files.folder), (files.folder / "verdict.json").stat().st_mtime)
     if key not in OPEN:
@@ -99,9 +99,9 @@ def opened(library: Library, asked: Asked) -> Opened:
     return found
 
 
-def overview(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def overview(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """The verdict's first screen, and what may be chosen."""
-    study = opened(library, asked)
+    study = opened(library, params)
     verdict, plan = study.verdict, study.files.read("plan.json")
     tasks = {}
     for name, task in verdict.tasks.items():
@@ -143,17 +143,17 @@ class Chosen:
     subset: str
 
     @classmethod
-    def read(cls, library: Library, asked: Asked) -> Chosen:
-        study = opened(library, asked)
+    def read(cls, library: Library, params: RequestParams) -> Chosen:
+        study = opened(library, params)
         tasks = study.verdict.tasks
-        task = asked.one_of("task", list(tasks), next(iter(tasks)))
+        task = params.one_of("task", list(tasks), next(iter(tasks)))
         variants = list(tasks[task].scores)
-        against = asked.one_of("against", variants, study.verdict.baseline or variants[0])
+        against = params.one_of("against", variants, study.verdict.baseline or variants[0])
         other = next((each for each in variants if each != against), against)
-        variant = asked.one_of("variant", variants, other)
-        test = asked.one_of("set", list(tasks[task].sets), next(iter(tasks[task].sets)))
-        metric = asked.one_of("metric", metrics_of(tasks[task]), tasks[task].metric.name)
-        subset = asked.one_of("items", ("all", "clean", "contaminated"), tasks[task].sets[test].subset)
+        variant = params.one_of("variant", variants, other)
+        test = params.one_of("set", list(tasks[task].sets), next(iter(tasks[task].sets)))
+        metric = params.one_of("metric", metrics_of(tasks[task]), tasks[task].metric.name)
+        subset = params.one_of("items", ("all", "clean", "contaminated"), tasks[task].sets[test].subset)
         return cls(study, task, variant, against, test, metric, subset)
 
     @cached_property
@@ -212,9 +212,9 @@ class Chosen:
         return (look.alpha if look else ALPHA) / max(1, len(self.judged.comparisons))
 
 
-def compared(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def compared(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Two variants on one test set, metric and subset: scores, difference, interval."""
-    chosen = Chosen.read(library, asked)
+    chosen = Chosen.read(library, params)
     found, test = chosen.contrast, chosen.contrast.test
     low, high = test.interval() if test else (None, None)
     least = chosen.least
@@ -241,14 +241,14 @@ def score_numbers(found: Score) -> Plain:
     return {"mean": mean.estimate, "low": mean.low, "high": mean.high, "by_seed": found.by_seed}
 
 
-def power(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def power(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """What more seeds or items could see, from this comparison's own variances."""
-    chosen = Chosen.read(library, asked)
+    chosen = Chosen.read(library, params)
     test = chosen.contrast.test
     if test is None:
         raise BadInput("one seed tells nothing of how seeds differ", "power needs at least 2 seeds")
-    seeds = asked.whole("seeds", 2, 100, test.seeds)
-    items = asked.whole("count", 2, 1_000_000, chosen.contrast.items)
+    seeds = params.whole("seeds", 2, 100, test.seeds)
+    items = params.whole("count", 2, 1_000_000, chosen.contrast.items)
     each = test.effective / chosen.contrast.items  # independent units that one item is worth
 
     def smallest(seeds: int, items: float) -> float:
@@ -278,11 +278,11 @@ def by_look(chosen: Chosen) -> Iterator[Plain | None]:
         }  # fmt: skip
 
 
-def items(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def items(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Items where two variants differ most over seeds: text, label, and what every seed answered."""
-    chosen = Chosen.read(library, asked)
+    chosen = Chosen.read(library, params)
     ours, theirs = chosen.outcomes
-    order, offset = asked.one_of("order", ORDERS, "either"), asked.whole("offset", 0, 10_000_000, 0)
+    order, offset = params.one_of("order", ORDERS, "either"), params.whole("offset", 0, 10_000_000, 0)
     classify = "guess" in ours.arrays
     one, other = (goodness(each) for each in chosen.outcomes)  # seed item
     if one.shape[1] != other.shape[1]:
@@ -297,7 +297,7 @@ def items(library: Library, asked: Asked, ticket: Ticket) -> Plain:
     }
     places = places[np.argsort(rank[order][places], kind="stable")]
     texts, notice = texts_of(library, chosen)
-    if wanted := asked.text("containing", "", 200).lower():
+    if wanted := params.text("containing", "", 200).lower():
         places = np.array([at for at in places if texts and wanted in texts[at].lower()], dtype=int)
     status = chosen.study.status(chosen.task, chosen.test)
     names = next(iter(chosen.study.records(chosen.task, chosen.variant).values())).class_names()
@@ -347,13 +347,13 @@ def texts_of(library: Library, chosen: Chosen) -> tuple[list[str], str]:
     return [document.text for document in documents], ""
 
 
-def curves(library: Library, asked: Asked, ticket: Ticket) -> Plain:
+def curves(library: Library, params: RequestParams, handle: JobHandle) -> Plain:
     """Learning curves of every variant: each seed, their mean and range."""
-    study = opened(library, asked)
-    task = asked.one_of("task", list(study.verdict.tasks), next(iter(study.verdict.tasks)))
+    study = opened(library, params)
+    task = params.one_of("task", list(study.verdict.tasks), next(iter(study.verdict.tasks)))
     found: dict[str, Mapping[str, Any]] = {}
     for variant in study.verdict.tasks[task].scores:
-        ticket.check()
+        handle.check()
         events = {seed: record.events() for seed, record in study.records(task, variant).items()}
         by_name: dict[str, dict[int, Any]] = {}
         for seed, rows in events.items():

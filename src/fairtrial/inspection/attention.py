@@ -16,8 +16,8 @@ from fairtrial.description import Description, Result, Table, row
 from fairtrial.errors import BadInput
 from fairtrial.inspection.text import encode_text
 from fairtrial.model.external import ExternalModel
-from fairtrial.model.layers import watch
-from fairtrial.model.part import OTHER_WEIGHTS, Site
+from fairtrial.model.layers import capture
+from fairtrial.model.part import OTHER_WEIGHTS, AttentionContext
 from fairtrial.pretrained.encoder import fill, open_encoder
 from fairtrial.report.charts import element, large_map
 from fairtrial.report.text import notices_of
@@ -172,16 +172,16 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> AttentionMaps:
     ids = torch.full((1, time), tokenizer.pad)
     ids[0, :real] = torch.from_numpy(encoded.ids)
     lengths = torch.tensor([real])
-    watched, maps = watch_maps(network, ids, lengths)
+    captured, maps = capture_maps(network, ids, lengths)
     with scoring(network):
-        unwatched = network(ids, lengths)
+        plain = network(ids, lengths)
     before = prefix_words(network)
     real += len(before)
     layers = len(network.body.blocks)
     visible = open_keys(network, torch.tensor([real]), time + len(before), layers)[:, 0]  # layer query key
     weights = maps[:, 0]  # layer head query key
-    sums = not any(part.owns(verb) for part in network.body.listed_parts() for verb in OTHER_WEIGHTS)
-    checks = (*check_maps(weights, visible, real, network.body.causal, sums), check_outputs(unwatched, watched))
+    sums = not any(part.overrides(hook) for part in network.body.listed_parts() for hook in OTHER_WEIGHTS)
+    checks = (*check_maps(weights, visible, real, network.body.causal, sums), check_outputs(plain, captured))
     weights, visible = (weights * visible[:, None])[:, :, :real, :real], visible[:, :real, :real]
     words = (*before, *tokenizer.words(encoded.ids))
     return AttentionMaps(
@@ -189,9 +189,9 @@ def maps_of(network: Network, tokenizer: Tokenizer, text: str) -> AttentionMaps:
     )
 
 
-def watch_maps(network: Network, ids: Tensor, lengths: Tensor) -> tuple[Tensor, np.ndarray]:
-    """(the network's output while it is watched, maps [layer batch head query key])"""
-    with scoring(network), watch(network) as seen:
+def capture_maps(network: Network, ids: Tensor, lengths: Tensor) -> tuple[Tensor, np.ndarray]:
+    """(the network's output while it is captured, maps [layer batch head query key])"""
+    with scoring(network), capture(network) as seen:
         output = network(ids, lengths)
     maps = [seen[f"body.blocks.{layer}.attention.maps"] for layer in range(len(network.body.blocks))]
     return output, np.stack([of_layer.numpy() for of_layer in maps])
@@ -200,7 +200,7 @@ def watch_maps(network: Network, ids: Tensor, lengths: Tensor) -> tuple[Tensor, 
 def maps_in(network: Network, ids: Tensor, lengths: Tensor) -> np.ndarray:
     """Maps of texts [layer batch head query key]; of a user's own network, texts of one length."""
     if not isinstance(network, ExternalModel):
-        return watch_maps(network, ids, lengths)[1]
+        return capture_maps(network, ids, lengths)[1]
     with scoring(network):
         given = network.attention_maps(ids)
     shapes = [list(maps.shape) for maps in given]
@@ -235,9 +235,9 @@ def open_keys(network: Network, real: Tensor, time: int, layers: int) -> np.ndar
     filled = positions < real[:, None]  # batch time
     found = []
     for layer in range(layers):
-        site = Site(layer, causal, positions, positions)
+        context = AttentionContext(layer, causal, positions, positions)
         seen = filled[:, None, :] & filled[:, :, None]
-        for mask in (site.offset >= 0 if causal else None, *(part.allow(site) for part in parts)):
+        for mask in (context.offset >= 0 if causal else None, *(part.allow(context) for part in parts)):
             seen = seen if mask is None else seen & mask
         found.append(seen.numpy())
     return np.stack(found)
@@ -267,12 +267,12 @@ def check_maps(
     return tuple(checks)
 
 
-def check_outputs(unwatched: Tensor, watched: Tensor) -> Check:
-    """Watching changes no number; where the unwatched network runs the fused kernel, equal up to rounding."""
-    gap = float((unwatched - watched).abs().max())
+def check_outputs(plain: Tensor, captured: Tensor) -> Check:
+    """Watching changes no number; where the plain network runs the fused kernel, equal up to rounding."""
+    gap = float((plain - captured).abs().max())
     how = "bitwise equal" if gap == 0 else "the fused kernel rounds differently"
-    scale = 1 + float(unwatched.abs().max())
-    meaning = f"watched versus unwatched outputs: {how}"
+    scale = 1 + float(plain.abs().max())
+    meaning = f"captured versus plain outputs: {how}"
     return Check("watching changes no number", gap, OUTPUT_TOLERANCE * scale, meaning)
 
 

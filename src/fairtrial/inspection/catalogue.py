@@ -1,5 +1,5 @@
-"""What each part is and does: its docstring, options, verbs and claims; plots of it; the page about all. A plot is
-measured by calling the part's verbs with initial weights: it cannot show what the code does not do."""
+"""What each part is and does: its docstring, options, hooks and claims; plots of it; the page about all. A plot is
+measured by calling the part's hooks with initial weights: it cannot show what the code does not do."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from fairtrial.description import Description, Result, Table, row
 from fairtrial.disk import disk_errors, write_bytes, write_text
 from fairtrial.errors import BadInput
 from fairtrial.finding import HEADER, KINDS, Finding, markdown_row
-from fairtrial.model.layers import FeedForward, watch
+from fairtrial.model.layers import FeedForward, capture
 from fairtrial.model.network import Classifier, LanguageModel
-from fairtrial.model.part import VERBS, Part, Site, parts
+from fairtrial.model.part import HOOKS, AttentionContext, Part, parts
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.report.page import environment
 from fairtrial.report.plots import Panel, Picture, draw_pictures, image
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CLAIMS = {"sees_order": "sees order", "relative": "by distance alone"}
-CHANGES = {  # of verbs that show in attention
+CHANGES = {  # of hooks that show in attention
     "score": "scores are changed",
     "features": "weights are products of features",
     "mix": "the heads' weights are mixed",
@@ -44,7 +44,7 @@ CHANGES = {  # of verbs that show in attention
     "prefix": "vectors are put before the sentence",
 }
 SEEN, POSITIONS = "what may be seen", "positions"
-GROUPS = {  # what a part changes, by the verbs that it overrides
+GROUPS = {  # what a part changes, by the hooks that it overrides
     POSITIONS: ("embed", "rotate", "bias"),
     SEEN: ("allow", "window"),
     "scores and weights": ("score", "attach", "features", "weigh", "mix"),
@@ -55,7 +55,7 @@ GROUPS = {  # what a part changes, by the verbs that it overrides
     "sentence vectors": ("pool", "prefix"),
     "nothing": (),
 }
-HOW = {  # to read the plot of a verb
+HOW = {  # to read the plot of a hook
     "embed": "Row p is what is added to the vector of the token at position p. Where rows differ, positions do.",
     "rotate": "Each row is a pair of dimensions, each column a position, the shade an angle from 0 to 2 pi. A score"
     " depends on the difference between the angles of its query and its key.",
@@ -79,7 +79,7 @@ class Entry:
     line: str
     options: dict[str, str]  # name -> default, as in TOML
     options_help: str
-    verbs: tuple[str, ...]
+    hooks: tuple[str, ...]
     claims: tuple[str, ...]
     definition: str
     papers: tuple[str, ...]
@@ -107,10 +107,10 @@ class Catalogue(Result):
     def _tables(self) -> Sequence[Table]:
         rows = (
             row(each.name, each.line, ", ".join(f"{name} = {default}" for name, default in each.options.items()),
-                ", ".join(each.claims), ", ".join(each.verbs))
+                ", ".join(each.claims), ", ".join(each.hooks))
             for each in self.entries
         )  # fmt: skip
-        columns = ("part", "what it does", "options", "claims", "verbs")
+        columns = ("part", "what it does", "options", "claims", "hooks")
         return [Table("", columns, tuple(rows), text_columns=5).without_empty_columns()]
 
     def rows(self) -> list[dict[str, object]]:
@@ -120,7 +120,7 @@ class Catalogue(Result):
         """What a part does, measured on initial weights; `encoder`: bidirectional, as all pools are."""
         if len(self.entries) != 1:
             raise BadInput("nothing to plot", "name a part: catalogue('alibi').plot()")
-        causal = not (encoder or "pool" in self.entries[0].verbs)
+        causal = not (encoder or "pool" in self.entries[0].hooks)
         pictures = plot_part(self.entries[0].name, heads=heads, length=length, causal=causal, **options)
         return draw_pictures(pictures, self.entries[0].name)
 
@@ -134,27 +134,27 @@ def describe(name: str) -> Entry:
     written_here = kind.__module__ == "__main__"  # in a notebook or a script, whose own text is about something else
     texts = (vars(kind).get("__doc__"), "" if written_here else sys.modules[kind.__module__].__doc__)
     own, of_module = (inspect.cleandoc(text or "") for text in texts)
-    verbs = tuple(verb for verb in VERBS if kind.owns(verb))
+    hooks = tuple(hook for hook in HOOKS if kind.overrides(hook))
     return Entry(
         name=name,
         line=first_sentence(own or of_module) or "no description",
         options={option.name: written(option.default) for option in options_of(kind)},
         options_help=" ".join((kind.__init__.__doc__ or "").split()) if "__init__" in vars(kind) else "",
-        verbs=verbs,
+        hooks=hooks,
         claims=tuple(words for claim, words in CLAIMS.items() if getattr(kind, claim)),
         definition="\n\n".join(filter(None, (own, of_module))),
         papers=tuple(dict.fromkeys(PAPER.findall(own) or PAPER.findall(of_module))),
         file="" if written_here else inspect.getsourcefile(kind) or "",
-        changes=group_of(verbs, kind.sees_order),
+        changes=group_of(hooks, kind.sees_order),
     )
 
 
-def group_of(verbs: Sequence[str], sees_order: bool) -> str:
-    """What a part changes. What tells positions apart is about positions, whatever its verb, unless it hides tokens."""
-    held = [group for group, own in GROUPS.items() if set(own) & set(verbs)]
+def group_of(hooks: Sequence[str], sees_order: bool) -> str:
+    """What a part changes. What tells positions apart is about positions, whatever its hook, unless it hides tokens."""
+    held = [group for group, own in GROUPS.items() if set(own) & set(hooks)]
     if SEEN in held or sees_order:
         return SEEN if SEEN in held else POSITIONS
-    return held[0] if held else f"other: {', '.join(verbs)}" if verbs else "nothing"
+    return held[0] if held else f"other: {', '.join(hooks)}" if hooks else "nothing"
 
 
 def first_sentence(text: str) -> str:
@@ -179,7 +179,7 @@ def written(default: object) -> str:
 
 
 def plot_part(name: str, *, heads: int = 4, length: int = 24, causal: bool = True, **options: Any) -> list[Picture]:
-    """One picture for each verb that the part uses."""
+    """One picture for each hook that the part uses."""
     shape = Shape(
         layers=LAYERS, heads=heads, width=heads * HEAD_DIM, length=length, hidden=8, classifier_hidden=8, dropout=0.0,
         start="torch",
@@ -188,24 +188,26 @@ def plot_part(name: str, *, heads: int = 4, length: int = 24, causal: bool = Tru
     network = LanguageModel(shape, choices, length) if causal else Classifier(shape, choices, length, 2)
     network.eval()
     part = network.body.listed_parts()[0]
-    site = Site(0, causal, torch.arange(length), torch.arange(length))
-    plots = [replace(plot(part, site), how=HOW.get(verb, "")) for verb, plot in PLOTS.items() if part.owns(verb)]
-    if plots and part.verbs.isdisjoint(("score", "mix", "read")):
+    context = AttentionContext(0, causal, torch.arange(length), torch.arange(length))
+    plots = [
+        replace(plot(part, context), how=HOW.get(hook, "")) for hook, plot in PLOTS.items() if part.overrides(hook)
+    ]
+    if plots and part.hooks.isdisjoint(("score", "mix", "read")):
         return plots
-    change = next((words for verb, words in CHANGES.items() if part.owns(verb)), "nothing is changed")
-    return [*plots, attention_map(network, site, change)]
+    change = next((words for hook, words in CHANGES.items() if part.overrides(hook)), "nothing is changed")
+    return [*plots, attention_map(network, context, change)]
 
 
-def plot_embed(part: Part, site: Site) -> Picture:
-    table = part.embed(torch.zeros(len(site.queries), part.shape.width), site.queries)
+def plot_embed(part: Part, context: AttentionContext) -> Picture:
+    table = part.embed(torch.zeros(len(context.queries), part.shape.width), context.queries)
     return Picture("what is added to a token's vector at each position", "position", "width", (panel("", table),))
 
 
-def plot_rotate(part: Part, site: Site) -> Picture:
+def plot_rotate(part: Part, context: AttentionContext) -> Picture:
     """The angle by which each pair of coordinates is rotated, measured on unit vectors."""
-    time, size = len(site.queries), part.shape.head_dim
+    time, size = len(context.queries), part.shape.head_dim
     units = torch.eye(size)[:, None, None, :].expand(size, part.shape.heads, time, size)
-    rotated, _ = part.rotate(units, units, site)  # coordinate head time coordinate
+    rotated, _ = part.rotate(units, units, context)  # coordinate head time coordinate
     panels = []
     for head in range(part.shape.heads):
         rows = []
@@ -218,18 +220,18 @@ def plot_rotate(part: Part, site: Site) -> Picture:
     return Picture("the angle by which queries and keys are rotated", "pair", "position", merged(panels, "all heads"))
 
 
-def plot_bias(part: Part, site: Site) -> Picture:
-    bias = cast(Tensor, part.bias(site)).expand(part.shape.heads, -1, -1)
-    panels = [panel(f"head {head}", values, future(site)) for head, values in enumerate(bias)]
+def plot_bias(part: Part, context: AttentionContext) -> Picture:
+    bias = cast(Tensor, part.bias(context)).expand(part.shape.heads, -1, -1)
+    panels = [panel(f"head {head}", values, future(context)) for head, values in enumerate(bias)]
     return Picture("what is added to every score", "query", "key", merged(panels, "all heads"))
 
 
-def plot_allow(part: Part, site: Site) -> Picture:
-    allowed = cast(Tensor, part.allow(site)).expand(len(site.queries), -1).float()
-    return Picture("what is visible", "query", "key", (panel("", allowed, future(site)),), yes_or_no=True)
+def plot_allow(part: Part, context: AttentionContext) -> Picture:
+    allowed = cast(Tensor, part.allow(context)).expand(len(context.queries), -1).float()
+    return Picture("what is visible", "query", "key", (panel("", allowed, future(context)),), yes_or_no=True)
 
 
-def plot_key_heads(part: Part, site: Site) -> Picture:
+def plot_key_heads(part: Part, context: AttentionContext) -> Picture:
     heads, shared = part.shape.heads, cast(int, part.key_heads())
     size = heads // shared
     uses = torch.arange(heads)[:, None] // size * size == torch.arange(heads)
@@ -237,26 +239,26 @@ def plot_key_heads(part: Part, site: Site) -> Picture:
     return Picture(what, "head", "head of keys", (panel("", uses.float()),))
 
 
-def plot_weigh(part: Part, site: Site) -> Picture:
+def plot_weigh(part: Part, context: AttentionContext) -> Picture:
     """The weights of one query whose keys have all scores from -4 to 4."""
-    scores = torch.linspace(-4, 4, len(site.keys)).expand(1, part.shape.heads, 1, -1)
-    last = Site(0, site.causal, site.queries[-1:], site.keys)
+    scores = torch.linspace(-4, 4, len(context.keys)).expand(1, part.shape.heads, 1, -1)
+    last = AttentionContext(0, context.causal, context.queries[-1:], context.keys)
     weights = part.weigh(scores, last)[0, :, 0]
     return Picture("weights of keys whose scores rise from -4 to 4", "head", "key", (panel("", weights),))
 
 
-def plot_feed_forward(part: Part, site: Site) -> Picture:
+def plot_feed_forward(part: Part, context: AttentionContext) -> Picture:
     own = FeedForward(part.shape)
     with torch.no_grad():
         for weight in own.parameters():
             weight.copy_(noise(*weight.shape) / math.sqrt(weight.shape[-1]))
-        along = torch.linspace(-3, 3, len(site.queries))[:, None] * noise(part.shape.width)
+        along = torch.linspace(-3, 3, len(context.queries))[:, None] * noise(part.shape.width)
         given = part.feed_forward(along, own, 0)
     what = "what the layer gives for one vector at many lengths"
     return Picture(what, "length", "width", (panel("", given),))
 
 
-def plot_arrange(part: Part, site: Site) -> Picture:
+def plot_arrange(part: Part, context: AttentionContext) -> Picture:
     """What each layer of a block reads, by gradients: the stream, attention's output, the feed-forward layer's."""
     stream, *given = (torch.zeros(1, part.shape.width, requires_grad=True) for _ in range(3))
     read: list[Tensor] = []
@@ -273,12 +275,14 @@ def plot_arrange(part: Part, site: Site) -> Picture:
     return Picture(what, "reader", "read", (panel("", table),))
 
 
-def plot_merge(part: Part, site: Site) -> Picture:
+def plot_merge(part: Part, context: AttentionContext) -> Picture:
     """How much each head contributes to each slot of the merged vector: the size of the gradient."""
     panels = []
     for layer in range(part.shape.layers):
-        heads = noise(1, part.shape.heads, len(site.queries), HEAD_DIM).requires_grad_()
-        joined = part.merge(heads, Site(layer, site.causal, site.queries, site.keys)).unflatten(-1, (-1, HEAD_DIM))
+        heads = noise(1, part.shape.heads, len(context.queries), HEAD_DIM).requires_grad_()
+        joined = part.merge(heads, AttentionContext(layer, context.causal, context.queries, context.keys)).unflatten(
+            -1, (-1, HEAD_DIM)
+        )
         gradients = [
             torch.autograd.grad(joined[:, :, slot].sum(), heads, retain_graph=True)[0].abs().mean((0, 2, 3))
             for slot in range(part.shape.heads)
@@ -287,9 +291,9 @@ def plot_merge(part: Part, site: Site) -> Picture:
     return Picture("how much each head contributes to each slot", "slot", "head", merged(panels, "all layers"))
 
 
-def plot_pool(part: Part, site: Site) -> Picture:
+def plot_pool(part: Part, context: AttentionContext) -> Picture:
     """The same for the tokens of a sentence, of which the last quarter is padding."""
-    time = len(site.queries)
+    time = len(context.queries)
     x = noise(1, time, part.shape.width).requires_grad_()
     real = (torch.arange(time) < max(1, time * 3 // 4))[None]
     gradients = torch.autograd.grad(part.pool(x, real).sum(), x)[0].abs().mean(-1)  # batch time
@@ -297,28 +301,28 @@ def plot_pool(part: Part, site: Site) -> Picture:
     return Picture(what, "", "position", (panel("", gradients / gradients.sum()),))
 
 
-def attention_map(network: Classifier | LanguageModel, site: Site, change: str) -> Picture:
-    ids = torch.randperm(len(site.queries), generator=torch.Generator().manual_seed(0))[None]
-    with torch.no_grad(), watch(network) as seen:
+def attention_map(network: Classifier | LanguageModel, context: AttentionContext, change: str) -> Picture:
+    ids = torch.randperm(len(context.queries), generator=torch.Generator().manual_seed(0))[None]
+    with torch.no_grad(), capture(network) as seen:
         network(ids)
     maps = next(tensor for name, tensor in seen.items() if name.endswith("blocks.0.attention.maps"))[0]
     maps = maps / maps.amax(-1, keepdim=True).clamp(min=1e-12)  # early rows with few keys would outshine all others
-    hidden = future(site) if maps.shape[-1] == len(site.queries) else None
+    hidden = future(context) if maps.shape[-1] == len(context.queries) else None
     panels = tuple(panel(f"head {head}", weights, hidden) for head, weights in enumerate(maps))
     what = f"{change}; attention of an untrained layer, each row relative to its maximum"
     how = "Row q, column k: how much query q attends to key k. Weights and words are random: only what looks regular is"
     return Picture(what, "query", "key", panels, how=f"{how} the part's doing.")
 
 
-PLOTS: dict[str, Callable[[Part, Site], Picture]] = {
+PLOTS: dict[str, Callable[[Part, AttentionContext], Picture]] = {
     "embed": plot_embed, "rotate": plot_rotate, "bias": plot_bias, "allow": plot_allow, "merge": plot_merge,
     "pool": plot_pool, "key_heads": plot_key_heads, "weigh": plot_weigh, "feed_forward": plot_feed_forward,
     "arrange": plot_arrange,
 }  # fmt: skip
 
 
-def future(site: Site) -> Tensor | None:
-    return site.offset < 0 if site.causal else None
+def future(context: AttentionContext) -> Tensor | None:
+    return context.offset < 0 if context.causal else None
 
 
 def panel(title: str, values: Tensor, hidden: Tensor | None = None) -> Panel:
@@ -346,7 +350,7 @@ def write_page(path: Path, entries: Sequence[Entry], on_part: Callable[[str], No
     for entry in entries:
         on_part(entry.name)
         passports[entry.name] = audit_part(entry.name)
-        pictures = plot_part(entry.name, causal="pool" not in entry.verbs)
+        pictures = plot_part(entry.name, causal="pool" not in entry.hooks)
         write_bytes(plots / f"{entry.name}.svg", image(pictures, entry.name, "svg"))
     values = {"entries": entries, "passports": passports, "plots": plots.name, "header": HEADER, "kinds": KINDS}
     text = environment().get_template("parts.md").render(values, markdown_row=markdown_row)

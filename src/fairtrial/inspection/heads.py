@@ -19,7 +19,7 @@ from fairtrial.errors import BadInput
 from fairtrial.inspection.attention import ModelInput, Network, heads_of, maps_in, open_keys, prefix_words
 from fairtrial.inspection.text import OnProgress, no_progress
 from fairtrial.model.external import ExternalModel
-from fairtrial.model.part import Part, Site
+from fairtrial.model.part import AttentionContext, Part
 from fairtrial.recipe import Shape
 from fairtrial.statistics.comparison import score_interval
 from fairtrial.statistics.crossed import paired_change
@@ -238,7 +238,7 @@ class Effect:
         return self.interval is not None and not self.interval[0] <= no_change <= self.interval[1]
 
 
-ELSEWHERE = frozenset(("project", "mix", "read"))  # owned: a head without values may have an output all the same
+ELSEWHERE = frozenset(("project", "mix", "read"))  # overridden: a head without values may have an output all the same
 
 
 OWN_HEADS = "its heads are its own and cannot be switched off"
@@ -251,9 +251,9 @@ class HeadOff(Part):
         super().__init__(shape)
         self.layer, self.head = layer, head
 
-    def read(self, heads: Tensor, weights: Tensor, site: Site) -> Tensor:
+    def read(self, heads: Tensor, weights: Tensor, context: AttentionContext) -> Tensor:
         off = torch.arange(heads.shape[1], device=heads.device) == self.head
-        return heads.masked_fill(off[:, None, None], 0.0) if site.layer == self.layer else heads
+        return heads.masked_fill(off[:, None, None], 0.0) if context.layer == self.layer else heads
 
 
 @contextmanager
@@ -264,7 +264,7 @@ def head_off(network: Network, layer: int, head: int) -> Iterator[None]:
     if isinstance(network, ExternalModel):
         raise BadInput(f"{network.name}: {OWN_HEADS}")
     attention, parts = network.body.blocks[layer].attention, network.body.parts
-    if attention.shared_by > 1 or any(ELSEWHERE & part.verbs for part in network.body.listed_parts()):
+    if attention.shared_by > 1 or any(ELSEWHERE & part.hooks for part in network.body.listed_parts()):
         name = f"head-off-{layer}-{head}"  # of its own, so that several may be off
         parts[name] = HeadOff(network.body.shape, layer, head)
         try:

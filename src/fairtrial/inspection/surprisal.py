@@ -24,7 +24,7 @@ from fairtrial.formatting import bracket
 from fairtrial.inspection.text import EncodedText, OnProgress, encode_texts, no_progress, unknown_notice
 from fairtrial.model.external import ExternalModel
 from fairtrial.model.network import LanguageModel
-from fairtrial.model.part import Site, and_masks, collect_biases
+from fairtrial.model.part import AttentionContext, and_masks, collect_biases
 from fairtrial.progress import doing, reached
 from fairtrial.report.plots import draw_bars, draw_intervals
 from fairtrial.report.text import shaded_html
@@ -301,7 +301,7 @@ def tokens_seen(network: LanguageModel, length: int) -> int:
     parts, positions = network.body.listed_parts(), torch.arange(length)
     depends = torch.eye(length)  # token token
     for layer in range(network.body.shape.layers):
-        site = Site(layer, True, positions, positions)
-        visible = and_masks(site.offset >= 0, collect_biases(site, parts)[1])
+        context = AttentionContext(layer, True, positions, positions)
+        visible = and_masks(context.offset >= 0, collect_biases(context, parts)[1])
         depends = (cast(Tensor, visible).float() @ depends > 0).float()
-    return int((site.distance * depends).max()) + 1
+    return int((context.distance * depends).max()) + 1

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.external import BUILD, Builder, ExternalModel, build_external, models, spoken_error
+from fairtrial.model.external import BUILD, Builder, ExternalModel, build_external, format_error, models
 from fairtrial.model.hf_config import chunk_of, settable, small_config
 from fairtrial.recipe import PartChoice, Shape
 from fairtrial.registry import did_you_mean
@@ -163,7 +163,7 @@ def build_small(
         raise
     except Exception as error:
         hint = "give options that fit together: hf:CLASS:hidden_size=32,num_attention_heads=2"
-        raise BadInput(f"{kind.__name__} cannot be built so small: {spoken_error(error)}", hint) from error
+        raise BadInput(f"{kind.__name__} cannot be built so small: {format_error(error)}", hint) from error
 
 
 def position_tables(model: nn.Module) -> list[Any]:
@@ -231,7 +231,7 @@ def build_x_transformers(
             num_tokens=vocabulary, max_seq_len=length, attn_layers=layers, emb_dropout=shape.dropout, **answers
         )
     except (TypeError, ValueError, AssertionError) as error:
-        what = f"x-transformers:{kind} cannot be built with these options: {spoken_error(error)}"
+        what = f"x-transformers:{kind} cannot be built with these options: {format_error(error)}"
         raise BadInput(what, "options are arguments of its layers, such as rotary_pos_emb=true") from error
     absolute = not any(options.get(name) for name in ("rotary_pos_emb", "alibi_pos_bias", "rel_pos_bias"))
     said: dict[str, Any] = {"longest": length if absolute else 0}

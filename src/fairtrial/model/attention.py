@@ -1,4 +1,4 @@
-"""Multi-head attention: the one place that knows what may be seen, and that calls the parts' verbs in order.
+"""Multi-head attention: the one place that knows what may be seen, and that calls the parts' hooks in order.
 
 Between attentions a network carries real tokens only, packed one after another: [token width]. Attention unpacks them
 to [batch time width] and packs its output again: linear layers never run on padding, a third of a batch."""
@@ -14,22 +14,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from fairtrial.model.layers import Dropout, Tap
+from fairtrial.model.layers import Dropout, HookPoint
 from fairtrial.model.linear_attention import LINEAR_FROM, linear_attention, positive_products
 from fairtrial.model.local_attention import Cut, shortest_window, worth_it
 from fairtrial.model.part import (
+    AttentionContext,
     Part,
-    Site,
     TensorCache,
     and_masks,
     collect_biases,
     concatenate,
-    owner,
+    find_override,
     to_attention_mask,
 )
 from fairtrial.recipe import Shape
 
-EAGER = frozenset(("score", "weigh", "mix", "read"))  # owned: no fused kernel does it
+EAGER = frozenset(("score", "weigh", "mix", "read"))  # overridden: no fused kernel does it
 
 
 class Attention(nn.Module):
@@ -45,18 +45,20 @@ class Attention(nn.Module):
             self.qkv.rows = torch.cat((rows[0].flatten(), firsts))
         self.out = nn.Linear(shape.width, shape.width)
         self.dropout = Dropout(shape.attention_dropout)
-        self.maps = Tap()  # attention weights [batch head query key]
+        self.maps = HookPoint()  # attention weights [batch head query key]
 
-    def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: KVCache | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, forward: ForwardContext, parts: Sequence[Part], cache: KVCache | None = None
+    ) -> Tensor:
         """[token width] -> [token width]"""
-        layout = view.layout
+        layout = forward.layout
         joined = layout.unpack(self.qkv(x))
         # chunked before the heads are split: the gradient is one copy instead of two; and quicker than `split`
         pieces = joined.chunk(3, -1) if self.shared_by == 1 else joined.split(self.sizes, -1)
         q, k, v = map(self.split_heads, pieces)
-        here = Site(self.layer, view.causal, view.queries, view.queries, memory=view.memory)
+        here = AttentionContext(self.layer, forward.causal, forward.queries, forward.queries, memory=forward.memory)
         for part in parts:
-            if part.owns("project"):
+            if part.overrides("project"):
                 q, k, v = part.project(q, k, v, here)
         for part in parts:
             q, k = part.rotate(q, k, here)  # batch head time head_dim
@@ -64,94 +66,98 @@ class Attention(nn.Module):
             k, v = cache.extend(self.layer, k, v)
         if self.shared_by > 1:
             k, v = (each.repeat_interleave(self.shared_by, 1) for each in (k, v))
-        site = Site(self.layer, view.causal, view.queries, view.keys, memory=view.memory)
+        context = AttentionContext(self.layer, forward.causal, forward.queries, forward.keys, memory=forward.memory)
         for part in parts:
-            if part.owns("attach") and (attached := part.attach(x, here)) is not None:
+            if part.overrides("attach") and (attached := part.attach(x, here)) is not None:
                 attached = layout.unpack(attached)  # batch time n
-                site.attached[part] = attached if cache is None else cache.attach(self.layer, part, attached)
-        if self.maps.watcher is None and all(EAGER.isdisjoint(part.verbs) for part in parts):
-            heads = self.attend_fast(q, k, v, view, site, parts)
+                context.attached[part] = attached if cache is None else cache.attach(self.layer, part, attached)
+        if self.maps.on_capture is None and all(EAGER.isdisjoint(part.hooks) for part in parts):
+            heads = self.attend_fast(q, k, v, forward, context, parts)
         else:
-            heads = self.attend(q, k, v, view, site, parts)
-        merger = owner(parts, "merge")
-        return self.out(layout.pack(concatenate(heads) if merger is None else merger.merge(heads, site)))
+            heads = self.attend(q, k, v, forward, context, parts)
+        merger = find_override(parts, "merge")
+        return self.out(layout.pack(concatenate(heads) if merger is None else merger.merge(heads, context)))
 
     def split_heads(self, x: Tensor) -> Tensor:
         """[batch time width] -> [batch head time head_dim]"""
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, forward: ForwardContext, context: AttentionContext, parts: Sequence[Part]
+    ) -> Tensor:
         """Attention as its equation says. [batch head query head_dim]"""
-        kernel = owner(parts, "features")
+        kernel = find_override(parts, "features")
         if kernel is None:
             scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # batch head query key
         else:  # softmax of the logarithm: each product divided by the sum of all
             scores = positive_products(*kernel.features(q, k)).log()
         for part in parts:
-            scores = part.score(scores, q, k, site)
-        biases, allowed = collect_biases(site, parts)
+            scores = part.score(scores, q, k, context)
+        biases, allowed = collect_biases(context, parts)
         for bias in biases:  # after all scores, so that the order of parts does not matter
             scores = add_bias(scores, bias)
-        weights = self.weigh(scores, and_masks(view.visible, allowed), site, parts)
+        weights = self.weigh(scores, and_masks(forward.visible, allowed), context, parts)
         heads = weights @ v
         for part in parts:
-            if part.owns("read"):
-                heads = part.read(heads, weights, site)
+            if part.overrides("read"):
+                heads = part.read(heads, weights, context)
         return heads
 
-    def weigh(self, scores: Tensor, visible: Tensor | None, site: Site, parts: Sequence[Part]) -> Tensor:
+    def weigh(self, scores: Tensor, visible: Tensor | None, context: AttentionContext, parts: Sequence[Part]) -> Tensor:
         """Scores -> weights, zero where nothing may be seen, some of them dropped. [batch head query key]"""
-        weigher, mixer = owner(parts, "weigh"), owner(parts, "mix")
+        weigher, mixer = find_override(parts, "weigh"), find_override(parts, "mix")
         if weigher is not None:
             hidden = torch.zeros_like(scores, dtype=torch.bool) if visible is None else ~visible
             scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
-            weights = weigher.weigh(scores, site).masked_fill(hidden, 0.0)
+            weights = weigher.weigh(scores, context).masked_fill(hidden, 0.0)
         else:
             weights = scores.softmax(-1) if visible is None else masked_softmax(scores, ~visible)
         if mixer is not None:
-            weights = mixer.mix(weights, site)
+            weights = mixer.mix(weights, context)
             weights = weights if visible is None else weights.masked_fill(~visible, 0.0)
         return self.dropout(self.maps(weights))
 
-    def attend_fast(self, q: Tensor, k: Tensor, v: Tensor, view: View, site: Site, parts: Sequence[Part]) -> Tensor:
+    def attend_fast(
+        self, q: Tensor, k: Tensor, v: Tensor, forward: ForwardContext, context: AttentionContext, parts: Sequence[Part]
+    ) -> Tensor:
         """The same by torch's fused kernel, unless weights are dropped: its dropout draws from the global generator."""
-        window = shortest_window(parts, view.causal)
-        square = len(view.queries) == len(view.keys)
-        if window is not None and square and worth_it(window, len(view.queries)):
-            return self.attend_local(q, k, v, view, window, parts)
+        window = shortest_window(parts, forward.causal)
+        square = len(forward.queries) == len(forward.keys)
+        if window is not None and square and worth_it(window, len(forward.queries)):
+            return self.attend_local(q, k, v, forward, window, parts)
         if self.dropout.drops:
-            return self.attend(q, k, v, view, site, parts)
-        biases, allowed = collect_biases(site, parts)
-        if (kernel := owner(parts, "features")) is not None:
-            if biases or allowed or not square or len(view.keys) < LINEAR_FROM:
-                return self.attend(q, k, v, view, site, parts)
+            return self.attend(q, k, v, forward, context, parts)
+        biases, allowed = collect_biases(context, parts)
+        if (kernel := find_override(parts, "features")) is not None:
+            if biases or allowed or not square or len(forward.keys) < LINEAR_FROM:
+                return self.attend(q, k, v, forward, context, parts)
             q, k = kernel.features(q, k)
-            real = None if view.layout.lengths is None else view.layout.real()
-            return linear_attention(q, k, v, view.causal, real)
+            real = None if forward.layout.lengths is None else forward.layout.real()
+            return linear_attention(q, k, v, forward.causal, real)
         if not biases and not allowed:
-            return scaled_dot_product_attention(q, k, v, attn_mask=view.added, is_causal=view.triangle)
+            return scaled_dot_product_attention(q, k, v, attn_mask=forward.added, is_causal=forward.triangle)
 
         def make_mask() -> Tensor:
-            return to_attention_mask(biases, and_masks(view.visible, allowed), q.dtype)
+            return to_attention_mask(biases, and_masks(forward.visible, allowed), q.dtype)
 
-        mask = view.mask.get(make_mask, q.dtype, len(biases), *biases, *allowed)
+        mask = forward.mask.get(make_mask, q.dtype, len(biases), *biases, *allowed)
         return scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def attend_local(
-        self, q: Tensor, k: Tensor, v: Tensor, view: View, window: tuple[int, int], parts: Sequence[Part]
+        self, q: Tensor, k: Tensor, v: Tensor, forward: ForwardContext, window: tuple[int, int], parts: Sequence[Part]
     ) -> Tensor:
         """The same where a query sees a window (back, ahead) only: what lies beyond is never computed."""
         cut = Cut(window, q.shape[2])
-        site = Site(self.layer, view.causal, *cut.positions(q.device))  # of any one block
-        biases, allowed = collect_biases(site, parts)
+        context = AttentionContext(self.layer, forward.causal, *cut.positions(q.device))  # of any one block
+        biases, allowed = collect_biases(context, parts)
 
         def make_mask() -> Tensor:
-            visible = cut.visible(view.layout.real())
-            if view.causal:
-                visible = visible & (site.offset >= 0)
+            visible = cut.visible(forward.layout.real())
+            if forward.causal:
+                visible = visible & (context.offset >= 0)
             return to_attention_mask(biases, and_masks(visible, allowed), q.dtype)
 
-        mask = view.mask.get(make_mask, q.dtype, len(biases), *biases, *allowed)
+        mask = forward.mask.get(make_mask, q.dtype, len(biases), *biases, *allowed)
         q, k, v = cut.query_blocks(q), cut.key_windows(k), cut.key_windows(v)  # batch*block head time head_dim
         if not self.dropout.drops:
             return cut.join(scaled_dot_product_attention(q, k, v, attn_mask=mask))
@@ -171,7 +177,7 @@ def add_bias(scores: Tensor, bias: Tensor) -> Tensor:
     return (scores.unflatten(1, (-1, bias.shape[0])) + bias).flatten(1, 2)
 
 
-class View:
+class ForwardContext:
     """What attention may see in one pass, the same for all layers."""
 
     def __init__(self, layout: Layout, causal: bool, past: int, dtype: torch.dtype) -> None:

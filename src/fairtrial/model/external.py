@@ -162,18 +162,18 @@ class ExternalModel(nn.Module):
         except (BadInput, MemoryError):
             raise
         except Exception as error:
-            raise BadInput(f"{self.spoken_call(ids, given)} raises {spoken_error(error)}", CONTRACT) from error
+            raise BadInput(f"{self.format_call(ids, given)} raises {format_error(error)}", CONTRACT) from error
 
     def find_logits(self, output: Any, ids: Tensor, given: Mapping[str, Any]) -> Tensor:
         wanted = (*ids.shape, self.outputs) if self.causal else (ids.shape[0], self.outputs)
         for each in tensors_in(output):
             if each.shape == wanted:
                 return each
-        hint = f"it must be {spoken_shape(wanted)}, alone, as .logits or inside a tuple"
+        hint = f"it must be {format_shape(wanted)}, alone, as .logits or inside a tuple"
         last = (ids.shape[0], 1, self.outputs)
         if self.causal and any(each.shape in (last, last[::2]) for each in tensors_in(output)):
             hint += "; this is the last position alone, as nanoGPT gives it without targets"
-        raise BadInput(f"{self.spoken_call(ids, given)} gives {spoken(output)}, and no logits", hint)
+        raise BadInput(f"{self.format_call(ids, given)} gives {spoken(output)}, and no logits", hint)
 
     @torch.no_grad()
     def check_answers(self, ids: Tensor) -> None:
@@ -182,15 +182,15 @@ class ExternalModel(nn.Module):
         wrong = int((~logits.isfinite()).sum())
         if wrong:
             what = f"gives {spoken(logits)}, of which {wrong:,} are not finite numbers"
-            raise BadInput(f"{self.spoken_call(ids, {})} {what}", "its first weights or its mask overflow")
+            raise BadInput(f"{self.format_call(ids, {})} {what}", "its first weights or its mask overflow")
         if bool((logits >= 0).all()) and bool(((logits.sum(-1) - 1).abs() < 1e-4).all()):
-            what = f"{self.spoken_call(ids, {})} gives probabilities, which sum to one"
+            what = f"{self.format_call(ids, {})} gives probabilities, which sum to one"
             raise BadInput(what, "leave out the softmax: logits are wanted")
 
-    def spoken_call(self, ids: Tensor, given: Mapping[str, Any]) -> str:
+    def format_call(self, ids: Tensor, given: Mapping[str, Any]) -> str:
         """`my_model.py:build: model(ids [4, 32], mask [4, 32])`"""
         words = [
-            f"ids {spoken_shape(ids.shape)}",
+            f"ids {format_shape(ids.shape)}",
             *(f"{name} {spoken(value, typed=True)}" for name, value in given.items()),
         ]
         return f"{self.name}: model({', '.join(words)})"
@@ -231,7 +231,7 @@ class ExternalModel(nn.Module):
         if cache.state is None and isinstance(output, tuple | list):
             cache.state = next((each for each in output if each is not None and each is not logits), None)
         if cache.state is None:
-            raise NoCache(f"{self.spoken_call(ids, given)} gives {spoken(output)}, and no {self.declared.cache}")
+            raise NoCache(f"{self.format_call(ids, given)} gives {spoken(output)}, and no {self.declared.cache}")
         cache.length += ids.shape[1]
         return logits
 
@@ -256,8 +256,8 @@ class ExternalModel(nn.Module):
             given = None if mask is None or not self.mask_name else mask.to(MASKS[self.mask_name])
             value = getattr(self.model, self.declared.loss)(tokens, given, targets)
             if not isinstance(value, Tensor) or value.numel() != 1:
-                called = f"{self.declared.loss}(ids {spoken_shape(tokens.shape)}, {spoken(given, typed=True)},"
-                called += f" answers {spoken_shape(targets.shape)})"
+                called = f"{self.declared.loss}(ids {format_shape(tokens.shape)}, {spoken(given, typed=True)},"
+                called += f" answers {format_shape(targets.shape)})"
                 raise BadInput(f"{self.name}: {called} gives {spoken(value)}; a loss is one number")
             total = total + value.squeeze() * int((targets >= 0).sum())
         return total * scale, total.detach().double()
@@ -316,7 +316,7 @@ class ExternalModel(nn.Module):
         found = getattr(output, "attentions", None)
         maps = [each for each in found or () if isinstance(each, Tensor) and each.dim() == 4]
         if not maps:
-            raise BadInput(f"{self.spoken_call(ids, given)} gives no attention maps", 'declare "maps": False')
+            raise BadInput(f"{self.format_call(ids, given)} gives no attention maps", 'declare "maps": False')
         return maps
 
 
@@ -358,7 +358,7 @@ def build_external(
             raise
         except Exception as error:
             words = ", ".join(f"{key}={value}" for key, value in (given | dict(options)).items())
-            raise BadInput(f"{name}({words}) raises {spoken_error(error)}") from error
+            raise BadInput(f"{name}({words}) raises {format_error(error)}") from error
     if not isinstance(model, nn.Module):
         raise BadInput(f"{name} gives {spoken(model)}; it must give a torch.nn.Module")
     return ExternalModel(model, task, *sizes, name=name, declared=Declared.of(builder, model, said))
@@ -418,7 +418,7 @@ def padding_of(rows: Tensor, lengths: Tensor) -> Tensor:
     return (rows.shape[1] - lengths.to(rows.device))[:, None]
 
 
-def spoken_shape(shape: Sequence[int]) -> str:
+def format_shape(shape: Sequence[int]) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
@@ -426,7 +426,7 @@ def spoken(value: Any, *, typed: bool = False) -> str:
     """What a call was given or gave, in a few words: `(tensor [4, 32, 100], None)`, `bool [4, 32]`."""
     if isinstance(value, Tensor):
         kind = str(value.dtype).removeprefix("torch.") if typed else "tensor"
-        return f"{kind} {spoken_shape(value.shape)}"
+        return f"{kind} {format_shape(value.shape)}"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{name}: {spoken(each)}" for name, each in value.items()) + "}"
     if isinstance(value, tuple | list):
@@ -434,7 +434,7 @@ def spoken(value: Any, *, typed: bool = False) -> str:
     return str(value) if value is None or isinstance(value, bool | int | float) else type(value).__name__
 
 
-def spoken_error(error: Exception) -> str:
+def format_error(error: Exception) -> str:
     """`IndexError: index out of range in self (my_model.py:12)`: the last line of the user's own."""
     first = next(iter(str(error).strip().splitlines()), "no message")
     frames = traceback.extract_tb(error.__traceback__)

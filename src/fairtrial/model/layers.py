@@ -1,4 +1,4 @@
-"""The feed-forward layer, dropout with named random streams, and taps that show a tensor as it passes."""
+"""The feed-forward layer, dropout with named random streams, and hook points that show a tensor as it passes."""
 
 from __future__ import annotations
 
@@ -84,28 +84,28 @@ def own_rng(seed: int | None = None) -> Iterator[None]:
         yield
 
 
-class Tap(nn.Module):
-    """An identity that shows its input to a watcher, if there is one."""
+class HookPoint(nn.Module):
+    """An identity that shows its input to whoever captures it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.watcher: Callable[[Tensor], None] | None = None
+        self.on_capture: Callable[[Tensor], None] | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.watcher is not None:
-            self.watcher(x)
+        if self.on_capture is not None:
+            self.on_capture(x)
         return x
 
 
 @contextmanager
-def watch(network: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """Collect what passes every tap while the block runs: `blocks.0.attention.maps` -> [batch head query key], ..."""
+def capture(network: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """What passes the hook points while the block runs: `blocks.0.attention.maps` -> [batch head query key], ..."""
     seen: dict[str, Tensor] = {}
-    taps = {name: module for name, module in network.named_modules() if isinstance(module, Tap)}
-    for name, tap in taps.items():
-        tap.watcher = lambda x, name=name: seen.__setitem__(name, x.detach())
+    points = {name: module for name, module in network.named_modules() if isinstance(module, HookPoint)}
+    for name, point in points.items():
+        point.on_capture = lambda x, name=name: seen.__setitem__(name, x.detach())
     try:
         yield seen
     finally:
-        for tap in taps.values():
-            tap.watcher = None
+        for point in points.values():
+            point.on_capture = None

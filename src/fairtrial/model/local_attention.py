@@ -21,10 +21,10 @@ def shortest_window(parts: Sequence[Part], causal: bool) -> tuple[int, int] | No
     """(back, ahead) that all parts together leave; None where it is not bounded, or where a part that adds to scores
     or masks tokens does so by absolute positions, which blocks do not know."""
     for part in parts:
-        by_position = part.owns("bias") or part.owns("allow")
-        if part.owns("score") or part.owns("features") or (by_position and not part.relative):
+        by_position = part.overrides("bias") or part.overrides("allow")
+        if part.overrides("score") or part.overrides("features") or (by_position and not part.relative):
             return None
-    windows = [part.window(causal) for part in parts if part.owns("window")]
+    windows = [part.window(causal) for part in parts if part.overrides("window")]
     bounded = [window for window in windows if window is not None]
     return (min(back for back, _ in bounded), min(ahead for _, ahead in bounded)) if bounded else None
 

@@ -13,10 +13,10 @@ from torch.nn.functional import cross_entropy, gelu, pad
 
 from fairtrial.environment import check_memory
 from fairtrial.errors import BadInput
-from fairtrial.model.attention import EAGER, Attention, KVCache, Layout, View
+from fairtrial.model.attention import EAGER, Attention, ForwardContext, KVCache, Layout
 from fairtrial.model.layers import ACTIVATIONS, Dropout, FeedForward, own_rng
 from fairtrial.model.loss import Scratch, VocabularyLoss, vocabulary_nats, widest
-from fairtrial.model.part import SMALL_INIT, Part, build_parts, owner, parts
+from fairtrial.model.part import SMALL_INIT, Part, build_parts, find_override, parts
 from fairtrial.recipe import PartChoice, Recipe, Shape
 from fairtrial.rng import seed_for
 
@@ -41,25 +41,27 @@ class Block(nn.Module):
         self.forward_norm, self.feed_forward = make_norm(shape), FeedForward(shape)
         self.attention_dropout, self.forward_dropout = Dropout(shape.dropout), Dropout(shape.dropout)
 
-    def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: KVCache | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, forward: ForwardContext, parts: Sequence[Part], cache: KVCache | None = None
+    ) -> Tensor:
         """[token width] -> [token width]"""
-        if (arranger := owner(parts, "arrange")) is not None:
+        if (arranger := find_override(parts, "arrange")) is not None:
             return arranger.arrange(
                 x,
-                lambda x: self.attended(self.attention_norm(x), view, parts, cache),
+                lambda x: self.attended(self.attention_norm(x), forward, parts, cache),
                 lambda x: self.fed_forward(self.forward_norm(x), parts),
                 self.attention.layer,
             )
         normed = self.attention_norm(x)
-        x = residual(x, normed, parts) + self.attended(normed, view, parts, cache)
+        x = residual(x, normed, parts) + self.attended(normed, forward, parts, cache)
         normed = self.forward_norm(x)
         return residual(x, normed, parts) + self.fed_forward(normed, parts)
 
-    def attended(self, x: Tensor, view: View, parts: Sequence[Part], cache: KVCache | None) -> Tensor:
-        return self.attention_dropout(self.attention(x, view, parts, cache))
+    def attended(self, x: Tensor, forward: ForwardContext, parts: Sequence[Part], cache: KVCache | None) -> Tensor:
+        return self.attention_dropout(self.attention(x, forward, parts, cache))
 
     def fed_forward(self, x: Tensor, parts: Sequence[Part]) -> Tensor:
-        part = owner(parts, "feed_forward")
+        part = find_override(parts, "feed_forward")
         fed = self.feed_forward(x) if part is None else part.feed_forward(x, self.feed_forward, self.attention.layer)
         return self.forward_dropout(fed)
 
@@ -67,9 +69,11 @@ class Block(nn.Module):
 class PostBlock(Block):
     """Post-norm: the sum of a layer's output and the stream is normed (Vaswani et al. 2017, BERT)."""
 
-    def forward(self, x: Tensor, view: View, parts: Sequence[Part], cache: KVCache | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, forward: ForwardContext, parts: Sequence[Part], cache: KVCache | None = None
+    ) -> Tensor:
         """[token width] -> [token width]"""
-        x = residual(x, x, parts) + self.attended(x, view, parts, cache)
+        x = residual(x, x, parts) + self.attended(x, forward, parts, cache)
         x = self.attention_norm(x)
         return self.forward_norm(residual(x, x, parts) + self.fed_forward(x, parts))
 
@@ -77,7 +81,7 @@ class PostBlock(Block):
 def residual(x: Tensor, read: Tensor, parts: Sequence[Part]) -> Tensor:
     """What a layer's output is added to [token width]; `read` is what the layer got."""
     for part in parts:
-        if part.owns("residual"):
+        if part.overrides("residual"):
             x = part.residual(x, read)
     return x
 
@@ -95,7 +99,7 @@ def training_memory(recipe: Recipe, vocabulary: int, rows: int) -> int:
     moments = {"sgd": int(training.momentum > 0), "adagrad": 1}.get(training.optimizer, 2)
     copies = 4 + moments + (training.keep == "best")
     numbers = shape.width * (10 + 2 * (shape.dropout > 0)) + shape.hidden * (1 if shape.activation == "relu" else 2)
-    if shape.attention_dropout or any(EAGER & parts.find(choice.name).verbs for choice in recipe.parts):
+    if shape.attention_dropout or any(EAGER & parts.find(choice.name).hooks for choice in recipe.parts):
         numbers += shape.heads * shape.length * (4 if shape.attention_dropout else 2)  # maps: no fused kernel
     kept = 4 * rows * shape.length * shape.layers * (numbers + shape.width)
     return copies * memory_needed(shape, vocabulary, 1 if recipe.task == "classify" or shape.tied else 2) + kept
@@ -114,7 +118,7 @@ class Body(nn.Module):
         self.parts = build_parts(choices, shape, seed, causal=causal)
         self.dropout = Dropout(shape.dropout)
         kind = Block if shape.norm_place == "pre" else PostBlock
-        sharer = owner(self.listed_parts(), "key_heads")
+        sharer = find_override(self.listed_parts(), "key_heads")
         key_heads = None if sharer is None else sharer.key_heads()
         self.blocks = nn.ModuleList(kind(shape, layer, key_heads) for layer in range(shape.layers))
         self.norm = make_norm(shape)  # of what leaves pre-norm blocks, of what enters post-norm ones
@@ -139,9 +143,9 @@ class Body(nn.Module):
         x = self.dropout(self.norm(x) if before else x)
         if not self.causal:
             x, layout = with_prefixes(x, layout, parts)
-        view = View(layout, self.causal, past, x.dtype)
+        forward = ForwardContext(layout, self.causal, past, x.dtype)
         for block in self.blocks:
-            x = block(x, view, parts, cache)
+            x = block(x, forward, parts, cache)
         if cache is not None:
             cache.length += time
         return x if before else self.norm(x), layout
@@ -179,8 +183,8 @@ class Classifier(nn.Module):
     def forward(self, ids: Tensor, lengths: Tensor | None = None) -> Tensor:
         """[batch time] -> logits [batch class]"""
         x, layout = self.body(ids, lengths)
-        owner = next((part for part in self.body.listed_parts() if part.owns("pool")), None)
-        pooled = layout.mean(x) if owner is None else owner.pool(layout.unpack(x), layout.real())
+        pooler = find_override(self.body.listed_parts(), "pool")
+        pooled = layout.mean(x) if pooler is None else pooler.pool(layout.unpack(x), layout.real())
         return self.out(self.activation(self.hidden(pooled)))
 
     def loss(self, ids: Tensor, lengths: Tensor | None, answers: Tensor, smoothing: float, scale: float) -> Loss:

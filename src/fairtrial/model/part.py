@@ -1,6 +1,6 @@
-"""The seam: a part changes a block of the transformer through verbs that are identities by default. `attention.py` and
-`network.py` call the verbs in order; a part overrides those that carry its idea. Causality and padding are not a part's
-business: no verb can show a token that attention has masked."""
+"""The seam: a part changes a block of the transformer through hooks that are identities by default. `attention.py` and
+`network.py` call the hooks in order; a part overrides those that carry its idea. Causality and padding are not a part's
+business: no hook can show a token that attention has masked."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from fairtrial.registry import Registry
 from fairtrial.rng import seed_for
 
 SMALL_INIT = 0.02  # the standard deviation of GPT-2's and BERT's first weights
-LOUD = 10 * SMALL_INIT  # what is added to token vectors, and drowns them
+MAX_SCALE = 10 * SMALL_INIT  # what a part adds at this scale dominates the token vectors
 
 
 @dataclass(frozen=True)
-class Site:
+class AttentionContext:
     """Where attention happens: which layer, which way, at which positions. Queries and keys are told apart, so that
     cached decoding (one query, many keys) runs the same code as training."""
 
@@ -49,9 +49,12 @@ class Site:
         return self.offset.abs()
 
 
-def drowned(shape: Shape, scale: float) -> bool:
+Site = AttentionContext  # its name in version 0.2.0, which parts of users may import
+
+
+def dominates_embedding(shape: Shape, scale: float) -> bool:
     """Are the network's first token vectors lost beside what a part adds to them at this scale?"""
-    return shape.start == "small" and scale >= LOUD
+    return shape.start == "small" and scale >= MAX_SCALE
 
 
 class PartType(type):
@@ -78,17 +81,17 @@ class Part(nn.Module, metaclass=PartType):
     ...         super().__init__(shape)
     ...         self.rate = rate
     ...
-    ...     def bias(self, site):
-    ...         return -self.rate * site.distance.expand(self.shape.heads, -1, -1)
+    ...     def bias(self, context):
+    ...         return -self.rate * context.distance.expand(self.shape.heads, -1, -1)
     >>> ft.Recipe().with_(parts=["rope", Fade(rate=0.2)]).parts
     (PartChoice(name='rope', options={}), PartChoice(name='fade', options={'rate': 0.2}))
     """
 
     sees_order: bool = False
     relative: bool = False
-    excludes: Mapping[str, str] = {}  # verb -> reason
+    excludes: Mapping[str, str] = {}  # hook -> reason
     decoder_only: ClassVar[str] = ""  # the reason
-    verbs: ClassVar[frozenset[str]] = frozenset()  # those that a class overrides
+    hooks: ClassVar[frozenset[str]] = frozenset()  # those that a class overrides
 
     @classmethod
     def choice(cls, **options: Any) -> PartChoice:
@@ -109,38 +112,38 @@ class Part(nn.Module, metaclass=PartType):
         return None
 
     def key_heads(self) -> int | None:
-        """How many heads of keys and values the heads of queries share, as many as they are if None. One owner."""
+        """How many heads of keys and values the heads of queries share, as many as they are if None. Exclusive."""
         return None
 
-    def project(self, q: Tensor, k: Tensor, v: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor, Tensor]:
         """Queries [batch head time head_dim], keys and values [batch key_head time head_dim] as they were projected ->
         the same before any positions, each token by itself."""
         return q, k, v
 
-    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
-        """Queries [batch head time head_dim] and keys [batch key_head time head_dim], both at `site.queries` ->
+    def rotate(self, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor]:
+        """Queries [batch head time head_dim] and keys [batch key_head time head_dim], both at `context.queries` ->
         rotated, each token by itself."""
         return q, k
 
-    def attach(self, x: Tensor, site: Site) -> Tensor | None:
+    def attach(self, x: Tensor, context: AttentionContext) -> Tensor | None:
         """What each token brings to `score` beside its key, from what the layer reads: [... width] -> [... n]. It is
-        cached with the keys; `site.attached[self]` has that of all keys [batch key n]."""
+        cached with the keys; `context.attached[self]` has that of all keys [batch key n]."""
         return None
 
     def features(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """Positive features [batch head time n] whose products are the weights, in place of exp(q k): attention then
-        costs length x n. One owner."""
+        costs length x n. Exclusive."""
         return q, k
 
-    def bias(self, site: Site) -> Tensor | None:
+    def bias(self, context: AttentionContext) -> Tensor | None:
         """What is added to every score whatever the content [head query key]."""
         return None
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
         """Scores [batch head query key], already scaled -> scores."""
         return scores
 
-    def allow(self, site: Site) -> Tensor | None:
+    def allow(self, context: AttentionContext) -> Tensor | None:
         """What may be seen [query key], true or false. It may forbid, never permit."""
         return None
 
@@ -148,29 +151,29 @@ class Part(nn.Module, metaclass=PartType):
         """How many tokens (back, ahead) `allow` lets a query see: attention skips those beyond. None: any number."""
         return None
 
-    def weigh(self, scores: Tensor, site: Site) -> Tensor:
-        """Scores [batch head query key], the lowest number where a key is hidden -> weights. One owner."""
+    def weigh(self, scores: Tensor, context: AttentionContext) -> Tensor:
+        """Scores [batch head query key], the lowest number where a key is hidden -> weights. Exclusive."""
         return scores.softmax(-1)
 
-    def mix(self, weights: Tensor, site: Site) -> Tensor:
-        """Weights [batch head query key] -> the weights by which values are summed. One owner."""
+    def mix(self, weights: Tensor, context: AttentionContext) -> Tensor:
+        """Weights [batch head query key] -> the weights by which values are summed. Exclusive."""
         return weights
 
-    def read(self, heads: Tensor, weights: Tensor, site: Site) -> Tensor:
+    def read(self, heads: Tensor, weights: Tensor, context: AttentionContext) -> Tensor:
         """What heads have summed [batch head query head_dim] by weights [batch head query key] -> head outputs."""
         return heads
 
-    def merge(self, heads: Tensor, site: Site) -> Tensor:
-        """Head outputs [batch head time head_dim] -> [batch time width]. One owner."""
+    def merge(self, heads: Tensor, context: AttentionContext) -> Tensor:
+        """Head outputs [batch head time head_dim] -> [batch time width]. Exclusive."""
         return concatenate(heads)
 
     def feed_forward(self, x: Tensor, own: FeedForward, layer: int) -> Tensor:
-        """Token vectors [token width], the block's feed-forward layer -> what it gives [token width]. One owner."""
+        """Token vectors [token width], the block's feed-forward layer -> what it gives [token width]. Exclusive."""
         return cast(Tensor, own(x))
 
     def arrange(self, x: Tensor, attention: Branch, feed_forward: Branch, layer: int) -> Tensor:
         """The residual stream and the two layers of a pre-norm block, each from the stream to what it adds -> the
-        stream after the block, all [token width]. One owner."""
+        stream after the block, all [token width]. Exclusive."""
         x = x + attention(x)
         return x + feed_forward(x)
 
@@ -180,7 +183,7 @@ class Part(nn.Module, metaclass=PartType):
         return x
 
     def pool(self, x: Tensor, real: Tensor) -> Tensor:
-        """Token vectors [batch time width], which are real [batch time] -> sentences [batch width]. One owner."""
+        """Token vectors [batch time width], which are real [batch time] -> sentences [batch width]. Exclusive."""
         return (x * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
 
     def notes(self) -> list[str]:
@@ -188,24 +191,15 @@ class Part(nn.Module, metaclass=PartType):
         return []
 
     @classmethod
-    def owns(cls, verb: str) -> bool:
-        return verb in cls.verbs
+    def overrides(cls, hook: str) -> bool:
+        return hook in cls.hooks
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """Parts written with the old names of verbs still work, also where they call `super()`."""
         super().__init_subclass__(**keywords)
-        for old, new in OLD_VERBS.items():
-            owner = next(kind for kind in cls.__mro__ if old in vars(kind) or new in vars(kind))
-            verb = vars(owner).get(new, vars(owner).get(old))
-            setattr(cls, old, verb)
-            setattr(cls, new, verb)
-        cls.verbs = frozenset(verb for verb in VERBS if getattr(cls, verb) is not getattr(Part, verb))
+        cls.hooks = frozenset(hook for hook in HOOKS if getattr(cls, hook) is not getattr(Part, hook))
 
 
 Branch = Callable[[Tensor], Tensor]
-OLD_VERBS = {"turn": "rotate", "reach": "window", "carry": "residual"}
-for _old, _new in OLD_VERBS.items():
-    setattr(Part, _old, vars(Part)[_new])
 
 
 def where_own_parts_are(name: str) -> str:
@@ -259,18 +253,18 @@ def same_place(one: type, other: type) -> bool:
 
 
 # in the order in which a pass calls them
-VERBS = (
+HOOKS = (
     "embed", "prefix", "arrange", "key_heads", "project", "rotate", "attach", "features", "score", "bias", "allow",
     "window", "weigh", "mix", "read", "merge", "feed_forward", "residual", "pool",
 )  # fmt: skip
-SINGLE_OWNER = ("key_heads", "features", "weigh", "mix", "merge", "feed_forward", "arrange", "pool")
+EXCLUSIVE = ("key_heads", "features", "weigh", "mix", "merge", "feed_forward", "arrange", "pool")
 ENCODER_ONLY = {"prefix", "pool"}  # what a language model never calls
-OTHER_WEIGHTS = ("weigh", "mix")  # owned: the weights of a query need not sum to one
+OTHER_WEIGHTS = ("weigh", "mix")  # overridden: the weights of a query need not sum to one
 
 
-def owner(parts: Sequence[Part], verb: str) -> Part | None:
-    """The part that owns the verb, if one does."""
-    return next((part for part in parts if verb in part.verbs), None)
+def find_override(parts: Sequence[Part], hook: str) -> Part | None:
+    """The part that overrides the hook, if one does."""
+    return next((part for part in parts if hook in part.hooks), None)
 
 
 def concatenate(heads: Tensor) -> Tensor:
@@ -278,9 +272,9 @@ def concatenate(heads: Tensor) -> Tensor:
     return heads.transpose(1, 2).flatten(2)
 
 
-def collect_biases(site: Site, parts: Sequence[Part]) -> tuple[list[Tensor], list[Tensor]]:
+def collect_biases(context: AttentionContext, parts: Sequence[Part]) -> tuple[list[Tensor], list[Tensor]]:
     """The biases [head query key], and what each part allows to be seen [query key]."""
-    biases, allowed = [part.bias(site) for part in parts], [part.allow(site) for part in parts]
+    biases, allowed = [part.bias(context) for part in parts], [part.allow(context) for part in parts]
     return [each for each in biases if each is not None], [each for each in allowed if each is not None]
 
 
@@ -319,13 +313,13 @@ def build_parts(choices: Sequence[PartChoice], shape: Shape, seed: int, *, causa
             except TypeError as error:
                 hint = f"see the options of {kind.__qualname__}"
                 raise BadInput(f"part {choice.name!r}: {error}", hint) from error
-        for verb in filter(kind.owns, SINGLE_OWNER):
-            if owners.setdefault(verb, choice.name) != choice.name:
-                raise BadInput(f"{owners[verb]!r} and {choice.name!r} both own {verb!r}", "keep one of them")
+        for hook in filter(kind.overrides, EXCLUSIVE):
+            if owners.setdefault(hook, choice.name) != choice.name:
+                raise BadInput(f"{owners[hook]!r} and {choice.name!r} both override {hook!r}", "keep one of them")
         if kind.decoder_only and causal is False:
             hint = "leave it out, or train a language model"
             raise BadInput(f"part {choice.name!r} works in a decoder only: {kind.decoder_only}", hint)
-        if kind.owns("arrange") and shape.norm_place == "post":
+        if kind.overrides("arrange") and shape.norm_place == "post":
             what = f"part {choice.name!r} arranges pre-norm blocks, and shape.norm_place is 'post'"
             raise BadInput(what, f"set shape.norm_place = 'pre', or leave {choice.name!r} out")
     check_senseless(cast(dict[str, Part], dict(built.items())))
@@ -338,7 +332,7 @@ def check_senseless(built: Mapping[str, Part]) -> None:
         for other, another in built.items():
             if part is another:
                 continue
-            if reason := next((why for verb, why in part.excludes.items() if another.owns(verb)), ""):
+            if reason := next((why for hook, why in part.excludes.items() if another.overrides(hook)), ""):
                 raise BadInput(f"{name!r} and {other!r} do not combine: {reason}", "keep one of them")
 
 
@@ -346,7 +340,7 @@ def check_idle(choices: Sequence[PartChoice]) -> None:
     """A language model makes no sentence vector and has no prefix: a part for these would silently do nothing."""
     for choice in choices:
         kind = parts.find(choice.name)
-        if kind.verbs and kind.verbs <= ENCODER_ONLY:
+        if kind.hooks and kind.hooks <= ENCODER_ONLY:
             what = f"part {choice.name!r} works for sentence vectors, and a language model has none"
             raise BadInput(what, f"leave {choice.name!r} out, or train a classifier")
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, TensorCache, parts
+from fairtrial.model.part import AttentionContext, Part, TensorCache, parts
 from fairtrial.recipe import Shape
 
 
@@ -27,9 +27,9 @@ class Alibi(Part):
         self.register_buffer("steps", torch.tensor(steps), persistent=False)
         self.cache: TensorCache[Tensor] = TensorCache()
 
-    def bias(self, site: Site) -> Tensor:
+    def bias(self, context: AttentionContext) -> Tensor:
         steps = self.get_buffer("steps")
-        return self.cache.get(lambda: -steps[:, None, None] * site.distance, steps, site.queries, site.keys)
+        return self.cache.get(lambda: -steps[:, None, None] * context.distance, steps, context.queries, context.keys)
 
 
 def slopes(heads: int) -> list[float]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -21,5 +21,5 @@ class Blocks(Part):
         self.size = size
         self.sees_order = size > 1  # a token that sees itself alone knows of no order
 
-    def allow(self, site: Site) -> Tensor:
-        return site.queries[:, None] // self.size == site.keys[None, :] // self.size
+    def allow(self, context: AttentionContext) -> Tensor:
+        return context.queries[:, None] // self.size == context.keys[None, :] // self.size

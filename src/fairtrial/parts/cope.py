@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -25,13 +25,13 @@ class CoPE(Part):
             raise BadInput(f"cope: furthest must be at least 1, got {furthest}", "furthest = 64")
         self.vectors = nn.Parameter(torch.zeros(shape.layers, shape.head_dim, self.furthest + 1))  # shared by heads
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
-        gates, back = scores.sigmoid(), site.offset >= 0
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
+        gates, back = scores.sigmoid(), context.offset >= 0
         position = (gates * back).flip(-1).cumsum(-1).flip(-1)  # from each key up to the query
-        if not site.causal:
-            position = torch.where(back, position, (gates * (site.offset <= 0)).cumsum(-1))
+        if not context.causal:
+            position = torch.where(back, position, (gates * (context.offset <= 0)).cumsum(-1))
         position = position.clamp(max=self.furthest)
-        by_position = q @ self.vectors[site.layer]  # batch head query position
+        by_position = q @ self.vectors[context.layer]  # batch head query position
         below = position.floor()
         share = position - below
         low, high = (by_position.gather(-1, at.long()) for at in (below, position.ceil()))

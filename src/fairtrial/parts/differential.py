@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, drowned, parts
+from fairtrial.model.part import AttentionContext, Part, dominates_embedding, parts
 from fairtrial.recipe import Shape
 
 HALVES = "a head is two halves here, and each has scores of its own"
@@ -38,22 +38,22 @@ class Differential(Part):
         for norm in self.norms:
             nn.init.constant_(norm.weight, scale)  # type: ignore[arg-type]
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
         """[batch head query key] -> the first maps of all heads, then the second [batch 2*head query key]"""
         first = q[..., ::2] @ k[..., ::2].transpose(-2, -1) / math.sqrt(q.shape[-1] / 2)
         second = math.sqrt(2) * scores - first  # `scores` sum both halves' products, at the scale of a whole head
         return torch.cat((first, second), 1)
 
-    def mix(self, weights: Tensor, site: Site) -> Tensor:
+    def mix(self, weights: Tensor, context: AttentionContext) -> Tensor:
         first, second = weights.chunk(2, 1)
-        terms = self.vectors[site.layer].prod(0).sum(-1).exp()
-        return first - (terms[0] - terms[1] + initial_lambda(site.layer)) * second
+        terms = self.vectors[context.layer].prod(0).sum(-1).exp()
+        return first - (terms[0] - terms[1] + initial_lambda(context.layer)) * second
 
-    def read(self, heads: Tensor, weights: Tensor, site: Site) -> Tensor:
-        return self.norms[site.layer](heads) * (1 - initial_lambda(site.layer))
+    def read(self, heads: Tensor, weights: Tensor, context: AttentionContext) -> Tensor:
+        return self.norms[context.layer](heads) * (1 - initial_lambda(context.layer))
 
     def notes(self) -> list[str]:
-        if not drowned(self.shape, self.scale):
+        if not dominates_embedding(self.shape, self.scale):
             return []
         return [
             f"heads normed to {self.scale:g} beside token vectors of 0.02 may drown them; try differential:scale=0.1"

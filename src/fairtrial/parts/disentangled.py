@@ -8,7 +8,7 @@ import math
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -29,10 +29,10 @@ class Disentangled(Part):
         self.keys = nn.ModuleList(nn.Linear(shape.width, shape.width, bias=False) for _ in range(shape.layers))
         self.queries = nn.ModuleList(nn.Linear(shape.width, shape.width) for _ in range(shape.layers))
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
-        index = (site.offset + self.furthest).clamp(0, 2 * self.furthest - 1)  # query key
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
+        index = (context.offset + self.furthest).clamp(0, 2 * self.furthest - 1)  # query key
         keys, queries = (
-            layers[site.layer](self.table.weight).unflatten(-1, (self.shape.heads, -1)).transpose(0, 1)
+            layers[context.layer](self.table.weight).unflatten(-1, (self.shape.heads, -1)).transpose(0, 1)
             for layers in (self.keys, self.queries)
         )  # head distance head_dim
         to_position = q @ keys.transpose(-2, -1)  # batch head query distance

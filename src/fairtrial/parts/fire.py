@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 EPSILON = 1e-6
@@ -37,11 +37,11 @@ class Fire(Part):
         self.scale = nn.Parameter(torch.full((shape.layers,), 0.1))
         self.multiplier = nn.Parameter(torch.ones(shape.layers))
 
-    def bias(self, site: Site) -> Tensor:
-        scale = self.scale[site.layer]
-        furthest = torch.maximum(site.queries, (self.multiplier[site.layer] * self.threshold).abs())[:, None]
-        share = log_distance(scale, site.offset) / (log_distance(scale, furthest) + EPSILON)  # query key
-        return self.functions[site.layer](share[..., None]).permute(2, 0, 1)
+    def bias(self, context: AttentionContext) -> Tensor:
+        scale = self.scale[context.layer]
+        furthest = torch.maximum(context.queries, (self.multiplier[context.layer] * self.threshold).abs())[:, None]
+        share = log_distance(scale, context.offset) / (log_distance(scale, furthest) + EPSILON)  # query key
+        return self.functions[context.layer](share[..., None]).permute(2, 0, 1)
 
 
 def log_distance(scale: Tensor, distance: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -19,9 +19,9 @@ class Forgetting(Part):
         super().__init__(shape)
         self.gates = nn.ModuleList(nn.Linear(shape.width, shape.heads) for _ in range(shape.layers))
 
-    def attach(self, x: Tensor, site: Site) -> Tensor:
-        return logsigmoid(self.gates[site.layer](x))
+    def attach(self, x: Tensor, context: AttentionContext) -> Tensor:
+        return logsigmoid(self.gates[context.layer](x))
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
-        kept = site.attached[self].transpose(1, 2).cumsum(-1)  # batch head key
-        return scores + kept[..., -len(site.queries) :, None] - kept[..., None, :]
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
+        kept = context.attached[self].transpose(1, 2).cumsum(-1)  # batch head key
+        return scores + kept[..., -len(context.queries) :, None] - kept[..., None, :]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -21,6 +21,6 @@ class Kerple(Part):
         first = torch.rand(2, shape.layers, shape.heads) * torch.tensor([2.0, 1.0])[:, None, None]
         self.logs = nn.Parameter(first.clamp(min=0.01).log())  # of a and b, which stay above zero
 
-    def bias(self, site: Site) -> Tensor:
-        a, b = self.logs[:, site.layer, :, None, None].exp()  # head 1 1
-        return -a * torch.log1p(b * site.distance)
+    def bias(self, context: AttentionContext) -> Tensor:
+        a, b = self.logs[:, context.layer, :, None, None].exp()  # head 1 1
+        return -a * torch.log1p(b * context.distance)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, concatenate, parts
+from fairtrial.model.part import AttentionContext, Part, concatenate, parts
 from fairtrial.recipe import Shape
 from fairtrial.rng import generator_for
 
@@ -20,7 +20,7 @@ from fairtrial.rng import generator_for
 class Concat(Part):
     """Heads side by side, as usual."""
 
-    def merge(self, heads: Tensor, site: Site) -> Tensor:
+    def merge(self, heads: Tensor, context: AttentionContext) -> Tensor:
         return concatenate(heads)
 
 
@@ -42,12 +42,12 @@ class Shuffle(Part):
     def draw(self, *use: str | int) -> Tensor:
         return torch.from_numpy(generator_for(self.seed, "part", "shuffle", *use).permutation(self.shape.heads))
 
-    def merge(self, heads: Tensor, site: Site) -> Tensor:
-        order = self.get_buffer("orders")[site.layer]
+    def merge(self, heads: Tensor, context: AttentionContext) -> Tensor:
+        order = self.get_buffer("orders")[context.layer]
         if self.every_step and self.training:
             passes = self.get_buffer("passes")
-            passes += site.layer == 0
-            order = self.draw("step", int(passes), site.layer).to(heads.device)
+            passes += context.layer == 0
+            order = self.draw("step", int(passes), context.layer).to(heads.device)
         return concatenate(heads[:, order])
 
 
@@ -55,7 +55,7 @@ class Shuffle(Part):
 class Shift(Part):
     """Heads side by side, rolled by one head."""
 
-    def merge(self, heads: Tensor, site: Site) -> Tensor:
+    def merge(self, heads: Tensor, context: AttentionContext) -> Tensor:
         return concatenate(heads.roll(-1, dims=1))  # head 2, 3, ..., 1
 
 
@@ -70,7 +70,7 @@ class Reweight(Part):
             raise BadInput(f"reweight: over must be 'batch' or 'row', got {over!r}")
         self.over = over
 
-    def merge(self, heads: Tensor, site: Site) -> Tensor:
+    def merge(self, heads: Tensor, context: AttentionContext) -> Tensor:
         axes = (0, 2, 3) if self.over == "batch" else (2, 3)
         norms = torch.linalg.vector_norm(heads, dim=axes, keepdim=True)  # 1 or batch, head, 1, 1
         return concatenate(heads * norms / norms.sum(1, keepdim=True).clamp(min=1e-12) * self.shape.heads)
@@ -80,6 +80,6 @@ class Reweight(Part):
 class CausalReweight(Part):
     """Each head weighed, position by position, by the norm of its output there."""
 
-    def merge(self, heads: Tensor, site: Site) -> Tensor:
+    def merge(self, heads: Tensor, context: AttentionContext) -> Tensor:
         norms = heads.norm(dim=-1, keepdim=True)  # batch head time 1
         return concatenate(heads * norms / norms.sum(1, keepdim=True).clamp(min=1e-12) * self.shape.heads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -18,5 +18,5 @@ class QKNorm(Part):
             for _ in range(2)
         )
 
-    def project(self, q: Tensor, k: Tensor, v: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
-        return self.queries[site.layer](q), self.keys[site.layer](k), v
+    def project(self, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor, Tensor]:
+        return self.queries[context.layer](q), self.keys[context.layer](k), v

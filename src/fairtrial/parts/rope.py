@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, TensorCache, parts
+from fairtrial.model.part import AttentionContext, Part, TensorCache, parts
 from fairtrial.recipe import Shape
 
 
@@ -34,9 +34,9 @@ class Rope(Part):
         """An angle for each position and pair. On the CPU: not every device has float64. [time] -> [time head_dim/2]"""
         return positions[:, None].cpu() * self.paces
 
-    def rotate(self, q: Tensor, k: Tensor, site: Site) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor]:
         heads = q.shape[1]
-        tables = self.cache.get(lambda: self.tables(site.queries, heads, q.dtype), site.queries, heads, q.dtype)
+        tables = self.cache.get(lambda: self.tables(context.queries, heads, q.dtype), context.queries, heads, q.dtype)
         return Rotate.apply(q, k, *tables)
 
     def tables(self, positions: Tensor, heads: int, dtype: torch.dtype) -> tuple[Tensor, ...]:

@@ -9,7 +9,7 @@ import math
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -28,17 +28,17 @@ class Shaw(Part):
             nn.ModuleList(nn.Embedding(2 * furthest + 1, shape.head_dim) for _ in range(shape.layers)) for _ in range(2)
         )
 
-    def index(self, site: Site) -> Tensor:
+    def index(self, context: AttentionContext) -> Tensor:
         """The number of each distance [query key]"""
-        return site.offset.clamp(-self.furthest, self.furthest) + self.furthest
+        return context.offset.clamp(-self.furthest, self.furthest) + self.furthest
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
         by_distance = (
-            q @ self.keys[site.layer].get_parameter("weight").t() / math.sqrt(q.shape[-1])
+            q @ self.keys[context.layer].get_parameter("weight").t() / math.sqrt(q.shape[-1])
         )  # batch head query distance
-        return scores + by_distance.gather(-1, self.index(site).expand_as(scores))
+        return scores + by_distance.gather(-1, self.index(context).expand_as(scores))
 
-    def read(self, heads: Tensor, weights: Tensor, site: Site) -> Tensor:
-        table = self.values[site.layer].get_parameter("weight")
+    def read(self, heads: Tensor, weights: Tensor, context: AttentionContext) -> Tensor:
+        table = self.values[context.layer].get_parameter("weight")
         by_distance = weights.new_zeros(*weights.shape[:-1], len(table))  # batch head query distance
-        return heads + by_distance.scatter_add(-1, self.index(site).expand_as(weights), weights) @ table
+        return heads + by_distance.scatter_add(-1, self.index(context).expand_as(weights), weights) @ table

@@ -9,7 +9,7 @@ import math
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -22,5 +22,5 @@ class Sigmoid(Part):
         if not math.isfinite(self.bias_of_scores):
             raise BadInput(f"sigmoid: bias must be finite, got {bias}", "bias = -3.5")
 
-    def weigh(self, scores: Tensor, site: Site) -> Tensor:
+    def weigh(self, scores: Tensor, context: AttentionContext) -> Tensor:
         return (scores + self.bias_of_scores).sigmoid()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -17,6 +17,6 @@ class Sink(Part):
         super().__init__(shape)
         self.scores = nn.Parameter(torch.zeros(shape.layers, shape.heads))
 
-    def weigh(self, scores: Tensor, site: Site) -> Tensor:
-        sink = self.scores[site.layer][:, None, None].expand(*scores.shape[:-1], 1)  # batch head query 1
+    def weigh(self, scores: Tensor, context: AttentionContext) -> Tensor:
+        sink = self.scores[context.layer][:, None, None].expand(*scores.shape[:-1], 1)  # batch head query 1
         return torch.cat((scores, sink), -1).softmax(-1)[..., :-1]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, drowned, parts
+from fairtrial.model.part import Part, dominates_embedding, parts
 from fairtrial.recipe import Shape
 
 
@@ -29,7 +29,7 @@ class Sinusoidal(Part):
         return x + added.to(x.dtype).to(x.device)  # not every device has float64
 
     def notes(self) -> list[str]:
-        if not drowned(self.shape, self.scale):
+        if not dominates_embedding(self.shape, self.scale):
             return []
         return [f"waves of {self.scale:g} beside token vectors of 0.02 may drown them; try sinusoidal:scale=0.02"]
 

@@ -8,7 +8,7 @@ import math
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -20,5 +20,5 @@ class SoftCap(Part):
             raise BadInput(f"soft-cap: cap must be positive and finite, got {cap}", "cap = 50")
         self.cap = cap
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
         return self.cap * (scores / self.cap).tanh()

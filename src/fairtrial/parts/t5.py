@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -26,8 +26,8 @@ class T5Bias(Part):
         self.buckets, self.furthest = buckets, furthest
         self.table = nn.Embedding(buckets, shape.heads)
 
-    def bias(self, site: Site) -> Tensor:
-        return self.table(bucket(site.offset, site.causal, self.buckets, self.furthest)).permute(2, 0, 1)
+    def bias(self, context: AttentionContext) -> Tensor:
+        return self.table(bucket(context.offset, context.causal, self.buckets, self.furthest)).permute(2, 0, 1)
 
 
 def bucket(offset: Tensor, causal: bool, buckets: int, furthest: int) -> Tensor:

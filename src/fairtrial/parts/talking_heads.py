@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -18,11 +18,11 @@ class TalkingHeads(Part):
             nn.Parameter(torch.eye(shape.heads).repeat(shape.layers, 1, 1)) for _ in range(2)
         )  # layer to from
 
-    def score(self, scores: Tensor, q: Tensor, k: Tensor, site: Site) -> Tensor:
-        return mixed(scores, self.before[site.layer])
+    def score(self, scores: Tensor, q: Tensor, k: Tensor, context: AttentionContext) -> Tensor:
+        return mixed(scores, self.before[context.layer])
 
-    def mix(self, weights: Tensor, site: Site) -> Tensor:
-        return mixed(weights, self.after[site.layer])
+    def mix(self, weights: Tensor, context: AttentionContext) -> Tensor:
+        return mixed(weights, self.after[context.layer])
 
 
 def mixed(maps: Tensor, by: Tensor) -> Tensor:

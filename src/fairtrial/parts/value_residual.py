@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -19,9 +19,9 @@ class ValueResidual(Part):
             raise BadInput("value-residual needs at least 2 layers, got 1", "set shape.layers = 2")
         self.shares = nn.Parameter(torch.full((shape.layers - 1, 2), 0.5))
 
-    def project(self, q: Tensor, k: Tensor, v: Tensor, site: Site) -> tuple[Tensor, Tensor, Tensor]:
-        if site.layer == 0:
-            site.memory[self] = v
+    def project(self, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor, Tensor]:
+        if context.layer == 0:
+            context.memory[self] = v
             return q, k, v
-        first, own = self.shares[site.layer - 1]
-        return q, k, first * site.memory[self] + own * v
+        first, own = self.shares[context.layer - 1]
+        return q, k, first * context.memory[self] + own * v

@@ -6,7 +6,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from fairtrial.errors import BadInput
-from fairtrial.model.part import Part, Site, parts
+from fairtrial.model.part import AttentionContext, Part, parts
 from fairtrial.recipe import Shape
 
 
@@ -24,10 +24,10 @@ class Window(Part):
         self.relative = global_tokens == 0
         self.sees_order = size > 1 or global_tokens > 0  # a token that sees itself alone knows of no order
 
-    def allow(self, site: Site) -> Tensor:
-        near = site.offset.abs() <= self.size // 2 if not site.causal else site.offset < self.size
+    def allow(self, context: AttentionContext) -> Tensor:
+        near = context.offset.abs() <= self.size // 2 if not context.causal else context.offset < self.size
         if self.global_tokens:
-            near = near | (site.keys[None, :] < self.global_tokens) | (site.queries[:, None] < self.global_tokens)
+            near = near | (context.keys[None, :] < self.global_tokens) | (context.queries[:, None] < self.global_tokens)
         return near
 
     def window(self, causal: bool) -> tuple[int, int] | None:

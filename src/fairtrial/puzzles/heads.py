@@ -19,7 +19,15 @@ from torch import Tensor
 
 import fairtrial.parts  # noqa: F401  fills the registry
 from fairtrial.errors import BadInput
-from fairtrial.model import Attention, LanguageModel, Layout, Site, View, count_parameters, watch
+from fairtrial.model import (
+    Attention,
+    AttentionContext,
+    ForwardContext,
+    LanguageModel,
+    Layout,
+    capture,
+    count_parameters,
+)
 from fairtrial.puzzles.keys import Array
 from fairtrial.puzzles.plots import write_files
 from fairtrial.puzzles.sentences import wrapped
@@ -42,13 +50,13 @@ def attention_weights(keys: Array, queries: Array, scaled: bool) -> Array:
     # attention always divides by sqrt(width); a puzzle without it uses a longer query
     asked = queries if scaled else queries * math.sqrt(width)
     q, k = (torch.from_numpy(np.ascontiguousarray(each))[:, None] for each in (asked, keys))  # batch head time head_dim
-    view = View(Layout.full(puzzles, count), causal=False, past=0, dtype=q.dtype)
-    site = Site(0, False, torch.arange(queries.shape[1]), view.keys)
+    forward = ForwardContext(Layout.full(puzzles, count), causal=False, past=0, dtype=q.dtype)
+    context = AttentionContext(0, False, torch.arange(queries.shape[1]), forward.keys)
     with torch.random.fork_rng(devices=[]):
         attention = Attention(Shape(layers=1, heads=1, width=width), layer=0)
     values = torch.eye(count, dtype=q.dtype).expand(puzzles, 1, count, count)  # so that what comes out is the weights
     with torch.no_grad():
-        return attention.attend(q, k, values, view, site, [])[:, 0].numpy()
+        return attention.attend(q, k, values, forward, context, [])[:, 0].numpy()
 
 
 @dataclass(frozen=True)
@@ -206,7 +214,7 @@ def random_words(design: Design, words: int, places: int, count: int, seed: int)
 @torch.no_grad()
 def run(network: LanguageModel, ids: Tensor) -> tuple[Tensor, list[Tensor]]:
     """The words it predicts [sequence place], and each layer's map [sequence query key]."""
-    with watch(network) as seen:
+    with capture(network) as seen:
         predicted = network(ids).argmax(-1)
     maps = [seen[f"body.blocks.{layer}.attention.maps"][:, 0] for layer in range(network.body.shape.layers)]
     return predicted, maps

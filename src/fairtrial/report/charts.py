@@ -161,7 +161,7 @@ def line_chart(curves: Sequence[Curve], *, title: str, y_label: str, percent: bo
             shown = f"{value:.1%}" if percent else f"{value:.4g}"
             shapes.append(area.dot(f"{name}, step {step:,}: {shown}", colour, step, value))
     box = f"0 0 {WIDTH} {HEIGHT}"
-    return figure(shapes, f"{title}: {spoken_ends(lines)}", f"{title} ({y_label})", class_="chart", viewBox=box)
+    return figure(shapes, f"{title}: {format_ends(lines)}", f"{title} ({y_label})", class_="chart", viewBox=box)
 
 
 def drawable(curve: Curve, log: bool) -> list[tuple[int, float]]:
@@ -169,7 +169,7 @@ def drawable(curve: Curve, log: bool) -> list[tuple[int, float]]:
     return [(step, value) for step, value in curve.points if is_number(value) and (value > 0 or not log)]
 
 
-def spoken_ends(lines: Iterable[tuple[str, Sequence[Sequence[float]]]]) -> str:
+def format_ends(lines: Iterable[tuple[str, Sequence[Sequence[float]]]]) -> str:
     return "; ".join(f"{name} from {points[0][1]:.3g} to {points[-1][1]:.3g}" for name, points in lines)
 
 
@@ -229,7 +229,7 @@ def band_chart(bands: Sequence[Band], *, title: str, unit: str, log: bool = Fals
     stretch = {"viewBox": f"0 0 {PAPER} {PAPER}", "preserveAspectRatio": "none"}
     field = element("svg", "".join(areas + lines), class_="field", x=x, y=y, width=wide, height=tall, **stretch)
     shapes = [*area.y_axis(marks, mark_labels(marks)), *area.step_axis(), field]
-    spoken = spoken_ends((band.name, band.points) for band in bands)
+    spoken = format_ends((band.name, band.points) for band in bands)
     return figure(shapes, f"{title}, {unit}, mean over seeds: {spoken}", f"{title}, {unit}", class_="curves")
 
 
@@ -426,7 +426,7 @@ def runs(levels: list[list[int]]) -> dict[int, str]:
     return paths
 
 
-def spoken_map(name: str, values: Map, words: Sequence[str]) -> str:
+def format_map(name: str, values: Map, words: Sequence[str]) -> str:
     """A map in one sentence: its strongest link, and the mean weight of a word on itself."""
     links = [
         (value, query, key)
@@ -445,7 +445,7 @@ def spoken_map(name: str, values: Map, words: Sequence[str]) -> str:
 
 def small_map(identity: str, name: str, values: Map, words: Sequence[str]) -> str:
     """A map the size of a stamp; `large_map` draws the same shapes again by its identity."""
-    label = spoken_map(name, values, words)
+    label = format_map(name, values, words)
     across = max((len(row) for row in values), default=0)
     shapes = element("title", escape(label)) + element("g", map_shapes(values), id=identity)
     return element("svg", shapes, class_="map", role="img", aria_label=label, viewBox=f"0 0 {across} {len(values)}")

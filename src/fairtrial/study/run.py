@@ -1,4 +1,4 @@
-"""A study from its value to its verdict: the whole flow, the file to read first in this room."""
+"""A study from its value to its verdict: the whole flow, the file to read first in this package."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ export async function show(main) {
   const part = parts.find((each) => each.name === name) || parts[0];
   const drawn = el("div", { class: "drawn" });
   const passport = el("div", { class: "passport" });
-  const chosen = { heads: state.number("heads", 4), length: state.number("length", 24), decoder: state.get("in", part.verbs.includes("pool") ? "encoder" : "decoder") === "decoder" };
+  const chosen = { heads: state.number("heads", 4), length: state.number("length", 24), decoder: state.get("in", part.hooks.includes("pool") ? "encoder" : "decoder") === "decoder" };
   const options = Object.fromEntries(part.options.map((option) => [option.name, option.default]));
   for (const option of part.options) {
     const given = state.get(`o_${option.name}`);
@@ -142,7 +142,7 @@ export async function show(main) {
       slider("Tokens", { min: 4, max: 64, step: 1, value: chosen.length }, (value) => { chosen.length = value; state.set({ length: value }); draw(); }),
       part.options.map((option) => control(option, options[option.name], (value) => set(option.name, value)))),
     el("p", {}, el("b", {}, part.name), `: ${part.line}.`),
-    el("p", { class: "soft small" }, `Changes ${part.changes}. Verbs: ${part.verbs.join(", ") || "none"}. ${part.claims.length ? `Claims: ${part.claims.join(", ")}.` : ""} ${part.options_help}`),
+    el("p", { class: "soft small" }, `Changes ${part.changes}. Hooks: ${part.hooks.join(", ") || "none"}. ${part.claims.length ? `Claims: ${part.claims.join(", ")}.` : ""} ${part.options_help}`),
     drawn, el("details", {}, el("summary", {}, "Definition"), el("pre", {}, part.definition)),
     el("h2", {}, "Passport"), el("p", {}, "Does it see the future, padding or other items, and does it what it claims? Some twenty checks in each kind of network, in a process of its own."), el("div", { class: "bar" }, run, halt), passport,
     tools({

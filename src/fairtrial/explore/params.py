@@ -1,4 +1,4 @@
-"""What a browser asked, taken apart with care: every value has its type and its bounds, or the question is refused."""
+"""What a browser params, taken apart with care: every value has its type and its bounds, or the question is refused."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ TEXT = 4000  # letters of a text
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestParams:
     values: Mapping[str, Any]
 
     @classmethod
-    def read(cls, body: bytes) -> Asked:
+    def read(cls, body: bytes) -> RequestParams:
         try:
             found = json.loads(body or b"{}")
         except (ValueError, RecursionError) as error:

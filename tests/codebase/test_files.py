@@ -1,4 +1,4 @@
-"""The house stays readable: small files, telling names, nothing unsafe, nothing from a network."""
+"""The code base stays readable: small files, telling names, nothing unsafe, nothing from a network."""
 
 from __future__ import annotations
 

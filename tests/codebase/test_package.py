@@ -32,15 +32,15 @@ def run(folder: Path, *words: str | Path) -> str:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment with the wheel; what it depends on is taken from this environment."""
     pytest.importorskip("setuptools", minversion="77", reason="the wheel is built without a network")
-    room = tmp_path_factory.mktemp("wheel")
-    copy = room / "source"
+    workspace = tmp_path_factory.mktemp("wheel")
+    copy = workspace / "source"
     run(ROOT, "git", "clone", "-q", ROOT, copy)
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(copy, *pip, "wheel", ".", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", room)
-    (wheel,) = room.glob(f"fairtrial-{__version__}-*.whl")
-    environment = room / "environment"
-    run(room, sys.executable, "-m", "venv", "--without-pip", environment)
-    run(room, *pip, "--python", environment, "install", "--no-deps", "--no-index", wheel)
+    run(copy, *pip, "wheel", ".", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", workspace)
+    (wheel,) = workspace.glob(f"fairtrial-{__version__}-*.whl")
+    environment = workspace / "environment"
+    run(workspace, sys.executable, "-m", "venv", "--without-pip", environment)
+    run(workspace, *pip, "--python", environment, "install", "--no-deps", "--no-index", wheel)
     (site,) = environment.glob("[lL]ib/**/site-packages")
     (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return environment / ("Scripts" if sys.platform == "win32" else "bin")

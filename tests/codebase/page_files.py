@@ -51,10 +51,10 @@ def short(folder: Path) -> Iterator[None]:
         yield
 
 
-def furnish(room: Path, saved: Mapping[str, str]) -> None:
+def furnish(workspace: Path, saved: Mapping[str, str]) -> None:
     """`saved`: files that pages tell to save."""
-    (room / "desk").mkdir()
-    with chdir(room / "desk"), short(room / "short"), auditing_here(), leaving_plugins():
+    (workspace / "named").mkdir()
+    with chdir(workspace / "named"), short(workspace / "short"), auditing_here(), leaving_plugins():
         for name, text in saved.items():
             Path(name).write_text(text)
         for name in ("my_part", "ada", "grace"):  # other people's parts

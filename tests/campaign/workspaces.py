@@ -51,16 +51,16 @@ def studies(tmp_path_factory: pytest.TempPathFactory, course: Path) -> Callable[
 
     @cache
     def make(kind: str) -> Path:
-        room = tmp_path_factory.mktemp(kind)
-        (room / "recipe.toml").write_text(write_recipe(make_tiny("classify", course)))
-        table: dict[str, Any] = {"recipe": str(room / "recipe.toml"), "tasks": ["classify"], "seeds": 2}
+        workspace = tmp_path_factory.mktemp(kind)
+        (workspace / "recipe.toml").write_text(write_recipe(make_tiny("classify", course)))
+        table: dict[str, Any] = {"recipe": str(workspace / "recipe.toml"), "tasks": ["classify"], "seeds": 2}
         table |= {"variants": {name: {"parts": [name]} for name in ("learned", "rope")}}
         if kind == "search":
             table["search"] = {"seeds": [7], "training.learning_rate": [0.001, 0.01]}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(import_module("fairtrial.audit.run"), "RepeatedRuns", lambda plans: nullcontext())
-            run_study(study_from(table), room / "study", InProcess())
-        return room / "study"
+            run_study(study_from(table), workspace / "study", InProcess())
+        return workspace / "study"
 
     return make
 
@@ -73,9 +73,9 @@ def scenes(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Scene]:
     def copy(name: str, source: Path) -> Path:
-        room = tmp_path_factory.mktemp("start")
-        shutil.copytree(source, room / name)
-        return room
+        workspace = tmp_path_factory.mktemp("start")
+        shutil.copytree(source, workspace / name)
+        return workspace
 
     @cache
     def unfinished_record() -> Path:
@@ -89,37 +89,39 @@ def scenes(
     def unfinished_study(kind: str, *missing: str) -> Path:
         """All but its trials is there, or all but the `missing` ones: audits, baselines and timings are not made
         again."""
-        room = copy("study", studies(kind))
+        workspace = copy("study", studies(kind))
         whole = ("search.json", "verdict.json", "report.html", "maps.json", "ledger.json")
         for name in (*whole, *(missing or ("trials", "search"))):
-            path = room / "study" / name
+            path = workspace / "study" / name
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=not missing)
-        return room
+        return workspace
 
     @cache
     def encoder() -> Path:
         from fairtrial.trial import run_trial
 
-        room = tmp_path_factory.mktemp("start")
-        run_trial(make_tiny("mlm", course), 0, room / "mlm")
-        return room
+        workspace = tmp_path_factory.mktemp("start")
+        run_trial(make_tiny("mlm", course), 0, workspace / "mlm")
+        return workspace
 
-    record, here = str(finished_records["classify"]), ["study", "ROOM/study", "--engine", "here"]
-    train = ["--data", str(course), "--seed", "4", *SET, *SAVING, "--out", "ROOM/run"]
+    record, here = str(finished_records["classify"]), ["study", "WORKSPACE/study", "--engine", "here"]
+    train = ["--data", str(course), "--seed", "4", *SET, *SAVING, "--out", "WORKSPACE/run"]
     return {
         "train": Scene(["train", "lm", *train], trained),
-        "resume": Scene(["resume", "ROOM/run", *SAVING], trained, unfinished_record),
-        "finetune": Scene(["finetune", "--encoder", "ROOM/mlm", "--threads", "1", *train], trained, encoder),
+        "resume": Scene(["resume", "WORKSPACE/run", *SAVING], trained, unfinished_record),
+        "finetune": Scene(["finetune", "--encoder", "WORKSPACE/mlm", "--threads", "1", *train], trained, encoder),
         "study": Scene(here, judged, lambda: unfinished_study("plain")),
         "search": Scene(here, judged, lambda: unfinished_study("search")),
         "search, last trials": Scene(here, judged, lambda: unfinished_study("search", *LAST)),
         "study on cores": Scene(
-            ["study", "ROOM/study", "--jobs", "2"], judged, lambda: unfinished_study("plain"), own_server=True
+            ["study", "WORKSPACE/study", "--jobs", "2"], judged, lambda: unfinished_study("plain"), own_server=True
         ),
-        "report": Scene(["report", "ROOM/study"], judged, finished_study),
-        "export": Scene(["export", record, "--out", "ROOM/given"], lambda room: digests(room / "given")),
-        "clean": Scene(["clean", "--data", str(course), "--out", "ROOM/cleaned"], lambda room: digests(room)),
-        "show": Scene(["show", record, "--html", "ROOM/a.html", "--figure", "ROOM/a.svg"], names),
-        "errors": Scene(["errors", record, "--html", "ROOM/a.html"], digests),
-        "look": Scene(["look", record, TEXT, "--no-ablate", "--out", "ROOM/look"], names),
+        "report": Scene(["report", "WORKSPACE/study"], judged, finished_study),
+        "export": Scene(["export", record, "--out", "WORKSPACE/given"], lambda workspace: digests(workspace / "given")),
+        "clean": Scene(
+            ["clean", "--data", str(course), "--out", "WORKSPACE/cleaned"], lambda workspace: digests(workspace)
+        ),
+        "show": Scene(["show", record, "--html", "WORKSPACE/a.html", "--figure", "WORKSPACE/a.svg"], names),
+        "errors": Scene(["errors", record, "--html", "WORKSPACE/a.html"], digests),
+        "look": Scene(["look", record, TEXT, "--no-ablate", "--out", "WORKSPACE/look"], names),
     }

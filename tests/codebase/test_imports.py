@@ -73,7 +73,7 @@ BY_NAME = {
     ),
     ("plugins", "parts"),
 }
-ROOMS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file())
+PACKAGES = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file())
 
 
 def modules() -> dict[str, Path]:
@@ -89,38 +89,43 @@ def imported(path: Path) -> set[str]:
             found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
-            packages = ("fairtrial", *(f"fairtrial.{room}" for room in ROOMS))
+            packages = ("fairtrial", *(f"fairtrial.{package}" for package in PACKAGES))
             found |= {f"{node.module}.{name.name}" for name in node.names if node.module in packages}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found |= {node.value} if re.fullmatch(r"fairtrial(\.[a-z_]+)+", node.value) else set()
     return found
 
 
-def rooms_of(path: Path) -> set[str]:
+def packages_of(path: Path) -> set[str]:
     names = (name.removeprefix("fairtrial.") for name in imported(path) if name.startswith("fairtrial."))
     return {name for name in names if not name.startswith("__")}
 
 
 def refused(name: str, path: Path) -> set[str]:
     """What a module imports although it may not."""
-    room = name.split(".")[0]
-    if room in ("cli", "__init__"):
+    package = name.split(".")[0]
+    if package in ("cli", "__init__"):
         return set()
-    others = {other for other in rooms_of(path) if (room, other) not in BY_NAME}
-    if room in ("puzzles", "explore"):  # what a room exports, never a module inside it; `results` exports its modules
+    others = {other for other in packages_of(path) if (package, other) not in BY_NAME}
+    if package in (
+        "puzzles",
+        "explore",
+    ):  # what a package exports, never a module inside it; `results` exports its modules
         inner = {
             each
             for each in others
-            if "." in each and each in modules() and not each.startswith((f"{room}.", "results."))
+            if "." in each and each in modules() and not each.startswith((f"{package}.", "results."))
         }
-        return inner | {other for other in others if other.split(".")[0] in {"cli", "explore", "api"} - {room, "api"}}
-    allowed = MAY_IMPORT.get(room)
+        return inner | {
+            other for other in others if other.split(".")[0] in {"cli", "explore", "api"} - {package, "api"}
+        }
+    allowed = MAY_IMPORT.get(package)
     if allowed is None:  # everything but the puzzles, and the command line above them
-        return {other for other in others if other.split(".")[0] in {"cli", "puzzles"} - {room}}
+        return {other for other in others if other.split(".")[0] in {"cli", "puzzles"} - {package}}
     return {other for other in others if other not in allowed and other.split(".")[0] not in allowed}
 
 
-def test_a_room_imports_only_what_the_map_allows() -> None:
+def test_a_package_imports_only_what_the_map_allows() -> None:
     found = {name: refused(name, path) for name, path in modules().items()}
     assert not {name: others for name, others in found.items() if others}
 
@@ -140,7 +145,7 @@ def test_the_import_rule_can_fail(tmp_path: Path) -> None:
     assert refused("puzzles.solve", bad) == {"study.plan", "data.lines"}
 
 
-def test_rooms_that_know_no_model_import_no_torch() -> None:
+def test_packages_that_know_no_model_import_no_torch() -> None:
     for name, path in modules().items():
         if name.split(".")[0] in NO_TORCH or name in NO_TORCH:
             assert not {other for other in imported(path) if other.split(".")[0] == "torch"}, name

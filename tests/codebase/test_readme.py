@@ -1,7 +1,8 @@
 """What the README, the pages of the documentation and the example recipes promise, they do.
 
-Every shell and Python block of every page is run, page by page, in a folder that holds what pages name (`desk.py`), on
-short trainings (`SHORTER`, `desk.short`). What cannot be run here is in `NOT_RUN` and `ELSEWHERE`, with the reason."""
+Every shell and Python block of every page is run, page by page, in a folder that holds what pages name
+(`page_files.py`), on short trainings (`SHORTER`, `page_files.short`). What cannot be run here is in `NOT_RUN` and
+`ELSEWHERE`, with the reason."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-import desk
+import page_files
 import pytest
 import typer.main
 
@@ -46,7 +47,7 @@ SHORTER = {
     r"\bSTUDY\b": "studies/my-study",
 }
 SERVER = "serves until it is stopped: tests/explore"
-SETS_UP = "downloads packages: tests/house/test_package.py installs the wheel"
+SETS_UP = "downloads packages: tests/codebase/test_package.py installs the wheel"
 NOT_RUN = {
     "make demo": SETS_UP,
     "make test": SETS_UP,
@@ -242,10 +243,10 @@ def shortened(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`desk/`, what pages name, and `short/`, what makes their trainings short."""
-    room = tmp_path_factory.mktemp("pages")
-    desk.furnish(room, {block.file: block.text for page in PAGES for block in blocks(page) if block.file})
-    return room
+    """`named/`, what pages name, and `short/`, what makes their trainings short."""
+    workspace = tmp_path_factory.mktemp("pages")
+    page_files.furnish(workspace, {block.file: block.text for page in PAGES for block in blocks(page) if block.file})
+    return workspace
 
 
 RUN = [
@@ -261,9 +262,9 @@ def test_a_page_does_what_it_says(
     page: Path, furnished: Path, fairtrial: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One block after another: later ones use what earlier ones have made."""
-    monkeypatch.chdir(shutil.copytree(furnished / "desk", tmp_path / "desk"))
+    monkeypatch.chdir(shutil.copytree(furnished / "named", tmp_path / "named"))
     values: dict[str, Any] = {"__name__": page.stem}
-    with desk.short(furnished / "short"):
+    with page_files.short(furnished / "short"):
         for number, block in enumerate(blocks(page)):
             if block.kind == "sh":
                 for line in lines(block):
