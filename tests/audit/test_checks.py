@@ -189,14 +189,13 @@ def test_the_page_about_the_passport_names_every_check() -> None:
 
 
 def test_a_fresh_process_builds_what_a_plugin_file_brings(tmp_path: Path, plugins_leave: Callable[[], None]) -> None:
-    """Also functions of FlexAttention, which are no classes."""
     (tmp_path / "mods.py").write_text(
         "from fairtrial.model.part import Part, parts\n\n"
-        "def closer(score, b, h, q_idx, kv_idx):\n    return score - 0.1 * (q_idx - kv_idx).abs()\n\n"
+        "@parts.add('halved')\nclass Halved(Part):\n    def embed(self, x, positions):\n        return x / 2\n\n"
         "@parts.add('doubled')\nclass Doubled(Part):\n    def embed(self, x, positions):\n        return 2 * x\n"
     )
     load_file(tmp_path / "mods.py")
-    plans = [small_plan("lm", name) for name in ("closer", "doubled")]
+    plans = [small_plan("lm", name) for name in ("halved", "doubled")]
     written = plugins_of(plans, tmp_path)
     plugins_leave()
     states = train_as_requested([asdict(plan) for plan in plans], 0, written)
